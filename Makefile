@@ -1,0 +1,63 @@
+# Every command works on a fresh clone: what it needs is installed first, into .venv.
+
+PYTHON ?= python3
+BIN = .venv/bin
+CODE = $(wildcard src tests examples benchmarks)
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint bench fuzz golden constraints clean
+
+help: ## Show the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: .venv/.installed ## Make .venv and install alcid with its tools (PYTHON=python3.12 to choose one)
+
+demo: .venv/.installed ## Build an index, ask it, look into it
+	$(BIN)/python examples/first_index.py
+
+test: .venv/.installed ## Run the tests and the doctests
+	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -n 2
+
+lint: .venv/.installed ## Check style, format, types and the order of the layers
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports
+
+bench: .venv/.installed ## Measure build, size and look-ups of the file indexes
+	$(BIN)/python -m benchmarks.file_index
+
+fuzz: .venv/.installed ## Run the property tests for long, with new random examples
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n 2 -m "hypothesis or fuzz" -o faulthandler_timeout=0 tests
+
+golden: .golden-venv/.installed ## Make the golden files again (needs Java; installs Spark and pypaimon-rust aside)
+	.golden-venv/bin/python -m tests.golden.make_paimon_java
+	.golden-venv/bin/python -m tests.golden.make_pypaimon_rust
+
+# pypaimon is not in the list: it holds pyarrow below 20.
+constraints: ## Take the newest versions of everything into constraints.txt
+	rm -rf .constraints-venv
+	$(PYTHON) -m venv .constraints-venv
+	.constraints-venv/bin/pip install --quiet -e '.[dev,spark]' pypaimon-rust
+	{ grep '^#' constraints.txt; .constraints-venv/bin/pip freeze --exclude-editable; } > .constraints-venv/new
+	mv .constraints-venv/new constraints.txt
+	rm -rf .constraints-venv
+
+clean: ## Remove all that these commands made, but not the golden files
+	rm -rf .venv .golden-venv .constraints-venv .jars .hypothesis .import_linter_cache
+	rm -rf .mypy_cache .pytest_cache .ruff_cache build dist
+	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "alcid needs Python 3.11 or newer: make PYTHON=python3.11 ..." >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt -e '.[dev]'
+	@touch $@
+
+.golden-venv/.installed: pyproject.toml constraints.txt
+	test -x .golden-venv/bin/python || $(PYTHON) -m venv .golden-venv
+	.golden-venv/bin/pip install --quiet --constraint constraints.txt -e '.[spark]' pypaimon-rust
+	@touch $@

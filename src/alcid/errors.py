@@ -1,0 +1,107 @@
+"""The one error family: every exception and warning that Alcid raises on purpose.
+
+Each class also inherits the builtin that a caller would catch without knowing Alcid.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AlcidError",
+    "AlcidWarning",
+    "ChecksumError",
+    "ColumnError",
+    "DamagedIndexWarning",
+    "FormatError",
+    "LimitError",
+    "LiteralError",
+    "OptionError",
+    "PredicateError",
+    "UnsupportedError",
+]
+
+
+class AlcidError(Exception):
+    """Base of every error that Alcid raises on purpose."""
+
+
+class FormatError(AlcidError, ValueError):
+    """Bytes that are not what the format says.
+
+    >>> print(FormatError("bad magic", file="a.index", offset=0, found="0x1", expected="0x2"))
+    a.index: bad magic at offset 0: found 0x1, expected 0x2
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str | None = None,
+        offset: int | None = None,
+        found: object = None,
+        expected: object = None,
+    ) -> None:
+        """Compose the message from whatever is known."""
+        self.problem, self.file, self.offset = problem, file, offset
+        self.found, self.expected = found, expected
+        where = problem if offset is None else f"{problem} at offset {offset}"
+        details = [
+            f"{label} {value}"
+            for label, value in (("found", found), ("expected", expected))
+            if value is not None
+        ]
+        text = f"{where}: {', '.join(details)}" if details else where
+        super().__init__(text if file is None else f"{file}: {text}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive the trip from an executor, which pickles exceptions by their arguments."""
+        return (
+            _restore,
+            (type(self), self.problem, self.file, self.offset, self.found, self.expected),
+        )
+
+
+def _restore(
+    kind: type[FormatError],
+    problem: str,
+    file: str | None,
+    offset: int | None,
+    found: object,
+    expected: object,
+) -> FormatError:
+    return kind(problem, file=file, offset=offset, found=found, expected=expected)
+
+
+class ChecksumError(FormatError):
+    """Bytes whose stored checksum differs from the computed one."""
+
+
+class UnsupportedError(AlcidError, TypeError):
+    """A type, index or version that the format does not take."""
+
+
+class LimitError(AlcidError, OverflowError):
+    """More rows or bytes than the format can hold."""
+
+
+class OptionError(AlcidError, ValueError):
+    """An index option that is unknown, misplaced or has a bad value."""
+
+
+class ColumnError(AlcidError, LookupError):
+    """A column that does not exist, or a name that fits more than one."""
+
+
+class PredicateError(AlcidError, ValueError):
+    """A predicate that cannot be understood."""
+
+
+class LiteralError(PredicateError, TypeError):
+    """A literal that has no meaning for the type of its column."""
+
+
+class AlcidWarning(UserWarning):
+    """Base of every warning that Alcid gives."""
+
+
+class DamagedIndexWarning(AlcidWarning):
+    """An index that could not be used, so that its file is kept."""

@@ -1,0 +1,354 @@
+"""`FileIndex`: the indexes of one data file, built from Arrow and asked with predicates."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Literal, TypeAlias
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from alcid.errors import (
+    AlcidWarning,
+    ColumnError,
+    DamagedIndexWarning,
+    FormatError,
+    PredicateError,
+    UnsupportedError,
+)
+from alcid.formats import BUILDERS, READERS
+from alcid.formats.column import KeyColumn, map_key_column, read_column
+from alcid.formats.container import Container, Entry, write_container
+from alcid.formats.keys import Key, key_type
+from alcid.formats.reader import EmptyReader, IndexReader
+from alcid.formats.selection import ANY, NONE, Selection
+from alcid.formats.source import BytesSource, Source
+from alcid.options import OptionValue, match_column, parse_options
+from alcid.predicate import (
+    And,
+    Anything,
+    Constant,
+    Interval,
+    NotNulls,
+    Nulls,
+    Or,
+    Outside,
+    Predicate,
+    Question,
+    Unknown,
+    Within,
+    lower,
+    normalize,
+    parse,
+    points,
+)
+from alcid.types import DataType, require_index
+
+__all__ = ["FileIndex"]
+
+ColumnTypes: TypeAlias = "Mapping[str, str | DataType | pa.DataType] | pa.Schema"
+_MOST_POINTS = 1024
+
+
+class FileIndex:
+    """The file indexes of one data file.
+
+    An answer holds every row that matches, and maybe more: apply the predicate again to the rows
+    read. A damaged index answers "any row" and warns, or raises with `strict`; the container has no
+    checksum, so damage is seen only where it breaks the structure.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"class_id": [1, 2, 1], "score": [50.0, 90.0, 70.0]})
+    >>> index = FileIndex.build(
+    ...     table,
+    ...     {"file-index.bitmap.columns": "class_id", "file-index.range-bitmap.columns": "score"},
+    ... )
+    >>> index.evaluate("class_id = 1 AND score < 60 OR score > 80").rows
+    BitMap([0, 1])
+    >>> index.evaluate("class_id = 7").skip
+    True
+    >>> index.top_n("score", 1).rows
+    BitMap([1])
+    """
+
+    def __init__(self, container: Container, types: ColumnTypes, *, strict: bool = False) -> None:
+        """Use an opened container; `from_bytes`, `open` and `build` are the usual ways to one."""
+        self.container = container
+        self.strict = strict
+        self._types = _ArrowColumns(types) if isinstance(types, pa.Schema) else types
+        self._readers: dict[Entry, IndexReader] = {}
+
+    @classmethod
+    def build(
+        cls, table: pa.Table | pa.RecordBatch, options: Mapping[str, OptionValue]
+    ) -> FileIndex:
+        """Index the rows of a table, which must be those of one data file in their order.
+
+        Args:
+            table: The rows; only the columns to index are looked at.
+            options: Paimon's table options, as `file-index.bitmap.columns`: see `alcid.options`.
+
+        Raises:
+            OptionError: An option is unknown, misplaced or has a bad value.
+            ColumnError: No such column, or a name that fits more than one.
+            UnsupportedError: The index does not take the type of the column.
+            LimitError: More rows or bytes than an index can hold.
+        """
+        columns = _ArrowColumns(table.schema)
+        payloads: dict[tuple[str, str], bytes | None] = {}
+        types: dict[str, DataType] = {}
+        read: dict[str, KeyColumn] = {}
+        for spec in parse_options(options):
+            found, data_type = spec.resolve(columns)
+            array = table.column(found.top_level)
+            if found.map_key is not None:
+                array = map_key_column(array, found.map_key)
+            types[found.column] = data_type
+            if found.map_key is not None and not len(array):
+                payloads[found.column, found.index_type] = None
+                continue
+            try:
+                if found.column not in read:
+                    read[found.column] = read_column(array, data_type)
+                keys = read[found.column]
+                payload = BUILDERS[found.index_type](keys, **asdict(found.options))
+            except UnsupportedError as error:  # of a value: the type was checked
+                left_out = f"{found.index_type} of {found.column!r} left out: {error}"
+                warnings.warn(left_out, AlcidWarning, stacklevel=2)
+                continue
+            payloads[found.column, found.index_type] = payload
+        return cls(Container.open(BytesSource(write_container(payloads), "<built>")), types)
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, types: ColumnTypes, *, strict: bool = False, name: str = "<bytes>"
+    ) -> FileIndex:
+        """Open a container in memory.
+
+        Args:
+            data: The container: a whole `.index` file, or what a manifest embeds.
+            types: Column types, as Paimon's text (`{"score": "DOUBLE"}`) or an Arrow schema; they
+                must be those of the data file, because the container does not hold them.
+            strict: Raise where an index is damaged, in place of a warning.
+            name: What errors call the bytes.
+        """
+        return cls.open(BytesSource(data, name), types, strict=strict)
+
+    @classmethod
+    def open(cls, source: Source, types: ColumnTypes, *, strict: bool = False) -> FileIndex:
+        """Open a container by reading its head; indexes are read when they are asked."""
+        return cls(Container.open(source), types, strict=strict)
+
+    def to_bytes(self) -> bytes:
+        """The container: what Paimon keeps as a `.index` file or embeds in its manifest."""
+        source = self.container.source
+        return source.read(0, source.size)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Column, type and place of every index, in the order of the file."""
+        return self.container.entries
+
+    def evaluate(self, predicate: str | Predicate) -> Selection:
+        """The rows that may match a predicate.
+
+        Args:
+            predicate: SQL text, or a predicate made with `alcid.col`.
+
+        Returns:
+            `skip` is true when no row can match; `rows` are positions, or None for any row.
+
+        Raises:
+            PredicateError: The text is not a predicate.
+            LiteralError: A literal has no meaning for the type of its column.
+            ColumnError: A name fits more than one indexed column, or the type of one is not known.
+        """
+        return self._evaluate(normalize(parse(predicate)))
+
+    def top_n(
+        self,
+        column: str,
+        k: int,
+        descending: bool = True,
+        nulls: Literal["first", "last"] = "last",
+        among: Selection | Iterable[int] | None = None,
+        *,
+        ties: bool = True,
+    ) -> Selection:
+        """The rows that `ORDER BY column LIMIT k` would return, from a range-bitmap index.
+
+        Args:
+            column: The column to order by.
+            k: How many rows.
+            descending: The highest values first, else the lowest. NaN is above every number.
+            nulls: Whether nulls come before or behind all values.
+            among: Choose only from these positions: the rows that match a predicate, say.
+            ties: Keep every row that equals the last one, so that more sort keys can decide;
+                without, exactly `k` rows. The two float zeros are equal.
+
+        Returns:
+            The rows; without a range-bitmap index that can answer, those of `among`, or any row.
+        """
+        if k < 0 or nulls not in ("first", "last"):
+            raise PredicateError(
+                f"top_n: found k={k}, nulls={nulls!r}, expected k >= 0, first or last"
+            )
+        chosen = among if isinstance(among, Selection) else _selection(among)
+        for entry, data_type in self._indexes(column):
+            # Keys that drop a part of the value cannot tell which of equal ones come first.
+            keep_ties = ties or key_type(data_type).truncated
+            answer = self._ask(
+                entry,
+                lambda reader: reader.top_n(
+                    k,
+                    descending=descending,
+                    nulls=nulls,
+                    among=chosen.rows,
+                    ties=keep_ties,  # noqa: B023
+                ),
+            )
+            if answer.rows is not None:
+                return answer
+        return chosen
+
+    def _evaluate(self, predicate: Predicate) -> Selection:
+        match predicate:
+            case And(parts):
+                selection = ANY
+                for part in parts:
+                    selection &= self._evaluate(part)
+                    if selection.skip:
+                        break
+                return selection
+            case Or(parts):
+                selection = NONE
+                for part in parts:
+                    selection |= self._evaluate(part)
+                    if selection.rows is None:
+                        break
+                return selection
+            case Constant(value):
+                return ANY if value else NONE
+            case Unknown():
+                return ANY
+        (column,) = predicate.columns()
+        for entry, data_type in self._indexes(column):
+            question = lower(predicate, column, data_type)
+            answer = self._ask(entry, partial(_answer, question=question))
+            if answer.rows is not None:  # rows are exact, so that no other index could tell more
+                return answer
+        return ANY
+
+    def _indexes(self, column: str) -> Iterator[tuple[Entry, DataType]]:
+        """The indexes of a column, those that read the least first."""
+        name = match_column(column, dict.fromkeys(entry.column for entry in self.entries))
+        if name is None:
+            return
+        data_type = column_type(name, self._types)
+        found = {entry.index_type: entry for entry in self.entries if entry.column == name}
+        known = [index_type for index_type in READERS if index_type in found]
+        for index_type in known + [other for other in found if other not in READERS]:
+            yield found[index_type], data_type
+
+    def reader(self, entry: Entry) -> IndexReader:
+        """The opened index of an entry, to ask it in keys.
+
+        Raises:
+            FormatError: The index is damaged.
+            UnsupportedError: Its type is not known, or does not go with that of the column.
+            ColumnError: The type of the column was not given.
+        """
+        if entry not in self._readers:
+            data_type = column_type(entry.column, self._types)
+            require_index(entry.index_type, entry.column, data_type)
+            if entry.is_empty:
+                self._readers[entry] = EmptyReader()
+            else:
+                section = self.container.section(entry)
+                self._readers[entry] = READERS[entry.index_type](section, key_type(data_type))
+        return self._readers[entry]
+
+    def _ask(self, entry: Entry, ask: Callable[[IndexReader], Selection]) -> Selection:
+        """The answer of an index, or any row, with a warning, where it is damaged."""
+        try:
+            return ask(self.reader(entry))
+        except (FormatError, UnsupportedError) as error:
+            if self.strict:
+                raise
+            not_used = f"{entry.index_type} of {entry.column!r} not used: {error}"
+            warnings.warn(not_used, DamagedIndexWarning, stacklevel=3)
+            return ANY
+
+
+def _answer(reader: IndexReader, question: Question) -> Selection:
+    """Put a question to an index."""
+    match question:
+        case Nulls():
+            return reader.is_null()
+        case NotNulls():
+            return reader.is_not_null()
+        case Within(intervals):
+            return _within(reader, intervals)
+        case Outside(intervals):
+            keys = [key for interval in intervals for key in points(interval, _MOST_POINTS) or ()]
+            if all(points(interval, _MOST_POINTS) for interval in intervals):
+                return reader.is_not_in(keys)
+            begins = [None, *(end for _, end in intervals)]
+            ends = [*(begin for begin, _ in intervals), None]
+            return _within(reader, tuple(zip(begins, ends, strict=True)))
+        case Anything():
+            return ANY
+
+
+def _selection(rows: Iterable[int] | None) -> Selection:
+    return ANY if rows is None else Selection(BitMap(rows))
+
+
+def _within(reader: IndexReader, intervals: Iterable[Interval]) -> Selection:
+    """Rows in any of the intervals; single keys are asked for together."""
+    selection, keys = NONE, list[Key]()
+    for interval in intervals:
+        listed = points(interval, _MOST_POINTS)
+        if listed is None or len(listed) > 1:
+            answer = reader.between(*interval)
+            if answer.rows is not None:
+                selection |= answer
+                continue
+            if listed is None:
+                return ANY
+        keys.extend(listed)
+    return selection | reader.is_in(keys) if keys else selection
+
+
+class _ArrowColumns(Mapping[str, DataType]):
+    """The columns of an Arrow schema; a type is looked at only when it is asked for."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+
+    def __getitem__(self, name: str) -> DataType:
+        return DataType.from_arrow(self._schema.field(name).type)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._schema.names)
+
+    def __len__(self) -> int:
+        return len(self._schema.names)
+
+
+def column_type(name: str, types: Mapping[str, str | DataType | pa.DataType]) -> DataType:
+    """The type of an indexed column; that of `m[key]` may be given for `m`, as a MAP."""
+    found = match_column(name, types)
+    if found is not None:
+        given = types[found]
+        if isinstance(given, str):
+            return DataType.parse(given)
+        return given if isinstance(given, DataType) else DataType.from_arrow(given)
+    if name.endswith("]"):
+        whole = column_type(name.partition("[")[0], types)
+        if whole.root == "MAP":
+            return whole.children[1]
+    raise ColumnError(f"column {name}: its type is needed to read its index, found none")

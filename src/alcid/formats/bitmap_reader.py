@@ -1,0 +1,287 @@
+"""Reading Paimon's bitmap index; its bytes are shown in `alcid.formats.bitmap`."""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from pyroaring import BitMap
+
+from alcid.formats.bitmap import SINGLE_LENGTH, V1, V2
+from alcid.formats.cursor import Cursor
+from alcid.formats.keys import Key, KeyType
+from alcid.formats.reader import IndexReader
+from alcid.formats.roaring import load, parse
+from alcid.formats.selection import Selection
+from alcid.formats.source import Section
+
+__all__ = ["BitmapReader", "open_bitmap"]
+
+_I32 = struct.Struct(">i")
+_DIRECTORY_WINDOW = 4096
+
+
+def open_bitmap(section: Section, key_type: KeyType) -> BitmapReader:
+    """Open a payload of either version."""
+    version = section.read(0, 1)[0]
+    if version == V1:
+        return _ReaderV1(section, key_type)
+    if version == V2:
+        return _ReaderV2(section, key_type)
+    raise section.error("unknown bitmap version", 0, found=version, expected=f"{V1} or {V2}")
+
+
+class BitmapReader(IndexReader, ABC):
+    """What both versions share: the head, null rows, sets of keys."""
+
+    version: int
+    _null_length: int | None = None
+
+    def __init__(self, section: Section, key_type: KeyType) -> None:
+        """Read the head."""
+        self._section, self._key_type = section, key_type
+        cursor = Cursor(section, 1, window=64)
+        self.row_count = cursor.count("row count")
+        self.distinct = cursor.count("distinct count", self.row_count)
+        self._null_offset = None
+        if cursor.flag("null"):
+            self._null_offset = cursor.i32()
+            if self.version == V2:
+                self._null_length = cursor.i32()
+        self._cursor = cursor
+
+    @abstractmethod
+    def keys(self) -> Iterator[tuple[Key, BitMap]]:
+        """Every key with its rows, in the order of the file."""
+
+    @abstractmethod
+    def _find(self, key: Key) -> tuple[int, int | None] | None:
+        """Offset and length of the rows of `key`, if it is there."""
+
+    @property
+    @abstractmethod
+    def _body(self) -> int:
+        """Where the bitmaps begin."""
+
+    @cached_property
+    def nulls(self) -> BitMap:
+        """Rows without a value."""
+        if self._null_offset is None:
+            return BitMap()
+        length = SINGLE_LENGTH if self._null_offset < 0 else self._null_length
+        return self._rows(self._null_offset, length)
+
+    @cached_property
+    def _not_null(self) -> BitMap:
+        return self.nulls.flip(0, self.row_count)
+
+    def is_null(self) -> Selection:
+        """Rows without a value."""
+        return Selection(self.nulls.copy())
+
+    def is_not_null(self) -> Selection:
+        """Rows with a value."""
+        return Selection(self._not_null.copy())
+
+    def is_in(self, keys: Sequence[Key]) -> Selection:
+        """Rows with one of these keys."""
+        found = (self._find(key) for key in keys)
+        return Selection(BitMap().union(*(self._rows(*place) for place in found if place)))
+
+    def is_not_in(self, keys: Sequence[Key]) -> Selection:
+        """Rows with a key that is none of these."""
+        rows = self.is_in(keys).rows
+        return Selection(self._not_null if rows is None else self._not_null - rows)
+
+    def _rows(self, offset: int, length: int | None) -> BitMap:
+        """The rows at `offset` of the body; without a length the bitmap itself tells its end."""
+        section = self._section
+        if offset < 0:
+            row = -1 - offset
+            if length not in (None, SINGLE_LENGTH) or row >= self.row_count:
+                raise section.error(
+                    "bad single row", self._body, found=row, expected=f"below {self.row_count}"
+                )
+            return BitMap((row,))
+        if length is not None:
+            return load(section, self._body + offset, length, self.row_count)
+        data = memoryview(self._payload)[self._body + offset :]
+        return parse(section, self._body + offset, data, self.row_count)[0]
+
+    @cached_property
+    def _payload(self) -> bytes:
+        return self._section.read(0, self._section.length)
+
+
+class _ReaderV1(BitmapReader):
+    """Version 1 states no lengths, so the payload is read whole, once, when a key is asked for."""
+
+    version = V1
+
+    @cached_property
+    def _dictionary_and_body(self) -> tuple[dict[Key, int], int]:
+        cursor = Cursor(self._section, self._cursor.position, window=self._section.length)
+        if self._key_type.is_bytes:
+            entries = {self._key_type.read(cursor): cursor.i32() for _ in range(self.distinct)}
+        else:
+            record = _record(self._key_type, "offset")
+            stored = np.frombuffer(cursor.take(self.distinct * record.itemsize), record)
+            keys = self._key_type.from_stored(stored["key"])
+            entries = dict(zip(keys.tolist(), stored["offset"].tolist(), strict=True))
+        if len(entries) != self.distinct:
+            raise self._section.error(
+                "repeated key in the dictionary",
+                self._cursor.position,
+                found=f"{len(entries)} keys",
+                expected=self.distinct,
+            )
+        return entries, cursor.position
+
+    @property
+    def _body(self) -> int:
+        return self._dictionary_and_body[1]
+
+    def _find(self, key: Key) -> tuple[int, int | None] | None:
+        offset = self._dictionary_and_body[0].get(key)
+        return None if offset is None else (offset, None)
+
+    def keys(self) -> Iterator[tuple[Key, BitMap]]:
+        """Every key with its rows, in the order of the file."""
+        for key, offset in self._dictionary_and_body[0].items():
+            yield key, self._rows(offset, None)
+
+
+class _ReaderV2(BitmapReader):
+    """Version 2 reads the directory of its blocks, then one block and one bitmap for a key."""
+
+    version = V2
+
+    def __init__(self, section: Section, key_type: KeyType) -> None:
+        """Read head and directory, which must be in order."""
+        super().__init__(section, key_type)
+        cursor = self._cursor
+        count = cursor.count("block count", self.distinct)
+        if bool(count) != bool(self.distinct):
+            raise section.error(
+                "bad block count", cursor.position - 4, found=count, expected="as there are keys"
+            )
+        at = cursor.position
+        if key_type.is_bytes:
+            cursor.window = _DIRECTORY_WINDOW
+            pairs = [(key_type.read(cursor), cursor.i32()) for _ in range(count)]
+            self._firsts: list[Key] = [key for key, _ in pairs]
+            offsets = [offset for _, offset in pairs]
+        else:
+            record = _record(key_type, "offset")
+            stored = np.frombuffer(cursor.take(count * record.itemsize), record)
+            self._firsts = key_type.from_stored(stored["key"]).tolist()
+            offsets = stored["offset"].tolist()
+        blocks_length = cursor.count("length of all blocks", section.length - cursor.position - 4)
+        self._blocks = cursor.position
+        self._bounds = [*offsets, blocks_length]
+        ascending = all(a < b for a, b in pairwise(self._bounds)) and self._bounds[0] == 0
+        if not ascending or not all(_below(a, b) for a, b in pairwise(self._firsts)):
+            raise section.error("directory of blocks not in order", at)
+        self._cache: dict[int, _Block] = {}
+
+    @property
+    def _body(self) -> int:
+        return self._blocks + self._bounds[-1]
+
+    def _block(self, index: int) -> _Block:
+        if index not in self._cache:
+            begin, end = self._bounds[index : index + 2]
+            block = _Block(self._section.section(self._blocks + begin, end - begin), self._key_type)
+            limit = self._firsts[index + 1] if index + 1 < len(self._firsts) else None
+            if block.keys[0] != self._firsts[index] or (
+                limit is not None and not _below(block.keys[-1], limit)
+            ):
+                raise self._section.error(
+                    "block that the directory contradicts", self._blocks + begin
+                )
+            self._cache[index] = block
+        return self._cache[index]
+
+    def _find(self, key: Key) -> tuple[int, int | None] | None:
+        index = bisect_right(self._firsts, key) - 1
+        return None if index < 0 else self._block(index).find(key)
+
+    def keys(self) -> Iterator[tuple[Key, BitMap]]:
+        """Every key with its rows, ascending."""
+        for index in range(len(self._firsts)):
+            for key, offset, length in self._block(index).entries():
+                yield key, self._rows(offset, length)
+
+
+class _Block:
+    """One sorted block of keys."""
+
+    def __init__(self, section: Section, key_type: KeyType) -> None:
+        """Read the block, which must be filled by its entries and in order."""
+        data = section.read(0, section.length)
+        cursor = Cursor(section, window=section.length)
+        count = cursor.count("entry count", section.length // 9)
+        if key_type.is_bytes:
+            self._keys_from(section, data, count)
+        else:
+            record = _record(key_type, "offset", "length")
+            if count == 0 or section.length != 4 + count * record.itemsize:
+                raise section.error(
+                    "block of another length",
+                    0,
+                    found=section.length,
+                    expected=f"{count} entries of {record.itemsize} bytes",
+                )
+            stored = np.frombuffer(data, record, count, 4)
+            keys = key_type.from_stored(stored["key"])
+            if (keys[1:] <= keys[:-1]).any():
+                raise section.error("keys of a block not in order", 4)
+            self.keys: list[Key] = keys.tolist()
+            self._offsets: list[int] = stored["offset"].tolist()
+            self._lengths: list[int] = stored["length"].tolist()
+
+    def _keys_from(self, section: Section, data: bytes, count: int) -> None:
+        keys: list[Key] = []
+        offsets, lengths = [], []
+        at, previous, unpack = 4, None, struct.Struct(">ii").unpack_from
+        try:
+            for _ in range(count):
+                (size,) = _I32.unpack_from(data, at)
+                key = data[at + 4 : at + 4 + size]
+                if size < 0 or (previous is not None and key <= previous):
+                    raise section.error("keys of a block not in order", at)
+                offset, length = unpack(data, at + 4 + size)
+                keys.append(key)
+                offsets.append(offset)
+                lengths.append(length)
+                previous, at = key, at + 12 + size
+        except struct.error:
+            raise section.error("truncated block", at) from None
+        if not count or at != section.length:
+            raise section.error("block of another length", 0, found=section.length, expected=at)
+        self.keys, self._offsets, self._lengths = keys, offsets, lengths
+
+    def find(self, key: Key) -> tuple[int, int] | None:
+        """Offset and length of the rows of `key`, if it is there."""
+        index = bisect_right(self.keys, key) - 1
+        if index < 0 or self.keys[index] != key:
+            return None
+        return self._offsets[index], self._lengths[index]
+
+    def entries(self) -> Iterator[tuple[Key, int, int]]:
+        """Key, offset and length of every entry."""
+        yield from zip(self.keys, self._offsets, self._lengths, strict=True)
+
+
+def _record(key_type: KeyType, *numbers: str) -> np.dtype[Any]:
+    return np.dtype([("key", key_type.stored), *((number, ">i4") for number in numbers)])
+
+
+def _below(left: Key, right: Key) -> bool:
+    return left < right  # type: ignore[operator]

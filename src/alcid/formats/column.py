@@ -1,0 +1,171 @@
+"""From an Arrow column to the keys that an index keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from alcid.errors import LimitError, UnsupportedError
+from alcid.formats.keys import IntArray, KeyType, key_type, order_floats
+from alcid.types import DataType
+
+__all__ = ["MOST_ROWS", "KeyColumn", "byte_offsets", "map_key_column", "read_column"]
+
+MOST_ROWS = (1 << 31) - 1
+Keys: TypeAlias = Any  # a NumPy array of integers, or an Arrow large_binary array
+
+_DAY_IN_MILLIS = 86_400_000
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """The keys of a column, without the nulls, and the rows they stand in."""
+
+    row_count: int
+    key_type: KeyType
+    keys: Keys
+    rows: npt.NDArray[np.uint32] | None
+    """The row of each key, or None if every row has one."""
+    first_nan: int | None = None
+    """The bits of the first NaN, which the range-bitmap keeps as they are."""
+
+    @property
+    def key_rows(self) -> npt.NDArray[np.uint32]:
+        """The row of each key."""
+        return np.arange(self.row_count, dtype=np.uint32) if self.rows is None else self.rows
+
+    @property
+    def null_rows(self) -> npt.NDArray[np.uint32]:
+        """The rows without a key."""
+        if self.rows is None:
+            return np.zeros(0, np.uint32)
+        absent = np.ones(self.row_count, bool)
+        absent[self.rows] = False
+        return np.flatnonzero(absent).astype(np.uint32)
+
+    def spread(self, values: IntArray) -> IntArray:
+        """`values`, one for each key, by row; 0 where there is no key."""
+        if self.rows is None:
+            return values
+        spread = np.zeros(self.row_count, values.dtype)
+        spread[self.rows] = values
+        return spread
+
+
+def map_key_column(array: pa.Array | pa.ChunkedArray, key: str) -> pa.ChunkedArray:
+    """The values that a MAP column holds for `key`: null where the map or the key is absent."""
+    return pc.map_lookup(pa.chunked_array(array), pa.scalar(key), "first")
+
+
+def read_column(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> KeyColumn:
+    """Bring an Arrow column of the Paimon type `data_type` to keys."""
+    row_count = len(array)
+    if row_count > MOST_ROWS:
+        raise LimitError(f"a file index holds at most {MOST_ROWS} rows, found {row_count}")
+    array = _plain(array)
+    rows = None
+    if array.null_count:
+        valid = pc.is_valid(array).to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(valid).astype(np.uint32)
+        array = array.drop_null()
+    kind = key_type(data_type)
+    if kind.is_bytes:
+        return KeyColumn(row_count, kind, array.cast(pa.large_binary()), rows)
+    if kind.floating:
+        values = array.cast(pa.float32() if kind.width == 4 else pa.float64()).to_numpy()
+        nan = np.flatnonzero(np.isnan(values))[:1]
+        first_nan = int(values[nan].view(kind.dtype)[0]) if len(nan) else None
+        return KeyColumn(row_count, kind, order_floats(values), rows, first_nan)
+    return KeyColumn(row_count, kind, _integers(array, data_type, kind), rows)
+
+
+def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array without dictionary, run-end or extension wrapping."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()  # an Array, except for what is too large for one
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(
+                [_plain(chunk).cast(_large(chunk.type)) for chunk in array.chunks]
+            )
+    if isinstance(array.type, pa.BaseExtensionType):
+        return _plain(array.storage)
+    if pa.types.is_dictionary(array.type):
+        return _plain(array.dictionary_decode())
+    if pa.types.is_run_end_encoded(array.type):
+        return _plain(pc.run_end_decode(array))
+    return array
+
+
+def _large(arrow_type: pa.DataType) -> pa.DataType:
+    """The variant of a string or binary type with 64-bit offsets; other types as they are."""
+    if pa.types.is_string(arrow_type):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary(arrow_type) else arrow_type
+
+
+def _integers(array: pa.Array, data_type: DataType, kind: KeyType) -> IntArray:
+    """Integer keys of an array without nulls."""
+    arrow_type = array.type
+    match data_type.root:
+        case "BOOLEAN":
+            return array.cast(pa.int8()).to_numpy()  # type: ignore[no-any-return]
+        case "DECIMAL":
+            return _unscaled(array, data_type)
+        case "DATE" if pa.types.is_date64(arrow_type):
+            return (array.view(pa.int64()).to_numpy() // _DAY_IN_MILLIS).astype(np.int32)  # type: ignore[no-any-return]
+        case "DATE":
+            return array.view(pa.int32()).to_numpy()  # type: ignore[no-any-return]
+        case "TIME" | "TIMESTAMP" | "TIMESTAMP_LTZ":
+            return _ticks(array, kind).astype(kind.dtype, copy=False)
+        case _:
+            return array.cast(pa.from_numpy_dtype(kind.dtype)).to_numpy()  # type: ignore[no-any-return]
+
+
+def _ticks(array: pa.Array, kind: KeyType) -> IntArray:
+    """Milliseconds or microseconds, rounded down; the units of Arrow are finer or coarser."""
+    width = array.type.bit_width
+    ticks: IntArray = array.view(pa.int32() if width == 32 else pa.int64()).to_numpy()
+    ticks = ticks.astype(np.int64, copy=False)
+    unit = "ms" if kind.millis else "us"
+    have, want = _PER_SECOND[array.type.unit], _PER_SECOND[unit]
+    if have >= want:
+        return ticks if have == want else ticks // (have // want)
+    factor = want // have
+    limit = np.iinfo(np.int64).max // factor
+    if len(ticks) and max(int(ticks.max()), -int(ticks.min())) > limit:
+        raise UnsupportedError(
+            f"a timestamp beyond {limit} {array.type.unit} does not fit 64 bits in {unit}"
+        )
+    return ticks * factor
+
+
+def _unscaled(array: pa.Array, data_type: DataType) -> IntArray:
+    """The unscaled numbers of a DECIMAL column, which must fit 64 bits."""
+    if not pa.types.is_decimal(array.type):  # unsigned 64-bit integers
+        array = array.cast(pa.decimal128(20, 0))
+    wide = array.cast(
+        pa.decimal256(max(array.type.precision, data_type.precision), array.type.scale)
+    )
+    words = np.frombuffer(wide.buffers()[1], np.int64)[
+        4 * wide.offset : 4 * (wide.offset + len(wide))
+    ]
+    lowest, higher = words[0::4], words.reshape(-1, 4)[:, 1:]
+    misfit = np.flatnonzero((higher != (lowest >> 63)[:, None]).any(axis=1))
+    if len(misfit):
+        raise UnsupportedError(
+            f"{array[int(misfit[0])]} does not fit the 64 bits of a key of {data_type}"
+        )
+    return lowest.copy()
+
+
+def byte_offsets(keys: pa.LargeBinaryArray) -> IntArray:
+    """Where each key starts in the data buffer of a large_binary array, and the end."""
+    if not len(keys):
+        return np.zeros(1, np.int64)
+    return np.frombuffer(keys.buffers()[1], np.int64)[keys.offset : keys.offset + len(keys) + 1]

@@ -1,0 +1,231 @@
+"""Paimon's range-bitmap index: rows of any range of values, and the highest and lowest ones.
+
+    i32 head length | u8 version 1 | i32 rows | i32 cardinality | min key | max key
+      | i32 dictionary length
+    dictionary (see `alcid.formats.key_dictionary`)
+    i32 head length | u8 version 1 | u8 slices | i32 length of the existence bitmap | i32 8 * slices
+      | slices x (i32 offset | i32 length)        offsets from the end of the existence bitmap
+    existence bitmap | slices
+
+The keys' ranks are their codes; slice `i` holds the rows whose code has bit `i`. Without a value
+there are no min and max, and 64 empty slices.
+
+Answers equality, IN, ranges, null and top-n, with rows. Do not use it for columns that are only
+ever asked for equality: a bitmap or a bloom filter reads far less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from pyroaring import BitMap
+
+from alcid.errors import LimitError
+from alcid.formats.bit_slices import BitSlices, serialize_presence, serialize_slices
+from alcid.formats.column import KeyColumn
+from alcid.formats.cursor import Cursor, Writer
+from alcid.formats.entries import encode
+from alcid.formats.groups import rank
+from alcid.formats.key_dictionary import KeyDictionary, write_dictionary
+from alcid.formats.keys import IntArray, Key, KeyType, order_float
+from alcid.formats.reader import IndexReader
+from alcid.formats.roaring import load
+from alcid.formats.selection import NONE, Selection
+from alcid.formats.source import Section
+
+__all__ = ["RangeBitmapReader", "build"]
+
+_VERSION = 1
+_SLICES_WITHOUT_VALUES = 64
+_LARGEST = (1 << 31) - 1
+_SLICES_HEAD = 10
+_DEFAULT_CHUNK = 16384
+_WIDEST_UNCHUNKED = 2
+
+
+def build(column: KeyColumn, *, chunk_size: int | None = None) -> bytes:
+    """Build the index; without `chunk_size` it is 16 KiB, or 0 for keys of one or two bytes."""
+    key_type = replace(column.key_type, nan_bits=column.first_nan)
+    if chunk_size is None:
+        chunk_size = 0 if 0 < key_type.width <= _WIDEST_UNCHUNKED else _DEFAULT_CHUNK
+    ranked = rank(column)
+    cardinality = len(ranked.keys)
+    dictionary = write_dictionary(key_type, ranked.keys, chunk_size)
+    head = Writer().u8(_VERSION).i32(column.row_count, cardinality)
+    if cardinality:
+        ends = encode(key_type, ranked.keys.take(np.array([0, cardinality - 1])))
+        head.raw(ends.slice(0, 2))
+    head.i32(len(dictionary))
+    slices = _write_slices(column, column.spread(ranked.ranks.astype(np.uint32)), cardinality)
+    if len(dictionary) + slices.length > _LARGEST:
+        raise LimitError(f"a range-bitmap index holds at most {_LARGEST} bytes")
+    parts = (head.to_bytes(), dictionary, slices.to_bytes())
+    return Writer().i32(head.length).raw(b"".join(parts)).to_bytes()
+
+
+def _write_slices(column: KeyColumn, codes: IntArray, cardinality: int) -> Writer:
+    count = max(1, (cardinality - 1).bit_length()) if cardinality else _SLICES_WITHOUT_VALUES
+    existing = serialize_presence(column.spread(np.ones(len(column.keys), bool)))
+    slices = serialize_slices(codes, count) if cardinality else [BitMap().serialize()] * count
+    writer = (
+        Writer().i32(_SLICES_HEAD + 8 * count).u8(_VERSION).u8(count).i32(len(existing), 8 * count)
+    )
+    offset = 0
+    for piece in slices:
+        writer.i32(offset, len(piece))
+        offset += len(piece)
+    return writer.raw(existing).raw(b"".join(slices))
+
+
+class RangeBitmapReader(IndexReader):
+    """Reads the head, then only the dictionary chunks and slices that an answer needs."""
+
+    def __init__(self, section: Section, key_type: KeyType) -> None:
+        """Read the head of the payload `section` of a column with keys of `key_type`."""
+        self._section, self._key_type = section, key_type
+        cursor = Cursor(section, window=64)
+        head_length = cursor.count("head length", section.length)
+        cursor.version("range-bitmap", _VERSION)
+        self.row_count = cursor.count("row count")
+        self.cardinality = cursor.count("cardinality", self.row_count)
+        self.min: Key | None = None
+        self.max: Key | None = None
+        if self.cardinality:
+            self.min, self.max = key_type.read(cursor), key_type.read(cursor)
+            if (self.min == self.max) != (self.cardinality == 1) or self.min > self.max:  # type: ignore[operator]
+                raise section.error("minimum and maximum not in order", 13)
+        dictionary_length = cursor.count("dictionary length", section.length)
+        if cursor.position != 4 + head_length:
+            raise section.error(
+                "bad head length", 0, found=head_length, expected=cursor.position - 4
+            )
+        dictionary = section.section(cursor.position, dictionary_length)
+        self._dictionary = KeyDictionary(dictionary, key_type, self.cardinality)
+        self._slices_at = cursor.position + dictionary_length
+
+    @cached_property
+    def slices(self) -> BitSlices:
+        """The slices of the codes."""
+        section = self._section.section(self._slices_at)
+        cursor = Cursor(section, window=_SLICES_HEAD + 4)
+        head_length = cursor.i32()
+        cursor.version("slices", _VERSION)
+        count, existing_length, table_length = cursor.u8(), cursor.i32(), cursor.i32()
+        wanted = max(1, (self.cardinality - 1).bit_length())
+        if self.cardinality and count != wanted:
+            raise section.error("bad slice count", 5, found=count, expected=wanted)
+        if (head_length, table_length) != (_SLICES_HEAD + 8 * count, 8 * count):
+            raise section.error("bad head of the slices", 0, found=(head_length, table_length))
+        table = np.frombuffer(cursor.take(table_length), ">i4").reshape(-1, 2).tolist()
+        at, base = cursor.position, cursor.position + existing_length
+        return BitSlices(
+            count,
+            lambda: load(section, at, existing_length, self.row_count),
+            lambda index: load(section, base + table[index][0], table[index][1], self.row_count),
+        )
+
+    @cached_property
+    def _existing(self) -> BitMap:
+        return self.slices.existing if self.cardinality else BitMap()
+
+    @cached_property
+    def _nulls(self) -> BitMap:
+        return self._existing.flip(0, self.row_count)
+
+    def is_null(self) -> Selection:
+        """Rows without a value."""
+        return Selection(self._nulls.copy())
+
+    def is_not_null(self) -> Selection:
+        """Rows with a value."""
+        return Selection(self._existing.copy())
+
+    def is_in(self, keys: Sequence[Key]) -> Selection:
+        """Rows with one of these keys."""
+        return Selection(self._with_codes(self._codes(keys)))
+
+    def is_not_in(self, keys: Sequence[Key]) -> Selection:
+        """Rows with a key that is none of these."""
+        return Selection(self._existing - self._with_codes(self._codes(keys)))
+
+    def between(self, begin: Key | None, end: Key | None) -> Selection:
+        """Rows with `begin <= key < end`."""
+        if self.min is None or self.max is None:
+            return NONE
+        # Minimum and maximum often spare the dictionary.
+        if (begin is not None and begin > self.max) or (end is not None and end <= self.min):  # type: ignore[operator]
+            return NONE
+        low = 0 if begin is None or begin <= self.min else self._dictionary.rank(begin)[0]  # type: ignore[operator]
+        high = self.cardinality
+        if end is not None and end <= self.max:  # type: ignore[operator]
+            high = self._dictionary.rank(end)[0]
+        if (low, high) == (0, self.cardinality):
+            return self.is_not_null()
+        return Selection(self.slices.between(low, high))
+
+    def _codes(self, keys: Iterable[Key]) -> list[int]:
+        """The codes of those keys that are there, ascending."""
+        low, high = self.min, self.max
+        if low is None or high is None:
+            return []
+        inside = {key for key in keys if low <= key <= high}  # type: ignore[operator]
+        ranks = (self._dictionary.rank(key) for key in sorted(inside))
+        return [code for code, is_there in ranks if is_there]
+
+    def _with_codes(self, codes: Sequence[int]) -> BitMap:
+        """Rows with one of these codes; neighbouring codes are asked for as a range."""
+        rows = BitMap()
+        begin = 0
+        for index, code in enumerate(codes):
+            if index + 1 == len(codes) or codes[index + 1] != code + 1:
+                if (codes[begin], code + 1) == (0, self.cardinality):
+                    return self._existing
+                rows |= self.slices.between(codes[begin], code + 1)
+                begin = index + 1
+        return rows
+
+    def top_n(
+        self,
+        k: int,
+        *,
+        descending: bool,
+        nulls: Literal["first", "last"],
+        among: BitMap | None = None,
+        ties: bool = True,
+    ) -> Selection:
+        """The `k` highest (else lowest) rows among those given.
+
+        With `ties`, every row that equals the last one is kept, so that further sort keys can
+        decide; without, exactly `k` rows: of equal values the highest positions, of nulls the
+        lowest, as Paimon.
+        """
+        null_rows = self._nulls if among is None else self._nulls & among
+        if nulls == "first":
+            if len(null_rows) >= k:
+                return Selection(null_rows.copy() if ties else null_rows[:k])
+            return Selection(null_rows | self._best(k - len(null_rows), descending, among, ties))
+        rows = self._best(k, descending, among, ties)
+        if (missing := k - len(rows)) > 0:
+            rows |= null_rows if ties else null_rows[:missing]
+        return Selection(rows)
+
+    def _best(self, k: int, descending: bool, among: BitMap | None, ties: bool) -> BitMap:
+        if not self.cardinality:
+            return BitMap()
+        rows = self.slices.best(k, descending=descending, among=among, ties=ties)
+        if ties and self._key_type.floating:
+            zeros = self.is_in([order_float(-0.0, self._key_type.width), 0]).rows
+            if (
+                zeros is not None and zeros & rows
+            ):  # the two zeros are equal, though not to the index
+                rows |= zeros if among is None else zeros & among
+        return rows
+
+    def keys(self) -> Iterable[tuple[Key, BitMap]]:
+        """Every key with its rows, ascending."""
+        for code, key in enumerate(self._dictionary):
+            yield key, self.slices.equal(code)

@@ -1,0 +1,48 @@
+"""The answer of an index: which rows of a file may match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+__all__ = ["ANY", "NONE", "Selection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Positions that may match, or any row where an index cannot tell.
+
+    `&` and `|` follow the three kinds of answers: any row, no row, these rows.
+
+    >>> Selection(BitMap([1, 2])) & Selection(BitMap([2, 3]))
+    Selection(rows=BitMap([2]))
+    >>> (ANY & Selection(BitMap([1]))).rows
+    BitMap([1])
+    >>> (ANY | Selection(BitMap([1]))).rows is None
+    True
+    """
+
+    rows: BitMap | None
+    """The positions, or None for any row."""
+
+    @property
+    def skip(self) -> bool:
+        """True when no row can match, so that the file need not be read."""
+        return self.rows is not None and not self.rows
+
+    def __and__(self, other: Selection) -> Selection:
+        """Rows in both."""
+        if self.rows is None:
+            return other
+        return self if other.rows is None else Selection(self.rows & other.rows)
+
+    def __or__(self, other: Selection) -> Selection:
+        """Rows in either."""
+        if self.rows is None or other.rows is None:
+            return ANY
+        return Selection(self.rows | other.rows)
+
+
+ANY = Selection(None)
+NONE = Selection(BitMap())

@@ -1,0 +1,124 @@
+"""Where bytes come from: ranged reads, so that an index is asked without being loaded."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+from alcid.errors import FormatError
+
+__all__ = ["BytesSource", "FileSource", "Section", "Source"]
+
+
+class Source(Protocol):
+    """Anything that can be read by range; it has a name for errors and a known size."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it, a path as a rule."""
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`; the caller has checked the bounds."""
+
+
+class BytesSource:
+    """Bytes in memory."""
+
+    def __init__(self, data: bytes, name: str = "<bytes>") -> None:
+        """Serve `data`, called `name` in errors."""
+        self.name = name
+        self.size = len(data)
+        self._data = data
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`."""
+        return self._data[offset : offset + length]
+
+
+class FileSource:
+    """A local file, read by position; it stays open until `close`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open `path` for reading."""
+        self.name = os.fspath(path)
+        self._descriptor = os.open(path, os.O_RDONLY)
+        self.size = os.fstat(self._descriptor).st_size
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`, or an error if the file shrank meanwhile."""
+        data = os.pread(self._descriptor, length, offset)
+        if len(data) != length:
+            raise FormatError(
+                "short read", file=self.name, offset=offset, found=len(data), expected=length
+            )
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    def __enter__(self) -> FileSource:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the file."""
+        self.close()
+
+
+class Section:
+    """A bounded part of a source; every read is checked against its end.
+
+    Offsets are relative to the section; errors give them from the start of the source.
+    """
+
+    __slots__ = ("length", "source", "start")
+
+    def __init__(self, source: Source, start: int = 0, length: int | None = None) -> None:
+        """Take `length` bytes of `source` from `start`; by default all that follows."""
+        length = source.size - start if length is None else length
+        if start < 0 or length < 0 or start + length > source.size:
+            raise FormatError(
+                "section outside of the file",
+                file=source.name,
+                offset=start,
+                found=f"{length} bytes",
+                expected=f"at most {max(source.size - start, 0)}",
+            )
+        self.source, self.start, self.length = source, start, length
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset` of this section."""
+        if offset < 0 or length < 0 or offset + length > self.length:
+            raise self.error(
+                "truncated", offset, found=f"{max(self.length - offset, 0)} bytes", expected=length
+            )
+        return self.source.read(self.start + offset, length) if length else b""
+
+    def section(self, offset: int, length: int | None = None) -> Section:
+        """A part of this section."""
+        length = self.length - offset if length is None else length
+        if offset < 0 or length < 0 or offset + length > self.length:
+            raise self.error(
+                "part outside of its section",
+                offset,
+                found=f"{length} bytes",
+                expected=f"at most {max(self.length - offset, 0)}",
+            )
+        return Section(self.source, self.start + offset, length)
+
+    def error(
+        self, problem: str, offset: int, found: object = None, expected: object = None
+    ) -> FormatError:
+        """A format error at `offset` of this section."""
+        return FormatError(
+            problem,
+            file=self.source.name,
+            offset=self.start + offset,
+            found=found,
+            expected=expected,
+        )

@@ -1,0 +1,387 @@
+"""What to build: Paimon's `file-index.*` table options, read strictly; and Alcid's two settings.
+
+Options are named as in Paimon's documents, so that they can be copied from a table or a page:
+
+| key                                             | value                                         |
+|-------------------------------------------------|-----------------------------------------------|
+| `file-index.<type>.columns`                     | comma list of columns, or `map[key]`          |
+| `file-index.bloom-filter.<column>.items`        | distinct values expected in a file            |
+| `file-index.bloom-filter.<column>.fpp`          | share of false hits, between 0 and 1          |
+| `file-index.bitmap.<column>.version`            | 1 or 2                                        |
+| `file-index.bitmap.<column>.index-block-size`   | memory size, as `16kb`                        |
+| `file-index.range-bitmap.<column>.chunk-size`   | memory size; 0 puts each key into its own     |
+| `file-index.read.enabled`                       | true or false; not used here                  |
+| `file-index.in-manifest-threshold`              | memory size; not used here                    |
+
+Paimon ignores a `file-index.*` key that it does not know, such as `file-index.bitmap.version`, and
+the options of a column with a dot in its name. Here the first is an error and the second works.
+
+Attributes:
+    timezone: The zone of a timestamp that is written without one and compared with a TIMESTAMP_LTZ
+        column: a name as `Europe/Vienna`. With Spark, its session's zone counts instead.
+    case_sensitive: Whether `ID` and `id` are two columns. Off, as in Spark: a name that fits two
+        columns is then an error. With Spark, its session's setting counts instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, Final, TypeAlias
+
+from alcid.errors import ColumnError, OptionError, UnsupportedError
+from alcid.types import INDEX_TYPES, DataType, require_index
+
+__all__ = [
+    "BitmapOptions",
+    "BloomFilterOptions",
+    "BsiOptions",
+    "IndexOptions",
+    "IndexSpec",
+    "RangeBitmapOptions",
+    "case_sensitive",
+    "find_column",
+    "match_column",
+    "memory_size",
+    "parse_options",
+    "timezone",
+]
+
+timezone: str = "UTC"
+case_sensitive: bool = False
+
+OptionValue: TypeAlias = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilterOptions:
+    """Options of bloom-filter. Larger `items` and smaller `fpp` make larger filters."""
+
+    items: int | None = None
+    """Distinct values expected in a file; None where not given (Paimon takes 1000000)."""
+    fpp: float | None = None
+    """Share of absent values that the filter lets pass; None where not given (Paimon takes 0.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapOptions:
+    """Options of bitmap."""
+
+    version: int = 2
+    """1 reads its dictionary whole, 2 a sorted block of it. Take 1 only for readers that lack 2."""
+    index_block_size: int = 16 * 1024
+    """Bytes of a dictionary block of version 2; no value may need more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RangeBitmapOptions:
+    """Options of range-bitmap."""
+
+    chunk_size: int | None = None
+    """Bytes of keys in a dictionary chunk; None is Paimon's default, which depends on the type."""
+
+
+@dataclass(frozen=True, slots=True)
+class BsiOptions:
+    """Options of bsi: there are none."""
+
+
+IndexOptions: TypeAlias = BloomFilterOptions | BitmapOptions | RangeBitmapOptions | BsiOptions
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """One index to build.
+
+    >>> spec = IndexSpec("tags[color]", "bitmap", BitmapOptions())
+    >>> spec.top_level, spec.map_key
+    ('tags', 'color')
+    """
+
+    column: str
+    """The column, as it stands in the head of the index file: `m[key]` for a key of a map."""
+    index_type: str
+    """One of `alcid.types.INDEX_TYPES`."""
+    options: IndexOptions
+
+    @property
+    def top_level(self) -> str:
+        """The column of the table: for `m[key]` the map."""
+        return _split(self.column)[0]
+
+    @property
+    def map_key(self) -> str | None:
+        """The key of `m[key]`, or None for a whole column."""
+        return _split(self.column)[1]
+
+    def resolve(self, columns: Mapping[str, DataType]) -> tuple[IndexSpec, DataType]:
+        """Find the column in a table: the same index with the table's spelling, and its value type.
+
+        Args:
+            columns: The top-level columns of the table.
+
+        Raises:
+            ColumnError: No such column, or more than one.
+            UnsupportedError: The index does not take it.
+
+        >>> spec = IndexSpec("Tags[color]", "bitmap", BitmapOptions())
+        >>> found, data_type = spec.resolve({"tags": DataType.parse("MAP<STRING, INT>")})
+        >>> print(found.column, data_type)
+        tags[color] INT
+        """
+        name = find_column(self.top_level, columns)
+        data_type = columns[name]
+        if self.map_key is not None:
+            if data_type.root != "MAP" or data_type.children[0].root not in ("CHAR", "VARCHAR"):
+                raise UnsupportedError(
+                    f"column {self.column}: found {name} {data_type}, expected a map of strings"
+                )
+            name, data_type = f"{name}[{self.map_key}]", data_type.children[1]
+        require_index(self.index_type, name, data_type)
+        return replace(self, column=name), data_type
+
+
+def _split(column: str) -> tuple[str, str | None]:
+    """`m[key]` -> m, key: by the first bracket, as keys may hold brackets too."""
+    if "[" not in column or not column.endswith("]"):
+        return column, None
+    top_level, _, key = column[:-1].partition("[")
+    return top_level, key
+
+
+def _fold(column: str) -> str:
+    """What is the same for names of the same column; keys of a map always differ in case."""
+    if case_sensitive:
+        return column
+    top_level = _split(column)[0]
+    return top_level.lower() + column[len(top_level) :]
+
+
+def find_column(name: str, columns: Collection[str]) -> str:
+    """The top-level column that a name means, as `case_sensitive` says.
+
+    Raises:
+        ColumnError: No such column, or more than one.
+        UnsupportedError: A field within a column.
+
+    >>> find_column("ID", ["id", "name"])
+    'id'
+    """
+    found = match_column(name, columns)
+    if found is not None:
+        return found
+    outer = name.partition(".")[0]
+    if any(_fold(column) == _fold(outer) for column in columns):
+        raise UnsupportedError(f"column {name}: no index takes a field within a column")
+    raise ColumnError(f"column {name}: not in the table{_did_you_mean(name, columns)}")
+
+
+def match_column(name: str, columns: Iterable[str]) -> str | None:
+    """The column that a name means, `m[key]` included, or None if there is none.
+
+    Raises:
+        ColumnError: It fits more than one.
+
+    >>> match_column("Tags[color]", ["id", "tags[color]"])
+    'tags[color]'
+    """
+    fitting = [column for column in columns if _fold(column) == _fold(name)]
+    if len(fitting) > 1:
+        raise ColumnError(f"column {name}: fits more than one column: {', '.join(fitting)}")
+    return fitting[0] if fitting else None
+
+
+def _did_you_mean(word: str, known: Iterable[str], form: str = "{}") -> str:
+    spelling = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), spelling, n=1, cutoff=0.5)
+    return f"; did you mean {form.format(spelling[close[0]])}?" if close else ""
+
+
+_UNITS: Final = {
+    unit: 1024**power
+    for power, names in enumerate(
+        ("b bytes", "k kb kibibytes", "m mb mebibytes", "g gb gibibytes", "t tb tebibytes")
+    )
+    for unit in names.split()
+}
+_MAX_INT: Final = 2**31 - 1
+_MAX_LONG: Final = 2**63 - 1
+
+
+def memory_size(text: str | int) -> int:
+    """Bytes of a memory size, as Paimon reads it: whole numbers, units of 1024 in any case.
+
+    >>> memory_size("16kb"), memory_size(" 1 MebiBytes "), memory_size(500)
+    (16384, 1048576, 500)
+    """
+    size: int = _convert("memory size", text, _size(0, _MAX_LONG))
+    return size
+
+
+# A converter raises ValueError with what it expected; `_convert` says where.
+Converter: TypeAlias = Callable[[Any], Any]
+
+
+def _convert(key: str, value: object, converter: Converter) -> Any:
+    try:
+        return converter(value)
+    except ValueError as error:
+        raise OptionError(f"{key}: found {value!r}, expected {error}") from None
+
+
+def _size(least: int, most: int) -> Converter:
+    def convert(value: object) -> int:
+        found = re.fullmatch(r"\s*([0-9]{1,19})\s*([a-z]*)\s*", str(value).lower())
+        unit = _UNITS.get(found[2] or "b") if found else None
+        size = int(found[1]) * unit if found and unit else -1
+        if not least <= size <= most:
+            raise ValueError(
+                f"a whole number of bytes from {least} to {most}, as 500, 16kb or 1 mb"
+            )
+        return size
+
+    return convert
+
+
+def _whole(least: int, most: int) -> Converter:
+    def convert(value: object) -> int:
+        number = int(value) if isinstance(value, float) and value.is_integer() else value
+        found = re.fullmatch(r"\s*([0-9]{1,10})\s*", str(number))
+        if not found or not least <= int(found[1]) <= most:
+            raise ValueError(f"a whole number from {least} to {most}")
+        return int(found[1])
+
+    return convert
+
+
+def _share(value: object) -> float:
+    text = str(value).lower()
+    found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\s*", text)
+    if not found or not 0 < float(text) < 1:
+        raise ValueError("a number above 0 and below 1")
+    return float(text)
+
+
+def _flag(value: object) -> bool:
+    text = str(value).strip().lower()
+    if text not in ("true", "false"):
+        raise ValueError("true or false")
+    return text == "true"
+
+
+_PREFIX: Final = "file-index."
+_TABLE_OPTIONS: Final[dict[str, Converter]] = {
+    "read.enabled": _flag,
+    "in-manifest-threshold": _size(0, _MAX_LONG),
+}
+_KINDS: Final[dict[str, type[IndexOptions]]] = {
+    "bloom-filter": BloomFilterOptions,
+    "bitmap": BitmapOptions,
+    "range-bitmap": RangeBitmapOptions,
+    "bsi": BsiOptions,
+}
+_OPTIONS: Final[dict[str, dict[str, Converter]]] = {
+    "bloom-filter": {"items": _whole(1, _MAX_INT), "fpp": _share},
+    "bitmap": {"version": _whole(1, 2), "index-block-size": _size(1, _MAX_INT)},
+    "range-bitmap": {"chunk-size": _size(0, _MAX_INT)},
+    "bsi": {},
+}
+
+
+def parse_options(options: Mapping[str, OptionValue]) -> tuple[IndexSpec, ...]:
+    """What to build, from table options; keys that do not start with `file-index.` are ignored.
+
+    Options for `m` apply to every declared `m[key]`; one for `m[key]` itself wins.
+
+    Returns:
+        The indexes, sorted by column and type.
+
+    Raises:
+        OptionError: A `file-index.` key that is unknown or misplaced, a bad value, no columns.
+
+    >>> parse_options({"file-index.bitmap.columns": "a", "file-index.bitmap.a.version": 1})
+    (IndexSpec(column='a', index_type='bitmap',
+      options=BitmapOptions(version=1, index_block_size=16384)),)
+    >>> parse_options({"file-index.bitmap.columns": "a", "file-index.bitmap.version": "1"})
+    Traceback (most recent call last):
+    alcid.errors.OptionError: file-index.bitmap.version: use file-index.bitmap.<column>.version
+    """
+    declared: dict[tuple[str, str], str] = {}
+    given: dict[tuple[str, str], dict[str, Any]] = {}
+    keys: dict[tuple[str, str], str] = {}
+    for key, value in options.items():
+        name = key.removeprefix(_PREFIX)
+        if name == key:
+            continue
+        if name in _TABLE_OPTIONS:
+            _convert(key, value, _TABLE_OPTIONS[name])
+            continue
+        index_type, column, option = _parse_key(key, name)
+        if option == "columns":
+            declared |= _columns(key, index_type, value)
+            continue
+        place = index_type, _fold(column)
+        attribute = option.replace("-", "_")
+        if attribute in given.setdefault(place, {}):
+            raise OptionError(f"{key}: given twice, in another case")
+        given[place][attribute] = _convert(key, value, _OPTIONS[index_type][option])
+        keys[place] = key
+    specs = []
+    for (index_type, folded), column in declared.items():
+        whole_map = given.get((index_type, _split(folded)[0]), {})
+        values = whole_map | given.get((index_type, folded), {})
+        specs.append(IndexSpec(column, index_type, _KINDS[index_type](**values)))
+    taken = {
+        (spec.index_type, _fold(name)) for spec in specs for name in (spec.column, spec.top_level)
+    }
+    for (index_type, column), key in keys.items():
+        if (index_type, column) not in taken:
+            raise OptionError(f"{key}: the column is not in file-index.{index_type}.columns")
+    if not specs:
+        known = ", ".join(INDEX_TYPES)
+        raise OptionError(f"no index: name columns in file-index.<type>.columns, <type> of {known}")
+    return tuple(sorted(specs, key=lambda spec: (spec.column, spec.index_type)))
+
+
+def _parse_key(key: str, name: str) -> tuple[str, str, str]:
+    """Index type, column (empty for `columns`) and option; the name of a column may hold dots."""
+    index_type, _, rest = name.partition(".")
+    if index_type not in INDEX_TYPES:
+        hint = (
+            _did_you_mean(index_type, INDEX_TYPES, f"{_PREFIX}{{}}.{rest or 'columns'}")
+            or _did_you_mean(name, _TABLE_OPTIONS, f"{_PREFIX}{{}}")
+            or f", expected file-index.<type>.columns, <type> of {', '.join(INDEX_TYPES)}"
+        )
+        raise OptionError(f"{key}: no such option{hint}")
+    if rest == "columns":
+        return index_type, "", rest
+    column, _, option = rest.rpartition(".")
+    here = f"{_PREFIX}{index_type}"
+    if not column and option in _OPTIONS[index_type]:
+        raise OptionError(f"{key}: use {here}.<column>.{option}")
+    if not column:
+        forms = (f"{here}.columns", *(f"{here}.<column>.{name}" for name in _OPTIONS[index_type]))
+        raise OptionError(f"{key}: no such option, expected {' or '.join(forms)}")
+    if option not in _OPTIONS[index_type]:
+        owners = [other for other in INDEX_TYPES if option in _OPTIONS[other]]
+        if owners:
+            raise OptionError(f"{key}: {option} is an option of {owners[0]}, not of {index_type}")
+        known = " or ".join(_OPTIONS[index_type]) or "none"
+        raise OptionError(f"{key}: {index_type} has no option {option!r}, expected {known}")
+    return index_type, column, option
+
+
+def _columns(key: str, index_type: str, value: object) -> dict[tuple[str, str], str]:
+    """The declared columns, by index type and folded name."""
+    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else [""]
+    if not all(_split(name)[0] for name in names):
+        raise OptionError(f"{key}: found {value!r}, expected names of columns with commas between")
+    declared: dict[tuple[str, str], str] = {}
+    for name in names:
+        place = index_type, _fold(name)
+        if place in declared:
+            raise OptionError(f"{key}: found {value!r}, which names {declared[place]} twice")
+        declared[place] = name
+    return declared

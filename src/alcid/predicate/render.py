@@ -1,0 +1,119 @@
+"""Names and literals as SQL text that Spark, and `parse`, read back as the same."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from decimal import Decimal
+
+import numpy as np
+
+from alcid.predicate.text import SessionTimestamp
+
+__all__ = ["quote_literal", "quote_name", "quote_text"]
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MAP_KEY = re.compile(r"([^\[\]]+)\[(.*)\]", re.DOTALL)
+# Words that mean something of their own where a column could stand.
+_RESERVED = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        ALL AND ANTI ANY ARRAY AS ASC BETWEEN BINARY BY CASE CAST CROSS CURRENT_CATALOG
+        CURRENT_DATE CURRENT_DATETIME CURRENT_ROLE CURRENT_SCHEMA CURRENT_TIME CURRENT_TIMESTAMP
+        CURRENT_USER DESC DISTINCT DIV ELSE END ESCAPE EXCEPT EXISTS FALSE FETCH FILTER FOR FROM
+        FULL GLOB GROUP HAVING ILIKE IN INNER INTERSECT INTERVAL INTO IS JOIN LATERAL LEFT LIKE
+        LIMIT LOCALTIME LOCALTIMESTAMP MAP MINUS NATURAL NOT NULL OFFSET ON OR ORDER OUTER OVER
+        OVERLAPS PIVOT PRIOR QUALIFY REGEXP RIGHT RLIKE SELECT SEMI SESSION_USER SET SOME STRUCT
+        TABLE THEN TRUE UNION UNIQUE UNNEST UNPIVOT USER USING VALUES WHEN WHERE WINDOW WITH X XOR
+        """,
+    )
+)
+_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+_ESCAPED = re.compile("[" + re.escape("".join(_ESCAPES)) + "]")
+_MOST_DIGITS = 60
+
+
+def quote_name(name: str) -> str:
+    """A column name, in backticks where it needs them.
+
+    >>> print(quote_name("a"), quote_name("a.b c"), quote_name("m[key]"))
+    a a.`b c` m['key']
+    """
+    if match := _MAP_KEY.fullmatch(name):
+        return f"{quote_name(match[1])}[{quote_text(match[2])}]"
+    parts = name.split(".")
+    if not all(parts):
+        return _quote_part(name)
+    return ".".join(map(_quote_part, parts))
+
+
+def _quote_part(part: str) -> str:
+    if _PLAIN.fullmatch(part) and part.upper() not in _RESERVED:
+        return part
+    return "`" + part.replace("`", "``") + "`"
+
+
+def quote_text(text: str) -> str:
+    """A text literal."""
+    return "'" + _ESCAPED.sub(lambda match: _ESCAPES[match[0]], text) + "'"
+
+
+def quote_literal(literal: object) -> str:
+    r"""A literal, in a form that keeps its type.
+
+    >>> from decimal import Decimal
+    >>> print(*map(quote_literal, [5, 5.5, Decimal("5.5"), "it's", None, b"a"]))
+    5 5.5D 5.5 'it\'s' NULL X'61'
+    """
+    match literal:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if literal else "FALSE"
+        case int():
+            return str(Decimal(literal))  # str(int) refuses thousands of digits
+        case float():
+            return _quote_float(literal)
+        case Decimal():
+            return _quote_decimal(literal)
+        case str():
+            return quote_text(literal)
+        case bytes():
+            return f"X'{literal.hex().upper()}'"
+        case SessionTimestamp():
+            return f"TIMESTAMP {quote_text(literal.text)}"
+        case datetime.datetime():
+            kind = "TIMESTAMP_NTZ" if literal.tzinfo is None else "TIMESTAMP"
+            return f"{kind} '{literal.isoformat(' ')}'"
+        case datetime.date():
+            return f"DATE '{literal.isoformat()}'"
+        case datetime.time():
+            return f"TIME '{literal.isoformat()}'"
+        case np.datetime64():
+            return _quote_datetime64(literal)
+    return quote_text(str(literal))
+
+
+def _quote_float(number: float) -> str:
+    if math.isfinite(number):
+        return f"{float(number)!r}D"
+    word = "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    return f"CAST('{word}' AS DOUBLE)"
+
+
+def _quote_decimal(number: Decimal) -> str:
+    if not number.is_finite():
+        return _quote_float(math.nan if number.is_nan() else float(number))
+    if len(number.as_tuple().digits) + abs(number.adjusted()) > _MOST_DIGITS:
+        return f"{number}BD"
+    plain = format(number, "f")
+    return plain if "." in plain else f"{plain}BD"
+
+
+def _quote_datetime64(moment: np.datetime64) -> str:
+    text = str(moment).replace("T", " ")
+    # Spark wants a sign, and takes one, where a year has more than four digits.
+    text = text if text[0] in "+-" else f"+{text}" if text.index("-") > 4 else text
+    return f"DATE '{text}'" if moment.dtype == "M8[D]" else f"TIMESTAMP_NTZ '{text}'"

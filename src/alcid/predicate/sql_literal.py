@@ -1,0 +1,211 @@
+"""Names and literals of parsed SQL."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from sqlglot import exp
+
+from alcid.errors import PredicateError
+from alcid.predicate.strings import Strings
+from alcid.predicate.text import (
+    SessionTimestamp,
+    WallClock,
+    to_boolean,
+    to_date,
+    to_double,
+    to_integer,
+    to_time,
+    to_timestamp,
+)
+from alcid.predicate.zones import find_zone, instant_of
+
+__all__ = ["NotALiteralError", "column_name", "read_literal"]
+
+_MARK = re.compile(r"f[0-9]+f")
+_WIDTHS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+# DATE 'today', and a TIMESTAMP that has a time only, which is one of today.
+_TODAY = re.compile(r"(?:epoch|now|today|tomorrow|yesterday)\b|T?\d{1,2}:", re.IGNORECASE)
+# A decimal of at most as many digits has one nearest float, whether through a double or not.
+_DIGITS_OF_DOUBLE = 15
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+class NotALiteralError(Exception):
+    """An expression whose value is not known before a row is read; never leaves this package."""
+
+
+def column_name(node: exp.Expr, strings: Strings) -> str | None:
+    """The column that an expression is: `a`, `a.b`, or `m[key]` for a key of a map."""
+    node = node.unnest()
+    if isinstance(node, exp.Column):
+        return ".".join(part.name for part in node.parts)
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        outer = column_name(node.this, strings)
+        return None if outer is None or "[" in outer else f"{outer}.{node.expression.name}"
+    if isinstance(node, exp.Bracket) and len(node.expressions) == 1:
+        key, outer = node.expressions[0], column_name(node.this, strings)
+        if isinstance(key, exp.Literal) and key.is_string and outer and "[" not in outer:
+            return f"{outer}[{strings.value(key.this)}]"
+    return None
+
+
+def read_literal(node: exp.Expr, strings: Strings) -> object:
+    """The Python value of a literal; None is NULL.
+
+    Raises:
+        NotALiteralError: The expression is not a literal.
+        PredicateError: The literal is not one of its type, as in DATE '2020-13-01'.
+    """
+    node = node.unnest()
+    match node:
+        case exp.Null():
+            return None
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Neg():
+            return _negative(read_literal(node.this, strings))
+        case exp.Literal() if not node.is_string:
+            return _number(node.this)
+        case exp.Literal() if _MARK.fullmatch(node.this):
+            return strings.value(node.this)
+        case exp.HexString():
+            return _bytes(strings.value(node.this))
+        case exp.Concat() if all(isinstance(part, exp.Literal) for part in node.expressions):
+            parts = [read_literal(part, strings) for part in node.expressions]
+            if all(isinstance(part, str) for part in parts):
+                return "".join(map(str, parts))
+        case exp.Cast():  # TryCast is one of its kinds
+            return _cast(node, strings)
+    raise NotALiteralError
+
+
+def _negative(value: object) -> object:
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return value.copy_negate() if isinstance(value, Decimal) else -value
+    raise NotALiteralError
+
+
+def _number(text: str) -> object:
+    if text.isdecimal():
+        return int(Decimal(text))  # int() itself refuses very long text
+    return float(text) if "e" in text.lower() else Decimal(text)
+
+
+def _bytes(digits: str) -> bytes:
+    try:
+        return bytes.fromhex("0" * (len(digits) % 2) + digits)
+    except ValueError:
+        raise PredicateError("not a predicate: X'..' takes hexadecimal digits") from None
+
+
+def _cast(node: exp.Cast, strings: Strings) -> object:
+    inner, kind = node.this.unnest(), node.to.this.name
+    if isinstance(inner, exp.Literal) and inner.is_string and not _MARK.fullmatch(inner.this):
+        return Decimal(inner.this)  # how sqlglot gives 1.5BD
+    value = read_literal(inner, strings)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        return _cast_value(value, kind, node.to)
+    if kind != "TIME" and _TODAY.match(value.strip()):
+        raise NotALiteralError
+    result = _cast_text(value, kind)
+    if result is not None:
+        return result
+    if isinstance(node, exp.TryCast):  # a cast at run time: Spark's to refuse
+        raise NotALiteralError
+    raise PredicateError(f"not a predicate: {node.to.sql('spark')} does not take {value[:40]!r}")
+
+
+def _cast_value(value: object, kind: str, target: exp.DataType) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise NotALiteralError
+    if kind == "DOUBLE":
+        return float(value)
+    if kind == "FLOAT":
+        if isinstance(value, float) or len(Decimal(value).as_tuple().digits) <= _DIGITS_OF_DOUBLE:
+            with np.errstate(over="ignore", under="ignore"):
+                return float(np.float32(value))
+    elif kind in _WIDTHS:
+        number = Decimal(value)
+        if number.is_finite() and number.adjusted() < 20 and number == number.to_integral_value():
+            return _within(int(number), kind)
+    elif kind == "DECIMAL" and not isinstance(value, float) and len(target.expressions) == 2:
+        precision, scale = (int(parameter.name) for parameter in target.expressions)
+        if abs(Decimal(value).adjusted()) <= 38:
+            scaled = Fraction(value) * 10**scale
+            if scaled.denominator == 1 and abs(scaled) < 10**precision:
+                return Decimal(value)
+    raise NotALiteralError
+
+
+def _within(number: int, kind: str) -> int:
+    if -(1 << _WIDTHS[kind] - 1) <= number < 1 << _WIDTHS[kind] - 1:
+        return number
+    raise NotALiteralError
+
+
+def _cast_text(text: str, kind: str) -> object:
+    """Text cast to a type; None when it has no value of that type."""
+    match kind:
+        case "VARCHAR" | "TEXT":
+            return text
+        case "BINARY" | "VARBINARY":
+            return text.encode("utf-8", "replace")
+        case "BOOLEAN":
+            return to_boolean(text)
+        case "DOUBLE":
+            return to_double(text)
+        case "DATE":
+            days = to_date(text)
+            return None if days is None else _date(days)
+        case "TIME":
+            nanos = to_time(text)
+            return None if nanos is None else (_EPOCH + _micros(nanos)).time()
+        case "TIMESTAMPNTZ":
+            clock = to_timestamp(text)
+            return None if clock is None else _moment(clock.nanos)
+        case "TIMESTAMP" | "TIMESTAMPTZ" | "TIMESTAMPLTZ":
+            clock = to_timestamp(text)
+            return None if clock is None else _instant(clock, text)
+        case _ if kind in _WIDTHS:
+            number = to_integer(text)
+            return None if number is None else _within(number, kind)
+    raise NotALiteralError
+
+
+def _micros(nanos: int) -> datetime.timedelta:
+    return datetime.timedelta(microseconds=nanos // 1000)
+
+
+def _date(days: int) -> object:
+    try:
+        return _EPOCH.date() + datetime.timedelta(days=days)
+    except OverflowError:
+        return np.datetime64(days, "D")
+
+
+def _moment(nanos: int) -> object:
+    try:
+        return _EPOCH + _micros(nanos)
+    except OverflowError:
+        return np.datetime64(nanos // 1000, "us")
+
+
+def _instant(clock: WallClock, text: str) -> object:
+    """With a zone an aware datetime; without, or beyond its years, the text is read later."""
+    if clock.zone is None:
+        return SessionTimestamp(text)
+    zone = find_zone(clock.zone)
+    instant = None if zone is None else instant_of(clock.nanos, zone)
+    if instant is None:
+        return None
+    moment = _moment(instant)
+    if isinstance(moment, datetime.datetime):
+        return moment.replace(tzinfo=datetime.UTC)
+    return SessionTimestamp(text)

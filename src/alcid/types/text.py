@@ -1,0 +1,238 @@
+"""Types as text: what Paimon's and Spark's grammars share, and Paimon's grammar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from alcid.errors import UnsupportedError
+from alcid.types.data_type import MAX_LENGTH, DataType
+
+__all__ = ["Grammar", "TypeReader", "parse_paimon"]
+
+_TOKEN = re.compile(
+    r"""\s*(
+        `(?:[^`]|``)*`                # a quoted name
+      | '(?:[^'\\]|\\.|'')*'          # a comment
+      | [<>(),:]
+      | [^\s<>(),:`']+                # a word or a number
+      | .                             # a quote that is never closed
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_MAX_DEPTH: Final = (
+    64  # as deep as Arrow reads; without a limit hostile text ends in a RecursionError
+)
+_MAX_DIGITS: Final = 10  # of 2147483647
+
+
+class TypeReader:
+    """Reads one type from text; the grammar says, by the name of a type, how to read the rest."""
+
+    def __init__(self, text: str, grammar: Grammar, kind: str = "type") -> None:
+        self._text, self._grammar, self._kind = text, grammar, kind
+        self._tokens = [(found[1], found.start(1)) for found in _TOKEN.finditer(text.rstrip())]
+        self._next = 0
+        self._depth = 0
+
+    def read(self) -> DataType:
+        """The whole text as one type."""
+        data_type = self.data_type()
+        if self._next < len(self._tokens):
+            raise self.error("the end")
+        return data_type
+
+    def data_type(self) -> DataType:
+        """A type, with or without its nullability, which is dropped."""
+        rule = self._grammar.get(self.peek())
+        if rule is None:
+            raise self.error("the name of a type")
+        if self._depth == _MAX_DEPTH:
+            raise self.error(f"at most {_MAX_DEPTH} nested types")
+        start = self._next
+        self._next += 1
+        self._depth += 1
+        parameters = rule(self)
+        self._depth -= 1
+        try:
+            data_type = DataType(**parameters)
+        except UnsupportedError as error:
+            raise self._problem(self._tokens[start][1], str(error)) from None
+        if self.accept("NOT"):
+            self.expect("NULL")
+        else:
+            self.accept("NULL")
+        return data_type
+
+    def peek(self) -> str:
+        """The next token in upper case, or an empty text at the end."""
+        return self._tokens[self._next][0].upper() if self._next < len(self._tokens) else ""
+
+    def accept(self, token: str) -> bool:
+        """Take the next token if it is `token`."""
+        found = self.peek() == token
+        self._next += found
+        return found
+
+    def expect(self, *tokens: str) -> None:
+        """Take exactly these tokens."""
+        for token in tokens:
+            if not self.accept(token):
+                raise self.error(repr(token))
+
+    def number(self) -> int:
+        """Take a number."""
+        token = self.peek()
+        if not re.fullmatch(rf"[0-9]{{1,{_MAX_DIGITS}}}", token):
+            raise self.error("a number")
+        self._next += 1
+        return int(token)
+
+    def name(self) -> str:
+        """Take the name of a field, in backticks or without."""
+        if self.peek()[:1] in ("", "'", "<", ">", "(", ")", ",", ":") or self.peek() == "`":
+            raise self.error("the name of a field")
+        token = self._tokens[self._next][0]
+        self._next += 1
+        return token[1:-1].replace("``", "`") if token.startswith("`") else token
+
+    def comment(self) -> None:
+        """Take the text of a comment, which is dropped."""
+        if len(self.peek()) < 2 or not self.peek().startswith("'"):
+            raise self.error("a text in quotes")
+        self._next += 1
+
+    def parameters(self, *defaults: int | None) -> list[int]:
+        """Take numbers in parentheses, or the defaults; None: the first must be there."""
+        numbers: list[int] = []
+        if defaults[0] is None or self.peek() == "(":
+            self.expect("(")
+            numbers.append(self.number())
+            while len(numbers) < len(defaults) and self.accept(","):
+                numbers.append(self.number())
+            self.expect(")")
+        return numbers + [default or 0 for default in defaults[len(numbers) :]]
+
+    def error(self, expected: str) -> UnsupportedError:
+        """An error at the next token."""
+        if self._next == len(self._tokens):
+            return self._problem(len(self._text), f"found the end, expected {expected}")
+        token, position = self._tokens[self._next]
+        return self._problem(position, f"found {token!r}, expected {expected}")
+
+    def _problem(self, position: int, problem: str) -> UnsupportedError:
+        return UnsupportedError(f"{self._kind} {self._text!r} at position {position}: {problem}")
+
+
+Rule: TypeAlias = Callable[[TypeReader], dict[str, Any]]
+Grammar: TypeAlias = Mapping[str, Rule]
+
+
+def fixed(root: str, **parameters: int) -> Rule:
+    """A type without parameters in the text."""
+    return lambda _: {"root": root, **parameters}
+
+
+def sized(root: str, default: int | None) -> Rule:
+    """CHAR(n) and its like."""
+    return lambda reader: {"root": root, "length": reader.parameters(default)[0]}
+
+
+def decimal(reader: TypeReader) -> dict[str, Any]:
+    """DECIMAL(p, s)."""
+    precision, scale = reader.parameters(10, 0)
+    return {"root": "DECIMAL", "precision": precision, "scale": scale}
+
+
+def precise(root: str, default: int) -> Rule:
+    """TIME(p) and its like."""
+    return lambda reader: {"root": root, "precision": reader.parameters(default)[0]}
+
+
+def nested(root: str, inner_types: int = 1) -> Rule:
+    """ARRAY<e>, MAP<k, v> and their like."""
+
+    def rule(reader: TypeReader) -> dict[str, Any]:
+        reader.expect("<")
+        children = [reader.data_type()]
+        while len(children) < inner_types:
+            reader.expect(",")
+            children.append(reader.data_type())
+        reader.expect(">")
+        return {"root": root, "children": tuple(children)}
+
+    return rule
+
+
+def row(reader: TypeReader) -> dict[str, Any]:
+    """ROW<a INT, b INT COMMENT 'x'>, or with a colon after the name, as Spark writes it."""
+    names: list[str] = []
+    children: list[DataType] = []
+    reader.expect("<")
+    while not reader.accept(">"):
+        if names:
+            reader.expect(",")
+        names.append(reader.name())
+        reader.accept(":")
+        children.append(reader.data_type())
+        if reader.accept("COMMENT"):
+            reader.comment()
+    return {"root": "ROW", "names": tuple(names), "children": tuple(children)}
+
+
+def _vector(reader: TypeReader) -> dict[str, Any]:
+    reader.expect("<")
+    element = reader.data_type()
+    reader.expect(",")
+    length = reader.number()
+    reader.expect(">")
+    return {"root": "VECTOR", "length": length, "children": (element,)}
+
+
+def _time(reader: TypeReader) -> dict[str, Any]:
+    precision = reader.parameters(0)[0]
+    if reader.accept("WITHOUT"):
+        reader.expect("TIME", "ZONE")
+    return {"root": "TIME", "precision": precision}
+
+
+def _timestamp(reader: TypeReader) -> dict[str, Any]:
+    root = "TIMESTAMP"
+    precision = reader.parameters(6)[0]
+    if reader.accept("WITHOUT"):
+        reader.expect("TIME", "ZONE")
+    elif reader.accept("WITH"):
+        root = "TIMESTAMP_LTZ"
+        reader.expect("LOCAL", "TIME", "ZONE")
+    return {"root": root, "precision": precision}
+
+
+def _double(reader: TypeReader) -> dict[str, Any]:
+    reader.accept("PRECISION")
+    return {"root": "DOUBLE"}
+
+
+_PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DATE", "VARIANT", "BLOB")
+_PAIMON: Final[Grammar] = {
+    **{root: fixed(root) for root in _PLAIN},
+    "INTEGER": fixed("INT"),
+    "DOUBLE": _double,
+    **dict.fromkeys(("DECIMAL", "DEC", "NUMERIC"), decimal),
+    "STRING": fixed("VARCHAR", length=MAX_LENGTH),
+    "BYTES": fixed("VARBINARY", length=MAX_LENGTH),
+    **{root: sized(root, 1) for root in ("CHAR", "VARCHAR", "BINARY", "VARBINARY")},
+    "TIME": _time,
+    "TIMESTAMP": _timestamp,
+    "TIMESTAMP_LTZ": precise("TIMESTAMP_LTZ", 6),
+    "ARRAY": nested("ARRAY"),
+    "MULTISET": nested("MULTISET"),
+    "MAP": nested("MAP", inner_types=2),
+    "ROW": row,
+    "VECTOR": _vector,
+}
+
+
+def parse_paimon(text: str) -> DataType:
+    """Read a type as Paimon writes it, with its defaults for parameters that are left out."""
+    return TypeReader(text, _PAIMON).read()

@@ -24,7 +24,7 @@ from alcid.formats.column import KeyColumn, map_key_column, read_column
 from alcid.formats.container import Container, Entry, write_container
 from alcid.formats.keys import Key, key_type
 from alcid.formats.reader import EmptyReader, IndexReader
-from alcid.formats.selection import ANY, NONE, Selection
+from alcid.formats.selection import ANY, Selection, no_row
 from alcid.formats.source import BytesSource, Source
 from alcid.options import OptionValue, match_column, parse_options
 from alcid.predicate import (
@@ -224,14 +224,14 @@ class FileIndex:
                         break
                 return selection
             case Or(parts):
-                selection = NONE
+                selection = no_row()
                 for part in parts:
                     selection |= self._evaluate(part)
                     if selection.rows is None:
                         break
                 return selection
             case Constant(value):
-                return ANY if value else NONE
+                return ANY if value else no_row()
             case Unknown():
                 return ANY
         (column,) = predicate.columns()
@@ -309,7 +309,7 @@ def _selection(rows: Iterable[int] | None) -> Selection:
 
 def _within(reader: IndexReader, intervals: Iterable[Interval]) -> Selection:
     """Rows in any of the intervals; single keys are asked for together."""
-    selection, keys = NONE, list[Key]()
+    selection, keys = no_row(), list[Key]()
     for interval in intervals:
         listed = points(interval, _MOST_POINTS)
         if listed is None or len(listed) > 1:

@@ -34,10 +34,10 @@ def parse_head(data: bytes) -> Json:
 
 
 def _utf(data: bytes, at: int) -> tuple[str, int]:
-    """Java's modified UTF-8: NUL in two bytes, surrogates one by one.
+    """Java's modified UTF-8: NUL in two bytes, an astral character as two surrogates.
 
-    >>> _utf(bytes.fromhex("000261c3 0002c080".replace(" ", ""))[4:], 0)
-    ('\\x00', 4)
+    >>> _utf(bytes.fromhex("0008c080eda0bdedb0a7"), 0)
+    ('\\x00🐧', 10)
     """
     (length,) = struct.unpack_from(">H", data, at)
     end = at + 2 + length

@@ -78,7 +78,9 @@ def _index_rows(jvm: PaimonJvm, table: Table, row_type: Any, options: dict[str, 
 
 
 def _ask(jvm: PaimonJvm, table: Table, asking: Any, question: Json) -> Json:
-    return jvm.answer(lambda: asking.evaluate(_predicate(jvm, table, question)))
+    answer = jvm.answer(lambda: asking.evaluate(_predicate(jvm, table, question)))
+    # Of several indexes of a column Paimon asks any first: a miss is SKIP or no rows, by chance.
+    return "SKIP" if answer == {"ranges": []} else answer
 
 
 def _predicate(jvm: PaimonJvm, table: Table, question: Json) -> Any:

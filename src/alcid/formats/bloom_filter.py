@@ -23,7 +23,7 @@ from alcid.formats.cursor import Writer
 from alcid.formats.hashes import Hashes, hash_column
 from alcid.formats.keys import IntArray, Key, KeyType
 from alcid.formats.reader import IndexReader
-from alcid.formats.selection import ANY, NONE, Selection
+from alcid.formats.selection import ANY, Selection, no_row
 from alcid.formats.source import Section
 
 __all__ = ["BloomFilterReader", "build", "sizing"]
@@ -131,14 +131,14 @@ class BloomFilterReader(IndexReader):
         hashes = hash_column(self._column(keys))
         probes = np.array(_positions(hashes, self.functions, self.bits)).T
         if probes.size * 64 >= self._section.length:
-            return ANY if self._all_set(self.filter, probes).any() else NONE
+            return ANY if self._all_set(self.filter, probes).any() else no_row()
         for positions in probes:
             if all(
                 self._section.read(_HEAD + int(position >> 3), 1)[0] >> (position & 7) & 1
                 for position in positions
             ):
                 return ANY
-        return NONE
+        return no_row()
 
     @staticmethod
     def _all_set(data: npt.NDArray[np.uint8], probes: IntArray) -> npt.NDArray[np.bool_]:

@@ -3,7 +3,8 @@
 A value is read as words of 64 bits: seven bytes, then how many of the value were left (8 for more
 than seven). Words compare as the values do, a shorter value before a longer one that it begins;
 equal words are equal values unless more is left. So one fast integer sort ranks what differs early,
-and only ties that have more bytes go on to the next word.
+and only ties that have more bytes go on to the next word. What 16 words do not tell apart, long values that
+begin alike, Arrow sorts by comparing them whole.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ __all__ = ["rank_bytes"]
 
 _STEP = 7
 _MORE = 8
+_MOST_STEPS = 16
 _SAMPLE = 1 << 16
 
 
@@ -49,27 +51,49 @@ def _rank(values: pa.LargeBinaryArray) -> tuple[IntArray, IntArray]:
 
     order = np.arange(len(values))
     place = np.zeros(len(values), np.int64)  # of the first value in `order` that is equal so far
-    open_ties = order
-    while len(open_ties):
-        words = _words(data, starts[open_ties], left[open_ties])
-        if np.any(place[open_ties]):  # ties of several places: by place, then by word
-            words = (place[open_ties] << 32) | _dense(words, np.argsort(words))
-        by_word = np.argsort(words)
-        sorted_ties = open_ties[by_word]
-        new = _changes(words[by_word])
+    ties = order
+    for step in range(_MOST_STEPS + 1):
+        if step < _MOST_STEPS:
+            sorted_ties, new = _sort_words(
+                ties, place[ties], _words(data, starts[ties], left[ties])
+            )
+        else:
+            sorted_ties, new = _sort_whole(ties, place[ties], values)
         # A group of ties holds its places; within them, a new word moves the place forward.
         old_place = place[sorted_ties]
-        group_new = _changes(old_place)
         within = np.arange(len(sorted_ties))
-        within -= np.maximum.accumulate(np.where(group_new, within, 0))
-        moved = np.where(new, old_place + within, 0)
-        place[sorted_ties] = np.maximum.accumulate(moved)
+        within -= np.maximum.accumulate(np.where(_changes(old_place), within, 0))
         order[old_place + within] = sorted_ties
+        place[sorted_ties] = np.maximum.accumulate(np.where(new, old_place + within, 0))
         tied = ~new
         tied[:-1] |= ~new[1:]
-        open_ties = sorted_ties[tied & (left[sorted_ties] > _STEP)]
+        ties = sorted_ties[tied & (left[sorted_ties] > _STEP)]
+        if not len(ties):
+            break
         starts, left = starts + _STEP, left - _STEP
     return order, _dense(place, order)
+
+
+def _sort_words(
+    ties: IntArray, place: IntArray, words: IntArray
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Ties by place and word, and where either changes."""
+    if place.any():  # ties of several places
+        words = (place << 32) | _dense(words, np.argsort(words))
+    by_word = np.argsort(words)
+    return ties[by_word], _changes(words[by_word])
+
+
+def _sort_whole(
+    ties: IntArray, place: IntArray, values: pa.LargeBinaryArray
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Ties by place and value, compared to the end, and where either changes."""
+    table = pa.table({"place": place, "value": values.take(pa.array(ties))})
+    order = pc.sort_indices(table, [("place", "ascending"), ("value", "ascending")]).to_numpy()
+    new = _changes(place[order])
+    ordered = values.take(pa.array(ties[order]))
+    new[1:] |= pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)
+    return ties[order], new
 
 
 def _shared_prefix(values: pa.LargeBinaryArray) -> int:

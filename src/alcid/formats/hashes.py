@@ -103,7 +103,7 @@ def _xxh64(data: npt.NDArray[np.uint8], starts: IntArray, length: int) -> Hashes
     if length >= _STRIPE:
         lanes = [
             np.full(len(starts), seed, np.uint64)
-            for seed in (_P1 + _P2, _P2, np.uint64(0), np.uint64(0) - _P1)
+            for seed in ((int(_P1) + int(_P2)) % 2**64, _P2, 0, 2**64 - int(_P1))
         ]
         while at + _STRIPE <= length:
             for lane in range(4):

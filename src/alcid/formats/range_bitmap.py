@@ -34,7 +34,7 @@ from alcid.formats.key_dictionary import KeyDictionary, write_dictionary
 from alcid.formats.keys import IntArray, Key, KeyType, order_float
 from alcid.formats.reader import IndexReader
 from alcid.formats.roaring import load
-from alcid.formats.selection import NONE, Selection
+from alcid.formats.selection import Selection, no_row
 from alcid.formats.source import Section
 
 __all__ = ["RangeBitmapReader", "build"]
@@ -155,10 +155,10 @@ class RangeBitmapReader(IndexReader):
     def between(self, begin: Key | None, end: Key | None) -> Selection:
         """Rows with `begin <= key < end`."""
         if self.min is None or self.max is None:
-            return NONE
+            return no_row()
         # Minimum and maximum often spare the dictionary.
         if (begin is not None and begin > self.max) or (end is not None and end <= self.min):  # type: ignore[operator]
-            return NONE
+            return no_row()
         low = 0 if begin is None or begin <= self.min else self._dictionary.rank(begin)[0]  # type: ignore[operator]
         high = self.cardinality
         if end is not None and end <= self.max:  # type: ignore[operator]
@@ -183,7 +183,7 @@ class RangeBitmapReader(IndexReader):
         for index, code in enumerate(codes):
             if index + 1 == len(codes) or codes[index + 1] != code + 1:
                 if (codes[begin], code + 1) == (0, self.cardinality):
-                    return self._existing
+                    return self._existing.copy()
                 rows |= self.slices.between(codes[begin], code + 1)
                 begin = index + 1
         return rows

@@ -8,7 +8,7 @@ from typing import Literal
 from pyroaring import BitMap
 
 from alcid.formats.keys import Key
-from alcid.formats.selection import ANY, NONE, Selection
+from alcid.formats.selection import ANY, Selection, no_row
 
 __all__ = ["EmptyReader", "IndexReader"]
 
@@ -54,20 +54,20 @@ class EmptyReader(IndexReader):
 
     def is_null(self) -> Selection:
         """No rows."""
-        return NONE
+        return no_row()
 
     def is_not_null(self) -> Selection:
         """No rows."""
-        return NONE
+        return no_row()
 
     def is_in(self, keys: Sequence[Key]) -> Selection:  # noqa: ARG002
         """No rows."""
-        return NONE
+        return no_row()
 
     def is_not_in(self, keys: Sequence[Key]) -> Selection:  # noqa: ARG002
         """No rows."""
-        return NONE
+        return no_row()
 
     def between(self, begin: Key | None, end: Key | None) -> Selection:  # noqa: ARG002
         """No rows."""
-        return NONE
+        return no_row()

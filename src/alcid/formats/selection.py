@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-__all__ = ["ANY", "NONE", "Selection"]
+__all__ = ["ANY", "Selection", "no_row"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +45,8 @@ class Selection:
 
 
 ANY = Selection(None)
-NONE = Selection(BitMap())
+
+
+def no_row() -> Selection:
+    """The answer that no row can match; a new one each time, because callers may add to its rows."""
+    return Selection(BitMap())

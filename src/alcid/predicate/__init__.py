@@ -27,9 +27,10 @@ from alcid.predicate.expression import (
 )
 from alcid.predicate.intervals import Interval, points
 from alcid.predicate.literal import place
-from alcid.predicate.lower import Anything, NotNulls, Nulls, Outside, Question, Within, lower
+from alcid.predicate.lower import lower
 from alcid.predicate.negation import normalize
 from alcid.predicate.numbers import Place
+from alcid.predicate.question import Anything, NotNulls, Nulls, Outside, Question, Within
 from alcid.predicate.sql import parse
 from alcid.predicate.text import SessionTimestamp
 

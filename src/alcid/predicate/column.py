@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 
@@ -132,8 +133,10 @@ def plain(literal: object) -> object:
             return plain(float(literal))
         case np.generic():
             return literal.item()
-        case float() if math.isnan(literal):
+        case float() | Decimal() if math.isnan(literal):
             return math.nan  # one object, so that equal predicates are equal
+        case Decimal() if math.isinf(literal):
+            return float(literal)
         case bytearray() | memoryview():
             return bytes(literal)
     return literal

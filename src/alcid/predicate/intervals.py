@@ -78,10 +78,11 @@ def _merge_bytes(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
         ),
         key=lambda entry: (entry[0], entry[1]),
     )
+    # Neighbours are not joined, as integers are: the point b"a" ends where b"a\0" begins.
     joined: list[tuple[bytes, bytes | None]] = []
     for begin, _, bound in closed:
         end = bound if isinstance(bound, bytes) else None
-        if not joined or (joined[-1][1] is not None and begin > joined[-1][1]):
+        if not joined or (joined[-1][1] is not None and begin >= joined[-1][1]):
             joined.append((begin, end))
         elif joined[-1][1] is not None and (end is None or end > joined[-1][1]):
             joined[-1] = (joined[-1][0], end)

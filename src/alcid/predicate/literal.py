@@ -38,23 +38,25 @@ from alcid.predicate.numbers import (
     among_fractions,
     as_double,
 )
+from alcid.predicate.padding import padded_place
 from alcid.predicate.text import SessionTimestamp, to_boolean, to_double, to_integer
 from alcid.types import DataType
 
-__all__ = ["bounds_of", "place"]
+__all__ = ["INTEGERS", "bounds_of", "place"]
 
-_INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _MOST_SHOWN = 40
 
 
-def place(literal: object, column: str, data_type: DataType, *, doubles: bool = False) -> Place:
+def place(literal: object, column: str, data_type: DataType, *, mixed: bool = False) -> Place:
     """Where `literal` lies among the keys of a column.
 
     Args:
         literal: Any value but None.
         column: The name of the column, for the message of an error.
         data_type: The type of the column.
-        doubles: Compare numbers as doubles, as Spark does with a list that has a double in it.
+        mixed: The literal stands in a list with others of another type, and Spark brings a list
+            to one type before it compares.
 
     Returns:
         The place, within the range of the keys.
@@ -72,7 +74,7 @@ def place(literal: object, column: str, data_type: DataType, *, doubles: bool = 
     alcid.errors.LiteralError: column a of type INT does not take the str 'x'
     """
     value = plain(literal)
-    found = _place(value, data_type, doubles)
+    found = _place(value, data_type, mixed)
     if isinstance(found, Place):
         return found
     shown = repr(Decimal(value) if isinstance(value, int) else value)
@@ -81,7 +83,7 @@ def place(literal: object, column: str, data_type: DataType, *, doubles: bool = 
     raise LiteralError(f"column {column} of type {data_type} does not take the {named}{reason}")
 
 
-def _place(value: object, data_type: DataType, doubles: bool) -> Place | str | None:
+def _place(value: object, data_type: DataType, mixed: bool) -> Place | str | None:
     """The place; else why there is none, or None where types say it all."""
     match data_type.root:
         case "BOOLEAN":
@@ -89,15 +91,15 @@ def _place(value: object, data_type: DataType, doubles: bool) -> Place | str | N
         case "FLOAT" | "DOUBLE":
             return _among_floating(value, key_type(data_type).width)
         case "DECIMAL":
-            return _among_exact(value, data_type, doubles)
-        case root if root in _INTEGERS:
-            return _among_exact(value, data_type, doubles)
+            return _among_exact(value, data_type, mixed)
+        case root if root in INTEGERS:
+            return _among_exact(value, data_type, mixed)
         case "CHAR" | "VARCHAR":
-            return _among_bytes(value) if isinstance(value, str) else None
+            return _among_bytes(value, data_type) if isinstance(value, str) else None
         case "BINARY" | "VARBINARY":
-            return _among_bytes(value) if isinstance(value, str | bytes) else None
+            return _among_bytes(value, data_type) if isinstance(value, str | bytes) else None
         case "DATE" | "TIME" | "TIMESTAMP" | "TIMESTAMP_LTZ":
-            return _among_moments(value, data_type)
+            return _among_moments(value, data_type, mixed)
     return "no literal can be compared with this type"
 
 
@@ -141,38 +143,41 @@ def _among_floating(value: object, width: int) -> Place | None:
     return among_floats(double, width)
 
 
-def _among_exact(value: object, data_type: DataType, doubles: bool) -> Place | None:
-    decimal = data_type.root == "DECIMAL"
-    if isinstance(value, str):
-        number: Number | None = to_double(value) if decimal else to_integer(value)
-    else:
-        number = _as_number(value)
+def _among_exact(value: object, data_type: DataType, mixed: bool) -> Place | None:
+    number = _as_number(value)
+    if isinstance(value, str):  # Spark reads text as a BIGINT, or beside a DECIMAL as a DOUBLE
+        number = to_double(value) if data_type.root == "DECIMAL" else to_integer(value)
     if number is None:
         return None
     bounds = bounds_of(data_type)
     double = as_double(number)
-    if isinstance(number, float) or double is None or not _finite(number) or doubles:
-        if double is not None:
-            return among_doubles(double, data_type.scale, bounds)
+    if double is None:
         edge = bounds[1] + 1 if number > 0 else bounds[0]
         return Place(edge, edge)
-    return among_fractions(number, data_type.scale, bounds)
+    if isinstance(number, float):
+        return among_doubles(number, data_type.scale, bounds)
+    exact = among_fractions(number, data_type.scale, bounds)
+    if not mixed:
+        return exact
+    rounded = among_doubles(double, data_type.scale, bounds)
+    if exact == rounded:
+        return exact
+    begin, end = min(exact.begin, rounded.begin), max(exact.end, rounded.end)
+    return Place(begin, end, certain=False)
 
 
-def _finite(number: Number) -> bool:
-    return not isinstance(number, Decimal) or number.is_finite()
-
-
-def _among_bytes(value: str | bytes) -> Place | str:
+def _among_bytes(value: str | bytes, data_type: DataType) -> Place | str:
     if isinstance(value, str):
         try:
             value = value.encode()
         except UnicodeEncodeError:
             return "it has a lone surrogate"
+    if data_type.root == "CHAR":
+        return padded_place(value, data_type.length)
     return Place(value, value + b"\0")
 
 
-def _among_moments(value: object, data_type: DataType) -> Place | str | None:
+def _among_moments(value: object, data_type: DataType, mixed: bool) -> Place | str | None:
     known = isinstance(
         value, str | datetime.date | datetime.time | np.datetime64 | SessionTimestamp
     )
@@ -182,8 +187,9 @@ def _among_moments(value: object, data_type: DataType) -> Place | str | None:
         return "it is not a time"
     match data_type.root:
         case "DATE":
-            return place_of_date(value)
+            return place_of_date(value, mixed)
         case "TIME":
             return place_of_time(value, data_type.precision)
         case root:
-            return place_of_timestamp(value, data_type.precision, local=root == "TIMESTAMP_LTZ")
+            local = root == "TIMESTAMP_LTZ"
+            return place_of_timestamp(value, data_type.precision, local, mixed)

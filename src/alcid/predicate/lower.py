@@ -1,22 +1,12 @@
-"""A leaf brought to keys: the question that an index can answer.
-
-| question           | rows                                                    |
-|--------------------|---------------------------------------------------------|
-| `Nulls()`          | the null rows                                           |
-| `NotNulls()`       | the others                                              |
-| `Within(intervals)`| rows whose key lies in one of them; no interval: no row |
-| `Outside(intervals)`| non-null rows whose key lies in none of them           |
-| `Anything()`       | any row: the index is not asked                         |
-
-An interval is half-open, `begin <= key < end`, and None is no bound. Intervals are sorted, apart
-from each other, not empty, and within the range of the column's keys.
-"""
+"""A leaf brought to keys: from a comparison to the question that an index can answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TypeAlias
+import datetime
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+
+import numpy as np
 
 from alcid.errors import LiteralError
 from alcid.predicate.column import plain
@@ -31,52 +21,17 @@ from alcid.predicate.expression import (
     Predicate,
 )
 from alcid.predicate.intervals import EVERY_KEY, Interval, merge
-from alcid.predicate.literal import place
+from alcid.predicate.literal import INTEGERS, place
 from alcid.predicate.numbers import Place
+from alcid.predicate.padding import padded_keys, padded_place
+from alcid.predicate.question import Anything, NotNulls, Nulls, Outside, Question, Within
 from alcid.types import DataType
 
-__all__ = [
-    "Anything",
-    "NotNulls",
-    "Nulls",
-    "Outside",
-    "Question",
-    "Within",
-    "lower",
-]
+__all__ = ["lower"]
 
 
-@dataclass(frozen=True, slots=True)
-class Nulls:
-    """The null rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class NotNulls:
-    """The rows that are not null."""
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """The rows whose key lies in one of the intervals."""
-
-    intervals: tuple[Interval, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """The rows that are not null and whose key lies in none of the intervals."""
-
-    intervals: tuple[Interval, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Anything:
-    """Any row."""
-
-
-Question: TypeAlias = Nulls | NotNulls | Within | Outside | Anything
 _NO_ROW = Within(())
+_LEAST_LONG, _GREATEST_LONG = -(1 << 63), (1 << 63) - 1
 
 
 def lower(leaf: Predicate, column: str, data_type: DataType) -> Question:
@@ -126,9 +81,11 @@ def _lower_comparison(
     if literal is None:
         return _NO_ROW
     at = place(literal, column, data_type)
+    if _ignores_nulls(operator, literal, data_type):
+        return Anything()
     match operator:
         case "=" | "<=>":
-            return _within([(at.begin, at.end)], data_type)
+            return _within(_equal([literal], [at], data_type), data_type)
         case "<>":
             return _outside([(at.begin, at.end)] if at.certain else [], data_type)
         case "<":
@@ -141,10 +98,24 @@ def _lower_comparison(
             return _within([(at.begin, None)], data_type)
 
 
+def _ignores_nulls(operator: Operator, literal: object, data_type: DataType) -> bool:
+    """True for `bigint < 9223372036854775808` and its like, which Spark takes for TRUE.
+
+    It finds out without a look at the row, so that null rows match too.
+    """
+    if data_type.root not in INTEGERS or not isinstance(literal, int | Decimal):
+        return False
+    if operator in ("<", "<="):
+        return literal > _GREATEST_LONG
+    return operator in (">", ">=") and literal < _LEAST_LONG
+
+
 def _lower_between(low: object, high: object, column: str, data_type: DataType) -> Question:
     if low is None or high is None:
         return _NO_ROW
     begin, end = place(low, column, data_type).begin, place(high, column, data_type).end
+    if _ignores_nulls(">=", low, data_type) and _ignores_nulls("<=", high, data_type):
+        return Anything()
     return _within([(begin, end)], data_type)
 
 
@@ -154,16 +125,30 @@ def _lower_in(leaf: In, column: str, data_type: DataType) -> Question:
         return Anything() if leaf.negated else _NO_ROW
     if leaf.negated and len(literals) < len(leaf.literals):
         return _NO_ROW
-    places = _places(literals, column, data_type)
+    mixed = len({_kind(literal) for literal in literals}) > 1
+    places = [place(literal, column, data_type, mixed=mixed) for literal in literals]
     if leaf.negated:
         return _outside([(at.begin, at.end) for at in places if at.certain], data_type)
-    return _within([(at.begin, at.end) for at in places], data_type)
+    return _within(_equal(literals, places, data_type), data_type)
 
 
-def _places(literals: list[object], column: str, data_type: DataType) -> list[Place]:
-    # Spark brings a list to one type first: a double in it makes doubles of all its numbers.
-    doubles = any(isinstance(literal, float) for literal in literals)
-    return [place(literal, column, data_type, doubles=doubles) for literal in literals]
+def _kind(literal: object) -> object:
+    """Literals of one kind have one type in Spark, or types without loss between them."""
+    if isinstance(literal, datetime.datetime | np.datetime64):
+        return datetime.datetime
+    return int if isinstance(literal, Decimal) else type(literal)
+
+
+def _equal(literals: list[object], places: list[Place], data_type: DataType) -> Iterator[Interval]:
+    """The intervals of the keys that equal a literal."""
+    for literal, at in zip(literals, places, strict=True):
+        keys = None
+        if data_type.root == "CHAR":
+            keys = padded_keys(str(literal).encode(), data_type.length)
+        if keys is None:
+            yield at.begin, at.end
+        else:
+            yield from ((key, key + b"\0") for key in keys)
 
 
 def _lower_like(leaf: Like, data_type: DataType) -> Question:
@@ -173,8 +158,14 @@ def _lower_like(leaf: Like, data_type: DataType) -> Question:
         text = leaf.text.encode()
     except UnicodeEncodeError:
         raise LiteralError("LIKE with a lone surrogate") from None
-    interval = (text, _successor(text) if leaf.prefix else text + b"\0")
-    return (_outside if leaf.negated else _within)([interval], data_type)
+    end = _successor(text) if leaf.prefix else text + b"\0"
+    if data_type.root == "VARCHAR":
+        return (_outside if leaf.negated else _within)([(text, end)], data_type)
+    if leaf.negated:
+        return NotNulls()
+    # The pattern may ask for spaces that are padding, and so not in the key.
+    padded = end if leaf.prefix else padded_place(text, data_type.length).end
+    return _within([(text.rstrip(b" "), padded)], data_type)
 
 
 def _successor(prefix: bytes) -> bytes | None:

@@ -40,11 +40,12 @@ _NANOS_PER = {
 }
 
 
-def place_of_date(value: object) -> Place | str | None:
+def place_of_date(value: object, mixed: bool = False) -> Place | str | None:
     """The place among days; a timestamp is compared with the midnights."""
     if isinstance(value, str):
         days = to_date(value)
-        return "it is no date" if days is None else Place(days, days + 1)
+        # In a list with a timestamp, text is a timestamp too: the time of day counts.
+        return "it is no date" if days is None else Place(days, days + 1, certain=not mixed)
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         days = value.toordinal() - _EPOCH_DAY
         return Place(days, days + 1)
@@ -72,7 +73,9 @@ def place_of_time(value: object, precision: int) -> Place | str | None:
     return _among(nanos, _NANOS_PER_MILLI, truncated=precision > _MILLIS)
 
 
-def place_of_timestamp(value: object, precision: int, *, local: bool) -> Place | str | None:
+def place_of_timestamp(
+    value: object, precision: int, local: bool, mixed: bool = False
+) -> Place | str | None:
     """The place among the milliseconds or microseconds of a TIMESTAMP, or `local` TIMESTAMP_LTZ."""
     unit = _NANOS_PER_MILLI if precision <= _MILLIS else _NANOS_PER_MICRO
     truncated = precision > _MICROS
@@ -84,7 +87,7 @@ def place_of_timestamp(value: object, precision: int, *, local: bool) -> Place |
         return instant if isinstance(instant, str) else _among(instant, unit, truncated)
     if clock.zone is not None:
         return "a TIMESTAMP has no zone"
-    if isinstance(value, SessionTimestamp):
+    if mixed or isinstance(value, SessionTimestamp):
         return _among_walls(clock, unit, truncated)
     return _among(clock.nanos, unit, truncated)
 

@@ -64,8 +64,6 @@ def among_floats(number: float, width: int) -> Place:
 
 def as_double(number: Number) -> float | None:
     """The double nearest to a number; None for a finite number that is beyond every double."""
-    if isinstance(number, Decimal) and not number.is_finite():
-        return math.nan if number.is_nan() else float(number)
     try:
         double = float(number)
     except OverflowError:

@@ -28,7 +28,7 @@ def parse(predicate: str | Predicate) -> Predicate:
     And(parts=(Comparison(column='a', operator='=', literal=1),
                Comparison(column='b', operator='>', literal=5)))
     >>> parse("upper(a) = 'X'")
-    Unknown(text="UPPER(a) = 'X'", names=('a',))
+    Unknown(text="upper(a) = 'X'", names=('a',))
     """
     if isinstance(predicate, Predicate):
         return predicate

@@ -42,7 +42,7 @@ class NotALiteralError(Exception):
 def column_name(node: exp.Expr, strings: Strings) -> str | None:
     """The column that an expression is: `a`, `a.b`, or `m[key]` for a key of a map."""
     node = node.unnest()
-    if isinstance(node, exp.Column):
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
         return ".".join(part.name for part in node.parts)
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
         outer = column_name(node.this, strings)

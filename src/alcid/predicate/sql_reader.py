@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import ClassVar
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 
 from alcid.errors import PredicateError
@@ -41,6 +42,13 @@ _OPERATORS: dict[type[exp.Expr], Operator] = {
 _TURNED: dict[Operator, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
+class _Dialect(Spark):
+    """Spark's, with every function left as it is written: none of them is looked into."""
+
+    class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
+        FUNCTIONS: ClassVar[dict[str, object]] = {}
+
+
 def read_sql(text: str) -> Predicate:
     """The expression tree of SQL text."""
     strings = take_strings(text)
@@ -52,17 +60,17 @@ def read_sql(text: str) -> Predicate:
 
 def _parse(strings: Strings) -> exp.Expr:
     try:
-        parsed = Dialect.get_or_raise("spark").parse_into(exp.Condition, strings.text)
+        parsed = _Dialect().parse_into(exp.Condition, strings.text)
     except ParseError as error:
         near = strings.restore(str(error.errors[0].get("highlight") or "the end"))
         raise PredicateError(f"not a predicate: cannot read the text near {near}") from None
     except SqlglotError:
-        raise PredicateError("not a predicate: a quote is not closed") from None
+        raise PredicateError("not a predicate: a quote or a comment is not closed") from None
     found = [node for node in parsed if node is not None and not isinstance(node, exp.Semicolon)]
     if len(found) != 1:
         what = f"{len(found)} statements" if found else "no text"
         raise PredicateError(f"not a predicate: {what}, expected one boolean expression")
-    if isinstance(found[0].unnest(), exp.Literal | exp.Tuple | exp.Star | exp.Query):
+    if isinstance(found[0].unnest(), exp.Literal | exp.Tuple | exp.Star | exp.Query | exp.Command):
         raise PredicateError("not a predicate: a value or a query, expected a boolean expression")
     return found[0]
 
@@ -100,12 +108,10 @@ class _Reader:
                 return self.in_(node)
             case exp.Between():
                 return self.between(node)
-            case exp.Like() | exp.Escape() | exp.StartsWith():
+            case exp.Like() | exp.Escape():
                 return self.like(node)
-            case exp.IsNan():
-                # Not "=": of a null row isnan is false, so its negation is true.
-                column = self.column(node.this)
-                return None if column is None else Comparison(column, "<=>", math.nan)
+            case exp.Anonymous():
+                return self.function(node)
             case _ if type(node) in _OPERATORS:
                 return self.comparison(_OPERATORS[type(node)], node.this, node.expression)
         column = self.column(node)
@@ -119,7 +125,7 @@ class _Reader:
 
     def unknown(self, node: exp.Expr) -> Unknown:
         names = (self.column(column) for column in node.find_all(exp.Column, bfs=False))
-        text = self.strings.restore(node.sql("spark", comments=False))
+        text = self.strings.restore(node.sql("spark", comments=False, normalize_functions=False))
         return Unknown(text, tuple(dict.fromkeys(name for name in names if name)))
 
     def comparison(self, operator: Operator, left: exp.Expr, right: exp.Expr) -> Predicate | None:
@@ -153,16 +159,27 @@ class _Reader:
             return None
         return Between(column, self.literal(node.args["low"]), self.literal(node.args["high"]))
 
+    def function(self, node: exp.Anonymous) -> Predicate | None:
+        column = self.column(node.expressions[0]) if node.expressions else None
+        match node.name.lower(), len(node.expressions):
+            case _ if column is None:
+                return None
+            case "isnan", 1:
+                # Not "=": of a null row isnan is false, so its negation is true.
+                return Comparison(column, "<=>", math.nan)
+            case "startswith", 2:
+                prefix = self.literal(node.expressions[1])
+                return Like(column, prefix, prefix=True) if isinstance(prefix, str) else None
+        return None
+
     def like(self, node: exp.Expr) -> Predicate | None:
         escape = self.literal(node.expression) if isinstance(node, exp.Escape) else "\\"
         like = node.this if isinstance(node, exp.Escape) else node
-        if not isinstance(like, exp.Like | exp.StartsWith) or not isinstance(escape, str):
+        if not isinstance(like, exp.Like) or not isinstance(escape, str):
             return None
         column, pattern = self.column(like.this), self.literal(like.expression)
         if column is None or not isinstance(pattern, str) or len(escape) != 1:
             return None
-        if isinstance(like, exp.StartsWith):
-            return Like(column, pattern, prefix=True)
         found = like_prefix(pattern, escape)
         if found is None:
             return None

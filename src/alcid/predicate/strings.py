@@ -23,11 +23,12 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_MARK = re.compile(r"'f([0-9]+)f'")
+_MARK = re.compile(r"'f[0-9]+f'")
 _ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))"
 _SINGLE = re.compile(_ESCAPE + "|''", re.DOTALL)
 _DOUBLE = re.compile(_ESCAPE + '|""', re.DOTALL)
 _LETTERS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_INTERVAL = re.compile(r"\binterval\s*\Z", re.IGNORECASE)
 # The backslash stays, for LIKE to read.
 _KEPT = {"%": "\\%", "_": "\\_"}
 
@@ -48,7 +49,8 @@ class Strings:
 
     def restore(self, text: str) -> str:
         """Text with its marks replaced by the literals as they were written."""
-        return _MARK.sub(lambda match: self.written[int(match[1])], text)
+        marks = {f"'f{at}f'": literal for at, literal in enumerate(self.written)}
+        return _MARK.sub(lambda match: marks.get(match[0], match[0]), text)
 
 
 def take_strings(text: str) -> Strings:
@@ -63,6 +65,8 @@ def take_strings(text: str) -> Strings:
     written: list[str] = []
 
     def take(match: re.Match[str]) -> str:
+        if _INTERVAL.search(text, max(match.start() - 20, 0), match.start()):
+            return match[0]  # sqlglot looks into it; no index does
         raw = match["raw1"] if match["raw1"] is not None else match["raw2"]
         if raw is not None:
             value = raw

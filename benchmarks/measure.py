@@ -1,0 +1,71 @@
+"""Clocks: the best of several runs, on a machine that may be busy with other things."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+__all__ = ["Cost", "best", "cost_of", "fastest", "machine_facts"]
+
+T = TypeVar("T")
+_PACKAGES = ("numpy", "pyarrow", "pyroaring", "xxhash")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds of one run: of the processor, over all threads, and of the clock on the wall."""
+
+    cpu: float
+    wall: float
+
+
+def cost_of(run: Callable[[], T]) -> tuple[Cost, T]:
+    """What one run takes, and what it returns."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = run()
+    return Cost(time.process_time() - cpu, time.perf_counter() - wall), result
+
+
+def best(costs: Iterable[Cost]) -> Cost:
+    """The least of each clock: what else ran on the machine only ever adds."""
+    seen = list(costs)
+    return Cost(min(cost.cpu for cost in seen), min(cost.wall for cost in seen))
+
+
+def fastest(run: Callable[[], T], repeats: int) -> tuple[float, T]:
+    """The shortest run in microseconds of the wall clock, and what the last one returned."""
+    timed = [_timed(run) for _ in range(repeats)]
+    return min(micros for micros, _ in timed), timed[-1][1]
+
+
+def _timed(run: Callable[[], T]) -> tuple[float, T]:
+    start = time.perf_counter_ns()
+    result = run()
+    return (time.perf_counter_ns() - start) / 1000, result
+
+
+def machine_facts() -> dict[str, object]:
+    """What the figures depend on."""
+    return {
+        "cores": os.cpu_count(),
+        "processor": _processor(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "alcid": importlib.metadata.version("alcid"),
+        **{package: importlib.metadata.version(package) for package in _PACKAGES},
+    }
+
+
+def _processor() -> str:
+    described = Path("/proc/cpuinfo")
+    if described.exists():
+        for line in described.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"

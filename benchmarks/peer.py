@@ -1,0 +1,104 @@
+"""Our side of the peer: its environment, and the process that answers requests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from benchmarks.measure import Cost
+
+__all__ = ["PEER", "Peer", "PeerError", "Written"]
+
+PEER = "pypaimon-rust"
+_ROOT = Path(__file__).resolve().parent.parent
+_ENVIRONMENT = _ROOT / ".bench-venv"
+_PYTHON = _ENVIRONMENT / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+
+
+class PeerError(Exception):
+    """The peer cannot be installed, started or asked; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What writing a column once took, and the bytes of its index container."""
+
+    cost: Cost
+    container: bytes | None
+
+
+class Peer:
+    """A running peer; it is asked for one column after the other."""
+
+    def __init__(self) -> None:
+        """Start it, after installing it where that has not been done.
+
+        Raises:
+            PeerError: It does not start.
+        """
+        _install()
+        script = str(Path(__file__).with_name("peer_paimon_rust.py"))
+        self._process = subprocess.Popen(
+            [_PYTHON, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._receive()
+
+    def write(self, arrow: Path, data_type: str, options: dict[str, str]) -> Written:
+        """Write the column in the Arrow file `arrow` with these table options."""
+        request = {"arrow": str(arrow), "type": data_type, "options": options}
+        assert self._process.stdin is not None
+        try:
+            print(json.dumps(request), file=self._process.stdin, flush=True)
+        except BrokenPipeError:
+            raise PeerError(f"{PEER} ended") from None
+        answer = self._receive()
+        container = Path(answer["index"]).read_bytes() if answer["index"] else None
+        return Written(Cost(answer["cpu"], answer["wall"]), container)
+
+    def _receive(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise PeerError(f"{PEER} ended with code {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def __enter__(self) -> Peer:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the process, by ending its input; kill it where it is in the middle of something."""
+        assert self._process.stdin is not None
+        if kind is not None:
+            self._process.kill()
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def _install() -> None:
+    """Make the environment, held by constraints.txt, unless it is there."""
+    done = _ENVIRONMENT / ".installed"
+    if done.exists():
+        return
+    print(f"installing {PEER} into {_ENVIRONMENT.name}", file=sys.stderr)
+    venv.create(_ENVIRONMENT, with_pip=True, clear=True)
+    (_ENVIRONMENT / ".gitignore").write_text("*\n")
+    pip = [str(_PYTHON), "-m", "pip", "install", "--quiet", "--constraint", "constraints.txt"]
+    ended = subprocess.run(
+        [*pip, PEER, "pyarrow"], cwd=_ROOT, capture_output=True, text=True, check=False
+    )
+    if ended.returncode:
+        raise PeerError(f"{PEER} was not installed: {ended.stderr.strip().splitlines()[-1]}")
+    done.touch()

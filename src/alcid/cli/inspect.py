@@ -1,0 +1,180 @@
+"""What a file index holds: its head, and facts of every index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Literal, TypeAlias
+
+from pyroaring import BitMap
+
+from alcid.cli.column_types import entry_types, find_indexes
+from alcid.cli.heads import HEADS, Facts
+from alcid.cli.kinds import identify
+from alcid.cli.values import Value, value_of
+from alcid.errors import ColumnError, FormatError
+from alcid.file_index import FileIndex
+from alcid.formats.bitmap_reader import BitmapReader
+from alcid.formats.bsi import BsiReader
+from alcid.formats.container import VERSION, Entry
+from alcid.formats.range_bitmap import RangeBitmapReader
+from alcid.formats.reader import IndexReader
+from alcid.formats.source import FileSource
+from alcid.types import DataType
+
+__all__ = ["FileReport", "IndexReport", "ListedValue", "State", "inspect_file"]
+
+State: TypeAlias = Literal["ok", "empty", "unknown", "damaged"]
+"""empty: nothing was written, for a file without rows. unknown: an index type of someone else."""
+_REDUNDANT_LENGTH = 4  # the field in front of the redundant bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ListedValue:
+    """A value, how many rows have it, and the first of these."""
+
+    value: Value
+    count: int
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """One index."""
+
+    column: str
+    index_type: str
+    data_type: str | None
+    """The type of the column, if it was given."""
+    offset: int | None
+    size: int
+    state: State
+    problem: str | None
+    facts: Facts
+    values: tuple[ListedValue, ...] | None
+    """The first values, null before all, if they were asked for and the index keeps them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """A file and its indexes."""
+
+    file: str
+    kind: str
+    size: int
+    head: dict[str, int]
+    indexes: tuple[IndexReport, ...]
+    lists_values: bool
+
+    @property
+    def is_damaged(self) -> bool:
+        """True when any index is."""
+        return any(index.state == "damaged" for index in self.indexes)
+
+
+def inspect_file(
+    path: str, types: Mapping[str, DataType], column: str | None, limit: int
+) -> FileReport:
+    """Look into the file at `path`.
+
+    Args:
+        path: The file.
+        types: Types of columns, as far as they are known.
+        column: Only this one, with its values.
+        limit: Values at most, and positions of each.
+    """
+    with FileSource(path) as source:
+        kind = identify(source)
+        index = FileIndex.open(source, types, strict=True)
+        known = entry_types(index.entries, types)
+        chosen = index.entries if column is None else _of_column(column, known)
+        container = index.container
+        return FileReport(
+            path,
+            kind,
+            source.size,
+            {
+                "version": VERSION,
+                "head_length": container.head_length,
+                "redundant_bytes": max(container.redundant - _REDUNDANT_LENGTH, 0),
+                "columns": len({entry.column for entry in index.entries}),
+            },
+            tuple(
+                _inspect(index, entry, known[entry], None if column is None else limit)
+                for entry in chosen
+            ),
+            column is not None,
+        )
+
+
+def _of_column(column: str, known: Mapping[Entry, DataType | None]) -> tuple[Entry, ...]:
+    found = find_indexes(column, known)
+    if not found:
+        others = ", ".join(dict.fromkeys(entry.column for entry in known)) or "none"
+        raise ColumnError(f"column {column}: no index of it; the file has indexes of {others}")
+    return found
+
+
+def _inspect(
+    index: FileIndex, entry: Entry, data_type: DataType | None, limit: int | None
+) -> IndexReport:
+    state: State = "ok"
+    problem, values, facts = None, None, Facts()
+    if entry.is_empty:
+        state = "empty"
+    elif entry.index_type not in HEADS:
+        state = "unknown"
+    else:
+        try:
+            facts = HEADS[entry.index_type](index.container.section(entry))
+            if data_type is not None:
+                reader = index.reader(entry)
+                facts |= _typed_facts(reader, data_type)
+                values = None if limit is None else _list_values(reader, data_type, limit)
+        except FormatError as error:
+            state, problem = "damaged", str(error)
+    return IndexReport(
+        entry.column,
+        entry.index_type,
+        None if data_type is None else str(data_type),
+        None if entry.is_empty else entry.start,
+        entry.length,
+        state,
+        problem,
+        facts,
+        values,
+    )
+
+
+def _typed_facts(reader: IndexReader, data_type: DataType) -> Facts:
+    """What the head could not tell."""
+
+    def value(key: int | bytes | None) -> Value:
+        return None if key is None else value_of(key, data_type)
+
+    match reader:
+        case BitmapReader():
+            return {"nulls": len(reader.nulls)}
+        case RangeBitmapReader():
+            return {"min": value(reader.min), "max": value(reader.max)}
+        case BsiReader():
+            return {"at_least": value(reader.min), "at_most": value(reader.max)}
+    return {}
+
+
+def _list_values(
+    reader: IndexReader, data_type: DataType, limit: int
+) -> tuple[ListedValue, ...] | None:
+    """The first values, or None if the index keeps no list of them."""
+    if not isinstance(reader, BitmapReader | RangeBitmapReader):
+        return None
+    nulls = reader.is_null().rows
+    listed: Iterable[tuple[Value, BitMap]] = (
+        (value_of(key, data_type), rows) for key, rows in reader.keys()
+    )
+    with_null = chain([(None, nulls)], listed) if nulls else listed
+    return tuple(
+        ListedValue(value, len(rows), tuple(islice(rows, limit)))
+        for value, rows in islice(with_null, limit)
+    )

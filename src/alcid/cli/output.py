@@ -1,0 +1,80 @@
+"""The two forms of what a command found: text for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any, Protocol
+
+from alcid.cli.inspect import FileReport, IndexReport
+from alcid.cli.probe import ProbeReport
+from alcid.cli.values import not_finite
+
+__all__ = ["JsonOutput", "Output", "choose_output"]
+
+
+class Output(Protocol):
+    """Shows reports on stdout."""
+
+    def file(self, report: FileReport) -> None:
+        """What `inspect` found."""
+
+    def probe(self, report: ProbeReport) -> None:
+        """What `probe` was answered."""
+
+
+def choose_output(*, as_json: bool) -> Output:
+    """The form that was asked for."""
+    if as_json:
+        return JsonOutput()
+    from alcid.cli.text import TextOutput
+
+    return TextOutput()
+
+
+class JsonOutput:
+    """One document on one line, in ASCII, so that it passes through any pipe.
+
+    Decimals, NaN and the infinities are text, and bytes are text in hexadecimal.
+    """
+
+    def file(self, report: FileReport) -> None:
+        """What `inspect` found."""
+        indexes = [_index(index, lists_values=report.lists_values) for index in report.indexes]
+        head = {"file": report.file, "kind": report.kind, "size": report.size, **report.head}
+        _print({**head, "indexes": indexes})
+
+    def probe(self, report: ProbeReport) -> None:
+        """What `probe` was answered."""
+        _print(asdict(report))
+
+
+def _index(index: IndexReport, *, lists_values: bool) -> dict[str, Any]:
+    fields = asdict(index)
+    facts, values = fields.pop("facts"), fields.pop("values")
+    return fields | facts | ({"values": values} if lists_values else {})
+
+
+def _print(document: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(_plain(document), allow_nan=False) + "\n")
+    sys.stdout.flush()  # here, where a closed pipe is seen to
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold."""
+    match value:
+        case dict():
+            return {key: _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case float() if not math.isfinite(value):
+            return not_finite(value)
+        case Decimal():
+            return str(value)
+        case bytes():
+            return value.hex()
+        case _:
+            return value

@@ -1,0 +1,127 @@
+"""Reports as text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from alcid.cli.inspect import FileReport, IndexReport
+from alcid.cli.probe import ProbeReport
+from alcid.cli.values import Value, printable, value_text
+
+__all__ = ["TextOutput"]
+
+_UNLIMITED = 1_000_000  # columns of a pipe: what reads it wants whole lines
+_NUMBERS = ("OFFSET", "BYTES", "COUNT")
+
+
+class TextOutput:
+    """Lines and tables; in colour, and folded to its width, on a terminal only."""
+
+    def __init__(self) -> None:
+        """Write to stdout."""
+        self._console = Console(file=sys.stdout)
+        if not self._console.is_terminal:
+            self._console.width = _UNLIMITED
+
+    def file(self, report: FileReport) -> None:
+        """What `inspect` found."""
+        head = report.head
+        counts = (
+            f"head of {_count(head['head_length'], 'byte')}",
+            _count(head["redundant_bytes"], "redundant byte"),
+            _count(head["columns"], "column"),
+        )
+        self._line(f"{report.file}: {report.kind}, {_count(report.size, 'byte')}")
+        self._line(f"version {head['version']}, {', '.join(counts)}")
+        if report.indexes:
+            self._line()
+            titles = ("COLUMN", "TYPE", "INDEX", "OFFSET", "BYTES", "FACTS")
+            self._table(titles, map(_index_row, report.indexes))
+        for index in report.indexes if report.lists_values else ():
+            self._values(index)
+        sys.stdout.flush()  # here, where a closed pipe is seen to
+
+    def probe(self, report: ProbeReport) -> None:
+        """What `probe` was answered."""
+        match report.answer:
+            case "skip":
+                self._line("skip: no row can match")
+            case "any":
+                self._line("any row: the indexes cannot tell")
+            case "rows":
+                count = report.count or 0
+                self._line(f"{_count(count, 'row')}: {_positions(count, report.positions)}")
+        for note in report.notes:
+            self._line(f"note: {note}")
+        sys.stdout.flush()
+
+    def _values(self, index: IndexReport) -> None:
+        """The values of a column, as one of its indexes keeps them."""
+        title = f"{index.column}, {index.index_type}"
+        self._line()
+        if index.values is None:
+            kept = "keeps no list of values" if index.state == "ok" else f"{index.state}, no values"
+            self._line(f"{title}: {kept}")
+            return
+        self._line(f"{title}: {len(index.values)} of {_count(_value_count(index), 'value')}")
+        if index.values:
+            rows = (
+                (value_text(listed.value), str(listed.count), _positions(listed.count, listed.positions))
+                for listed in index.values
+            )
+            self._table(("VALUE", "COUNT", "POSITIONS"), rows)
+
+    def _line(self, text: str = "") -> None:
+        sys.stdout.write(printable(text) + "\n")
+
+    def _table(self, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        for title in titles:
+            table.add_column(
+                title, justify="right" if title in _NUMBERS else "left", overflow="fold"
+            )
+        for row in rows:
+            # Text, not str, in which rich would look for its markup: `m[red]` is a column.
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        with self._console.capture() as capture:
+            self._console.print(table)
+        for line in capture.get().splitlines():
+            sys.stdout.write(line.rstrip() + "\n")
+
+
+def _index_row(index: IndexReport) -> tuple[str, ...]:
+    if index.state == "ok":
+        facts = ", ".join(
+            f"{name.replace('_', ' ')} {_fact(name, value)}"
+            for name, value in index.facts.items()
+            if value is not None
+        )
+    else:
+        facts = index.state if index.problem is None else f"{index.state}: {index.problem}"
+    offset = "-" if index.offset is None else str(index.offset)
+    data_type = index.data_type or "-"
+    return (index.column, data_type, index.index_type, offset, str(index.size), facts)
+
+
+def _fact(name: str, value: Value) -> str:
+    return f"{value:.3g}" if name == "false_positive_rate" else value_text(value)
+
+
+def _value_count(index: IndexReport) -> int:
+    """The distinct values, and null if there is one."""
+    distinct = index.facts["distinct"]
+    return (distinct if isinstance(distinct, int) else 0) + bool(index.facts["nulls"])
+
+
+def _positions(count: int, shown: Sequence[int]) -> str:
+    more = ["..."] if count > len(shown) else []
+    return ", ".join([*map(str, shown), *more])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

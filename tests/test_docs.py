@@ -1,0 +1,145 @@
+"""Every block of README.md and docs/ runs as it is written, and so does every example."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SHOWN = re.compile(r"#\s*->\s*(.+)$")
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Code between two fences of a page."""
+
+    kind: str
+    source: str
+    place: str
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text("utf-8")
+    assert text.count("\n```") % 2 == 0, f"{page.name}: a fence is not closed"
+    return [
+        Block(
+            found[1].strip(), found[2], f"{page.name}:{text.count(chr(10), 0, found.start()) + 2}"
+        )
+        for found in FENCE.finditer(text)
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page_runs_as_written(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": page.stem}
+    for block in blocks_of(page):
+        match block.kind:
+            case "python" if block.source.lstrip().startswith(">>>"):
+                run_doctest(block, namespace)
+            case "python":
+                run_python(block, namespace)
+            case "console":
+                run_console(block, tmp_path)
+            case "bash":
+                check_bash(block)
+            case "text":
+                pass  # shown only
+            case kind:
+                pytest.fail(f"{block.place}: found a block of kind {kind!r}")
+
+
+def run_doctest(block: Block, namespace: dict[str, Any]) -> None:
+    test = doctest.DocTestParser().get_doctest(block.source, namespace, block.place, None, 0)
+    report: list[str] = []
+    doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=report.append, clear_globs=False)
+    namespace |= test.globs
+    assert not report, "".join(report)
+
+
+def run_python(block: Block, namespace: dict[str, Any]) -> None:
+    """Run a block; a line `expression  # -> text` shows the `repr` of its value."""
+    lines = block.source.splitlines()
+    statements = ast.parse(block.source, block.place).body
+    checked = 0
+    for statement in statements:
+        shown = SHOWN.search(lines[(statement.end_lineno or 1) - 1])
+        if shown is None:
+            exec(compile(ast.Module([statement], []), block.place, "exec"), namespace)
+            continue
+        checked += 1
+        assert isinstance(statement, ast.Expr), f"{block.place}: only an expression has a value"
+        value = eval(compile(ast.Expression(statement.value), block.place, "eval"), namespace)
+        assert repr(value) == shown[1].strip(), f"{block.place}: {ast.unparse(statement)}"
+    shown_lines = sum(1 for line in lines if SHOWN.search(line))
+    assert checked == shown_lines, f"{block.place}: a shown value was not checked"
+
+
+def run_console(block: Block, folder: Path) -> None:
+    """Run each `$ alcid ...`, in the folder where the blocks before it wrote their files."""
+    for command, expected in commands_of(block):
+        words = shlex.split(command)
+        assert words[0] == "alcid", f"{block.place}: {command}"
+        ended = subprocess.run(
+            [Path(sys.executable).with_name("alcid"), *words[1:]],
+            cwd=folder,
+            env=os.environ | {"NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found = ended.stdout + ended.stderr
+        assert doctest.OutputChecker().check_output(expected, found, OPTIONS), (
+            f"{block.place}: $ {command}\nfound:\n{found}\nexpected:\n{expected}"
+        )
+
+
+def commands_of(block: Block) -> Iterator[tuple[str, str]]:
+    for part in re.split(r"^\$ ", block.source, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output
+
+
+def check_bash(block: Block) -> None:
+    """Commands for a clone of this project, too slow to run here: their targets must exist."""
+    targets = TARGET.findall((ROOT / "Makefile").read_text("utf-8"))
+    for line in block.source.splitlines():
+        words = shlex.split(line, comments=True)
+        match words:
+            case ["make", target, *_]:
+                assert target in targets, f"{block.place}: {line}"
+            case [python, "-m", module, *_] if python.endswith("python"):
+                assert (ROOT / f"{module.replace('.', '/')}.py").exists(), f"{block.place}: {line}"
+            case _:
+                pytest.fail(f"{block.place}: expected make or python -m, found {line!r}")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_example_runs(example: Path, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", example],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout
+    assert not list(tmp_path.iterdir()), "an example cleans up"

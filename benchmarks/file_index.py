@@ -74,10 +74,15 @@ def _measure_column(
     with pa.ipc.new_file(str(arrow), batch.schema) as writer:
         writer.write_batch(batch)
     for case in cases:
-        _say(f"{column.rows:>9,} rows  {column.name:<22} {case.label}")
         build, container = build_index(column, case, peer if case.with_peer else None, arrow)
         path.write_bytes(container)
-        yield Result(column.name, case.label, column.rows, build, ask_all(path, column, case))
+        speeds = ask_all(path, column, case)
+        result = Result(column.name, case.label, column.rows, build, speeds)
+        _say(
+            f"{column.rows:>9,} rows  {column.name:<21}  {case.label:<26}  "
+            f"{result.rate:5.1f} M rows/s/core"
+        )
+        yield result
 
 
 def _sql_cost() -> float:

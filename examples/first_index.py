@@ -5,6 +5,8 @@ python examples/first_index.py
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -61,8 +63,6 @@ def main() -> None:
 
         data = pq.ParquetFile(path)
         index = alcid.FileIndex.from_bytes(index_path.read_bytes(), data.schema_arrow)
-        for entry in index.entries:
-            print(f"  {entry.index_type:<12} of {entry.column}: {entry.length:,} bytes")
 
         known = trips["trip"][123_456].as_py()
         ask(data, index, f"trip = {known}", pc.field("trip") == known)
@@ -81,6 +81,10 @@ def main() -> None:
         )
         highest_fares(data, index)
         data.close()
+
+        print(f"\n$ alcid inspect {index_path.name}", flush=True)
+        alcid_command = Path(sys.executable).with_name("alcid")
+        subprocess.run([alcid_command, "inspect", index_path.name], cwd=folder, check=True)
 
 
 def ask(

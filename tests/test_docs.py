@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import doctest
-import os
+import io
+import json
 import re
 import shlex
 import subprocess
@@ -15,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import alcid
+from alcid.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -49,6 +54,10 @@ def blocks_of(page: Path) -> list[Block]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page_runs_as_written(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    for setting in ("timezone", "case_sensitive"):  # a page may change them
+        monkeypatch.setattr(alcid.options, setting, getattr(alcid.options, setting))
+    for variable, value in {"NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"}.items():
+        monkeypatch.setenv(variable, value)
     namespace: dict[str, Any] = {"__name__": page.stem}
     for block in blocks_of(page):
         match block.kind:
@@ -57,7 +66,7 @@ def test_page_runs_as_written(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
             case "python":
                 run_python(block, namespace)
             case "console":
-                run_console(block, tmp_path)
+                run_console(block)
             case "bash":
                 check_bash(block)
             case "text":
@@ -92,20 +101,15 @@ def run_python(block: Block, namespace: dict[str, Any]) -> None:
     assert checked == shown_lines, f"{block.place}: a shown value was not checked"
 
 
-def run_console(block: Block, folder: Path) -> None:
-    """Run each `$ alcid ...`, in the folder where the blocks before it wrote their files."""
+def run_console(block: Block) -> None:
+    """Run each `$ alcid ...`, where the blocks before it wrote their files."""
     for command, expected in commands_of(block):
-        words = shlex.split(command)
-        assert words[0] == "alcid", f"{block.place}: {command}"
-        ended = subprocess.run(
-            [Path(sys.executable).with_name("alcid"), *words[1:]],
-            cwd=folder,
-            env=os.environ | {"NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        found = ended.stdout + ended.stderr
+        program, *arguments = shlex.split(command)
+        assert program == "alcid", f"{block.place}: {command}"
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            main(arguments)
+        found = printed.getvalue()
         assert doctest.OutputChecker().check_output(expected, found, OPTIONS), (
             f"{block.place}: $ {command}\nfound:\n{found}\nexpected:\n{expected}"
         )
@@ -143,3 +147,21 @@ def test_example_runs(example: Path, tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout
     assert not list(tmp_path.iterdir()), "an example cleans up"
+
+
+def test_benchmark_runs_and_checks_its_answers(tmp_path: Path) -> None:
+    output = tmp_path / "figures.json"
+    chosen = ["--no-peer", "--rows", "1000", "2000", "--only", "bitmap int64, unique, 0"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.file_index", *chosen, "--output", output],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    figures = json.loads(output.read_text("utf-8"))
+    found = [(result["index"], result["rows"]) for result in figures["results"]]
+    indexes = ("bitmap", "range-bitmap")
+    assert found == [(index, rows) for rows in (1000, 2000) for index in indexes]
+    assert "| range-bitmap | int64, unique, 0..n-1 |" in ended.stdout

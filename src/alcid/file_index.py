@@ -79,6 +79,7 @@ class FileIndex:
         self.container = container
         self.strict = strict
         self._types = _ArrowColumns(types) if isinstance(types, pa.Schema) else types
+        self._known_types: dict[str, DataType] = {}
         self._readers: dict[Entry, IndexReader] = {}
 
     @classmethod
@@ -247,11 +248,16 @@ class FileIndex:
         name = match_column(column, dict.fromkeys(entry.column for entry in self.entries))
         if name is None:
             return
-        data_type = column_type(name, self._types)
+        data_type = self._type(name)
         found = {entry.index_type: entry for entry in self.entries if entry.column == name}
         known = [index_type for index_type in READERS if index_type in found]
         for index_type in known + [other for other in found if other not in READERS]:
             yield found[index_type], data_type
+
+    def _type(self, column: str) -> DataType:
+        if column not in self._known_types:
+            self._known_types[column] = column_type(column, self._types)
+        return self._known_types[column]
 
     def reader(self, entry: Entry) -> IndexReader:
         """The opened index of an entry, to ask it in keys.
@@ -262,7 +268,7 @@ class FileIndex:
             ColumnError: The type of the column was not given.
         """
         if entry not in self._readers:
-            data_type = column_type(entry.column, self._types)
+            data_type = self._type(entry.column)
             require_index(entry.index_type, entry.column, data_type)
             if entry.is_empty:
                 self._readers[entry] = EmptyReader()

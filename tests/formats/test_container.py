@@ -58,10 +58,19 @@ def test_redundant_bytes_of_a_later_version_are_stepped_over() -> None:
 
 def test_a_column_given_twice_is_merged_and_of_a_type_given_twice_the_last_counts() -> None:
     body = Writer().i32(2)
-    for start in (200, 201):
+    for start in (64, 65):
         body.utf("a").i32(1).utf("bsi").i32(start, 1)
-    data = head(body).ljust(300, b"\0")
-    assert opened(data).entries == (Entry("a", "bsi", 201, 1),)
+    data = head(body) + b"12"
+    assert len(data) == 66
+    assert opened(data).entries == (Entry("a", "bsi", 65, 1),)
+
+
+def test_indexes_may_lie_in_another_order_than_the_head_names_them() -> None:
+    body = Writer().i32(2)
+    for column, start in (("a", 66), ("b", 64)):
+        body.utf(column).i32(1).utf("bsi").i32(start, 2)
+    container = opened(head(body) + b"bbaa")
+    assert [container.section(entry).read(0, 2) for entry in container.entries] == [b"aa", b"bb"]
 
 
 @given(
@@ -100,15 +109,33 @@ def test_any_names_come_back(payloads: dict[tuple[str, str], bytes | None]) -> N
             "x.index: bad column count at offset 16: found 9, expected 0 to 4",
         ),
         (
-            head(Writer().i32(1).utf("a").i32(1).utf("bsi").i32(47, 1)),
-            "x.index: index bsi of 'a' outside of the file at offset 32: found 1 bytes from 47",
+            head(Writer().i32(1).utf("a").i32(1).utf("bsi").i32(45, 1)),
+            "x.index: index bsi of 'a' out of place at offset 45: found 1 bytes, expected an index at 44",
         ),
         (
             head(Writer().i32(1).utf("a").i32(1).utf("bsi").i32(-1, 3)),
-            "x.index: index bsi of 'a' outside of the file at offset 32: found 3 bytes from -1",
+            "x.index: index bsi of 'a' out of place at offset -1: found 3 bytes, expected an index at 44",
+        ),
+        (
+            head(Writer().i32(1).utf("a").i32(1).utf("bsi").i32(44, 3)) + b"12",
+            "x.index: indexes do not fill the file at offset 47: found 46, expected 47",
+        ),
+        (
+            head(Writer().i32(1).utf("a").i32(1).utf("bsi").i32(44, 1)) + b"12",
+            "x.index: indexes do not fill the file at offset 45: found 46, expected 45",
         ),
     ],
-    ids=["empty", "magic", "version", "head length", "columns", "payload", "empty entry"],
+    ids=[
+        "empty",
+        "magic",
+        "version",
+        "head length",
+        "columns",
+        "gap",
+        "empty entry",
+        "short",
+        "long",
+    ],
 )
 def test_a_broken_head_says_where_and_what(data: bytes, message: str) -> None:
     with pytest.raises(FormatError) as error:

@@ -49,7 +49,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def common(
-    version: Annotated[  # noqa: ARG001
+    version: Annotated[
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
@@ -64,7 +64,7 @@ def inspect(
     column: Annotated[
         str | None,
         typer.Option(
-            help="Show this column alone, and list its values with their positions; needs its type.",
+            help="Show only this column, and its values with their positions; needs its type.",
             show_default=False,
         ),
     ] = None,
@@ -95,7 +95,7 @@ def probe(
     predicate: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PREDICATE]",
+            metavar="PREDICATE",
             help="What may stand behind WHERE in Spark's SQL.",
             show_default=False,
         ),
@@ -103,7 +103,7 @@ def probe(
     types: Types = None,
     top_n: Annotated[
         int | None,
-        typer.Option(min=0, help="Of these rows only the first in order, with all ties."),
+        typer.Option(min=0, help="In place of PREDICATE: the first rows in order, with all ties."),
     ] = None,
     order_by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column that orders them.")
@@ -118,7 +118,7 @@ def probe(
     """Ask an index file which rows of its data file may match.
 
     The answer is that no row can match, that any row may, or positions of rows. It holds every row
-    that matches, and maybe more.
+    that matches, and maybe more. A damaged index is an error.
 
     \b
     Examples:
@@ -127,8 +127,10 @@ def probe(
     """  # noqa: D301
     from alcid.cli.column_types import parse_types
     from alcid.cli.output import choose_output
-    from alcid.cli.probe import Order, probe_file
+    from alcid.cli.probe import choose_question, probe_file
 
-    order = Order.of(top_n, order_by, descending=not ascending, nulls=nulls.value)
-    report = probe_file(file, predicate, order, parse_types(types or ()), limit)
+    question = choose_question(
+        predicate, top_n, order_by, descending=not ascending, nulls=nulls.value
+    )
+    report = probe_file(file, question, parse_types(types or ()), limit)
     choose_output(as_json=as_json).probe(report)

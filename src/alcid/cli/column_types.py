@@ -21,8 +21,8 @@ def parse_types(texts: Iterable[str]) -> dict[str, DataType]:
     """
     types: dict[str, DataType] = {}
     for text in texts:
-        column, _, type_text = text.rpartition("=")
-        if not column:
+        column, separator, type_text = text.rpartition("=")
+        if not separator:
             raise OptionError(f"--type: found {text!r}, expected COLUMN=TYPE, as score=DOUBLE")
         if column in types:
             raise OptionError(f"--type: column {column} is given twice")
@@ -55,7 +55,10 @@ def entry_types(
 
 
 def _type_of(column: str, types: Mapping[str, DataType]) -> DataType | None:
-    if match_column(column, types) is None and match_column(column.partition("[")[0], types) is None:
+    if (
+        match_column(column, types) is None
+        and match_column(column.partition("[")[0], types) is None
+    ):
         return None
     return column_type(column, types)
 
@@ -69,5 +72,5 @@ def find_indexes(column: str, entries: Mapping[Entry, DataType | None]) -> tuple
     name = match_column(column, dict.fromkeys(entry.column for entry in entries))
     found = tuple(entry for entry in entries if entry.column == name)
     if found and entries[found[0]] is None:
-        raise ColumnError(f"column {name}: its type is needed, as in --type {name}=INT")
+        raise ColumnError(f"column {name}: its type is needed, as in --type {name}=TYPE")
     return found

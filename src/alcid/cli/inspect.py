@@ -11,7 +11,7 @@ from pyroaring import BitMap
 
 from alcid.cli.column_types import entry_types, find_indexes
 from alcid.cli.heads import HEADS, Facts
-from alcid.cli.kinds import identify
+from alcid.cli.kinds import opened
 from alcid.cli.values import Value, value_of
 from alcid.errors import ColumnError, FormatError
 from alcid.file_index import FileIndex
@@ -20,7 +20,6 @@ from alcid.formats.bsi import BsiReader
 from alcid.formats.container import VERSION, Entry
 from alcid.formats.range_bitmap import RangeBitmapReader
 from alcid.formats.reader import IndexReader
-from alcid.formats.source import FileSource
 from alcid.types import DataType
 
 __all__ = ["FileReport", "IndexReport", "ListedValue", "State", "inspect_file"]
@@ -84,8 +83,7 @@ def inspect_file(
         column: Only this one, with its values.
         limit: Values at most, and positions of each.
     """
-    with FileSource(path) as source:
-        kind = identify(source)
+    with opened(path) as (source, kind):
         index = FileIndex.open(source, types, strict=True)
         known = entry_types(index.entries, types)
         chosen = index.entries if column is None else _of_column(column, known)
@@ -171,7 +169,8 @@ def _list_values(
         return None
     nulls = reader.is_null().rows
     listed: Iterable[tuple[Value, BitMap]] = (
-        (value_of(key, data_type), rows) for key, rows in reader.keys()
+        (value_of(key, data_type), rows)
+        for key, rows in reader.keys()  # noqa: SIM118 - no mapping
     )
     with_null = chain([(None, nulls)], listed) if nulls else listed
     return tuple(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from alcid.errors import FormatError
 from alcid.formats.container import MAGIC
-from alcid.formats.source import Source
+from alcid.formats.source import FileSource, Source
 
-__all__ = ["FILE_INDEX", "identify"]
+__all__ = ["FILE_INDEX", "KINDS", "identify", "opened"]
 
 FILE_INDEX: Final = "Paimon file index"
 
@@ -53,3 +57,13 @@ def identify(source: Source) -> str:
         found=found,
         expected=" or ".join(f"a {kind} ({magic.hex()})" for magic, kind in KINDS.items()),
     )
+
+
+@contextmanager
+def opened(path: str) -> Iterator[tuple[FileSource, str]]:
+    """The file at `path`, open for reading by range, and its kind."""
+    # A directory has no bytes, and a pipe no size: to open one could wait for ever.
+    if not stat.S_ISREG(Path(path).stat().st_mode):
+        raise FormatError("not a regular file", file=path)
+    with FileSource(path) as source:
+        yield source, identify(source)

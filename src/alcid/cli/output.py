@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from alcid.cli.inspect import FileReport, IndexReport
 from alcid.cli.probe import ProbeReport
-from alcid.cli.values import not_finite
+from alcid.cli.values import decimal_text, not_finite
 
 __all__ = ["JsonOutput", "Output", "choose_output"]
 
@@ -55,7 +55,7 @@ class JsonOutput:
 def _index(index: IndexReport, *, lists_values: bool) -> dict[str, Any]:
     fields = asdict(index)
     facts, values = fields.pop("facts"), fields.pop("values")
-    return fields | facts | ({"values": values} if lists_values else {})
+    return {**fields, **facts, **({"values": values} if lists_values else {})}
 
 
 def _print(document: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ def _plain(value: Any) -> Any:
         case float() if not math.isfinite(value):
             return not_finite(value)
         case Decimal():
-            return str(value)
+            return decimal_text(value)
         case bytes():
             return value.hex()
         case _:

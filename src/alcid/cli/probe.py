@@ -8,18 +8,18 @@ from itertools import islice
 from typing import Literal, TypeAlias
 
 from alcid.cli.column_types import entry_types, find_indexes
-from alcid.cli.kinds import identify
+from alcid.cli.kinds import opened
 from alcid.errors import OptionError
 from alcid.file_index import FileIndex
-from alcid.formats.selection import ANY
-from alcid.formats.source import FileSource
+from alcid.formats.container import Entry
 from alcid.predicate import Predicate, Unknown, parse
 from alcid.types import DataType
 
-__all__ = ["Answer", "Order", "ProbeReport", "probe_file"]
+__all__ = ["Answer", "Order", "ProbeReport", "choose_question", "probe_file"]
 
 Answer: TypeAlias = Literal["skip", "any", "rows"]
 """skip: no row can match. any: the indexes cannot tell. rows: at most these."""
+NullOrder: TypeAlias = Literal["first", "last"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +29,12 @@ class Order:
     top_n: int
     order_by: str
     descending: bool
-    nulls: Literal["first", "last"]
-
-    @classmethod
-    def of(
-        cls,
-        top_n: int | None,
-        order_by: str | None,
-        *,
-        descending: bool,
-        nulls: Literal["first", "last"],
-    ) -> Order | None:
-        """The order that options ask for, if any."""
-        if top_n is None and order_by is None:
-            return None
-        if top_n is None or order_by is None:
-            raise OptionError("--top-n and --order-by go together, found one of them")
-        return cls(top_n, order_by, descending, nulls)
+    nulls: NullOrder
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """A question and the answer to it."""
+    """A question, which is a predicate or an order, and the answer to it."""
 
     file: str
     predicate: str | None
@@ -61,69 +45,83 @@ class ProbeReport:
     positions: tuple[int, ...]
     """The first of them."""
     notes: tuple[str, ...]
-    """What the indexes could not be asked."""
+    """What no index could answer."""
+
+
+def choose_question(
+    predicate: str | None,
+    top_n: int | None,
+    order_by: str | None,
+    *,
+    descending: bool,
+    nulls: NullOrder,
+) -> str | Order:
+    """The one question that the options ask.
+
+    Raises:
+        OptionError: They ask none, half of one, or two.
+    """
+    if (top_n is None) != (order_by is None):
+        raise OptionError("--top-n and --order-by go together, found only one of them")
+    if top_n is None or order_by is None:
+        if predicate is None:
+            raise OptionError("expected a PREDICATE, or --top-n and --order-by, found neither")
+        return predicate
+    if predicate is not None:
+        # An answer may hold rows that do not match, and these could crowd out those that do.
+        raise OptionError(
+            "--top-n takes no PREDICATE: the first rows that may match need not match"
+        )
+    return Order(top_n, order_by, descending, nulls)
 
 
 def probe_file(
-    path: str,
-    predicate: str | None,
-    order: Order | None,
-    types: Mapping[str, DataType],
-    limit: int,
+    path: str, question: str | Order, types: Mapping[str, DataType], limit: int
 ) -> ProbeReport:
     """Ask the file at `path`.
 
     Args:
         path: The file.
-        predicate: SQL text, or None for all rows.
-        order: Which of the rows that match.
+        question: SQL text, or an order.
         types: Types of the columns that are asked for.
         limit: Positions at most.
     """
-    if predicate is None and order is None:
-        raise OptionError("nothing to ask: expected a PREDICATE, or --top-n and --order-by")
-    parsed = None if predicate is None else parse(predicate)
-    with FileSource(path) as source:
-        identify(source)
+    parsed = question if isinstance(question, Order) else parse(question)
+    with opened(path) as (source, _):
         index = FileIndex.open(source, types, strict=True)
-        notes = _check(index, parsed, order, types)
-        selection = ANY if parsed is None else index.evaluate(parsed)
-        if order is not None:
-            selection = index.top_n(
-                order.order_by, order.top_n, order.descending, order.nulls, among=selection
-            )
-        rows = selection.rows
-        return ProbeReport(
-            path,
-            predicate,
-            order,
-            "any" if rows is None else "rows" if rows else "skip",
-            None if rows is None else len(rows),
-            tuple(islice(rows or (), limit)),
-            notes,
-        )
+        known = entry_types(index.entries, types)
+        if isinstance(parsed, Order):
+            notes = _order_notes(parsed, known)
+            selection = index.top_n(parsed.order_by, parsed.top_n, parsed.descending, parsed.nulls)
+        else:
+            notes = _notes(parsed, known)
+            selection = index.evaluate(parsed)
+    rows = selection.rows
+    return ProbeReport(
+        path,
+        question if isinstance(question, str) else None,
+        question if isinstance(question, Order) else None,
+        "any" if rows is None else "rows" if rows else "skip",
+        None if rows is None else len(rows),
+        tuple(islice(rows or (), limit)),
+        tuple(notes),
+    )
 
 
-def _check(
-    index: FileIndex,
-    predicate: Predicate | None,
-    order: Order | None,
-    types: Mapping[str, DataType],
-) -> tuple[str, ...]:
-    """Make sure that the types of all columns are known; say what no index can answer."""
-    known = entry_types(index.entries, types)
+def _notes(predicate: Predicate, known: Mapping[Entry, DataType | None]) -> list[str]:
+    """What no index can answer; the types of all other columns must be known."""
     notes = []
-    for leaf in () if predicate is None else predicate.walk():
-        if isinstance(leaf, Unknown):
-            notes.append(f"no index can tell: {leaf}")
-        elif not leaf.children:
-            notes += [_missing(column) for column in leaf.columns() if not find_indexes(column, known)]
-    if order is not None:
-        index_types = {entry.index_type for entry in find_indexes(order.order_by, known)}
-        if "range-bitmap" not in index_types:
-            notes.append(f"{_missing(order.order_by, 'range-bitmap index')}: not put in order")
-    return tuple(dict.fromkeys(notes))
+    for part in predicate.walk():
+        if isinstance(part, Unknown):
+            notes.append(f"no index can tell: {part}")
+        elif not part.children:
+            missing = [column for column in part.columns() if not find_indexes(column, known)]
+            notes += [f"no index of column {column}" for column in missing]
+    return list(dict.fromkeys(notes))
 
 
-def _missing(column: str, what: str = "index") -> str:
-    return f"no {what} of column {column}"
+def _order_notes(order: Order, known: Mapping[Entry, DataType | None]) -> list[str]:
+    indexes = find_indexes(order.order_by, known)
+    if any(entry.index_type == "range-bitmap" for entry in indexes):
+        return []
+    return [f"no range-bitmap index of column {order.order_by}"]

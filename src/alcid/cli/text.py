@@ -71,13 +71,17 @@ class TextOutput:
         self._line(f"{title}: {len(index.values)} of {_count(_value_count(index), 'value')}")
         if index.values:
             rows = (
-                (value_text(listed.value), str(listed.count), _positions(listed.count, listed.positions))
+                (
+                    value_text(listed.value),
+                    str(listed.count),
+                    _positions(listed.count, listed.positions),
+                )
                 for listed in index.values
             )
             self._table(("VALUE", "COUNT", "POSITIONS"), rows)
 
     def _line(self, text: str = "") -> None:
-        sys.stdout.write(printable(text) + "\n")
+        _write(printable(text))
 
     def _table(self, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -91,7 +95,13 @@ class TextOutput:
         with self._console.capture() as capture:
             self._console.print(table)
         for line in capture.get().splitlines():
-            sys.stdout.write(line.rstrip() + "\n")
+            _write(line.rstrip())
+
+
+def _write(line: str) -> None:
+    """One line; what the encoding of stdout lacks is shown as escapes."""
+    encoding = sys.stdout.encoding
+    sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def _index_row(index: IndexReport) -> tuple[str, ...]:
@@ -109,7 +119,9 @@ def _index_row(index: IndexReport) -> tuple[str, ...]:
 
 
 def _fact(name: str, value: Value) -> str:
-    return f"{value:.3g}" if name == "false_positive_rate" else value_text(value)
+    if name == "false_positive_rate" and isinstance(value, float):
+        return f"{value:.3g}"
+    return value_text(value)
 
 
 def _value_count(index: IndexReport) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from alcid.formats.keys import Key, float_order, key_type
 from alcid.types import DataType
 
-__all__ = ["Value", "printable", "value_of", "value_text"]
+__all__ = ["Value", "decimal_text", "not_finite", "printable", "value_of", "value_text"]
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | None
 """Dates and times are text: Python's own end with the year 9999, those of an index do not."""
@@ -59,7 +59,9 @@ def _text(data: bytes) -> str | bytes:
 
 
 def _date(days: int) -> str:
-    return str(np.datetime64(days, "D"))
+    """Year, month and day; numpy counts the sign among the four digits of a year."""
+    text = str(np.datetime64(days, "D"))
+    return f"-{text[1:]:0>10}" if text.startswith("-") else text
 
 
 def _clock(ticks: int, per_second: int) -> str:
@@ -88,8 +90,19 @@ def value_text(value: Value) -> str:
             return f"X'{value.hex()}'"
         case float() if not math.isfinite(value):
             return not_finite(value)
+        case Decimal():
+            return decimal_text(value)
         case _:
             return str(value)
+
+
+def decimal_text(value: Decimal) -> str:
+    """All digits, never an exponent.
+
+    >>> decimal_text(Decimal("0E-3"))
+    '0.000'
+    """
+    return format(value, "f")
 
 
 def not_finite(value: float) -> str:

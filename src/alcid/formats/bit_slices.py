@@ -126,8 +126,6 @@ class BitSlices:
         positions, as Paimon does.
         """
         open_rows = self.existing.copy() if among is None else self.existing & among
-        if k <= 0:
-            return BitMap()
         chosen = BitMap()
         for index in reversed(range(self.count)):
             if len(chosen) + len(open_rows) <= k:

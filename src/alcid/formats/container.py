@@ -67,30 +67,35 @@ class Container:
             raise whole.error("unknown container version", 8, found=version, expected=VERSION)
         head_length = cursor.count("head length", source.size)
         cursor = Cursor(whole.section(0, head_length), _FIXED, window=head_length)
-        entries: dict[tuple[str, str], Entry] = {}
+        every: list[Entry] = []
         for _ in range(cursor.count("column count", head_length // _LEAST_COLUMN)):
             column = cursor.utf()
             for _ in range(cursor.count("index count", head_length // _LEAST_INDEX)):
-                entry = cls._entry(cursor, column, head_length, source.size)
-                entries[column, entry.index_type] = entry
-        return cls(source, head_length, tuple(entries.values()), head_length - cursor.position)
+                every.append(Entry(column, cursor.utf(), cursor.i32(), cursor.i32()))
+        cls._check(whole, head_length, every)
+        last = {(entry.column, entry.index_type): entry for entry in every}
+        return cls(source, head_length, tuple(last.values()), head_length - cursor.position)
 
     @staticmethod
-    def _entry(cursor: Cursor, column: str, head_length: int, size: int) -> Entry:
-        index_type, at = cursor.utf(), cursor.position
-        entry = Entry(column, index_type, cursor.i32(), cursor.i32())
-        if entry.is_empty:
-            fits = entry.length == 0
-        else:
-            fits = entry.start >= head_length and 0 <= entry.length <= size - entry.start
-        if not fits:
-            raise cursor.section.error(
-                f"index {index_type} of {column!r} outside of the file",
-                at,
-                found=f"{entry.length} bytes from {entry.start}",
-                expected=f"within {head_length} to {size}",
-            )
-        return entry
+    def _check(whole: Section, head_length: int, entries: list[Entry]) -> None:
+        """Indexes must fill the file behind the head without gaps, in whatever order.
+
+        Writers keep to it, and a wrong length would let a bloom filter lose rows unseen.
+        """
+        end = head_length
+        for entry in sorted(entries, key=lambda entry: entry.start):
+            expected = _NOT_WRITTEN if entry.is_empty else end
+            length_fits = entry.length == 0 if entry.is_empty else 0 <= entry.length
+            if entry.start != expected or not length_fits:
+                raise whole.error(
+                    f"index {entry.index_type} of {entry.column!r} out of place",
+                    entry.start,
+                    found=f"{entry.length} bytes",
+                    expected=f"an index at {end}",
+                )
+            end += entry.length
+        if end != whole.length:
+            raise whole.error("indexes do not fill the file", end, found=whole.length, expected=end)
 
     def section(self, entry: Entry) -> Section:
         """The payload of an entry that is not empty."""

@@ -203,6 +203,8 @@ class RangeBitmapReader(IndexReader):
         decide; without, exactly `k` rows: of equal values the highest positions, of nulls the
         lowest, as Paimon.
         """
+        if k <= 0:
+            return no_row()
         null_rows = self._nulls if among is None else self._nulls & among
         if nulls == "first":
             if len(null_rows) >= k:

@@ -77,7 +77,8 @@ def place(literal: object, column: str, data_type: DataType, *, mixed: bool = Fa
     found = _place(value, data_type, mixed)
     if isinstance(found, Place):
         return found
-    shown = repr(Decimal(value) if isinstance(value, int) else value)
+    # repr(int) refuses thousands of digits.
+    shown = str(Decimal(value)) if type(value) is int else repr(value)
     named = type(value).__name__ + (f" {shown}" if len(shown) <= _MOST_SHOWN else "")
     reason = f": {found}" if found else ""
     raise LiteralError(f"column {column} of type {data_type} does not take the {named}{reason}")

@@ -143,8 +143,7 @@ def _instant(clock: WallClock) -> int | str:
         zone = find_zone(clock.zone) or f"{clock.zone!r} is no zone"
     if isinstance(zone, str):
         return zone
-    instant = instant_of(clock.nanos, zone)
-    return "the zone has no rules for its year" if instant is None else instant
+    return instant_of(clock.nanos, zone)
 
 
 def _among_midnights(clock: WallClock) -> Place | str:
@@ -154,15 +153,13 @@ def _among_midnights(clock: WallClock) -> Place | str:
         return instant
     if isinstance(zone, str):
         return zone
-    wall = wall_of(instant, zone)
-    if wall is None:
-        return "the zone has no rules for its year"
     # A midnight may move by some hours, so the day is looked for among its neighbours.
-    days = range(wall // NANOS_PER_DAY - 1, wall // NANOS_PER_DAY + 3)
-    midnights = {day: instant_of(day * NANOS_PER_DAY, zone) for day in days}
-    begin = [day for day, at in midnights.items() if at is not None and at >= instant]
-    end = [day for day, at in midnights.items() if at is not None and at > instant]
-    return Place(begin[0], end[0]) if end else "the zone has no rules for its year"
+    day = wall_of(instant, zone) // NANOS_PER_DAY
+    midnights = {near: instant_of(near * NANOS_PER_DAY, zone) for near in range(day - 1, day + 3)}
+    return Place(
+        min(near for near, at in midnights.items() if at >= instant),
+        min(near for near, at in midnights.items() if at > instant),
+    )
 
 
 def _among_walls(clock: WallClock, unit: int, truncated: bool) -> Place | str:
@@ -177,8 +174,6 @@ def _among_walls(clock: WallClock, unit: int, truncated: bool) -> Place | str:
     if isinstance(zone, str):
         return zone
     wall = wall_of(instant, zone)
-    if wall is None:
-        return "the zone has no rules for its year"
     place = _among(wall, unit, truncated)
     gap = moved_forward(wall, zone)
     if not gap:

@@ -23,7 +23,7 @@ def padded_place(text: bytes, length: int) -> Place:
     # Padding goes above a control character: "a" is below "a<tab>", and padded above it.
     control = next((at for at, byte in enumerate(bare) if byte < ord(" ")), len(bare))
     spaces = b" " * max(length, len(text) - len(bare))
-    return Place(bare[:control], bare + spaces + b"\0", certain=False)
+    return Place(bare[:control].rstrip(b" "), bare + spaces + b"\0", certain=False)
 
 
 def padded_keys(text: bytes, length: int) -> list[bytes] | None:

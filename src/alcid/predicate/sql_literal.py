@@ -202,10 +202,9 @@ def _instant(clock: WallClock, text: str) -> object:
     if clock.zone is None:
         return SessionTimestamp(text)
     zone = find_zone(clock.zone)
-    instant = None if zone is None else instant_of(clock.nanos, zone)
-    if instant is None:
+    if zone is None:
         return None
-    moment = _moment(instant)
+    moment = _moment(instant_of(clock.nanos, zone))
     if isinstance(moment, datetime.datetime):
         return moment.replace(tzinfo=datetime.UTC)
     return SessionTimestamp(text)

@@ -19,6 +19,9 @@ Zone: TypeAlias = datetime.timezone | zoneinfo.ZoneInfo
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _DAY = datetime.timedelta(days=1)
+_CYCLE = 146_097 * 86_400
+_EARLIEST = (datetime.datetime(2, 1, 1) - _EPOCH) // datetime.timedelta(seconds=1)
+_LATEST = (datetime.datetime(9999, 1, 1) - _EPOCH) // datetime.timedelta(seconds=1)
 # h, hh, hhmm, hhmmss, h:m, hh:mm or hh:mm:ss, alone or behind UTC, GMT or UT.
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?([+-])(?:(\d\d)(\d\d)(\d\d)?|(\d\d?)(?::(\d\d?)(?::(\d\d))?)?)"
@@ -53,44 +56,35 @@ def find_zone(name: str) -> Zone | None:
         return None
 
 
-def instant_of(wall: int, zone: Zone) -> int | None:
-    """The instant, in nanoseconds since the epoch, when `zone` shows `wall` (nanoseconds too).
-
-    None where the zone's rules are not known: years that `datetime` does not have, in a region.
-    """
-    if isinstance(zone, datetime.timezone):
-        return wall - _nanos(zone.utcoffset(None))
-    try:
-        shown = _EPOCH + datetime.timedelta(seconds=wall // NANOS_PER_SECOND)
-    except OverflowError:
-        return None
-    return wall - _nanos(shown.replace(tzinfo=zone).utcoffset())
+def instant_of(wall: int, zone: Zone) -> int:
+    """The instant, in nanoseconds since the epoch, when `zone` shows `wall` (nanoseconds too)."""
+    return wall - _offset(_moment(wall).replace(tzinfo=zone))
 
 
-def wall_of(instant: int, zone: Zone) -> int | None:
-    """What `zone` shows at an instant; None where its rules are not known."""
-    if isinstance(zone, datetime.timezone):
-        return instant + _nanos(zone.utcoffset(None))
-    try:
-        moment = _EPOCH + datetime.timedelta(seconds=instant // NANOS_PER_SECOND)
-        shown = moment.replace(tzinfo=datetime.UTC).astimezone(zone)
-    except OverflowError:
-        return None
-    return instant + _nanos(shown.utcoffset())
+def wall_of(instant: int, zone: Zone) -> int:
+    """What `zone` shows at an instant."""
+    return instant + _offset(_moment(instant).replace(tzinfo=datetime.UTC).astimezone(zone))
 
 
 def moved_forward(wall: int, zone: Zone) -> int:
     """By how much the zone's clock was put forward in the day before `wall`; 0 if it was not."""
-    if isinstance(zone, datetime.timezone):
-        return 0
-    try:
-        shown = _EPOCH + datetime.timedelta(seconds=wall // NANOS_PER_SECOND)
-        now = _nanos(shown.replace(tzinfo=zone).utcoffset())
-        return max(0, now - _nanos((shown - _DAY).replace(tzinfo=zone).utcoffset()))
-    except OverflowError:
-        return 0
+    shown = _moment(wall)
+    before = _offset((shown - _DAY).replace(tzinfo=zone))
+    return max(0, _offset(shown.replace(tzinfo=zone)) - before)
 
 
-def _nanos(offset: datetime.timedelta | None) -> int:
-    """An offset in nanoseconds; the zones here always have one."""
-    return 0 if offset is None else offset // datetime.timedelta(microseconds=1) * 1000
+def _moment(nanos: int) -> datetime.datetime:
+    """The second of a moment; one beyond the years of `datetime` moves by cycles of 400 years.
+
+    The calendar repeats in them, weekdays included, so that the rules of a zone give the same
+    offset: one rule holds for all far years, and local mean time for all early ones.
+    """
+    seconds = nanos // NANOS_PER_SECOND
+    cycles = max(0, -((seconds - _EARLIEST) // _CYCLE)) - max(0, -((_LATEST - seconds) // _CYCLE))
+    return _EPOCH + datetime.timedelta(seconds=seconds + cycles * _CYCLE)
+
+
+def _offset(moment: datetime.datetime) -> int:
+    """The offset from UTC in nanoseconds; every zone here has one."""
+    offset = moment.utcoffset() or datetime.timedelta()
+    return offset // datetime.timedelta(microseconds=1) * 1000

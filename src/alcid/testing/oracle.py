@@ -177,7 +177,8 @@ def _leaf(leaf: Predicate, value: Any, data_type: DataType) -> Truth:
         case Like(_, text, prefix, negated) if data_type.root in ("CHAR", "VARCHAR"):
             if value is None:
                 return None
-            return (value.startswith(text) if prefix else value == text) != negated
+            found = bool(value.startswith(text) if prefix else value == text)
+            return found != negated
     raise TypeError(f"the oracle does not know {leaf!r} of {data_type}")
 
 

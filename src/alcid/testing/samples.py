@@ -34,7 +34,7 @@ def tick(data_type: DataType) -> int:
     >>> tick(DataType("TIMESTAMP", precision=3))
     1000000
     """
-    return 10 ** (9 - data_type.precision)
+    return int(10 ** (9 - data_type.precision))
 
 
 def edges(data_type: DataType, index_type: str | None = None) -> tuple[Any, ...]:
@@ -183,7 +183,7 @@ def _moments(nanos: int, *, local: bool) -> Iterator[Any]:
             yield moment.replace(tzinfo=datetime.UTC).astimezone(_PLUS_0530)
     for unit, size in (("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9)):
         if nanos % size == 0 and -(2**63) < nanos // size < 2**63:
-            yield np.datetime64(nanos // size, unit)
+            yield np.int64(nanos // size).view(f"M8[{unit}]")
             break
 
 

@@ -1,0 +1,144 @@
+"""A wrong file ends with status 1, a wrong command line with 2: one line, no traceback."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.samples import TYPES, Alcid, patched
+
+COMMANDS = [("inspect",), ("inspect", "--json"), ("probe", "score > 60", "--type", "score=DOUBLE")]
+MAGIC = "00054e4ed01a35ae"
+NOT_AN_INDEX = (
+    "not an index file at offset 0: found {}, expected a Paimon file index (00054e4ed01a35ae)"
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", NOT_AN_INDEX.format("no bytes")),
+        (b"garbage in it", NOT_AN_INDEX.format("bytes 6761726261676520")),
+        (b"PAR1....", NOT_AN_INDEX.format("a Parquet file")),
+        (bytes.fromhex(MAGIC) + b"\0\0", "truncated at offset 8: found 2 bytes, expected 4"),
+        (
+            bytes.fromhex(MAGIC) + bytes.fromhex("00000002 00000018"),
+            "unknown container version at offset 8: found 2, expected 1",
+        ),
+        (
+            bytes.fromhex(MAGIC) + bytes.fromhex("00000001 00000018 00000001"),
+            "bad head length at offset 12: found 24, expected 0 to 20",
+        ),
+    ],
+)
+def test_bad_files(
+    alcid: Alcid, tmp_path: Path, command: tuple[str, ...], content: bytes, problem: str
+) -> None:
+    path = tmp_path / "bad.index"
+    path.write_bytes(content)
+    run = alcid(command[0], path, *command[1:])
+    assert (run.status, run.out, run.err) == (1, "", f"alcid: {path}: {problem}\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_no_file(alcid: Alcid, tmp_path: Path, command: tuple[str, ...]) -> None:
+    path = tmp_path / "none.index"
+    run = alcid(command[0], path, *command[1:])
+    assert (run.status, run.out, run.err) == (1, "", f"alcid: {path}: No such file or directory\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_directory_and_pipe(alcid: Alcid, tmp_path: Path, command: tuple[str, ...]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (tmp_path, pipe):  # to open the pipe would wait for a writer
+        run = alcid(command[0], path, *command[1:])
+        assert (run.status, run.out, run.err) == (1, "", f"alcid: {path}: not a regular file\n")
+
+
+def test_truncated_file(alcid: Alcid, sample: Path) -> None:
+    sample.write_bytes(sample.read_bytes()[:900])
+    problem = "indexes do not fill the file at offset 936: found 900, expected 936"
+    run = alcid("inspect", sample)
+    assert (run.status, run.out, run.err) == (1, "", f"alcid: {sample}: {problem}\n")
+
+
+def test_names_in_errors_stay_on_one_line(alcid: Alcid, sample: Path) -> None:
+    at = sample.read_bytes().index(b"bitmap", 100)
+    patched(sample, at, b"bit\nap\xff")
+    run = alcid("inspect", sample)
+    assert (run.status, run.out, run.err.count("\n")) == (1, "", 1)
+    assert r"index range-bit\nap of" in run.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--type", "score"], "--type: found 'score', expected COLUMN=TYPE, as score=DOUBLE"),
+        (["--type", "score=INT", "--type", "score=INT"], "--type: column score is given twice"),
+        (
+            ["--type", "score=NO"],
+            "--type score: type 'NO' at position 0: found 'NO', expected the name of a type",
+        ),
+        (
+            ["--type", "score=BYTES"],
+            "--type: column score: range-bitmap does not take BYTES; use bloom-filter",
+        ),
+        (
+            ["--type", "a=INT", "--type", "tags=INT", "--type", "TAGS=MAP<STRING, INT>"],
+            "column tags: fits more than one column: tags, TAGS",
+        ),
+        (["--column", "score"], "column score: its type is needed, as in --type score=TYPE"),
+        (
+            ["--column", "scores"],
+            (
+                "column scores: no index of it;"
+                " the file has indexes of class_id, day, name, score, tags[a]"
+            ),
+        ),
+    ],
+)
+def test_bad_options_of_inspect(
+    alcid: Alcid, sample: Path, options: list[str], message: str
+) -> None:
+    run = alcid("inspect", sample, *options)
+    assert (run.status, run.out, run.err) == (2, "", f"alcid: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["score >"], "not a predicate: cannot read the text near >"),
+        (["score = 1 = "], "not a predicate: cannot read the text near ="),
+        ([""], "not a predicate: no text, expected one boolean expression"),
+        (["day = 'soon'"], "column day of type DATE does not take the str 'soon': it is no date"),
+        ([], "expected a PREDICATE, or --top-n and --order-by, found neither"),
+        (["--top-n", "3"], "--top-n and --order-by go together, found only one of them"),
+        (
+            ["score > 1", "--top-n", "3", "--order-by", "score"],
+            "--top-n takes no PREDICATE: the first rows that may match need not match",
+        ),
+    ],
+)
+def test_bad_questions(alcid: Alcid, sample: Path, arguments: list[str], message: str) -> None:
+    run = alcid("probe", sample, *arguments, *TYPES)
+    assert (run.status, run.out, run.err) == (2, "", f"alcid: {message}\n")
+
+
+def test_type_of_an_asked_column_is_needed(alcid: Alcid, sample: Path) -> None:
+    for arguments in (["score > 1"], ["--top-n", "1", "--order-by", "score"]):
+        run = alcid("probe", sample, *arguments)
+        message = "column score: its type is needed, as in --type score=TYPE"
+        assert (run.status, run.out, run.err) == (2, "", f"alcid: {message}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nothing"], ["inspect"], ["inspect", "x", "--limit", "-1"], ["inspect", "--no"]]
+)
+def test_usage_errors_of_typer(alcid: Alcid, arguments: list[str]) -> None:
+    run = alcid(*arguments)
+    assert (run.status, run.out) == (2, "")
+    assert run.err.splitlines()[-1].startswith("Error: ")

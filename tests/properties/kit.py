@@ -1,0 +1,164 @@
+"""What the property tests share: the kinds of indexes, ways to hold a column, what is exact."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
+
+from alcid import DataType, FileIndex, Predicate
+from alcid.predicate import Between, Comparison, In, IsNull, Like, Not
+from alcid.testing.strategies import SampleColumn
+from alcid.types import indexes_for
+
+_NAMES = """
+BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE CHAR(12) STRING BINARY(3) BYTES DATE
+TIME(3) TIME(6) TIME(9) TIMESTAMP(0) TIMESTAMP(3) TIMESTAMP(6) TIMESTAMP(9)
+TIMESTAMP_LTZ(0) TIMESTAMP_LTZ(3) TIMESTAMP_LTZ(6) TIMESTAMP_LTZ(9)
+DECIMAL(1,0) DECIMAL(9,3) DECIMAL(18,0) DECIMAL(18,18) DECIMAL(19,0) DECIMAL(38,4)
+"""
+TYPES = [DataType.parse(name) for name in _NAMES.split()]
+_DATA = st.data()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An index type with options."""
+
+    name: str
+    index_type: str
+    options: Mapping[str, tuple[str | int, ...]] = field(default_factory=dict)
+    """For each option of the column the values to draw from."""
+
+    @property
+    def types(self) -> list[DataType]:
+        return [data_type for data_type in TYPES if self.index_type in indexes_for(data_type)]
+
+    def draw_options(self, data: st.DataObject, column: str) -> dict[str, str | int | float]:
+        chosen: dict[str, str | int | float] = {f"file-index.{self.index_type}.columns": column}
+        for option, values in self.options.items():
+            value = data.draw(st.sampled_from(values), label=option)
+            chosen[f"file-index.{self.index_type}.{column}.{option}"] = value
+        return chosen
+
+
+BLOOM = Kind("bloom-filter", "bloom-filter", {"items": (1, 1000), "fpp": ("0.5", "0.01")})
+BITMAP_V1 = Kind("bitmap-v1", "bitmap", {"version": (1,)})
+BITMAP_V2 = Kind("bitmap-v2", "bitmap", {"index-block-size": (16, 64, "1kb", "16kb")})
+RANGE_BITMAP = Kind("range-bitmap", "range-bitmap", {"chunk-size": (0, 9, 100, "16kb")})
+BSI = Kind("bsi", "bsi")
+KINDS = [BLOOM, BITMAP_V1, BITMAP_V2, RANGE_BITMAP, BSI]
+
+
+def run(check: Callable[[st.DataObject], None], name: str, examples: int) -> None:
+    """Run a check on drawn data: `examples` times, or more if the profile says so."""
+    profile = settings()
+    import os
+    from hypothesis import Phase
+
+    body = settings(
+        max_examples=max(examples, profile.max_examples // 10),
+        **({"phases": [Phase.generate]} if os.environ.get("NOSHRINK") else {}),
+    )(given(_DATA)(check))
+    if profile.derandomize:  # the same examples in every run, but not for every name
+        body = seed(zlib.crc32(name.encode()))(body)
+    body()
+
+
+def arrow_forms(array: pa.Array) -> Iterator[pa.Array | pa.ChunkedArray]:
+    """The same column as Arrow may hold it."""
+    yield array
+    middle = len(array) // 2
+    yield pa.chunked_array([array[:middle], array[:0], array[middle:]], array.type)
+    yield pa.concat_arrays([array[:1], array])[min(len(array), 1) :]  # starts within its buffers
+    yield array.dictionary_encode()
+    if pa.types.is_string(array.type):
+        yield from (array.cast(pa.large_string()), array.cast(pa.string_view()))
+    elif pa.types.is_binary(array.type):
+        yield from (array.cast(pa.large_binary()), array.cast(pa.binary_view()))
+    else:
+        yield pa.compute.run_end_encode(array)
+
+
+def open_again(index: FileIndex, types: Mapping[str, DataType]) -> FileIndex:
+    return FileIndex.from_bytes(index.to_bytes(), types, strict=True)
+
+
+def build(
+    column: SampleColumn, options: Mapping[str, str | int | float], form: int = 0
+) -> FileIndex:
+    """The index of a column `c`, written and opened again."""
+    forms = list(arrow_forms(column.to_arrow()))
+    table = pa.table({"c": forms[form % len(forms)]})
+    return open_again(FileIndex.build(table, options), {"c": column.data_type})
+
+
+def given_literals(leaf: Predicate) -> tuple[Any, ...]:
+    match leaf:
+        case Not(child):
+            return given_literals(child)
+        case Comparison(_, _, literal):
+            return (literal,)
+        case Between(_, low, high):
+            return low, high
+        case In(_, literals, _):
+            return literals
+    return ()
+
+
+def is_truncated(data_type: DataType) -> bool:
+    """Whether an index keeps less than the value."""
+    most = {"TIME": 3, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
+    return data_type.precision > most.get(data_type.root, data_type.precision)
+
+
+def is_exact(leaf: Predicate, data_type: DataType) -> bool:
+    """Whether an answer in rows must be the very rows that match."""
+    given = given_literals(leaf)
+    if is_truncated(data_type):
+        return isinstance(leaf, IsNull)
+    if data_type.root not in ("BIGINT", "DECIMAL") or not any(map(_is_double, given)):
+        return True
+    # As doubles, many large numbers are one: then the index may keep more.
+    unit, beyond = 10**data_type.scale, 2 * max(2**63, 10**data_type.precision)
+    sizes = [abs(Decimal(literal)) for literal in given if literal is not None]
+    return all(not size < beyond / unit or size < 2**50 / unit for size in sizes)
+
+
+def _is_double(literal: object) -> bool:
+    return isinstance(literal, float) or (isinstance(literal, Decimal) and not literal.is_finite())
+
+
+def must_answer(leaf: Predicate, kind: Kind) -> bool:
+    """Whether the index has to give rows, and may not leave it at any row."""
+    if kind.index_type in ("range-bitmap", "bsi"):
+        return True
+    if kind.index_type == "bloom-filter":
+        return False
+    match leaf:
+        case Not(child):
+            return must_answer(child, kind)
+        case Comparison(_, operator, literal):
+            return operator in ("=", "<>", "<=>") or literal is None
+        case Between(_, low, high):
+            return low is None or high is None
+        case Like(_, _, prefix, _):
+            return not prefix
+    return True
+
+
+def as_text(predicate: Predicate) -> str | None:
+    """The SQL text of a predicate, unless a literal has no such text."""
+    for literal in given_literals(predicate):
+        if isinstance(literal, np.datetime64):
+            unit = np.datetime_data(literal.dtype)[0]
+            if unit not in ("us", "D") or abs(int(literal.astype("M8[Y]").astype(int))) > 7999:
+                return None
+    return str(predicate)

@@ -1,0 +1,58 @@
+"""Every index type against brute force: each comparison of a column, for every type it takes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from alcid import DataType
+from alcid.testing import matching_rows
+from alcid.testing.strategies import columns, comparisons, literals
+from tests.properties.kit import (
+    KINDS,
+    Kind,
+    as_text,
+    build,
+    is_exact,
+    must_answer,
+    run,
+)
+
+PAIRS = 10_000
+"""Of columns and predicates, at the least, for every index type."""
+CASES = [
+    pytest.param(kind, data_type, id=f"{kind.name}-{data_type}")
+    for kind in KINDS
+    for data_type in kind.types
+]
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize(("kind", "data_type"), CASES)
+def test_answers_hold_exactly_the_rows_that_match(kind: Kind, data_type: DataType) -> None:
+    pairs = 0
+
+    def check(data: st.DataObject) -> None:
+        nonlocal pairs
+        column = data.draw(columns(data_type, kind.index_type), label="column")
+        options = kind.draw_options(data, "c")
+        index = build(column, options, data.draw(st.integers(0, 11), label="form"))
+        given = data.draw(st.lists(literals(column), min_size=6, max_size=9), label="literals")
+        for place, leaf in enumerate(comparisons("c", given)):
+            text = as_text(leaf) if place % 8 == 0 else None
+            answer = index.evaluate(leaf if text is None else text).rows
+            matches = matching_rows({"c": column.pattern}, {"c": data_type}, leaf)
+            expected = BitMap(column.rows_of(matches))
+            if answer is None:
+                assert not must_answer(leaf, kind), leaf
+            elif is_exact(leaf, data_type):
+                assert answer == expected, leaf
+            else:
+                assert answer >= expected, leaf
+            pairs += 1
+
+    run(check, f"{kind.name} {data_type}", examples=12)
+    assert pairs >= math.ceil(PAIRS / len(kind.types))

@@ -83,10 +83,17 @@ def formula_values(formula: str, rows: int) -> list[int | None]:
     """
     tree = ast.parse(formula.partition("=")[2].strip(), mode="eval").body
     operators: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
-        **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
-        **{ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Mod: operator.mod},
-        **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul},
-        **{ast.FloorDiv: operator.floordiv},
+        ast.Lt: operator.lt,
+        ast.LtE: operator.le,
+        ast.Gt: operator.gt,
+        ast.GtE: operator.ge,
+        ast.Eq: operator.eq,
+        ast.NotEq: operator.ne,
+        ast.Mod: operator.mod,
+        ast.Add: operator.add,
+        ast.Sub: operator.sub,
+        ast.Mult: operator.mul,
+        ast.FloorDiv: operator.floordiv,
     }
 
     def value(node: ast.expr, i: int) -> Any:
@@ -191,8 +198,12 @@ def predicate(column: str, op: str, literals: Sequence[Any]) -> Predicate:
         case "ends_with" | "contains" | "like":
             return parse(f"`{column}` LIKE '%{literals[0]}%_'")  # what no index answers
     comparison: Callable[[Any, Any], Any] = {
-        **{"eq": operator.eq, "neq": operator.ne, "lt": operator.lt, "lte": operator.le},
-        **{"gt": operator.gt, "gte": operator.ge},
+        "eq": operator.eq,
+        "neq": operator.ne,
+        "lt": operator.lt,
+        "lte": operator.le,
+        "gt": operator.gt,
+        "gte": operator.ge,
     }[op]
     found: Predicate = comparison(it, literals[0])
     return found

@@ -1,8 +1,8 @@
 """Every golden file: the bytes that we write, and the answers that we read from the writer's bytes.
 
 An answer must hold every row that matches (by brute force) and no row that the writer's own reader
-does not give. It may be smaller than the reader's, which keeps null rows for `<>` in a bitmap; it is
-held against brute force alone where the reader is wrong or fails: see `trusted`.
+does not give. It may be smaller than the reader's, which keeps null rows for `<>` in a bitmap; it
+is held against brute force alone where the reader is wrong or fails: see `trusted`.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def is_zero(value: Json) -> bool:
 def trusted(question: Json) -> bool:
     """Whether the writer's own answer is one to give.
 
-    Not if it is marked as wrong, and not for what it means otherwise than Spark: null literals, which
-    it fails at or takes for null rows, the two zeros, which it holds apart, and NOT IN of nothing,
-    which is true of nulls too.
+    Not if it is marked as wrong, and not for what it means otherwise than Spark: null literals,
+    which it fails at or takes for null rows, the two zeros, which it holds apart, and NOT IN of
+    nothing, which is true of nulls too.
     """
     literals = question["literals"]
     otherwise = None in literals or any(is_zero(value) for value in literals)
@@ -303,9 +303,9 @@ def test_a_container_answers_as_its_reader(golden: Golden) -> None:
             assert index.evaluate(asking).rows is None
             continue
         truth = BitMap(matching_rows(values, asked_types, asking))
-        question = {**question, "literals": literals}
+        asked = {**question, "literals": literals}
         loose = any(is_loose(asked_types[leaf["column"]]) for leaf in leaves)
-        check(index.evaluate(asking), truth, question, exact=False, loose=loose)
+        check(index.evaluate(asking), truth, asked, exact=False, loose=loose)
     for question in golden.json["topn"]:
         column = question["column"]
         check_top_n(index, column, values[column], asked_types[column], question)

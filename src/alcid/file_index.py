@@ -22,35 +22,27 @@ from alcid.errors import (
 from alcid.formats import BUILDERS, READERS
 from alcid.formats.column import KeyColumn, map_key_column, read_column
 from alcid.formats.container import Container, Entry, write_container
-from alcid.formats.keys import Key, key_type
+from alcid.formats.keys import key_type
 from alcid.formats.reader import EmptyReader, IndexReader
 from alcid.formats.selection import ANY, Selection, no_row
 from alcid.formats.source import BytesSource, Source
 from alcid.options import OptionValue, match_column, parse_options
 from alcid.predicate import (
     And,
-    Anything,
     Constant,
-    Interval,
-    NotNulls,
-    Nulls,
     Or,
-    Outside,
     Predicate,
-    Question,
     Unknown,
-    Within,
     lower,
     normalize,
     parse,
-    points,
 )
+from alcid.predicate.ask import ask
 from alcid.types import DataType, require_index
 
 __all__ = ["FileIndex"]
 
 ColumnTypes: TypeAlias = "Mapping[str, str | DataType | pa.DataType] | pa.Schema"
-_MOST_POINTS = 1024
 
 
 class FileIndex:
@@ -238,7 +230,7 @@ class FileIndex:
         (column,) = predicate.columns()
         for entry, data_type in self._indexes(column):
             question = lower(predicate, column, data_type)
-            answer = self._ask(entry, partial(_answer, question=question))
+            answer = self._ask(entry, partial(ask, question=question))
             if answer.rows is not None:  # rows are exact, so that no other index could tell more
                 return answer
         return ANY
@@ -289,44 +281,8 @@ class FileIndex:
             return ANY
 
 
-def _answer(reader: IndexReader, question: Question) -> Selection:
-    """Put a question to an index."""
-    match question:
-        case Nulls():
-            return reader.is_null()
-        case NotNulls():
-            return reader.is_not_null()
-        case Within(intervals):
-            return _within(reader, intervals)
-        case Outside(intervals):
-            keys = [key for interval in intervals for key in points(interval, _MOST_POINTS) or ()]
-            if all(points(interval, _MOST_POINTS) for interval in intervals):
-                return reader.is_not_in(keys)
-            begins = [None, *(end for _, end in intervals)]
-            ends = [*(begin for begin, _ in intervals), None]
-            return _within(reader, tuple(zip(begins, ends, strict=True)))
-        case Anything():
-            return ANY
-
-
 def _selection(rows: Iterable[int] | None) -> Selection:
     return ANY if rows is None else Selection(BitMap(rows))
-
-
-def _within(reader: IndexReader, intervals: Iterable[Interval]) -> Selection:
-    """Rows in any of the intervals; single keys are asked for together."""
-    selection, keys = no_row(), list[Key]()
-    for interval in intervals:
-        listed = points(interval, _MOST_POINTS)
-        if listed is None or len(listed) > 1:
-            answer = reader.between(*interval)
-            if answer.rows is not None:
-                selection |= answer
-                continue
-            if listed is None:
-                return ANY
-        keys.extend(listed)
-    return selection | reader.is_in(keys) if keys else selection
 
 
 class _ArrowColumns(Mapping[str, DataType]):

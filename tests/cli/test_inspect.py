@@ -233,3 +233,18 @@ def test_names_are_shown_as_they_are(alcid: Alcid, tmp_path: Path, name: str) ->
         *(shown, "-", "bitmap", "-", "0", "empty")
     ]
     assert alcid("inspect", path, "--json").json["indexes"][0]["column"] == name
+
+
+def test_terminal_gets_bold_titles_and_folded_lines(
+    alcid: Alcid, sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm"), ("COLUMNS", "60")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    run = alcid("inspect", sample, "--type", "score=DOUBLE", "--column", "score")
+    lines = run.out.splitlines()
+    assert lines[3].startswith("\x1b[1mCOLUMN\x1b[0m")
+    assert lines[4:6] == [
+        "score   DOUBLE  range-bitmap     674    192  rows 5,",
+        "                                             distinct 4,",
+    ]

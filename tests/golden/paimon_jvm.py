@@ -1,22 +1,30 @@
 """A JVM with a released Paimon jar, asked over py4j: write an index, read it, answer.
 
 Two things make py4j awkward here. It unboxes every `Byte`, `Short`, `Long` and `Float` it returns,
-so a boxed value must be made and used without leaving the JVM; and a call costs about 0.2 ms, so a
-column of 150,000 rows must cross as one text. Method handles, bound and shown to Java as a
-`Function` or `Consumer`, solve both.
+so a boxed value must be made and used without leaving the JVM; and a call costs about 0.1 ms, as
+does every name on the way to a class, so a column of 150,000 rows must cross as one text. Method
+handles, bound and shown to Java as a `Function` or `Consumer`, solve both.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import struct
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.golden.values import Json, ranges_of
+
+VERSION = "1.4.2"
+BUNDLE = f"org.apache.paimon:paimon-bundle:{VERSION}"
+LOGGING = "org.slf4j:slf4j-api:2.0.17"  # all that the bundle needs for file indexes; no Hadoop
+MAVEN_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+JARS = Path(__file__).resolve().parents[2] / ".jars"
 
 # How a boxed value is made from its text: class, static method, class of its parameter.
 TEXT_PARSERS = {
@@ -32,20 +40,57 @@ TEXT_PARSERS = {
 }
 
 
+def fetch_jar(artifact: str) -> Path:
+    """A jar of Maven Central, `group:name:version`, kept in the folder `.jars`."""
+    import fcntl
+
+    _, name, version = artifact.split(":")
+    jar = JARS / f"{name}-{version}.jar"
+    JARS.mkdir(exist_ok=True)
+    with (JARS / "lock").open("w") as lock:  # of several processes one fetches, the others wait
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not jar.exists():
+            command = ["mvn", "--quiet", "--batch-mode", MAVEN_COPY, f"-Dartifact={artifact}"]
+            subprocess.run([*command, f"-DoutputDirectory={JARS}"], check=True)
+    return jar
+
+
 @contextmanager
 def paimon_jvm(jar: Path) -> Iterator[PaimonJvm]:
     """Start a JVM that has the jar on its class path; it ends with the block."""
-    from pyspark import SparkConf
-    from pyspark.java_gateway import launch_gateway
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-    conf = SparkConf(loadDefaults=False).set("spark.driver.extraClassPath", str(jar))
-    gateway = launch_gateway(conf)
+    port, token, process = launch_gateway(
+        classpath=os.pathsep.join((str(jar), str(fetch_jar(LOGGING)))),
+        javaopts=["-Xmx512m", "-XX:+UseSerialGC"],  # two of them must not take the machine
+        java_path=None,  # that of JAVA_HOME, or else of the path
+        die_on_exit=True,
+        enable_auth=True,
+        return_proc=True,
+    )
+    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    gateway = JavaGateway(gateway_parameters=parameters)
     try:
         yield PaimonJvm(gateway)
     finally:
         gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
+        process.stdin.close()
+        process.wait()
+
+
+class Package:
+    """A package of Java that asks the JVM for each of its names once."""
+
+    def __init__(self, package: Any) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> Any:
+        from py4j.java_gateway import JavaPackage
+
+        found = getattr(self._package, name)
+        found = Package(found) if isinstance(found, JavaPackage) else found
+        setattr(self, name, found)
+        return found
 
 
 class PaimonJvm:
@@ -53,10 +98,13 @@ class PaimonJvm:
 
     def __init__(self, gateway: Any) -> None:
         self.gateway = gateway
-        self.java = gateway.jvm.java
-        self.paimon = gateway.jvm.org.apache.paimon
+        self.java = Package(gateway.jvm.java)
+        self.paimon = Package(gateway.jvm.org.apache.paimon)
+        self.remain = self.paimon.fileindex.FileIndexResult.REMAIN
+        self.skip = self.paimon.fileindex.FileIndexResult.SKIP
         self._parsers: dict[str, Any] = {}
         self._methods: dict[tuple[str, str, int], Any] = {}
+        self._interfaces: dict[str, Any] = {}
         self._write = self.method("org.apache.paimon.fileindex.FileIndexWriter", "writeRecord", 1)
 
     # -- Java's own things ---------------------------------------------------------------------
@@ -86,8 +134,11 @@ class PaimonJvm:
 
     def interface(self, name: str, handle: Any) -> Any:
         """The handle as an object of a functional interface of `java.util.function`."""
-        kind = self.java.lang.Class.forName(f"java.util.function.{name}")
-        return self.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(kind, handle)
+        if name not in self._interfaces:
+            kind = self.java.lang.Class.forName(f"java.util.function.{name}")
+            self._interfaces[name] = kind
+        proxies = self.java.lang.invoke.MethodHandleProxies
+        return proxies.asInterfaceInstance(self._interfaces[name], handle)
 
     # -- values --------------------------------------------------------------------------------
 
@@ -223,9 +274,9 @@ class PaimonJvm:
             result = ask()
             if result is None:
                 return "null"
-            if result.equals(self.paimon.fileindex.FileIndexResult.REMAIN):
+            if result.equals(self.remain):
                 return "REMAIN"
-            if result.equals(self.paimon.fileindex.FileIndexResult.SKIP):
+            if result.equals(self.skip):
                 return "SKIP"
             return {"ranges": ranges_of(bytes(result.get().serialize()))}
         except Py4JJavaError as failure:

@@ -1,4 +1,7 @@
-"""Text as Spark 4.1 casts it. Every expected value was seen in Spark, in ANSI mode, in UTC."""
+"""Text as Spark 4.1 casts it: the expected values were seen there, in ANSI mode, in UTC.
+
+One differs on purpose: a timestamp that has a time only is one of today there, and none here.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -121,37 +122,48 @@ def is_truncated(data_type: DataType) -> bool:
 
 def is_exact(leaf: Predicate, data_type: DataType) -> bool:
     """Whether an answer in rows must be the very rows that match."""
+    if isinstance(leaf, IsNull):
+        return True
     given = given_literals(leaf)
-    if is_truncated(data_type):
-        return isinstance(leaf, IsNull)
-    if data_type.root not in ("BIGINT", "DECIMAL") or not any(map(_is_double, given)):
+    # Padding, and what Spark makes of a list of several types, leave more rows to be kept.
+    if is_truncated(data_type) or data_type.root == "CHAR" or len(set(map(_kind, given))) > 1:
+        return False
+    if data_type.root not in ("BIGINT", "DECIMAL"):
         return True
-    # As doubles, many large numbers are one: then the index may keep more.
+    # As doubles, many large numbers are one.
     unit, beyond = 10**data_type.scale, 2 * max(2**63, 10**data_type.precision)
-    sizes = [abs(Decimal(literal)) for literal in given if literal is not None]
-    return all(not size < beyond / unit or size < 2**50 / unit for size in sizes)
+    doubles = [abs(literal) * unit for literal in given if isinstance(literal, float)]
+    return all(not size < beyond or size < 2**50 for size in doubles)
 
 
-def _is_double(literal: object) -> bool:
-    return isinstance(literal, float) or (isinstance(literal, Decimal) and not literal.is_finite())
+def _kind(literal: object) -> object:
+    if literal is None or isinstance(literal, int | Decimal):
+        return None
+    return datetime.datetime if isinstance(literal, np.datetime64) else type(literal)
 
 
-def must_answer(leaf: Predicate, kind: Kind) -> bool:
+def must_answer(leaf: Predicate, data_type: DataType, kind: Kind) -> bool:
     """Whether the index has to give rows, and may not leave it at any row."""
-    if kind.index_type in ("range-bitmap", "bsi"):
-        return True
     if kind.index_type == "bloom-filter":
         return False
+    if data_type.root in ("TINYINT", "SMALLINT", "INT", "BIGINT") and any(
+        isinstance(literal, int | Decimal) and abs(literal) >= 2**63
+        for literal in given_literals(leaf)
+    ):
+        return False  # Spark takes some of these comparisons for TRUE
+    if kind.index_type in ("range-bitmap", "bsi"):
+        return True
     match leaf:
         case Not(child):
-            return must_answer(child, kind)
-        case Comparison(_, operator, literal):
-            return operator in ("=", "<>", "<=>") or literal is None
+            return must_answer(child, data_type, kind)
+        case Comparison(_, operator, literal) if operator not in ("=", "<>", "<=>"):
+            return literal is None
         case Between(_, low, high):
             return low is None or high is None
         case Like(_, _, prefix, _):
             return not prefix
-    return True
+    # A double may equal more keys than a bitmap is asked for one by one.
+    return data_type.root != "BIGINT" or is_exact(leaf, data_type)
 
 
 def as_text(predicate: Predicate) -> str | None:

@@ -47,7 +47,7 @@ def test_answers_hold_exactly_the_rows_that_match(kind: Kind, data_type: DataTyp
             matches = matching_rows({"c": column.pattern}, {"c": data_type}, leaf)
             expected = BitMap(column.rows_of(matches))
             if answer is None:
-                assert not must_answer(leaf, kind), leaf
+                assert not must_answer(leaf, data_type, kind), leaf
             elif is_exact(leaf, data_type):
                 assert answer == expected, leaf
             else:

@@ -100,7 +100,7 @@ class TextOutput:
 
 def _write(line: str) -> None:
     """One line; what the encoding of stdout lacks is shown as escapes."""
-    encoding = sys.stdout.encoding
+    encoding = sys.stdout.encoding or "utf-8"  # text in memory has none
     sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 

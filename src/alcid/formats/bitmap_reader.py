@@ -15,7 +15,7 @@ from pyroaring import BitMap
 
 from alcid.formats.bitmap import SINGLE_LENGTH, V1, V2
 from alcid.formats.cursor import Cursor
-from alcid.formats.keys import Key, KeyType
+from alcid.formats.keys import Key, KeyType, are_ascending, is_below
 from alcid.formats.reader import IndexReader
 from alcid.formats.roaring import load, parse
 from alcid.formats.selection import Selection
@@ -186,7 +186,7 @@ class _ReaderV2(BitmapReader):
         self._blocks = cursor.position
         self._bounds = [*offsets, blocks_length]
         ascending = all(a < b for a, b in pairwise(self._bounds)) and self._bounds[0] == 0
-        if not ascending or not all(_below(a, b) for a, b in pairwise(self._firsts)):
+        if not ascending or not are_ascending(self._firsts):
             raise section.error("directory of blocks not in order", at)
         self._cache: dict[int, _Block] = {}
 
@@ -200,7 +200,7 @@ class _ReaderV2(BitmapReader):
             block = _Block(self._section.section(self._blocks + begin, end - begin), self._key_type)
             limit = self._firsts[index + 1] if index + 1 < len(self._firsts) else None
             if block.keys[0] != self._firsts[index] or (
-                limit is not None and not _below(block.keys[-1], limit)
+                limit is not None and not is_below(block.keys[-1], limit)
             ):
                 raise self._section.error(
                     "block that the directory contradicts", self._blocks + begin
@@ -281,7 +281,3 @@ class _Block:
 
 def _record(key_type: KeyType, *numbers: str) -> np.dtype[Any]:
     return np.dtype([("key", key_type.stored), *((number, ">i4") for number in numbers)])
-
-
-def _below(left: Key, right: Key) -> bool:
-    return left < right  # type: ignore[operator]

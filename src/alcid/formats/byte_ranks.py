@@ -3,8 +3,8 @@
 A value is read as words of 64 bits: seven bytes, then how many of the value were left (8 for more
 than seven). Words compare as the values do, a shorter value before a longer one that it begins;
 equal words are equal values unless more is left. So one fast integer sort ranks what differs early,
-and only ties that have more bytes go on to the next word. What 16 words do not tell apart, long values that
-begin alike, Arrow sorts by comparing them whole.
+and only ties that have more bytes go on to the next word. What 16 words do not tell apart, long
+values that begin alike, Arrow sorts by comparing them whole.
 """
 
 from __future__ import annotations

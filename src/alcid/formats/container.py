@@ -71,7 +71,8 @@ class Container:
         for _ in range(cursor.count("column count", head_length // _LEAST_COLUMN)):
             column = cursor.utf()
             for _ in range(cursor.count("index count", head_length // _LEAST_INDEX)):
-                every.append(Entry(column, cursor.utf(), cursor.i32(), cursor.i32()))
+                entry = Entry(column, cursor.utf(), cursor.i32(), cursor.i32())
+                every.append(entry)
         cls._check(whole, head_length, every)
         last = {(entry.column, entry.index_type): entry for entry in every}
         return cls(source, head_length, tuple(last.values()), head_length - cursor.position)
@@ -84,9 +85,8 @@ class Container:
         """
         end = head_length
         for entry in sorted(entries, key=lambda entry: entry.start):
-            expected = _NOT_WRITTEN if entry.is_empty else end
-            length_fits = entry.length == 0 if entry.is_empty else 0 <= entry.length
-            if entry.start != expected or not length_fits:
+            in_place = entry.length == 0 if entry.is_empty else entry.start == end
+            if not in_place or entry.length < 0:
                 raise whole.error(
                     f"index {entry.index_type} of {entry.column!r} out of place",
                     entry.start,

@@ -14,7 +14,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ import numpy as np
 from alcid.formats.column import Keys
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.entries import chunk_starts, encode, key_sizes
-from alcid.formats.keys import Key, KeyType
+from alcid.formats.keys import Key, KeyType, are_ascending
 from alcid.formats.source import Section
 
 __all__ = ["KeyDictionary", "write_dictionary"]
@@ -151,7 +150,7 @@ class KeyDictionary:
                 found=f"{code} keys, {offset} bytes",
                 expected=f"{self._cardinality} keys, {available} bytes",
             )
-        if not all(a.first < b.first for a, b in pairwise(chunks)):  # type: ignore[operator]
+        if not are_ascending([chunk.first for chunk in chunks]):
             raise self._section.error("chunks of the dictionary not in order", self._keys_base)
 
     def _block(self, index: int) -> list[Key]:
@@ -161,8 +160,7 @@ class KeyDictionary:
             part = self._section.section(self._keys_base + chunk.offset, chunk.length)
             keys = [chunk.first, *self._further(part, chunk.further)]
             ahead = self._chunks[index + 1].first if index + 1 < len(self._chunks) else None
-            bounded = keys if ahead is None else [*keys, ahead]
-            if not all(a < b for a, b in pairwise(bounded)):  # type: ignore[operator]
+            if not are_ascending(keys if ahead is None else [*keys, ahead]):
                 raise part.error("keys of a chunk not in order", 0)
             self._blocks[index] = keys
         return self._blocks[index]

@@ -25,7 +25,9 @@ not be equal values.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,7 +36,16 @@ import numpy.typing as npt
 from alcid.formats.cursor import Cursor
 from alcid.types import DataType
 
-__all__ = ["Key", "KeyType", "float_order", "key_type", "order_float"]
+__all__ = [
+    "Key",
+    "KeyType",
+    "are_ascending",
+    "float_order",
+    "is_below",
+    "key_type",
+    "order_float",
+    "order_floats",
+]
 
 Key: TypeAlias = int | bytes
 IntArray: TypeAlias = npt.NDArray[Any]
@@ -112,6 +123,16 @@ class KeyType:
         if self.nan_bits is not None:
             bits = np.where(keys == self.maximum, bits.dtype.type(self.nan_bits), bits)
         return bits.astype(self.stored)
+
+
+def is_below(left: Key, right: Key) -> bool:
+    """Whether one key comes before another of the same type."""
+    return left < right  # type: ignore[operator]
+
+
+def are_ascending(keys: Sequence[Key]) -> bool:
+    """Whether every key comes before the next one."""
+    return all(map(is_below, keys, islice(keys, 1, None)))
 
 
 def _flip(bits: IntArray) -> IntArray:

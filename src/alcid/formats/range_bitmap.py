@@ -31,7 +31,7 @@ from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.entries import encode
 from alcid.formats.groups import rank
 from alcid.formats.key_dictionary import KeyDictionary, write_dictionary
-from alcid.formats.keys import IntArray, Key, KeyType, order_float
+from alcid.formats.keys import IntArray, Key, KeyType, is_below, order_float
 from alcid.formats.reader import IndexReader
 from alcid.formats.roaring import load
 from alcid.formats.selection import Selection, no_row
@@ -96,7 +96,8 @@ class RangeBitmapReader(IndexReader):
         self.max: Key | None = None
         if self.cardinality:
             self.min, self.max = key_type.read(cursor), key_type.read(cursor)
-            if (self.min == self.max) != (self.cardinality == 1) or self.min > self.max:  # type: ignore[operator]
+            ordered = is_below(self.min, self.max) or self.min == self.max
+            if not ordered or (self.min == self.max) != (self.cardinality == 1):
                 raise section.error("minimum and maximum not in order", 13)
         dictionary_length = cursor.count("dictionary length", section.length)
         if cursor.position != 4 + head_length:
@@ -122,6 +123,13 @@ class RangeBitmapReader(IndexReader):
             raise section.error("bad head of the slices", 0, found=(head_length, table_length))
         table = np.frombuffer(cursor.take(table_length), ">i4").reshape(-1, 2).tolist()
         at, base = cursor.position, cursor.position + existing_length
+        end = base
+        for offset, length in table:
+            if existing_length < 0 or length < 0 or base + offset != end:
+                raise section.error("slice out of place", at, found=offset, expected=end - base)
+            end += length
+        if end != section.length:
+            raise section.error("slices of another length", at, found=section.length, expected=end)
         return BitSlices(
             count,
             lambda: load(section, at, existing_length, self.row_count),
@@ -156,13 +164,12 @@ class RangeBitmapReader(IndexReader):
         """Rows with `begin <= key < end`."""
         if self.min is None or self.max is None:
             return no_row()
+        low, high = 0, self.cardinality
         # Minimum and maximum often spare the dictionary.
-        if (begin is not None and begin > self.max) or (end is not None and end <= self.min):  # type: ignore[operator]
-            return no_row()
-        low = 0 if begin is None or begin <= self.min else self._dictionary.rank(begin)[0]  # type: ignore[operator]
-        high = self.cardinality
-        if end is not None and end <= self.max:  # type: ignore[operator]
-            high = self._dictionary.rank(end)[0]
+        if begin is not None and is_below(self.min, begin):
+            low = high if is_below(self.max, begin) else self._dictionary.rank(begin)[0]
+        if end is not None and not is_below(self.max, end):
+            high = self._dictionary.rank(end)[0] if is_below(self.min, end) else 0
         if (low, high) == (0, self.cardinality):
             return self.is_not_null()
         return Selection(self.slices.between(low, high))
@@ -172,7 +179,7 @@ class RangeBitmapReader(IndexReader):
         low, high = self.min, self.max
         if low is None or high is None:
             return []
-        inside = {key for key in keys if low <= key <= high}  # type: ignore[operator]
+        inside = {key for key in keys if not is_below(key, low) and not is_below(high, key)}
         ranks = (self._dictionary.rank(key) for key in sorted(inside))
         return [code for code, is_there in ranks if is_there]
 

@@ -48,5 +48,5 @@ ANY = Selection(None)
 
 
 def no_row() -> Selection:
-    """The answer that no row can match; a new one each time, because callers may add to its rows."""
+    """The answer that no row can match; a new one each time, as callers may add to its rows."""
     return Selection(BitMap())

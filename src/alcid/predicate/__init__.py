@@ -9,6 +9,7 @@ True
 
 from __future__ import annotations
 
+from alcid.predicate.ask import ask
 from alcid.predicate.column import Column, col
 from alcid.predicate.expression import (
     And,
@@ -58,6 +59,7 @@ __all__ = [
     "SessionTimestamp",
     "Unknown",
     "Within",
+    "ask",
     "col",
     "lower",
     "normalize",

@@ -17,6 +17,9 @@ A column is a list of these, None for null:
 | TIME                        | int, nanoseconds of the day                        |
 | TIMESTAMP, TIMESTAMP_LTZ    | int, nanoseconds since 1970-01-01 (LTZ: in UTC)    |
 
+CHAR(n) is compared as Spark does, padded with spaces. Not followed is one fold of Spark's optimiser:
+an integer column below a number that is too large for a BIGINT is TRUE there, for null rows too.
+
 `values_of` makes such a list of an Arrow column. Literals are Python objects; text stands only for
 text and bytes, because reading it as a date or a number is not brute force any more.
 """
@@ -177,8 +180,8 @@ def _leaf(leaf: Predicate, value: Any, data_type: DataType) -> Truth:
         case Like(_, text, prefix, negated) if data_type.root in ("CHAR", "VARCHAR"):
             if value is None:
                 return None
-            found = bool(value.startswith(text) if prefix else value == text)
-            return found != negated
+            shown = value.ljust(data_type.length) if data_type.root == "CHAR" else value
+            return bool(shown.startswith(text) if prefix else shown == text) != negated
     raise TypeError(f"the oracle does not know {leaf!r} of {data_type}")
 
 
@@ -199,6 +202,8 @@ def _compare(
     if isinstance(literal, Decimal) and not literal.is_finite():
         literal = float(literal)
     as_double = doubles or isinstance(literal, float)
+    if data_type.root == "CHAR":  # both are padded with spaces, to the length of the longer one
+        value, literal = value.ljust(len(literal)), literal.ljust(max(data_type.length, len(value)))
     left = _value(value, data_type, as_double=as_double)
     return _HOLDS[name](left, _literal(literal, data_type, as_double=as_double))
 
@@ -206,7 +211,9 @@ def _compare(
 def _value(value: Any, data_type: DataType, *, as_double: bool) -> Any:
     """Something that Python orders as Spark orders the value."""
     match data_type.root:
-        case "CHAR" | "VARCHAR":
+        case "CHAR":
+            return value.ljust(data_type.length).encode()
+        case "VARCHAR":
             return value.encode()
         case "FLOAT" | "DOUBLE":
             return _double(value)

@@ -24,6 +24,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from alcid.predicate import And, Column, Comparison, Not, Or, Predicate, col
+from alcid.predicate.column import plain
 from alcid.testing.samples import (
     edges,
     literals_of,
@@ -206,7 +207,7 @@ def comparisons(name: str, given: Sequence[Any]) -> list[Predicate]:
     found = [column.is_null(), column.is_not_null()]
     for place, literal in enumerate(given):
         found += (compare(column, literal) for compare in _OPERATORS)
-        found.append(Comparison(name, "<=>", literal))
+        found.append(Comparison(name, "<=>", plain(literal)))
         listed = column.isin(given[: place + 1])
         found += (listed, Not(listed), column.between(given[place - 1], literal))
         if isinstance(literal, str):

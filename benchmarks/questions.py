@@ -35,8 +35,8 @@ class Speed:
 
     warm: float
     """From an index that has been asked before."""
-    cold: float
-    """Opening the file included."""
+    cold: float | None
+    """Opening the file included; None where that was not measured."""
     rows: float
     """How many rows the answer has."""
 
@@ -65,7 +65,7 @@ def ask_all(path: Path, column: Column, case: Case) -> dict[str, Speed]:
         if answered:
             speeds[kind] = Speed(
                 median(speed.warm for speed in answered),
-                median(speed.cold for speed in answered),
+                median(speed.cold for speed in answered if speed.cold is not None),
                 median(speed.rows for speed in answered),
             )
     speeds["absent"] = _absent(path, column, FPP if only_yes_or_no else 0)
@@ -141,7 +141,7 @@ def _absent(path: Path, column: Column, fpp: float) -> Speed:
         raise WrongAnswerError(
             f"{column.name}: {passed} of {len(absent)} absent values passed, expected {fpp:.0%}"
         )
-    return Speed(median(times), float("nan"), passed / len(absent) * column.rows)
+    return Speed(median(times), None, passed / len(absent) * column.rows)
 
 
 def _evaluate(predicate: Predicate) -> Callable[[FileIndex], Selection]:

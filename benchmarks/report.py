@@ -50,7 +50,7 @@ class Report:
 
     def to_json(self) -> str:
         """All figures."""
-        return json.dumps(asdict(self), indent=2) + "\n"
+        return json.dumps(asdict(self), indent=2, allow_nan=False) + "\n"
 
     def to_text(self) -> str:
         """Tables in Markdown, one a length for building, one for answers, and how cost grows."""
@@ -138,7 +138,9 @@ def _ask_row(result: Result) -> tuple[str, ...]:
 
 
 def _speed(speed: Speed | None) -> tuple[str, str]:
-    return (f"{speed.warm:,.0f}", f"{speed.cold:,.0f}") if speed else (_NONE, _NONE)
+    if speed is None or speed.cold is None:
+        return _NONE, _NONE
+    return f"{speed.warm:,.0f}", f"{speed.cold:,.0f}"
 
 
 def _number(value: float) -> str:

@@ -165,3 +165,18 @@ def test_benchmark_runs_and_checks_its_answers(tmp_path: Path) -> None:
     indexes = ("bitmap", "range-bitmap")
     assert found == [(index, rows) for rows in (1000, 2000) for index in indexes]
     assert "| range-bitmap | int64, unique, 0..n-1 |" in ended.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        found = page.parent / path if path else page
+        assert found.exists(), f"{page.name}: {target}"
+        headings = re.findall(r"^#+ (.+)$", found.read_text("utf-8"), re.MULTILINE)
+        anchors = [
+            re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
+        ]
+        assert not anchor or anchor in anchors, f"{page.name}: {target}"

@@ -69,7 +69,7 @@ def assert_same_bytes(index_type: str, data_type: DataType, ours: bytes, theirs:
     parts = []
     for data in (ours, theirs):
         reader = open_bitmap(Section(BytesSource(data)), key_type(data_type))
-        entries = {key: rows.serialize() for key, rows in reader.keys()}
+        entries = {key: rows.serialize() for key, rows in reader.items()}
         parts.append((reader.version, reader.row_count, reader.nulls.serialize(), entries))
     assert parts[0] == parts[1]
     assert ours[:10] == theirs[:10]
@@ -116,8 +116,9 @@ def check(selection: Selection, truth: BitMap, question: Json, *, exact: bool, l
     rows, result = selection.rows, question["result"]
     if rows is not None:
         assert truth <= rows
-        if exact:
+        if exact or selection.exact:
             assert rows == truth
+        assert selection.exact or not exact
     if result in ("REMAIN", "null"):
         return
     if isinstance(result, dict) and "error" in result:
@@ -172,6 +173,9 @@ def check_top_n(
     nulls = "first" if question["nulls"] == "NULLS FIRST" else "last"
     rows = index.top_n(column, k, descending, nulls, among, ties=not strict).rows  # type: ignore[arg-type]
     if question["result"] == "REMAIN":
+        assert rows == among
+        return
+    if data_type.root == "CHAR":  # which Spark orders padded, and the index does not
         assert rows == among
         return
     theirs = rows_of(question["result"]["ranges"]) if question["result"] != "SKIP" else BitMap()
@@ -229,7 +233,7 @@ def test_a_container_has_the_head_of_its_writer(golden: Golden) -> None:
     head = golden.json["head"]
     container = Container.open(BytesSource(golden.data, golden_id(golden)))
     assert container.head_length == head["head_length"]
-    assert container.redundant == 4
+    assert container.redundant == head["redundant_length"]
     found = [(e.column, e.index_type, e.start, e.length) for e in container.entries]
     listed = ("column", "index_type", "start", "length")
     assert found == [tuple(entry[key] for key in listed) for entry in head["entries"]]

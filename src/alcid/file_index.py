@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
+from operator import methodcaller
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from alcid.formats.column import KeyColumn, map_key_column, read_column
 from alcid.formats.container import Container, Entry, write_container
 from alcid.formats.keys import key_type
 from alcid.formats.reader import EmptyReader, IndexReader
-from alcid.formats.selection import ANY, Selection, no_row
+from alcid.formats.selection import ANY, EVERY, Selection, no_row
 from alcid.formats.source import BytesSource, Source
 from alcid.options import OptionValue, match_column, parse_options
 from alcid.predicate import (
@@ -48,9 +49,9 @@ ColumnTypes: TypeAlias = "Mapping[str, str | DataType | pa.DataType] | pa.Schema
 class FileIndex:
     """The file indexes of one data file.
 
-    An answer holds every row that matches, and maybe more: apply the predicate again to the rows
-    read. A damaged index answers "any row" and warns, or raises with `strict`; the container has no
-    checksum, so damage is seen only where it breaks the structure.
+    An answer holds every row that matches, and unless it is `exact` maybe more: then apply the
+    predicate again to the rows read. A damaged index answers "any row" and warns, or raises with
+    `strict`; the container has no checksum, so damage is seen only where it breaks the structure.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"class_id": [1, 2, 1], "score": [50.0, 90.0, 70.0]})
@@ -152,7 +153,8 @@ class FileIndex:
             predicate: SQL text, or a predicate made with `alcid.col`.
 
         Returns:
-            `skip` is true when no row can match; `rows` are positions, or None for any row.
+            `skip` is true when no row can match; `rows` are positions, or None for any row;
+            `exact` is true when each of these rows matches.
 
         Raises:
             PredicateError: The text is not a predicate.
@@ -178,31 +180,30 @@ class FileIndex:
             k: How many rows.
             descending: The highest values first, else the lowest. NaN is above every number.
             nulls: Whether nulls come before or behind all values.
-            among: Choose only from these positions: the rows that match a predicate, say.
+            among: Choose only from these positions; or from what `evaluate` gave, if it is exact:
+                else it comes back as it is, because its rows have to be looked at first.
             ties: Keep every row that equals the last one, so that more sort keys can decide;
                 without, exactly `k` rows. The two float zeros are equal.
 
         Returns:
-            The rows; without a range-bitmap index that can answer, those of `among`, or any row.
+            The rows; without an index that can answer, those of `among`, or any row. A range-bitmap
+            can, except on CHAR, which Spark compares padded.
         """
         if k < 0 or nulls not in ("first", "last"):
             raise PredicateError(
                 f"top_n: found k={k}, nulls={nulls!r}, expected k >= 0, first or last"
             )
         chosen = among if isinstance(among, Selection) else _selection(among)
+        if not chosen.exact:  # rows that do not match could push out those that do
+            return chosen
         for entry, data_type in self._indexes(column):
+            if data_type.root == "CHAR":  # Spark orders it padded, its keys are not
+                break
             # Keys that drop a part of the value cannot tell which of equal ones come first.
             keep_ties = ties or key_type(data_type).truncated
-            answer = self._ask(
-                entry,
-                lambda reader: reader.top_n(
-                    k,
-                    descending=descending,
-                    nulls=nulls,
-                    among=chosen.rows,
-                    ties=keep_ties,  # noqa: B023
-                ),
-            )
+            order = {"descending": descending, "nulls": nulls}
+            top = methodcaller("top_n", k, **order, among=chosen.rows, ties=keep_ties)
+            answer = self._ask(entry, top)
             if answer.rows is not None:
                 return answer
         return chosen
@@ -210,7 +211,7 @@ class FileIndex:
     def _evaluate(self, predicate: Predicate) -> Selection:
         match predicate:
             case And(parts):
-                selection = ANY
+                selection = EVERY
                 for part in parts:
                     selection &= self._evaluate(part)
                     if selection.skip:
@@ -224,7 +225,7 @@ class FileIndex:
                         break
                 return selection
             case Constant(value):
-                return ANY if value else no_row()
+                return EVERY if value else no_row()
             case Unknown():
                 return ANY
         (column,) = predicate.columns()
@@ -282,7 +283,7 @@ class FileIndex:
 
 
 def _selection(rows: Iterable[int] | None) -> Selection:
-    return ANY if rows is None else Selection(BitMap(rows))
+    return EVERY if rows is None else Selection(BitMap(rows), exact=True)
 
 
 class _ArrowColumns(Mapping[str, DataType]):

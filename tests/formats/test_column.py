@@ -101,6 +101,13 @@ def test_nulls_of_a_dictionary_are_nulls() -> None:
     assert column.null_rows.tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("arrow_type", [pa.string_view(), pa.binary_view()], ids=str)
+def test_nulls_of_a_view_are_nulls(arrow_type: pa.DataType) -> None:
+    column = keys_of(pa.array([None, b"a", None, b"bc"], pa.binary()).cast(arrow_type))
+    assert column.keys.to_pylist() == [b"a", b"bc"]
+    assert column.null_rows.tolist() == [0, 2]
+
+
 def test_the_values_of_a_map_key() -> None:
     maps = pa.array(
         [[("a", 1)], None, [], [("b", 2), ("a", 3)], [("a", None)]],

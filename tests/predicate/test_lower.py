@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
@@ -70,10 +71,10 @@ NONE = Within(())
         ("a = 0.0", "DOUBLE", Within(((-1, 1),))),
         ("a > CAST('NaN' AS DOUBLE)", "DOUBLE", NONE),
         ("a <= CAST('NaN' AS DOUBLE)", "DOUBLE", NotNulls()),
-        ("a = 9007199254740992e0", "BIGINT", Within(((2**53, 2**53 + 2),))),
-        ("a <> 9007199254740992e0", "BIGINT", NotNulls()),
-        ("a < 9007199254740992e0", "BIGINT", Within(((None, 2**53 + 2),))),
-        ("a > 9007199254740992e0", "BIGINT", Within(((2**53, None),))),
+        ("a = 9007199254740992e0", "BIGINT", Within(((2**53, 2**53 + 2),), exact=False)),
+        ("a <> 9007199254740992e0", "BIGINT", NotNulls(exact=False)),
+        ("a < 9007199254740992e0", "BIGINT", Within(((None, 2**53 + 2),), exact=False)),
+        ("a > 9007199254740992e0", "BIGINT", Within(((2**53, None),), exact=False)),
         ("a = 'b'", "STRING", Within(((b"b", b"b\0"),))),
         ("a < 'b'", "STRING", Within(((None, b"b"),))),
         ("a >= ''", "STRING", NotNulls()),
@@ -102,7 +103,7 @@ def test_lower(text: str, data_type: str, question: Question) -> None:
         ("NOT a IN (3, 5.5)", "INT", Outside(((3, 4),))),
         ("NOT a IN (3000000000)", "INT", NotNulls()),
         ("NOT a IN (true, false)", "BOOLEAN", NONE),
-        ("NOT a IN (5, 9007199254740992e0)", "BIGINT", Outside(((5, 6),))),
+        ("NOT a IN (5, 9007199254740992e0)", "BIGINT", Outside(((5, 6),), exact=False)),
         ("NOT a LIKE 'ab%'", "STRING", Outside(((b"ab", b"ac"),))),
         ("NOT a LIKE '%'", "STRING", NONE),
         ("NOT a LIKE '05'", "INT", Anything()),
@@ -151,10 +152,10 @@ def test_null_rows_are_kept_where_spark_answers_true_without_a_look_at_them(
 
 def test_a_double_in_a_list_makes_doubles_of_all_its_numbers() -> None:
     leaf = col("a").isin([2**53 + 1, 1.0])
-    assert lower(leaf, "a", DataType("BIGINT")) == Within(((1, 2), (2**53, 2**53 + 2)))
+    assert lower(leaf, "a", DataType("BIGINT")) == Within(((1, 2), (2**53, 2**53 + 2)), exact=False)
     text = col("a").isin(["0.1", Decimal("0.10000000000000001")])
     question = lower(text, "a", DataType("DECIMAL", precision=18, scale=17))
-    assert question == Within(((10000000000000000, 10000000000000002),))
+    assert question == Within(((10000000000000000, 10000000000000002),), exact=False)
 
 
 @pytest.mark.parametrize(
@@ -170,13 +171,14 @@ def test_a_double_in_a_list_makes_doubles_of_all_its_numbers() -> None:
         ("a NOT LIKE 'ab%'", NotNulls()),
     ],
 )
-def test_char_matches_with_and_without_padding(text: str, question: Question) -> None:
-    assert lower(normalize(parse(text)), "a", DataType("CHAR", length=4)) == question
+def test_char_matches_with_and_without_padding(text: str, question: Within | NotNulls) -> None:
+    lowered = lower(normalize(parse(text)), "a", DataType("CHAR", length=4))
+    assert lowered == replace(question, exact=False)
 
 
 def test_long_char_is_one_interval() -> None:
     question = lower(col("a") == "ab", "a", DataType("CHAR", length=100))
-    assert question == Within(((b"ab", b"ab" + b" " * 100 + b"\0"),))
+    assert question == Within(((b"ab", b"ab" + b" " * 100 + b"\0"),), exact=False)
 
 
 @given(st.text(alphabet=" \tab!", max_size=4), st.text(alphabet=" \tab!", max_size=4))

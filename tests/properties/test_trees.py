@@ -38,7 +38,9 @@ TREES = 25  # of each table
 ROWS = 40
 
 
-def is_leaf_exact(leaf: Predicate, types: dict[str, DataType], kinds: dict[str, list[Kind]]) -> bool:
+def is_leaf_exact(
+    leaf: Predicate, types: dict[str, DataType], kinds: dict[str, list[Kind]]
+) -> bool:
     if isinstance(leaf, Constant):
         return True
     (column,) = leaf.columns()

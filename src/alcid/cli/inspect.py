@@ -26,7 +26,6 @@ __all__ = ["FileReport", "IndexReport", "ListedValue", "State", "inspect_file"]
 
 State: TypeAlias = Literal["ok", "empty", "unknown", "damaged"]
 """empty: nothing was written, for a file without rows. unknown: an index type of someone else."""
-_REDUNDANT_LENGTH = 4  # the field in front of the redundant bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def inspect_file(
             {
                 "version": VERSION,
                 "head_length": container.head_length,
-                "redundant_bytes": max(container.redundant - _REDUNDANT_LENGTH, 0),
+                "redundant_bytes": container.redundant,
                 "columns": len({entry.column for entry in index.entries}),
             },
             tuple(
@@ -170,7 +169,7 @@ def _list_values(
     nulls = reader.is_null().rows
     listed: Iterable[tuple[Value, BitMap]] = (
         (value_of(key, data_type), rows)
-        for key, rows in reader.keys()  # noqa: SIM118 - no mapping
+        for key, rows in reader.items()
     )
     with_null = chain([(None, nulls)], listed) if nulls else listed
     return tuple(

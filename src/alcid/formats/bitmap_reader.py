@@ -57,7 +57,7 @@ class BitmapReader(IndexReader, ABC):
         self._cursor = cursor
 
     @abstractmethod
-    def keys(self) -> Iterator[tuple[Key, BitMap]]:
+    def items(self) -> Iterator[tuple[Key, BitMap]]:
         """Every key with its rows, in the order of the file."""
 
     @abstractmethod
@@ -151,7 +151,7 @@ class _ReaderV1(BitmapReader):
         offset = self._dictionary_and_body[0].get(key)
         return None if offset is None else (offset, None)
 
-    def keys(self) -> Iterator[tuple[Key, BitMap]]:
+    def items(self) -> Iterator[tuple[Key, BitMap]]:
         """Every key with its rows, in the order of the file."""
         for key, offset in self._dictionary_and_body[0].items():
             yield key, self._rows(offset, None)
@@ -212,7 +212,7 @@ class _ReaderV2(BitmapReader):
         index = bisect_right(self._firsts, key) - 1
         return None if index < 0 else self._block(index).find(key)
 
-    def keys(self) -> Iterator[tuple[Key, BitMap]]:
+    def items(self) -> Iterator[tuple[Key, BitMap]]:
         """Every key with its rows, ascending."""
         for index in range(len(self._firsts)):
             for key, offset, length in self._block(index).entries():

@@ -99,6 +99,8 @@ def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
         return _plain(array.dictionary_decode())
     if pa.types.is_run_end_encoded(array.type):
         return _plain(pc.run_end_decode(array))
+    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+        return array.cast(pa.large_binary())  # few functions take views
     return array
 
 

@@ -26,6 +26,7 @@ VERSION = 1
 _FIXED = 16
 _NOT_WRITTEN = -1
 _LARGEST = (1 << 31) - 1
+_REDUNDANT_LENGTH = 4
 _LEAST_COLUMN = 6  # bytes of an empty name and a count
 _LEAST_INDEX = 10  # bytes of an empty type, start and length
 
@@ -54,7 +55,7 @@ class Container:
     entries: tuple[Entry, ...]
     """In the order of the head. A type that a column repeats is there once, as it came last."""
     redundant: int
-    """Bytes of the head behind the last column, which this version has no use for."""
+    """Bytes of the head that this version has no use for."""
 
     @classmethod
     def open(cls, source: Source) -> Container:
@@ -67,31 +68,32 @@ class Container:
             raise whole.error("unknown container version", 8, found=version, expected=VERSION)
         head_length = cursor.count("head length", source.size)
         cursor = Cursor(whole.section(0, head_length), _FIXED, window=head_length)
-        every: list[Entry] = []
+        every: list[tuple[int, Entry]] = []
         for _ in range(cursor.count("column count", head_length // _LEAST_COLUMN)):
             column = cursor.utf()
             for _ in range(cursor.count("index count", head_length // _LEAST_INDEX)):
-                entry = Entry(column, cursor.utf(), cursor.i32(), cursor.i32())
-                every.append(entry)
+                index_type, at = cursor.utf(), cursor.position
+                every.append((at, Entry(column, index_type, cursor.i32(), cursor.i32())))
         cls._check(whole, head_length, every)
-        last = {(entry.column, entry.index_type): entry for entry in every}
-        return cls(source, head_length, tuple(last.values()), head_length - cursor.position)
+        last = {(entry.column, entry.index_type): entry for _, entry in every}
+        redundant = max(head_length - cursor.position - _REDUNDANT_LENGTH, 0)
+        return cls(source, head_length, tuple(last.values()), redundant)
 
     @staticmethod
-    def _check(whole: Section, head_length: int, entries: list[Entry]) -> None:
+    def _check(whole: Section, head_length: int, entries: list[tuple[int, Entry]]) -> None:
         """Indexes must fill the file behind the head without gaps, in whatever order.
 
         Writers keep to it, and a wrong length would let a bloom filter lose rows unseen.
         """
         end = head_length
-        for entry in sorted(entries, key=lambda entry: entry.start):
+        for at, entry in sorted(entries, key=lambda pair: (pair[1].start, pair[1].length)):
             in_place = entry.length == 0 if entry.is_empty else entry.start == end
             if not in_place or entry.length < 0:
                 raise whole.error(
                     f"index {entry.index_type} of {entry.column!r} out of place",
-                    entry.start,
-                    found=f"{entry.length} bytes",
-                    expected=f"an index at {end}",
+                    at,
+                    found=f"{entry.length} bytes from {entry.start}",
+                    expected=f"from {end}",
                 )
             end += entry.length
         if end != whole.length:

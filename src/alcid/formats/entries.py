@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid.formats.column import Keys, byte_offsets
 from alcid.formats.keys import IntArray, KeyType
 
-_NOTHING = pa.scalar(b"", pa.large_binary())
-
-__all__ = ["Entries", "chunk_starts", "encode", "key_sizes"]
+__all__ = ["Entries", "chunk_starts", "encode", "integers_at", "key_sizes"]
 
 
 class Entries:
@@ -41,10 +40,9 @@ def encode(
     if key_type.is_bytes:
         numbers = [np.diff(byte_offsets(keys)), *suffix]
         length, *tail = (_binary(number.astype(">i4")) for number in numbers)
+        nothing = pa.scalar(b"", pa.large_binary())
         head = [pa.scalar(prefix, pa.large_binary())] if prefix else []
-        joined = (
-            pc.binary_join_element_wise(*head, length, keys, *tail, _NOTHING) if count else keys
-        )
+        joined = pc.binary_join_element_wise(*head, length, keys, *tail, nothing) if count else keys
         offsets = byte_offsets(joined)
         data = memoryview(joined.buffers()[2] or b"")[offsets[0] : offsets[-1]]
         return Entries(data, offsets - offsets[0])
@@ -67,6 +65,14 @@ def _binary(numbers: IntArray) -> pa.LargeBinaryArray:
     offsets = np.arange(len(numbers) + 1, dtype=np.int64) * numbers.dtype.itemsize
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(numbers.tobytes())]
     return pa.Array.from_buffers(pa.large_binary(), len(numbers), buffers)
+
+
+def integers_at(data: npt.NDArray[np.uint8], starts: IntArray) -> IntArray:
+    """Big-endian 32-bit integers at any byte of `data`."""
+    if not len(starts):
+        return np.zeros(0, np.int64)
+    every = np.ndarray((len(data) - 3,), ">i4", data, strides=(1,))
+    return every[starts].astype(np.int64)
 
 
 def key_sizes(key_type: KeyType, keys: Keys) -> IntArray:

@@ -13,21 +13,23 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from alcid.formats.column import Keys
 from alcid.formats.cursor import Cursor, Writer
-from alcid.formats.entries import chunk_starts, encode, key_sizes
-from alcid.formats.keys import Key, KeyType, are_ascending
+from alcid.formats.entries import chunk_starts, encode, integers_at, key_sizes
+from alcid.formats.keys import IntArray, Key, KeyType, are_ascending
 from alcid.formats.source import Section
 
 __all__ = ["KeyDictionary", "write_dictionary"]
 
 _VERSION = 1
 _HEAD_LENGTH = 13
+_NUMBERS = 20  # bytes of the five numbers behind the first key
 
 
 def write_dictionary(key_type: KeyType, keys: Keys, chunk_size: int) -> bytes:
@@ -62,15 +64,17 @@ def write_dictionary(key_type: KeyType, keys: Keys, chunk_size: int) -> bytes:
     return writer.to_bytes()
 
 
-class _Chunk(NamedTuple):
-    """The head of a chunk."""
+@dataclass(frozen=True, slots=True)
+class _Chunks:
+    """The heads of all chunks, member by member."""
 
-    first: Key
-    code: int
-    offset: int
-    further: int
-    length: int
-    """Bytes of the key block."""
+    firsts: list[Key]
+    codes: list[int]
+    offsets: list[int]
+    further: list[int]
+    lengths: list[int]
+    """Bytes of the key blocks."""
+    keys_base: int
 
 
 class KeyDictionary:
@@ -81,8 +85,13 @@ class KeyDictionary:
         self._section, self._key_type, self._cardinality = section, key_type, cardinality
         self._blocks: dict[int, list[Key]] = {}
 
+    @property
+    def first(self) -> Key:
+        """The least key; there must be one."""
+        return self._chunks.firsts[0]
+
     @cached_property
-    def _chunks(self) -> list[_Chunk]:
+    def _chunks(self) -> _Chunks:
         section = self._section
         cursor = Cursor(section, window=_HEAD_LENGTH + 4)
         if (found := cursor.i32()) != _HEAD_LENGTH:
@@ -94,112 +103,114 @@ class KeyDictionary:
             raise section.error("bad offsets length", 9, found=offsets_length, expected=4 * count)
         heads_length = cursor.count("length of chunk heads", section.length)
         cursor.window = offsets_length + heads_length
-        offsets = np.frombuffer(cursor.take(offsets_length), ">i4").tolist()
-        base = cursor.position
-        chunks = []
-        for offset in offsets:
-            if cursor.position - base != offset:
-                raise section.error(
-                    "chunk head out of place",
-                    cursor.position,
-                    found=offset,
-                    expected=cursor.position - base,
-                )
-            chunks.append(self._chunk(cursor))
-        if cursor.position - base != heads_length:
-            raise section.error(
-                "chunk heads of another length",
-                base,
-                found=cursor.position - base,
-                expected=heads_length,
-            )
-        self._keys_base = cursor.position
+        starts = np.frombuffer(cursor.take(offsets_length), ">i4").astype(np.int64)
+        at = cursor.position
+        heads = np.frombuffer(cursor.take(heads_length), np.uint8)
+        chunks = self._parse(section.section(at, heads_length), starts, heads, cursor.position)
         self._check(chunks)
         return chunks
 
-    def _chunk(self, cursor: Cursor) -> _Chunk:
-        at = cursor.position
-        cursor.version("chunk", _VERSION)
-        first = self._key_type.read(cursor)
-        code, offset, further, length, last = (cursor.count("number of a chunk") for _ in range(5))
+    def _parse(
+        self, part: Section, starts: IntArray, heads: npt.NDArray[np.uint8], keys_base: int
+    ) -> _Chunks:
+        """Chunk heads back to back, each where its offset says."""
+        ends = np.append(starts[1:], len(heads))
+        keys_at = starts + 1
+        least = _NUMBERS + 1 + (4 if self._key_type.is_bytes else self._key_type.width)
+        if len(starts) and (starts[0] != 0 or (ends - starts < least).any()):
+            raise part.error("chunk head out of place", 0)
+        if self._key_type.is_bytes:
+            key_sizes = 4 + integers_at(heads, keys_at)
+        else:
+            key_sizes = np.full(len(starts), self._key_type.width)
+        versions = heads[starts]
+        if (ends - starts != 1 + key_sizes + _NUMBERS).any() or (versions != _VERSION).any():
+            raise part.error("chunk head of another version or length", 0)
+        code, offset, further, length, last = (
+            integers_at(heads, keys_at + key_sizes + 4 * index) for index in range(5)
+        )
         if self._key_type.is_bytes:
             fits, total = length == 4 * further, length + last
         else:
-            fits, total = last == self._key_type.width and length == last * further, length
-        if not fits:
-            raise cursor.section.error("bad lengths in a chunk head", at)
-        return _Chunk(first, code, offset, further, total)
+            fits, total = (last == self._key_type.width) & (length == last * further), length
+        if not fits.all() or (np.minimum.reduce([further, total, last]) < 0).any():
+            raise part.error("bad lengths in a chunk head", 0)
+        firsts = self._keys(heads, keys_at, key_sizes)
+        return _Chunks(
+            firsts, code.tolist(), offset.tolist(), further.tolist(), total.tolist(), keys_base
+        )
 
-    def _check(self, chunks: list[_Chunk]) -> None:
+    def _keys(self, data: npt.NDArray[np.uint8], starts: IntArray, sizes: IntArray) -> list[Key]:
+        """The keys that take `sizes` bytes each from `starts`."""
+        if not self._key_type.is_bytes:
+            stored = data[starts[:, None] + np.arange(self._key_type.width)].view(
+                self._key_type.stored
+            )
+            keys: list[Key] = self._key_type.from_stored(stored[:, 0]).tolist()
+            return keys
+        raw = data.tobytes()
+        bounds = zip((starts + 4).tolist(), (starts + sizes).tolist(), strict=True)
+        return [raw[begin:end] for begin, end in bounds]
+
+    def _check(self, chunks: _Chunks) -> None:
         """Codes and key blocks must follow each other without a gap, and keys ascend."""
-        code = offset = 0
-        for chunk in chunks:
-            if (chunk.code, chunk.offset) != (code, offset):
-                raise self._section.error(
-                    "chunk out of place",
-                    0,
-                    found=f"code {chunk.code} at {chunk.offset}",
-                    expected=f"code {code} at {offset}",
-                )
-            code, offset = code + 1 + chunk.further, offset + chunk.length
-        available = self._section.length - self._keys_base
-        if code != self._cardinality or offset != available:
+        keys = np.cumsum([0, *(count + 1 for count in chunks.further)]).tolist()
+        ends = np.cumsum([0, *chunks.lengths]).tolist()
+        if chunks.codes != keys[:-1] or chunks.offsets != ends[:-1]:
+            raise self._section.error("chunks do not follow each other", 0)
+        available = self._section.length - chunks.keys_base
+        if keys[-1] != self._cardinality or ends[-1] != available:
             raise self._section.error(
                 "dictionary of another size",
                 0,
-                found=f"{code} keys, {offset} bytes",
+                found=f"{keys[-1]} keys, {ends[-1]} bytes",
                 expected=f"{self._cardinality} keys, {available} bytes",
             )
-        if not are_ascending([chunk.first for chunk in chunks]):
-            raise self._section.error("chunks of the dictionary not in order", self._keys_base)
+        if not are_ascending(chunks.firsts):
+            raise self._section.error("chunks of the dictionary not in order", chunks.keys_base)
 
     def _block(self, index: int) -> list[Key]:
         """All keys of a chunk, the first one too."""
         if index not in self._blocks:
-            chunk = self._chunks[index]
-            part = self._section.section(self._keys_base + chunk.offset, chunk.length)
-            keys = [chunk.first, *self._further(part, chunk.further)]
-            ahead = self._chunks[index + 1].first if index + 1 < len(self._chunks) else None
-            if not are_ascending(keys if ahead is None else [*keys, ahead]):
+            chunks = self._chunks
+            at = chunks.keys_base + chunks.offsets[index]
+            part = self._section.section(at, chunks.lengths[index])
+            keys = [chunks.firsts[index], *self._further(part, chunks.further[index])]
+            if not are_ascending(keys + chunks.firsts[index + 1 : index + 2]):
                 raise part.error("keys of a chunk not in order", 0)
             self._blocks[index] = keys
         return self._blocks[index]
 
     def _further(self, part: Section, count: int) -> list[Key]:
-        data = part.read(0, part.length)
+        data = np.frombuffer(part.read(0, part.length), np.uint8)
         if not self._key_type.is_bytes:
-            keys: list[Key] = self._key_type.from_stored(
-                np.frombuffer(data, self._key_type.stored)
-            ).tolist()
-            return keys
-        starts = np.frombuffer(data, ">i4", count).astype(np.int64)
-        cursor = Cursor(part, 4 * count, window=part.length)
-        found = []
-        for start in starts.tolist():
-            if cursor.position != 4 * count + start:
-                raise part.error("key out of place", cursor.position, found=start)
-            found.append(self._key_type.read(cursor))
-        if cursor.position != part.length:
-            raise part.error(
-                "keys of another length", 0, found=cursor.position, expected=part.length
-            )
-        return found
+            width = self._key_type.width
+            return self._keys(data, np.arange(count) * width, np.full(count, width))
+        starts = 4 * count + integers_at(data, 4 * np.arange(count))
+        ends = np.append(starts[1:], part.length)
+        if count and (starts[0] != 4 * count or (ends - starts < 4).any()):
+            raise part.error("key out of place", 0)
+        sizes = 4 + integers_at(data, starts)
+        if (ends - starts != sizes).any():
+            raise part.error("key of another length", 0)
+        return self._keys(data, starts, sizes)
 
     def rank(self, key: Key) -> tuple[int, bool]:
         """How many keys are below `key`, and whether `key` itself is there."""
-        index = bisect_right(self._chunks, key, key=lambda chunk: chunk.first) - 1
+        chunks = self._chunks
+        index = bisect_right(chunks.firsts, key) - 1
         if index < 0:
             return 0, False
-        chunk = self._chunks[index]
-        if chunk.first == key:
-            return chunk.code, True
-        keys = self._block(index) if chunk.further else [chunk.first]
+        code, first = chunks.codes[index], chunks.firsts[index]
+        if first == key:
+            return code, True
+        keys = self._block(index) if chunks.further[index] else [first]
         place = bisect_right(keys, key)
         if keys[place - 1] == key:
-            return chunk.code + place - 1, True
-        return chunk.code + place, False
+            return code + place - 1, True
+        return code + place, False
 
     def __iter__(self) -> Iterator[Key]:
         """Every key, ascending."""
-        for index in range(len(self._chunks)):
+        for index in range(len(self._chunks.firsts)):
             yield from self._block(index)

@@ -167,12 +167,18 @@ class RangeBitmapReader(IndexReader):
         low, high = 0, self.cardinality
         # Minimum and maximum often spare the dictionary.
         if begin is not None and is_below(self.min, begin):
-            low = high if is_below(self.max, begin) else self._dictionary.rank(begin)[0]
+            low = high if is_below(self.max, begin) else self._rank(begin)[0]
         if end is not None and not is_below(self.max, end):
-            high = self._dictionary.rank(end)[0] if is_below(self.min, end) else 0
+            high = self._rank(end)[0] if is_below(self.min, end) else 0
         if (low, high) == (0, self.cardinality):
             return self.is_not_null()
         return Selection(self.slices.between(low, high))
+
+    def _rank(self, key: Key) -> tuple[int, bool]:
+        """How many keys are below `key`, and whether it is there."""
+        if self._dictionary.first != self.min:
+            raise self._section.error("minimum that the dictionary contradicts", 13)
+        return self._dictionary.rank(key)
 
     def _codes(self, keys: Iterable[Key]) -> list[int]:
         """The codes of those keys that are there, ascending."""
@@ -180,7 +186,7 @@ class RangeBitmapReader(IndexReader):
         if low is None or high is None:
             return []
         inside = {key for key in keys if not is_below(key, low) and not is_below(high, key)}
-        ranks = (self._dictionary.rank(key) for key in sorted(inside))
+        ranks = (self._rank(key) for key in sorted(inside))
         return [code for code, is_there in ranks if is_there]
 
     def _with_codes(self, codes: Sequence[int]) -> BitMap:
@@ -234,7 +240,7 @@ class RangeBitmapReader(IndexReader):
                 rows |= zeros if among is None else zeros & among
         return rows
 
-    def keys(self) -> Iterable[tuple[Key, BitMap]]:
+    def items(self) -> Iterable[tuple[Key, BitMap]]:
         """Every key with its rows, ascending."""
         for code, key in enumerate(self._dictionary):
             yield key, self.slices.equal(code)

@@ -71,3 +71,15 @@ class EmptyReader(IndexReader):
     def between(self, begin: Key | None, end: Key | None) -> Selection:  # noqa: ARG002
         """No rows."""
         return no_row()
+
+    def top_n(
+        self,
+        k: int,  # noqa: ARG002
+        *,
+        descending: bool,  # noqa: ARG002
+        nulls: Literal["first", "last"],  # noqa: ARG002
+        among: BitMap | None = None,  # noqa: ARG002
+        ties: bool = True,  # noqa: ARG002
+    ) -> Selection:
+        """No rows."""
+        return no_row()

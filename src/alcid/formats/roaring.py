@@ -67,7 +67,7 @@ def parse(section: Section, offset: int, data: memoryview, row_count: int) -> tu
     except (ValueError, IndexError) as error:
         raise section.error("bad roaring bitmap", offset, found=str(error)) from None
     again = bitmap.serialize()
-    if again != data[: len(again)]:
+    if again != data[: len(again)].tobytes():  # comparing a view would go byte by byte
         raise section.error(
             "bad roaring bitmap", offset, found="offsets that do not fit the containers"
         )

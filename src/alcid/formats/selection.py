@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-__all__ = ["ANY", "Selection", "no_row"]
+__all__ = ["ANY", "EVERY", "Selection", "no_row"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Selection:
     `&` and `|` follow the three kinds of answers: any row, no row, these rows.
 
     >>> Selection(BitMap([1, 2])) & Selection(BitMap([2, 3]))
-    Selection(rows=BitMap([2]))
+    Selection(rows=BitMap([2]), exact=False)
     >>> (ANY & Selection(BitMap([1]))).rows
     BitMap([1])
     >>> (ANY | Selection(BitMap([1]))).rows is None
@@ -25,6 +25,8 @@ class Selection:
 
     rows: BitMap | None
     """The positions, or None for any row."""
+    exact: bool = False
+    """True when each of these rows matches, so that nothing is left to be looked at."""
 
     @property
     def skip(self) -> bool:
@@ -33,20 +35,25 @@ class Selection:
 
     def __and__(self, other: Selection) -> Selection:
         """Rows in both."""
-        if self.rows is None:
-            return other
-        return self if other.rows is None else Selection(self.rows & other.rows)
+        exact = self.exact and other.exact
+        if self.rows is None or other.rows is None:
+            rows = other.rows if self.rows is None else self.rows
+        else:
+            rows = self.rows & other.rows
+        return Selection(rows, exact or (rows is not None and not rows))
 
     def __or__(self, other: Selection) -> Selection:
         """Rows in either."""
         if self.rows is None or other.rows is None:
-            return ANY
-        return Selection(self.rows | other.rows)
+            every = any(part.rows is None and part.exact for part in (self, other))
+            return EVERY if every else ANY
+        return Selection(self.rows | other.rows, self.exact and other.exact)
 
 
 ANY = Selection(None)
+EVERY = Selection(None, exact=True)
 
 
 def no_row() -> Selection:
     """The answer that no row can match; a new one each time, as callers may add to its rows."""
-    return Selection(BitMap())
+    return Selection(BitMap(), exact=True)

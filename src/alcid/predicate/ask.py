@@ -20,18 +20,28 @@ def ask(reader: IndexReader, question: Question) -> Selection:
     """Put a question to an index."""
     match question:
         case Nulls():
-            return reader.is_null()
-        case NotNulls():
-            return reader.is_not_null()
-        case Within(intervals):
-            return _within(reader, intervals)
-        case Outside(intervals):
-            listed = [points(interval, _MOST_POINTS) for interval in intervals]
-            if None not in listed:
-                return reader.is_not_in([key for keys in listed for key in keys or ()])
-            return _within(reader, _gaps(intervals))
+            return _exact(reader.is_null(), True)
+        case NotNulls(exact):
+            return _exact(reader.is_not_null(), exact)
+        case Within(intervals, exact):
+            return _exact(_within(reader, intervals), exact)
+        case Outside(intervals, exact):
+            return _exact(_outside(reader, intervals), exact)
         case Anything():
             return ANY
+
+
+def _exact(answer: Selection, exact: bool) -> Selection:
+    """The rows of an index hold exactly the keys asked for, so that the question decides."""
+    return ANY if answer.rows is None else Selection(answer.rows, exact)
+
+
+def _outside(reader: IndexReader, intervals: Sequence[Interval]) -> Selection:
+    """Rows in none of the intervals."""
+    listed = [points(interval, _MOST_POINTS) for interval in intervals]
+    if None not in listed:
+        return reader.is_not_in([key for keys in listed for key in keys or ()])
+    return _within(reader, _gaps(intervals))
 
 
 def _gaps(intervals: Sequence[Interval]) -> list[Interval]:

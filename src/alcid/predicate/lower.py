@@ -85,17 +85,17 @@ def _lower_comparison(
         return Anything()
     match operator:
         case "=" | "<=>":
-            return _within(_equal([literal], [at], data_type), data_type)
+            return _within(_equal([literal], [at], data_type), data_type, at.certain)
         case "<>":
-            return _outside([(at.begin, at.end)] if at.certain else [], data_type)
+            return _outside([(at.begin, at.end)] if at.certain else [], data_type, at.certain)
         case "<":
-            return _within([(None, at.begin if at.certain else at.end)], data_type)
+            return _within([(None, at.begin if at.certain else at.end)], data_type, at.certain)
         case "<=":
-            return _within([(None, at.end)], data_type)
+            return _within([(None, at.end)], data_type, at.certain)
         case ">":
-            return _within([(at.end if at.certain else at.begin, None)], data_type)
+            return _within([(at.end if at.certain else at.begin, None)], data_type, at.certain)
         case ">=":
-            return _within([(at.begin, None)], data_type)
+            return _within([(at.begin, None)], data_type, at.certain)
 
 
 def _ignores_nulls(operator: Operator, literal: object, data_type: DataType) -> bool:
@@ -113,10 +113,10 @@ def _ignores_nulls(operator: Operator, literal: object, data_type: DataType) -> 
 def _lower_between(low: object, high: object, column: str, data_type: DataType) -> Question:
     if low is None or high is None:
         return _NO_ROW
-    begin, end = place(low, column, data_type).begin, place(high, column, data_type).end
+    least, most = place(low, column, data_type), place(high, column, data_type)
     if _ignores_nulls(">=", low, data_type) and _ignores_nulls("<=", high, data_type):
         return Anything()
-    return _within([(begin, end)], data_type)
+    return _within([(least.begin, most.end)], data_type, least.certain and most.certain)
 
 
 def _lower_in(leaf: In, column: str, data_type: DataType) -> Question:
@@ -127,9 +127,10 @@ def _lower_in(leaf: In, column: str, data_type: DataType) -> Question:
         return _NO_ROW
     mixed = len({_kind(literal) for literal in literals}) > 1
     places = [place(literal, column, data_type, mixed=mixed) for literal in literals]
+    exact = all(at.certain for at in places)
     if leaf.negated:
-        return _outside([(at.begin, at.end) for at in places if at.certain], data_type)
-    return _within(_equal(literals, places, data_type), data_type)
+        return _outside([(at.begin, at.end) for at in places if at.certain], data_type, exact)
+    return _within(_equal(literals, places, data_type), data_type, exact)
 
 
 def _kind(literal: object) -> object:
@@ -160,12 +161,12 @@ def _lower_like(leaf: Like, data_type: DataType) -> Question:
         raise LiteralError("LIKE with a lone surrogate") from None
     end = _successor(text) if leaf.prefix else text + b"\0"
     if data_type.root == "VARCHAR":
-        return (_outside if leaf.negated else _within)([(text, end)], data_type)
+        return (_outside if leaf.negated else _within)([(text, end)], data_type, True)
     if leaf.negated:
-        return NotNulls()
+        return NotNulls(exact=False)
     # The pattern may ask for spaces that are padding, and so not in the key.
     padded = end if leaf.prefix else padded_place(text, data_type.length).end
-    return _within([(text.rstrip(b" "), padded)], data_type)
+    return _within([(text.rstrip(b" "), padded)], data_type, False)
 
 
 def _successor(prefix: bytes) -> bytes | None:
@@ -173,13 +174,13 @@ def _successor(prefix: bytes) -> bytes | None:
     return prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else None
 
 
-def _within(intervals: Iterable[Interval], data_type: DataType) -> Question:
+def _within(intervals: Iterable[Interval], data_type: DataType, exact: bool) -> Question:
     merged = merge(intervals, data_type)
-    return NotNulls() if merged == EVERY_KEY else Within(merged)
+    return NotNulls(exact) if merged == EVERY_KEY else Within(merged, exact)
 
 
-def _outside(intervals: Iterable[Interval], data_type: DataType) -> Question:
+def _outside(intervals: Iterable[Interval], data_type: DataType, exact: bool) -> Question:
     merged = merge(intervals, data_type)
     if not merged:
-        return NotNulls()
-    return _NO_ROW if merged == EVERY_KEY else Outside(merged)
+        return NotNulls(exact)
+    return _NO_ROW if merged == EVERY_KEY else Outside(merged, exact)

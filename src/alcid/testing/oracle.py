@@ -17,7 +17,7 @@ A column is a list of these, None for null:
 | TIME                        | int, nanoseconds of the day                        |
 | TIMESTAMP, TIMESTAMP_LTZ    | int, nanoseconds since 1970-01-01 (LTZ: in UTC)    |
 
-CHAR(n) is compared as Spark does, padded with spaces. Not followed is one fold of Spark's optimiser:
+CHAR(n) is compared as Spark does, padded with spaces. Not followed is one fold of its optimiser:
 an integer column below a number that is too large for a BIGINT is TRUE there, for null rows too.
 
 `values_of` makes such a list of an Arrow column. Literals are Python objects; text stands only for

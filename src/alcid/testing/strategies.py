@@ -194,7 +194,12 @@ def literals(column: SampleColumn) -> st.SearchStrategy[Any]:
     ]
     pools += [list(odd_literals(column.data_type)), [None]]
     weighted = [pool for pool in (pools[0], *pools) if pool]
-    return st.one_of(*map(st.sampled_from, weighted))
+    return st.one_of(*map(_one_of_many, weighted))
+
+
+def _one_of_many(pool: Sequence[Any]) -> st.SearchStrategy[Any]:
+    """As `sampled_from`, whose representation would list all of them."""
+    return st.integers(0, len(pool) - 1).map(lambda place: pool[place])
 
 
 def comparisons(name: str, given: Sequence[Any]) -> list[Predicate]:
@@ -228,7 +233,7 @@ _OPERATORS: tuple[Callable[[Column, Any], Predicate], ...] = (
 def leaves(name: str, column: SampleColumn) -> st.SearchStrategy[Predicate]:
     """One comparison of a column; see `comparisons` for all of them."""
     given = st.lists(literals(column), min_size=1, max_size=3)
-    return given.flatmap(lambda chosen: st.sampled_from(comparisons(name, chosen)))
+    return given.flatmap(lambda chosen: _one_of_many(comparisons(name, chosen)))
 
 
 def trees(columns: Mapping[str, SampleColumn]) -> st.SearchStrategy[Predicate]:

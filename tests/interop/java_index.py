@@ -1,0 +1,127 @@
+"""Our containers in the hands of Paimon's Java reader, and what it should answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from alcid import FileIndex
+from alcid.testing.oracle import matching_rows, values_of
+from alcid.types import DataType
+from tests.golden.container_cases import Table
+from tests.golden.java_containers import _row_type as java_row_type
+from tests.golden.make_paimon_java import questions
+from tests.golden.paimon_jvm import PaimonJvm
+from tests.golden.payload_columns import Column
+from tests.golden.payload_reader import COMPARISONS, READER, PayloadReader
+from tests.golden.values import Json
+from tests.golden_files import arrow_array, literal, predicate, rows_of
+from tests.test_golden import trusted
+
+_POINTS = {"is_null", "is_not_null", "eq", "neq", "in", "not_in"}
+ANSWERED = {
+    "bloom-filter": {"eq", "in"},
+    "bitmap": _POINTS,
+    "range-bitmap": {*_POINTS, *COMPARISONS, "between"},
+    "bsi": {*_POINTS, *COMPARISONS, "between"},
+}
+
+
+class JavaReader(PayloadReader):
+    """Paimon's reader of the only index of a column in a container."""
+
+    def __init__(self, jvm: PaimonJvm, data: bytes, types: Mapping[str, str], column: str) -> None:
+        self.jvm = jvm
+        self.data_type = types[column]
+        self.field = jvm.paimon.predicate.FieldRef(0, column, jvm.data_type(self.data_type))
+        stream = jvm.paimon.fs.ByteArraySeekableStream(data)
+        row_type = java_row_type(jvm, Table("ours", dict(types), {}, []))
+        container = jvm.paimon.fileindex.FileIndexFormat.createReader(stream, row_type)
+        (self.reader,) = container.readColumnIndex(column)
+
+    def remains(self, literals: Sequence[Json]) -> list[bool]:
+        """Whether the file remains for `= literal`, of many literals in one call."""
+        visit = self.jvm.method(READER, "visitEqual", 2).bindTo(self.reader).bindTo(self.field)
+        remain = self.jvm.method("org.apache.paimon.fileindex.FileIndexResult", "remain", 0)
+        handle = self.jvm.java.lang.invoke.MethodHandles.filterReturnValue(visit, remain)
+        answers = self.jvm.values(self.data_type, literals)
+        answers.replaceAll(self.jvm.interface("UnaryOperator", handle))
+        return [answer == "true" for answer in answers.toString()[1:-1].split(", ")]
+
+
+def build(
+    index_type: str, columns: Mapping[str, pa.Array], options: Mapping[str, str | int]
+) -> FileIndex:
+    """Our index of columns that have the same options."""
+    given: dict[str, str | int | float] = {f"file-index.{index_type}.columns": ",".join(columns)}
+    for column in columns:
+        for option, value in options.items():
+            given[f"file-index.{index_type}.{column}.{option}"] = value
+    return FileIndex.build(pa.table(dict(columns)), given)
+
+
+def rows(answer: Json) -> BitMap | None:
+    """Paimon's answer as rows, None for any."""
+    if answer == "REMAIN":
+        return None
+    return rows_of(() if answer == "SKIP" else answer["ranges"])
+
+
+def asked_of(column: Column) -> Iterator[tuple[str, list[Json]]]:
+    """The questions to which Paimon's answer is Spark's, or differs in a way that we know."""
+    for operator, given in questions(column, column.values):
+        nothing = operator == "in" and not given  # of which a bloom filter makes a Java null
+        if trusted({"op": operator, "literals": given}) and not nothing:
+            yield operator, given
+
+
+class BruteForce:
+    """Which rows of a column match, asked of each distinct value once.
+
+    Paimon's indexes cut nanoseconds off values and literals, and so does this.
+    """
+
+    def __init__(self, data_type: str, values: Sequence[Json]) -> None:
+        self.data_type = DataType.parse(data_type.replace("(9)", "(6)"))
+        encoded = arrow_array(values, self.data_type).dictionary_encode(null_encoding="encode")
+        self._values = values_of(encoded.dictionary)
+        self._codes = np.asarray(encoded.indices)
+
+    def rows(self, operator: str, given: Sequence[Json]) -> BitMap:
+        """The rows for which a question is true."""
+        asking = predicate("c", operator, [literal(value, self.data_type) for value in given])
+        matching = matching_rows({"c": self._values}, {"c": self.data_type}, asking)
+        return BitMap(np.flatnonzero(np.isin(self._codes, matching)))
+
+    def paimon_rows(self, index_type: str, operator: str, given: Sequence[Json]) -> BitMap | None:
+        """The rows that an index of Paimon 1.4.2, not a bloom filter, gives; None for any.
+
+        It differs from Spark in two things: a bitmap counts null rows as `<>` and NOT IN, and IS
+        NULL of a range-bitmap of nulls only names the first and the last of them.
+        """
+        if operator not in ANSWERED[index_type]:
+            return None
+        found, count = self.rows(operator, given), len(self._codes)
+        if index_type == "bitmap" and operator in ("neq", "not_in"):
+            return found | self.rows("is_null", ())
+        if index_type == "range-bitmap" and operator == "is_null" and len(found) == count > 0:
+            return BitMap([0, count - 1])
+        return found
+
+
+def check_answers(
+    reader: JavaReader, index: FileIndex, name: str, column: Column, force: BruteForce
+) -> None:
+    """Hold Paimon's answers from our index against brute force."""
+    for operator, given in asked_of(column):
+        if column.index_type == "bloom-filter" and operator in ("eq", "in"):
+            # The same hashes and bits, so that even a false positive is found by both.
+            asked = predicate(name, operator, [literal(v, force.data_type) for v in given])
+            expected = index.evaluate(asked).rows
+            assert expected is None or not force.rows(operator, given)
+        else:
+            expected = force.paimon_rows(column.index_type, operator, given)
+        assert rows(reader.ask(operator, given)) == expected, (name, operator, given)

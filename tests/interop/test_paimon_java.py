@@ -1,0 +1,292 @@
+"""What we write, Paimon's released Java reads; and random columns in both directions.
+
+Golden files show that we read what Paimon writes. Here Paimon's own reader opens our containers,
+with our order of columns and bitmaps and our sizes of bloom filters, and its answers are held
+against those to its own bytes, or against brute force.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from pyroaring import BitMap
+
+from alcid import FileIndex, col
+from alcid.formats.container import write_container
+from alcid.predicate import Unknown
+from alcid.testing.oracle import matching_rows, values_of
+from alcid.types import DataType
+from tests.golden.container_cases import RAW, TABLES, Table
+from tests.golden.java_containers import _ask as ask_container
+from tests.golden.java_containers import _row_type as java_row_type
+from tests.golden.java_containers import _top_n as top_n_of_container
+from tests.golden.make_paimon_java import ORDERS, answered, cardinality, questions, top_n
+from tests.golden.paimon_jvm import VERSION, PaimonJvm
+from tests.golden.payload_columns import KINDS, Column, columns, slug
+from tests.golden.payload_reader import PayloadReader
+from tests.golden.values import Json, binary, distinct, f32, f64, timestamp
+from tests.golden_files import (
+    Golden,
+    arrow_array,
+    golden_files,
+    golden_id,
+    index_of,
+    literal,
+    predicate,
+)
+from tests.interop.java_index import BruteForce, JavaReader, build, check_answers
+from tests.test_golden import PAIMON_ITEMS, check, check_top_n, container_columns, is_loose
+
+WRITER = f"paimon-java-{VERSION}"
+PAYLOADS = [golden for golden in golden_files("payload") if golden.path.parent.name == WRITER]
+CONTAINERS = {golden.path.stem: golden for golden in golden_files("container")}
+_TYPE_NAMES = {f"{kind}_{slug(name)}" for kind, (*_, names) in KINDS.items() for name in names}
+TYPE_COLUMNS = [column for column in columns() if column.name in _TYPE_NAMES]
+
+
+def name_of(column: Column | Table) -> str:
+    return column.name
+
+
+@pytest.mark.parametrize("golden", PAYLOADS, ids=golden_id)
+def test_paimon_answers_from_our_index_as_from_its_own(jvm: PaimonJvm, golden: Golden) -> None:
+    index_type, sql = golden.json["index_type"], golden.json["data_type"]
+    options = dict(golden.json["options"])
+    if index_type == "bloom-filter":
+        options.setdefault("items", PAIMON_ITEMS)
+    array = arrow_array(golden.values, DataType.parse(sql))
+    data = build(index_type, {"c": array}, options).to_bytes()
+    reader = JavaReader(jvm, data, {"c": sql}, "c")
+    for question in golden.json.get("predicates", ()):
+        assert reader.ask(question["op"], question["literals"]) == question["result"], question
+    for question in golden.json.get("predicates_cardinality", ()):
+        answer = reader.ask(question["op"], question["literals"])
+        assert cardinality(answer) == question["cardinality"], question
+    for question in golden.json.get("topn", ()):
+        order = f"{question['direction']}ENDING", question["nulls"].replace(" ", "_")
+        answer = reader.top_n(question["k"], order, question["strict"], question["found_set"])
+        assert answer == question["result"], question
+
+
+@pytest.mark.parametrize("column", TYPE_COLUMNS, ids=name_of)
+def test_paimon_reads_every_type_with_some_no_and_only_nulls(
+    jvm: PaimonJvm, column: Column
+) -> None:
+    data_type, values = DataType.parse(column.data_type), distinct(column.values)
+    tables = [
+        {
+            "some": column.values,
+            "none": [values[0] if value is None else value for value in column.values],
+            "only": [None] * len(column.values),
+        },
+        {"value": values[:1], "null": [None]},
+        {"no_rows": []},
+    ]
+    for table in tables:
+        arrays = {name: arrow_array(values, data_type) for name, values in table.items()}
+        index = build(column.index_type, arrays, own_options(column.index_type, column.options))
+        for name, rows in table.items():
+            asked = replace(column, values=rows, present=4, absent=column.absent[:2])
+            types = dict.fromkeys(table, column.data_type)
+            reader = JavaReader(jvm, index.to_bytes(), types, name)
+            check_answers(reader, index, name, asked, BruteForce(column.data_type, rows))
+            if column.index_type == "range-bitmap":
+                for question in top_n(asked, reader):
+                    assert question["result"] != "REMAIN"
+                    check_top_n(index, name, values_of(arrays[name]), data_type, question)
+
+
+def own_options(index_type: str, options: dict[str, str]) -> dict[str, str]:
+    """The options, but our defaults for a bloom filter: it fits the distinct values."""
+    return {} if index_type == "bloom-filter" else options
+
+
+def mixed_numbers() -> list[Json]:
+    """70,000 rows, so two containers of a bitmap: runs, every second row, few rows, nulls."""
+    rows = np.arange(70_000)
+    spread = np.random.default_rng(5).integers(100, 1100, len(rows))
+    numbers = np.select([rows < 20_000, rows < 66_000], [rows // 5000, 50 + rows % 2], spread)
+    return [None if row % 97 == 0 else number for row, number in enumerate(numbers.tolist())]
+
+
+def many_texts() -> list[Json]:
+    """Keys for many blocks or chunks of 16 kB."""
+    numbers = np.random.default_rng(6).integers(0, 5000, 6000).tolist()
+    texts = [f"auk-{number} {'x' * (number % 60)}" for number in numbers]
+    return [None if row % 50 == 0 else text for row, text in enumerate(texts)]
+
+
+def many_numbers() -> list[Json]:
+    return [None if text is None else int(text[4:].split()[0]) for text in many_texts()]
+
+
+def long_texts() -> list[Json]:
+    """Keys at, above and far above the size of a block, which Paimon itself does not write."""
+    return [None if size is None else "x" * size for size in (16_368, 0, None, 16_369, 70_000, 0)]
+
+
+LONG_COLUMNS = [
+    (mixed_numbers, "INT", [7, 20_000]),
+    (many_numbers, "BIGINT", [-1, 9999]),
+    (many_texts, "STRING", ["auk-1", "z"]),
+    (long_texts, "STRING", ["x" * 16_367, "x" * 16_370, "y"]),
+]
+LONG_CASES = [
+    pytest.param(kind, make, sql, absent, id=f"{kind}_{make.__name__}")
+    for kind, (*_, taken) in KINDS.items()
+    for make, sql, absent in LONG_COLUMNS
+    if sql in taken
+]
+
+
+@pytest.mark.parametrize(("kind", "make", "sql", "absent"), LONG_CASES)
+def test_paimon_reads_long_columns_and_values(
+    jvm: PaimonJvm, kind: str, make: Callable[[], list[Json]], sql: str, absent: list[Json]
+) -> None:
+    index_type, options, _ = KINDS[kind]
+    values, data_type = make(), DataType.parse(sql)
+    array = arrow_array(values, data_type)
+    index = build(index_type, {"c": array}, own_options(index_type, options))
+    reader = JavaReader(jvm, index.to_bytes(), {"c": sql}, "c")
+    some = distinct(values)[:: max(1, len(distinct(values)) // 5)]
+    column = Column(kind, index_type, sql, some, absent)
+    check_answers(reader, index, "c", column, BruteForce(sql, values))
+    if index_type == "range-bitmap":
+        for order, strict in itertools.product(ORDERS, (True, False)):
+            question = {
+                "k": 1500,  # more than there are nulls
+                "direction": order[0].removesuffix("ENDING"),
+                "nulls": order[1].replace("_", " "),
+                "strict": strict,
+                "found_set": None,
+                "result": reader.top_n(1500, order, strict, None),
+            }
+            check_top_n(index, "c", values_of(array), data_type, question)
+
+
+def sample(sql: str, number: int) -> Json:
+    """A value of the type; of another number another one, from 0 to 255 at least."""
+    root, *sizes = re.split(r"[(), ]+", sql)
+    match root:
+        case "BOOLEAN":
+            return number % 2 == 1
+        case "TINYINT":
+            return number % 256 - 128
+        case "SMALLINT" | "INT" | "DATE" | "TIME":
+            return number * 7
+        case "BIGINT":
+            return number * 0x123456789AB - 2**40
+        case "FLOAT":
+            return f32(number / 4 - 20)
+        case "DOUBLE":
+            return f64(number / 3 - 20)
+        case "DECIMAL":
+            return format(Decimal(number - 100).scaleb(-int(sizes[1])), "f")
+        case "TIMESTAMP":
+            step = 10 ** (9 - int(sizes[0]))
+            return timestamp(*divmod((number * 10_007 - 10**6) * step, 10**6))
+        case "CHAR" | "VARCHAR" | "STRING":
+            return f"auk-{number}"
+        case "BINARY" | "VARBINARY" | "BYTES":
+            return binary(number.to_bytes(3))
+    raise AssertionError(sql)
+
+
+@pytest.mark.parametrize("sql", KINDS["bloom"][2])
+def test_paimon_finds_in_our_bloom_filter_what_we_find(jvm: PaimonJvm, sql: str) -> None:
+    numbers = range(250 if sql == "TINYINT" else 600)
+    values = [sample(sql, number) for number in numbers]
+    hits = bloom_hits(jvm, sql, values[::2], values[1::2], {"fpp": "0.2"})
+    assert 0.14 < hits / len(values[1::2]) < 0.26
+
+
+@pytest.mark.parametrize(("options", "most"), [({}, 70), ({"fpp": "0.2"}, 1090)])
+def test_our_bloom_filter_lets_the_asked_share_pass_in_paimon(
+    jvm: PaimonJvm, options: dict[str, str], most: int
+) -> None:
+    """Of 5000 absent values 50, or 1000; three standard deviations more, or less, may be."""
+    values = [sample("BIGINT", number) for number in range(10_000)]
+    hits = bloom_hits(jvm, "BIGINT", values[::2], values[1::2], options)
+    assert abs(hits - 5000 * float(options.get("fpp", "0.01"))) <= most
+
+
+def bloom_hits(
+    jvm: PaimonJvm, sql: str, present: list[Json], absent: list[Json], options: dict[str, str]
+) -> int:
+    """How many absent values pass, in Paimon and in ours: the same ones."""
+    data_type = DataType.parse(sql)
+    index = build("bloom-filter", {"c": arrow_array(present, data_type)}, options)
+    reader = JavaReader(jvm, index.to_bytes(), {"c": sql}, "c")
+    assert all(reader.remains(present))
+    passed = reader.remains(absent)
+    assert passed == [not index.evaluate(col("c") == literal(v, data_type)).skip for v in absent]
+    return sum(passed)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=name_of)
+def test_paimon_answers_from_our_container_as_from_its_own(jvm: PaimonJvm, table: Table) -> None:
+    golden = CONTAINERS[f"container_{table.name}"]
+    data = FileIndex.build(container_columns(golden)[0], table.options).to_bytes()
+    reader = jvm.paimon.fileindex.FileIndexPredicate(data, java_row_type(jvm, table))
+    for question in golden.json["predicates"]:
+        answer = ask_container(jvm, table, reader, question["predicate"])
+        assert answer == question["result"], question
+    answers = [top_n_of_container(jvm, table, reader, *asked) for asked in table.top_n]
+    assert answers == golden.json["topn"]
+
+
+@pytest.mark.parametrize("name", RAW)
+def test_paimon_finds_every_payload_of_our_container(jvm: PaimonJvm, name: str) -> None:
+    """Names of all kinds; an empty index, which Paimon gives as no bytes; no index at all."""
+    payloads = {
+        (column, index_type): payload
+        for column, indexes in RAW[name].items()
+        for index_type, payload in indexes.items()
+    }
+    stream = jvm.paimon.fs.ByteArraySeekableStream(write_container(payloads))
+    row_type = java_row_type(jvm, Table("ours", {}, {}, []))
+    read = jvm.paimon.fileindex.FileIndexFormat.createReader(stream, row_type).readAll()
+    found = {
+        (column, index_type): bytes(payload)
+        for column, indexes in read.items()
+        for index_type, payload in indexes.items()
+    }
+    assert found == {key: payload or b"" for key, payload in payloads.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_columns_in_both_directions(jvm: PaimonJvm, kind: str) -> None:
+    """Paimon writes, we read; we write, Paimon reads. The header names the seed of the run."""
+    index_type, options, names = KINDS[kind]
+    chance = random.Random(f"{random.getrandbits(32)} {kind}")
+    for sql in chance.sample(names, min(5, len(names))):
+        spread, nulls = chance.choice((2, 40, 250)), chance.choice((0.0, 0.1, 0.9))
+        values = [
+            None if chance.random() < nulls else sample(sql, chance.randrange(spread))
+            for _ in range(chance.choice((1, 30, 400)))
+        ]
+        absent = [sample(sql, chance.randrange(250)) for _ in range(3)]
+        column = Column(kind, index_type, sql, values, absent, options, present=3)
+        print(column)  # shown where the test fails
+        data_type = DataType.parse(sql)
+        types, array = {"c": data_type}, arrow_array(values, data_type)
+        written = jvm.write(index_type, sql, options, values)
+        read = index_of(index_type, written, data_type, "written by Paimon")
+        ours = build(index_type, {"c": array}, options).to_bytes()
+        theirs, of_ours = PayloadReader(jvm, column, written), JavaReader(jvm, ours, {"c": sql}, "c")
+        exact = index_type != "bloom-filter" and not is_loose(data_type)
+        for operator, given in questions(column, values):
+            question = answered(column, theirs, {"op": operator, "literals": given})
+            assert of_ours.ask(operator, given) == question["result"]
+            asking = predicate("c", operator, [literal(value, data_type) for value in given])
+            if not isinstance(asking, Unknown):
+                truth = BitMap(matching_rows({"c": values_of(array)}, types, asking))
+                loose = is_loose(data_type)
+                check(read.evaluate(asking), truth, question, exact=exact, loose=loose)

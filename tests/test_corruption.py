@@ -1,0 +1,139 @@
+"""Damaged files: an answer or an error of Alcid's own, whatever the damage, and in little memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tracemalloc
+import warnings
+from collections.abc import Iterator
+from itertools import chain, islice
+
+import pytest
+
+from alcid import AlcidError, DamagedIndexWarning, DataType, FileIndex, FormatError, Predicate, col
+from alcid.formats.bitmap_reader import BitmapReader
+from alcid.formats.bloom_filter import BloomFilterReader
+from alcid.formats.container import write_container
+from alcid.formats.range_bitmap import RangeBitmapReader
+from alcid.formats.source import BytesSource, Section
+from alcid.testing import Damage, flips, truncations
+from tests.golden_files import Golden, golden_files, golden_id, literal
+
+LARGEST = 20_000
+LARGEST_WHOLE = 1_000  # of larger files a part of the damages is enough, except in `make fuzz`
+PARTS = 7
+MEGABYTE = 1 << 20
+SUBJECTS = [
+    golden
+    for golden in golden_files("payload", "container")
+    if "file" in golden.json and golden.json["size"] < LARGEST
+]
+PAYLOADS = [golden for golden in SUBJECTS if golden.json["kind"] == "payload"]
+
+
+def types_of(golden: Golden) -> dict[str, DataType]:
+    if golden.json["kind"] == "payload":
+        return {"c": DataType.parse(golden.json["data_type"])}
+    return {
+        field["name"]: DataType.parse(field["type"])
+        for field in golden.json["fields"]
+        if DataType.parse(field["type"]).root != "MAP"
+    }
+
+
+def container_of(golden: Golden, data: bytes) -> bytes:
+    if golden.json["kind"] == "container":
+        return data
+    return write_container({("c", golden.json["index_type"]): data})
+
+
+def questions_of(golden: Golden) -> list[Predicate]:
+    """Some of every kind, so that all that an index keeps is read."""
+    questions = []
+    for name, data_type in types_of(golden).items():
+        column = col(name)
+        questions += [column.is_null(), column.is_not_null()]
+        if golden.json["kind"] == "payload":
+            values = golden.values
+        else:
+            values = [row[list(types_of(golden)).index(name)] for row in golden.json["rows"][:50]]
+        known = [literal(value, data_type) for value in values if value is not None]
+        if known:
+            middle = known[len(known) // 2]
+            questions += [column.isin([known[0], middle]), column != known[-1], column < middle]
+    return questions
+
+
+def ask(index: FileIndex, questions: list[Predicate]) -> None:
+    for question in questions:
+        index.evaluate(question)
+    for column in dict.fromkeys(column for question in questions for column in question.columns()):
+        index.top_n(column, 2)
+
+
+def damages_of(golden: Golden) -> Iterator[Damage]:
+    damages = chain(flips(golden.data), truncations(golden.data))
+    if golden.json["size"] <= LARGEST_WHOLE or os.environ.get("HYPOTHESIS_PROFILE") == "fuzz":
+        return damages
+    return islice(damages, 0, None, PARTS)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("golden", SUBJECTS, ids=golden_id)
+def test_damage_gives_an_answer_or_an_alcid_error(golden: Golden) -> None:
+    types, questions = types_of(golden), questions_of(golden)
+    ask(FileIndex.from_bytes(container_of(golden, golden.data), types, strict=True), questions)
+    for damage in damages_of(golden):
+        try:
+            data = container_of(golden, damage.data)
+            index = FileIndex.from_bytes(data, types, strict=True)
+        except FormatError:
+            continue
+        try:
+            ask(index, questions)
+        except AlcidError:
+            lenient = FileIndex.from_bytes(data, types)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                ask(lenient, questions)
+            assert {warning.category for warning in caught} == {DamagedIndexWarning}, damage.what
+        except Exception as error:
+            error.add_note(damage.what)
+            raise
+
+
+@pytest.mark.parametrize("golden", PAYLOADS, ids=golden_id)
+def test_a_truncated_payload_is_seen(golden: Golden) -> None:
+    types = types_of(golden)
+    for damage in truncations(golden.data):
+        data = container_of(golden, damage.data)
+        if is_enough(golden, len(damage.data)):
+            read_whole(FileIndex.from_bytes(data, types, strict=True))
+        else:
+            with pytest.raises(FormatError):
+                read_whole(FileIndex.from_bytes(data, types, strict=True))
+
+
+def is_enough(golden: Golden, length: int) -> bool:
+    """Whether this many bytes are an index, or all that is read of one without values."""
+    if golden.json["index_type"] == "bloom-filter":
+        return length > 4  # a smaller filter, of which nothing states the size
+    without_values = all(value is None for value in golden.values)
+    return golden.json["index_type"] == "range-bitmap" and without_values and length >= 47
+
+
+def read_whole(index: FileIndex) -> None:
+    """Ask for all that a payload holds."""
+    column = col("c")
+    (entry,) = index.entries
+    index.evaluate(column.is_null())
+    index.evaluate(column.is_not_null())
+    reader = index.reader(entry)
+    if isinstance(reader, BitmapReader | RangeBitmapReader):
+        for _ in reader.items():
+            pass
+    elif isinstance(reader, BloomFilterReader):
+        assert reader.functions
+        assert len(reader.filter)

@@ -70,7 +70,7 @@ def assert_same_bytes(index_type: str, data_type: DataType, ours: bytes, theirs:
     for data in (ours, theirs):
         reader = open_bitmap(Section(BytesSource(data)), key_type(data_type))
         entries = {key: rows.serialize() for key, rows in reader.items()}
-        parts.append((reader.version, reader.row_count, reader.nulls.serialize(), entries))
+        parts.append((reader.head.version, reader.row_count, reader.nulls.serialize(), entries))
     assert parts[0] == parts[1]
     assert ours[:10] == theirs[:10]
 

@@ -68,7 +68,7 @@ def paimon_jvm(jar: Path) -> Iterator[PaimonJvm]:
         enable_auth=True,
         return_proc=True,
     )
-    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True, enable_memory_management=False)
     gateway = JavaGateway(gateway_parameters=parameters)
     try:
         yield PaimonJvm(gateway)

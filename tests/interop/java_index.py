@@ -33,12 +33,12 @@ ANSWERED = {
 class JavaReader(PayloadReader):
     """Paimon's reader of the only index of a column in a container."""
 
-    def __init__(self, jvm: PaimonJvm, data: bytes, types: Mapping[str, str], column: str) -> None:
+    def __init__(self, jvm: PaimonJvm, index: FileIndex, data_type: str, column: str) -> None:
         self.jvm = jvm
-        self.data_type = types[column]
-        self.field = jvm.paimon.predicate.FieldRef(0, column, jvm.data_type(self.data_type))
-        stream = jvm.paimon.fs.ByteArraySeekableStream(data)
-        row_type = java_row_type(jvm, Table("ours", dict(types), {}, []))
+        self.data_type = data_type
+        self.field = jvm.paimon.predicate.FieldRef(0, column, jvm.data_type(data_type))
+        stream = jvm.paimon.fs.ByteArraySeekableStream(index.to_bytes())
+        row_type = java_row_type(jvm, Table("ours", {column: data_type}, {}, []))
         container = jvm.paimon.fileindex.FileIndexFormat.createReader(stream, row_type)
         (self.reader,) = container.readColumnIndex(column)
 
@@ -52,15 +52,32 @@ class JavaReader(PayloadReader):
         return [answer == "true" for answer in answers.toString()[1:-1].split(", ")]
 
 
+def paimon_type(data_type: str) -> DataType:
+    """The type as Paimon's indexes see it: they do not pad CHAR, and cut nanoseconds off.
+
+    >>> paimon_type("TIMESTAMP(9)").precision
+    6
+    """
+    seen = "STRING" if data_type.startswith("CHAR") else data_type.replace("(9)", "(6)")
+    return DataType.parse(seen)
+
+
 def build(
-    index_type: str, columns: Mapping[str, pa.Array], options: Mapping[str, str | int]
+    index_type: str,
+    data_type: str,
+    columns: Mapping[str, Sequence[Json]],
+    options: Mapping[str, str | int],
 ) -> FileIndex:
-    """Our index of columns that have the same options."""
+    """Our index of columns of one type and with the same options, opened as Paimon sees it."""
     given: dict[str, str | int | float] = {f"file-index.{index_type}.columns": ",".join(columns)}
     for column in columns:
         for option, value in options.items():
             given[f"file-index.{index_type}.{column}.{option}"] = value
-    return FileIndex.build(pa.table(dict(columns)), given)
+    arrays = {
+        column: arrow_array(values, DataType.parse(data_type)) for column, values in columns.items()
+    }
+    data = FileIndex.build(pa.table(arrays), given).to_bytes()
+    return FileIndex.from_bytes(data, dict.fromkeys(columns, paimon_type(data_type)), strict=True)
 
 
 def rows(answer: Json) -> BitMap | None:
@@ -79,13 +96,10 @@ def asked_of(column: Column) -> Iterator[tuple[str, list[Json]]]:
 
 
 class BruteForce:
-    """Which rows of a column match, asked of each distinct value once.
-
-    Paimon's indexes cut nanoseconds off values and literals, and so does this.
-    """
+    """Which rows of a column match, asked of each distinct value once."""
 
     def __init__(self, data_type: str, values: Sequence[Json]) -> None:
-        self.data_type = DataType.parse(data_type.replace("(9)", "(6)"))
+        self.data_type = paimon_type(data_type)
         encoded = arrow_array(values, self.data_type).dictionary_encode(null_encoding="encode")
         self._values = values_of(encoded.dictionary)
         self._codes = np.asarray(encoded.indices)

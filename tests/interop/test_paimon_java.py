@@ -61,9 +61,8 @@ def test_paimon_answers_from_our_index_as_from_its_own(jvm: PaimonJvm, golden: G
     options = dict(golden.json["options"])
     if index_type == "bloom-filter":
         options.setdefault("items", PAIMON_ITEMS)
-    array = arrow_array(golden.values, DataType.parse(sql))
-    data = build(index_type, {"c": array}, options).to_bytes()
-    reader = JavaReader(jvm, data, {"c": sql}, "c")
+    index = build(index_type, sql, {"c": golden.values}, options)
+    reader = JavaReader(jvm, index, sql, "c")
     for question in golden.json.get("predicates", ()):
         assert reader.ask(question["op"], question["literals"]) == question["result"], question
     for question in golden.json.get("predicates_cardinality", ()):
@@ -79,7 +78,12 @@ def test_paimon_answers_from_our_index_as_from_its_own(jvm: PaimonJvm, golden: G
 def test_paimon_reads_every_type_with_some_no_and_only_nulls(
     jvm: PaimonJvm, column: Column
 ) -> None:
-    data_type, values = DataType.parse(column.data_type), distinct(column.values)
+    index_type, sql, data_type = (
+        column.index_type,
+        column.data_type,
+        DataType.parse(column.data_type),
+    )
+    values = distinct(column.values)
     tables = [
         {
             "some": column.values,
@@ -90,17 +94,17 @@ def test_paimon_reads_every_type_with_some_no_and_only_nulls(
         {"no_rows": []},
     ]
     for table in tables:
-        arrays = {name: arrow_array(values, data_type) for name, values in table.items()}
-        index = build(column.index_type, arrays, own_options(column.index_type, column.options))
+        index = build(index_type, sql, table, own_options(index_type, column.options))
         for name, rows in table.items():
-            asked = replace(column, values=rows, present=4, absent=column.absent[:2])
-            types = dict.fromkeys(table, column.data_type)
-            reader = JavaReader(jvm, index.to_bytes(), types, name)
-            check_answers(reader, index, name, asked, BruteForce(column.data_type, rows))
-            if column.index_type == "range-bitmap":
+            reader = JavaReader(jvm, index, sql, name)
+            absent = column.absent if name == "some" else column.absent[:1]
+            asked = replace(column, values=rows, absent=absent, present=2 * len(absent))
+            check_answers(reader, index, name, asked, BruteForce(sql, rows))
+            if index_type == "range-bitmap":
+                plain = values_of(arrow_array(rows, data_type))
                 for question in top_n(asked, reader):
                     assert question["result"] != "REMAIN"
-                    check_top_n(index, name, values_of(arrays[name]), data_type, question)
+                    check_top_n(index, name, plain, data_type, question)
 
 
 def own_options(index_type: str, options: dict[str, str]) -> dict[str, str]:
@@ -152,13 +156,13 @@ def test_paimon_reads_long_columns_and_values(
 ) -> None:
     index_type, options, _ = KINDS[kind]
     values, data_type = make(), DataType.parse(sql)
-    array = arrow_array(values, data_type)
-    index = build(index_type, {"c": array}, own_options(index_type, options))
-    reader = JavaReader(jvm, index.to_bytes(), {"c": sql}, "c")
-    some = distinct(values)[:: max(1, len(distinct(values)) // 5)]
-    column = Column(kind, index_type, sql, some, absent)
+    index = build(index_type, sql, {"c": values}, own_options(index_type, options))
+    reader = JavaReader(jvm, index, sql, "c")
+    present = distinct(values)
+    column = Column(kind, index_type, sql, present[:: len(present) // 4 or 1], absent)
     check_answers(reader, index, "c", column, BruteForce(sql, values))
     if index_type == "range-bitmap":
+        plain = values_of(arrow_array(values, data_type))
         for order, strict in itertools.product(ORDERS, (True, False)):
             question = {
                 "k": 1500,  # more than there are nulls
@@ -168,7 +172,7 @@ def test_paimon_reads_long_columns_and_values(
                 "found_set": None,
                 "result": reader.top_n(1500, order, strict, None),
             }
-            check_top_n(index, "c", values_of(array), data_type, question)
+            check_top_n(index, "c", plain, data_type, question)
 
 
 def sample(sql: str, number: int) -> Json:
@@ -222,8 +226,8 @@ def bloom_hits(
 ) -> int:
     """How many absent values pass, in Paimon and in ours: the same ones."""
     data_type = DataType.parse(sql)
-    index = build("bloom-filter", {"c": arrow_array(present, data_type)}, options)
-    reader = JavaReader(jvm, index.to_bytes(), {"c": sql}, "c")
+    index = build("bloom-filter", sql, {"c": present}, options)
+    reader = JavaReader(jvm, index, sql, "c")
     assert all(reader.remains(present))
     passed = reader.remains(absent)
     assert passed == [not index.evaluate(col("c") == literal(v, data_type)).skip for v in absent]
@@ -279,8 +283,8 @@ def test_random_columns_in_both_directions(jvm: PaimonJvm, kind: str) -> None:
         types, array = {"c": data_type}, arrow_array(values, data_type)
         written = jvm.write(index_type, sql, options, values)
         read = index_of(index_type, written, data_type, "written by Paimon")
-        ours = build(index_type, {"c": array}, options).to_bytes()
-        theirs, of_ours = PayloadReader(jvm, column, written), JavaReader(jvm, ours, {"c": sql}, "c")
+        theirs = PayloadReader(jvm, column, written)
+        of_ours = JavaReader(jvm, build(index_type, sql, {"c": values}, options), sql, "c")
         exact = index_type != "bloom-filter" and not is_loose(data_type)
         for operator, given in questions(column, values):
             question = answered(column, theirs, {"op": operator, "literals": given})

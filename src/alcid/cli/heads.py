@@ -1,8 +1,4 @@
-"""What an index tells without the type of its column, from the parts that no type lays out.
-
-Readers need the type, because keys stand between these parts. Layouts are shown in the modules of
-`alcid.formats`.
-"""
+"""What an index tells without the type of its column, which readers need to find their keys."""
 
 from __future__ import annotations
 
@@ -12,12 +8,13 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from alcid.cli.values import Value
-from alcid.formats.bitmap import V1, V2
+from alcid.formats.bitmap import BitmapHead
 from alcid.formats.bloom_filter import BloomFilterReader
 from alcid.formats.bsi import BsiReader
 from alcid.formats.cursor import Cursor
 from alcid.formats.keys import KeyType
-from alcid.formats.roaring import load
+from alcid.formats.range_bitmap import RangeBitmapHead
+from alcid.formats.slice_table import read_slices
 from alcid.formats.source import Section
 
 __all__ = ["HEADS", "Facts"]
@@ -25,7 +22,6 @@ __all__ = ["HEADS", "Facts"]
 Facts: TypeAlias = dict[str, Value]
 
 _ANY_KEYS = KeyType(8)  # bloom-filter and bsi have heads without keys
-_RANGE_BITMAP_VERSION = 1
 
 
 def _bloom_filter(section: Section) -> Facts:
@@ -40,42 +36,27 @@ def _bloom_filter(section: Section) -> Facts:
 
 
 def _bitmap(section: Section) -> Facts:
-    cursor = Cursor(section, window=1)
-    if (version := cursor.u8()) not in (V1, V2):
-        raise section.error("unknown bitmap version", 0, found=version, expected=f"{V1} or {V2}")
-    cursor.window = 9
-    rows = cursor.count("row count")
-    distinct = cursor.count("distinct count", rows)
-    null_offset = cursor.i32() if cursor.flag("null") else None
+    head = BitmapHead.read(section)
     # A single null has no bitmap; how many a bitmap holds is told by the reader.
-    nulls = 0 if null_offset is None else 1 if null_offset < 0 else None
+    nulls = 0 if head.null_offset is None else 1 if head.null_offset < 0 else None
     return {
-        "version": version,
-        "rows": rows,
-        "distinct": distinct,
+        "version": head.version,
+        "rows": head.row_count,
+        "distinct": head.distinct,
         "nulls": nulls,
-        "null_offset": null_offset,
+        "null_offset": head.null_offset,
     }
 
 
 def _range_bitmap(section: Section) -> Facts:
-    cursor = Cursor(section, window=13)
-    head_length = cursor.count("head length", section.length)
-    cursor.version("range-bitmap", _RANGE_BITMAP_VERSION)
-    rows = cursor.count("row count")
-    distinct = cursor.count("cardinality", rows)
-    # Minimum and maximum are stepped over: the last field of the head stands at its end.
-    cursor = Cursor(section, head_length, window=4)
-    dictionary_length = cursor.count("dictionary length", section.length)
-    cursor.skip(dictionary_length)
-    cursor.window = 14
-    cursor.skip(4)
-    cursor.version("slices", _RANGE_BITMAP_VERSION)
-    slices, existing_length, table_length = cursor.u8(), cursor.i32(), cursor.i32()
-    cursor.skip(table_length)
-    existing = load(section, cursor.position, existing_length, rows)
-    nulls = rows - len(existing) if distinct else rows
-    return {"rows": rows, "distinct": distinct, "nulls": nulls, "slices": slices}
+    head = RangeBitmapHead.read(Cursor(section))
+    slices = read_slices(section.section(head.slices_at), head.row_count, head.cardinality)
+    return {
+        "rows": head.row_count,
+        "distinct": head.cardinality,
+        "nulls": head.row_count - len(slices.existing),
+        "slices": slices.count,
+    }
 
 
 def _bsi(section: Section) -> Facts:

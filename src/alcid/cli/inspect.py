@@ -168,8 +168,7 @@ def _list_values(
         return None
     nulls = reader.is_null().rows
     listed: Iterable[tuple[Value, BitMap]] = (
-        (value_of(key, data_type), rows)
-        for key, rows in reader.items()
+        (value_of(key, data_type), rows) for key, rows in reader.items()
     )
     with_null = chain([(None, nulls)], listed) if nulls else listed
     return tuple(

@@ -15,19 +15,21 @@ in which nearly every value is different: it grows larger than the column.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from alcid.errors import LimitError
 from alcid.formats.column import KeyColumn
-from alcid.formats.cursor import Writer
+from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.entries import chunk_starts, encode, key_sizes
 from alcid.formats.groups import Groups, group
 from alcid.formats.keys import IntArray
 from alcid.formats.roaring import Serialized, serialize_rows
+from alcid.formats.source import Section
 
-__all__ = ["SINGLE_LENGTH", "V1", "V2", "build"]
+__all__ = ["SINGLE_LENGTH", "V1", "V2", "BitmapHead", "build"]
 
 V1, V2 = 1, 2
 SINGLE_LENGTH = -1
@@ -35,6 +37,38 @@ _LARGEST = (1 << 31) - 1
 _SERIALIZED_SINGLE = 18  # what Paimon states as the length of a null bitmap that it does not write
 _ENTRY = 8
 _BLOCK_HEAD = 4
+_LONGEST_HEAD = 18
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapHead:
+    """The head, which is the same for every type of column."""
+
+    version: int
+    row_count: int
+    distinct: int
+    null_offset: int | None
+    """-1 - row of a single null; else where the bitmap of the nulls is; None without nulls."""
+    null_length: int | None
+    """Only in version 2."""
+    length: int
+    """Bytes of this head."""
+
+    @classmethod
+    def read(cls, section: Section) -> BitmapHead:
+        """Read and check the head."""
+        cursor = Cursor(section, window=_LONGEST_HEAD)
+        if (version := cursor.u8()) not in (V1, V2):
+            raise section.error(
+                "unknown bitmap version", 0, found=version, expected=f"{V1} or {V2}"
+            )
+        row_count = cursor.count("row count")
+        distinct = cursor.count("distinct count", row_count)
+        null_offset = null_length = None
+        if cursor.flag("null"):
+            null_offset = cursor.i32()
+            null_length = cursor.i32() if version == V2 else None
+        return cls(version, row_count, distinct, null_offset, null_length, cursor.position)
 
 
 def build(column: KeyColumn, *, version: int = V2, index_block_size: int = 16384) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
-from alcid.formats.bitmap import SINGLE_LENGTH, V1, V2
+from alcid.formats.bitmap import SINGLE_LENGTH, V1, BitmapHead
 from alcid.formats.cursor import Cursor
 from alcid.formats.keys import Key, KeyType, are_ascending, is_below
 from alcid.formats.reader import IndexReader
@@ -29,32 +29,17 @@ _DIRECTORY_WINDOW = 4096
 
 def open_bitmap(section: Section, key_type: KeyType) -> BitmapReader:
     """Open a payload of either version."""
-    version = section.read(0, 1)[0]
-    if version == V1:
-        return _ReaderV1(section, key_type)
-    if version == V2:
-        return _ReaderV2(section, key_type)
-    raise section.error("unknown bitmap version", 0, found=version, expected=f"{V1} or {V2}")
+    head = BitmapHead.read(section)
+    return (_ReaderV1 if head.version == V1 else _ReaderV2)(section, key_type, head)
 
 
 class BitmapReader(IndexReader, ABC):
     """What both versions share: the head, null rows, sets of keys."""
 
-    version: int
-    _null_length: int | None = None
-
-    def __init__(self, section: Section, key_type: KeyType) -> None:
-        """Read the head."""
-        self._section, self._key_type = section, key_type
-        cursor = Cursor(section, 1, window=64)
-        self.row_count = cursor.count("row count")
-        self.distinct = cursor.count("distinct count", self.row_count)
-        self._null_offset = None
-        if cursor.flag("null"):
-            self._null_offset = cursor.i32()
-            if self.version == V2:
-                self._null_length = cursor.i32()
-        self._cursor = cursor
+    def __init__(self, section: Section, key_type: KeyType, head: BitmapHead) -> None:
+        """Use the payload `section` of a column with keys of `key_type`, and its head."""
+        self._section, self._key_type, self.head = section, key_type, head
+        self.row_count = head.row_count
 
     @abstractmethod
     def items(self) -> Iterator[tuple[Key, BitMap]]:
@@ -72,10 +57,10 @@ class BitmapReader(IndexReader, ABC):
     @cached_property
     def nulls(self) -> BitMap:
         """Rows without a value."""
-        if self._null_offset is None:
+        if self.head.null_offset is None:
             return BitMap()
-        length = SINGLE_LENGTH if self._null_offset < 0 else self._null_length
-        return self._rows(self._null_offset, length)
+        length = SINGLE_LENGTH if self.head.null_offset < 0 else self.head.null_length
+        return self._rows(self.head.null_offset, length)
 
     @cached_property
     def _not_null(self) -> BitMap:
@@ -122,24 +107,22 @@ class BitmapReader(IndexReader, ABC):
 class _ReaderV1(BitmapReader):
     """Version 1 states no lengths, so the payload is read whole, once, when a key is asked for."""
 
-    version = V1
-
     @cached_property
     def _dictionary_and_body(self) -> tuple[dict[Key, int], int]:
-        cursor = Cursor(self._section, self._cursor.position, window=self._section.length)
+        cursor = Cursor(self._section, self.head.length, window=self._section.length)
         if self._key_type.is_bytes:
-            entries = {self._key_type.read(cursor): cursor.i32() for _ in range(self.distinct)}
+            entries = {self._key_type.read(cursor): cursor.i32() for _ in range(self.head.distinct)}
         else:
             record = _record(self._key_type, "offset")
-            stored = np.frombuffer(cursor.take(self.distinct * record.itemsize), record)
+            stored = np.frombuffer(cursor.take(self.head.distinct * record.itemsize), record)
             keys = self._key_type.from_stored(stored["key"])
             entries = dict(zip(keys.tolist(), stored["offset"].tolist(), strict=True))
-        if len(entries) != self.distinct:
+        if len(entries) != self.head.distinct:
             raise self._section.error(
                 "repeated key in the dictionary",
-                self._cursor.position,
+                self.head.length,
                 found=f"{len(entries)} keys",
-                expected=self.distinct,
+                expected=self.head.distinct,
             )
         return entries, cursor.position
 
@@ -160,14 +143,12 @@ class _ReaderV1(BitmapReader):
 class _ReaderV2(BitmapReader):
     """Version 2 reads the directory of its blocks, then one block and one bitmap for a key."""
 
-    version = V2
-
-    def __init__(self, section: Section, key_type: KeyType) -> None:
-        """Read head and directory, which must be in order."""
-        super().__init__(section, key_type)
-        cursor = self._cursor
-        count = cursor.count("block count", self.distinct)
-        if bool(count) != bool(self.distinct):
+    def __init__(self, section: Section, key_type: KeyType, head: BitmapHead) -> None:
+        """Read the directory, which must be in order."""
+        super().__init__(section, key_type, head)
+        cursor = Cursor(section, head.length, window=4)
+        count = cursor.count("block count", self.head.distinct)
+        if bool(count) != bool(self.head.distinct):
             raise section.error(
                 "bad block count", cursor.position - 4, found=count, expected="as there are keys"
             )

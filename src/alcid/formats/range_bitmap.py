@@ -3,12 +3,10 @@
     i32 head length | u8 version 1 | i32 rows | i32 cardinality | min key | max key
       | i32 dictionary length
     dictionary (see `alcid.formats.key_dictionary`)
-    i32 head length | u8 version 1 | u8 slices | i32 length of the existence bitmap | i32 8 * slices
-      | slices x (i32 offset | i32 length)        offsets from the end of the existence bitmap
-    existence bitmap | slices
+    slices (see `alcid.formats.slice_table`)
 
 The keys' ranks are their codes; slice `i` holds the rows whose code has bit `i`. Without a value
-there are no min and max, and 64 empty slices.
+there are no min and max.
 
 Answers equality, IN, ranges, null and top-n, with rows. Do not use it for columns that are only
 ever asked for equality: a bitmap or a bloom filter reads far less.
@@ -17,7 +15,7 @@ ever asked for equality: a bitmap or a bloom filter reads far less.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -25,24 +23,24 @@ import numpy as np
 from pyroaring import BitMap
 
 from alcid.errors import LimitError
-from alcid.formats.bit_slices import BitSlices, serialize_presence, serialize_slices
+from alcid.formats.bit_slices import BitSlices
 from alcid.formats.column import KeyColumn
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.entries import encode
 from alcid.formats.groups import rank
 from alcid.formats.key_dictionary import KeyDictionary, write_dictionary
-from alcid.formats.keys import IntArray, Key, KeyType, is_below, order_float
+from alcid.formats.keys import Key, KeyType, is_below, order_float
 from alcid.formats.reader import IndexReader
-from alcid.formats.roaring import load
 from alcid.formats.selection import Selection, no_row
+from alcid.formats.slice_table import read_slices, write_slices
 from alcid.formats.source import Section
 
-__all__ = ["RangeBitmapReader", "build"]
+__all__ = ["RangeBitmapHead", "RangeBitmapReader", "build"]
 
 _VERSION = 1
-_SLICES_WITHOUT_VALUES = 64
+_KEYS_AT = 13
+_COMMON_HEAD = 64  # bytes, of which the head takes at most 33 with keys of one width
 _LARGEST = (1 << 31) - 1
-_SLICES_HEAD = 10
 _DEFAULT_CHUNK = 16384
 _WIDEST_UNCHUNKED = 2
 
@@ -60,25 +58,40 @@ def build(column: KeyColumn, *, chunk_size: int | None = None) -> bytes:
         ends = encode(key_type, ranked.keys.take(np.array([0, cardinality - 1])))
         head.raw(ends.slice(0, 2))
     head.i32(len(dictionary))
-    slices = _write_slices(column, column.spread(ranked.ranks.astype(np.uint32)), cardinality)
-    if len(dictionary) + slices.length > _LARGEST:
+    codes = column.spread(ranked.ranks.astype(np.uint32))
+    slices = write_slices(codes, column.spread(np.ones(len(column.keys), bool)), cardinality)
+    if len(dictionary) + len(slices) > _LARGEST:
         raise LimitError(f"a range-bitmap index holds at most {_LARGEST} bytes")
-    parts = (head.to_bytes(), dictionary, slices.to_bytes())
+    parts = (head.to_bytes(), dictionary, slices)
     return Writer().i32(head.length).raw(b"".join(parts)).to_bytes()
 
 
-def _write_slices(column: KeyColumn, codes: IntArray, cardinality: int) -> Writer:
-    count = max(1, (cardinality - 1).bit_length()) if cardinality else _SLICES_WITHOUT_VALUES
-    existing = serialize_presence(column.spread(np.ones(len(column.keys), bool)))
-    slices = serialize_slices(codes, count) if cardinality else [BitMap().serialize()] * count
-    writer = (
-        Writer().i32(_SLICES_HEAD + 8 * count).u8(_VERSION).u8(count).i32(len(existing), 8 * count)
-    )
-    offset = 0
-    for piece in slices:
-        writer.i32(offset, len(piece))
-        offset += len(piece)
-    return writer.raw(existing).raw(b"".join(slices))
+@dataclass(frozen=True, slots=True)
+class RangeBitmapHead:
+    """The head, as far as it can be read without the type of the column."""
+
+    row_count: int
+    cardinality: int
+    dictionary_at: int
+    dictionary_length: int
+
+    @classmethod
+    def read(cls, cursor: Cursor) -> RangeBitmapHead:
+        """Read the head around minimum and maximum, and leave the cursor at those."""
+        section = cursor.section
+        head_length = cursor.count("head length", section.length - 4)
+        cursor.version("range-bitmap", _VERSION)
+        row_count = cursor.count("row count")
+        cardinality = cursor.count("cardinality", row_count)
+        cursor.position = max(head_length, _KEYS_AT)  # of the last number in the head
+        length = cursor.count("dictionary length", section.length - cursor.position - 4)
+        dictionary_at, cursor.position = cursor.position, _KEYS_AT
+        return cls(row_count, cardinality, dictionary_at, length)
+
+    @property
+    def slices_at(self) -> int:
+        """Where the slices begin."""
+        return self.dictionary_at + self.dictionary_length
 
 
 class RangeBitmapReader(IndexReader):
@@ -87,54 +100,28 @@ class RangeBitmapReader(IndexReader):
     def __init__(self, section: Section, key_type: KeyType) -> None:
         """Read the head of the payload `section` of a column with keys of `key_type`."""
         self._section, self._key_type = section, key_type
-        cursor = Cursor(section, window=64)
-        head_length = cursor.count("head length", section.length)
-        cursor.version("range-bitmap", _VERSION)
-        self.row_count = cursor.count("row count")
-        self.cardinality = cursor.count("cardinality", self.row_count)
+        cursor = Cursor(section, window=_COMMON_HEAD)
+        self._head = head = RangeBitmapHead.read(cursor)
+        self.row_count, self.cardinality = head.row_count, head.cardinality
         self.min: Key | None = None
         self.max: Key | None = None
         if self.cardinality:
             self.min, self.max = key_type.read(cursor), key_type.read(cursor)
             ordered = is_below(self.min, self.max) or self.min == self.max
             if not ordered or (self.min == self.max) != (self.cardinality == 1):
-                raise section.error("minimum and maximum not in order", 13)
-        dictionary_length = cursor.count("dictionary length", section.length)
-        if cursor.position != 4 + head_length:
+                raise section.error("minimum and maximum not in order", _KEYS_AT)
+        if cursor.position != head.dictionary_at - 4:
             raise section.error(
-                "bad head length", 0, found=head_length, expected=cursor.position - 4
+                "bad head length", 0, found=head.dictionary_at - 4, expected=cursor.position
             )
-        dictionary = section.section(cursor.position, dictionary_length)
+        dictionary = section.section(head.dictionary_at, head.dictionary_length)
         self._dictionary = KeyDictionary(dictionary, key_type, self.cardinality)
-        self._slices_at = cursor.position + dictionary_length
 
     @cached_property
     def slices(self) -> BitSlices:
         """The slices of the codes."""
-        section = self._section.section(self._slices_at)
-        cursor = Cursor(section, window=_SLICES_HEAD + 4)
-        head_length = cursor.i32()
-        cursor.version("slices", _VERSION)
-        count, existing_length, table_length = cursor.u8(), cursor.i32(), cursor.i32()
-        wanted = max(1, (self.cardinality - 1).bit_length())
-        if self.cardinality and count != wanted:
-            raise section.error("bad slice count", 5, found=count, expected=wanted)
-        if (head_length, table_length) != (_SLICES_HEAD + 8 * count, 8 * count):
-            raise section.error("bad head of the slices", 0, found=(head_length, table_length))
-        table = np.frombuffer(cursor.take(table_length), ">i4").reshape(-1, 2).tolist()
-        at, base = cursor.position, cursor.position + existing_length
-        end = base
-        for offset, length in table:
-            if existing_length < 0 or length < 0 or base + offset != end:
-                raise section.error("slice out of place", at, found=offset, expected=end - base)
-            end += length
-        if end != section.length:
-            raise section.error("slices of another length", at, found=section.length, expected=end)
-        return BitSlices(
-            count,
-            lambda: load(section, at, existing_length, self.row_count),
-            lambda index: load(section, base + table[index][0], table[index][1], self.row_count),
-        )
+        section = self._section.section(self._head.slices_at)
+        return read_slices(section, self.row_count, self.cardinality)
 
     @cached_property
     def _existing(self) -> BitMap:
@@ -177,7 +164,7 @@ class RangeBitmapReader(IndexReader):
     def _rank(self, key: Key) -> tuple[int, bool]:
         """How many keys are below `key`, and whether it is there."""
         if self._dictionary.first != self.min:
-            raise self._section.error("minimum that the dictionary contradicts", 13)
+            raise self._section.error("minimum that the dictionary contradicts", _KEYS_AT)
         return self._dictionary.rank(key)
 
     def _codes(self, keys: Iterable[Key]) -> list[int]:

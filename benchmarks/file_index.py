@@ -26,6 +26,7 @@ from benchmarks.measure import fastest, machine_facts
 from benchmarks.peer import PEER, Peer, PeerError
 from benchmarks.questions import ask_all
 from benchmarks.report import Report, Result
+from benchmarks.scan import Scan, scan_column
 
 _OUTPUT = Path(__file__).resolve().parent / "results" / "file-index.json"
 _ROWS = [500_000, 5_000_000]
@@ -49,13 +50,14 @@ def main() -> None:
                 without_peer = str(error)
                 _say(f"without the peer: {error}")
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        columns = (make_column(name, rows) for rows in arguments.rows for name in NAMES)
-        results = [
-            result
-            for column in columns
-            for result in _measure_column(column, _chosen(column, arguments.only), peer, folder)
-        ]
-    report = Report(machine_facts(), without_peer, _sql_cost(), results)
+        results: list[Result] = []
+        scans: list[Scan] = []
+        for column in (make_column(name, rows) for rows in arguments.rows for name in NAMES):
+            chosen = _chosen(column, arguments.only)
+            if chosen:
+                results += _measure_column(column, chosen, peer, folder)
+                scans.append(scan_column(column, folder / "c.parquet"))
+    report = Report(machine_facts(), without_peer, _sql_cost(), results, scans)
     print(report.to_text())
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(report.to_json())

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from benchmarks.build import Build
 from benchmarks.peer import PEER
 from benchmarks.questions import Speed
+from benchmarks.scan import Scan
 
 __all__ = ["Report", "Result"]
 
@@ -47,6 +48,7 @@ class Report:
     """Why the peer is not in it; empty if it is."""
     sql_micros: float
     results: Sequence[Result]
+    scans: Sequence[Scan]
 
     def to_json(self) -> str:
         """All figures."""
@@ -60,6 +62,11 @@ class Report:
             results = [result for result in self.results if result.rows == rows]
             parts += [f"## {rows:,} rows: build", _table(_BUILD_HEAD, map(_build_row, results))]
             parts += [f"## {rows:,} rows: answers", _table(_ASK_HEAD, map(_ask_row, results))]
+        scans = [
+            (f"{scan.rows:,}", scan.column, f"{scan.micros:,.0f}", f"{scan.size / scan.rows:.3f}")
+            for scan in self.scans
+        ]
+        parts += ["## Without an index: equality by a scan", _table(_SCAN_HEAD, scans)]
         growth = list(self._growth())
         if growth:
             parts += ["## Growth", _table(("index", "column", "rate, longest / shortest"), growth)]
@@ -100,6 +107,9 @@ _ASK_HEAD = (
     "top 10, us",
     "first",
 )
+
+
+_SCAN_HEAD = ("rows", "column", "read and compare, us", "Parquet bytes/row")
 
 
 def _build_row(result: Result) -> tuple[str, ...]:

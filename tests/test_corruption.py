@@ -1,4 +1,4 @@
-"""Damaged files: an answer or an error of Alcid's own, whatever the damage, and in little memory."""
+"""Damaged files: an answer or an error of Alcid's own, whatever the damage, in little memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from alcid.formats.bitmap_reader import BitmapReader
 from alcid.formats.bloom_filter import BloomFilterReader
 from alcid.formats.container import write_container
 from alcid.formats.range_bitmap import RangeBitmapReader
-from alcid.formats.source import BytesSource, Section
 from alcid.testing import Damage, flips, truncations
 from tests.golden_files import Golden, golden_files, golden_id, literal
 
@@ -137,3 +136,60 @@ def read_whole(index: FileIndex) -> None:
     elif isinstance(reader, BloomFilterReader):
         assert reader.functions
         assert len(reader.filter)
+
+
+# The largest file of each index type of which every damage is tried.
+HEAVIEST = {
+    golden.json["index_type"]: golden
+    for golden in sorted(PAYLOADS, key=lambda golden: int(golden.json["size"]))
+    if golden.json["size"] <= LARGEST_WHOLE
+}
+
+
+def ask_damaged(golden: Golden, damage: Damage) -> None:
+    try:
+        data = container_of(golden, damage.data)
+        ask(FileIndex.from_bytes(data, types_of(golden), strict=True), questions_of(golden))
+    except AlcidError:
+        pass
+
+
+@pytest.mark.parametrize("index_type", HEAVIEST)
+def test_damage_does_not_take_more_of_pythons_memory_than_the_file_allows(index_type: str) -> None:
+    golden = HEAVIEST[index_type]
+    tracemalloc.start()
+    try:
+        for damage in islice(damages_of(golden), 0, None, 3):
+            tracemalloc.reset_peak()
+            before, _ = tracemalloc.get_traced_memory()
+            ask_damaged(golden, damage)
+            _, peak = tracemalloc.get_traced_memory()
+            allowed = 10 * len(damage.data) + 16 * MEGABYTE
+            assert peak - before < allowed, damage.what
+    finally:
+        tracemalloc.stop()
+
+
+PROCESS = """
+import resource
+import sys
+from alcid.testing import Damage
+from tests.test_corruption import HEAVIEST, ask_damaged, damages_of
+
+golden = HEAVIEST[sys.argv[1]]
+ask_damaged(golden, Damage("none", golden.data))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for damage in damages_of(golden):
+    ask_damaged(golden, damage)
+unit = 1 if sys.platform == "darwin" else 1024
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no module resource")
+@pytest.mark.parametrize("index_type", HEAVIEST)
+def test_damage_does_not_take_more_memory_than_the_file_allows(index_type: str) -> None:
+    # In a process of its own: tracemalloc does not see what roaring bitmaps take.
+    command = [sys.executable, "-c", PROCESS, index_type]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert int(found.stdout) < 10 * HEAVIEST[index_type].json["size"] + 16 * MEGABYTE

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -55,6 +56,15 @@ def fetch_jar(artifact: str) -> Path:
     return jar
 
 
+def find_java() -> str:
+    """The java of JAVA_HOME, or else of the path; py4j would leave files open without one."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=home and str(Path(home, "bin")))
+    if java is None:
+        raise FileNotFoundError("no java in JAVA_HOME or the path")
+    return java
+
+
 @contextmanager
 def paimon_jvm(jar: Path) -> Iterator[PaimonJvm]:
     """Start a JVM that has the jar on its class path; it ends with the block."""
@@ -62,13 +72,14 @@ def paimon_jvm(jar: Path) -> Iterator[PaimonJvm]:
 
     port, token, process = launch_gateway(
         classpath=os.pathsep.join((str(jar), str(fetch_jar(LOGGING)))),
-        javaopts=["-Xmx512m", "-XX:+UseSerialGC"],  # two of them must not take the machine
-        java_path=None,  # that of JAVA_HOME, or else of the path
+        # Quick to start, and small: tests start one for each of their processes.
+        javaopts=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"],
+        java_path=find_java(),
         die_on_exit=True,
         enable_auth=True,
         return_proc=True,
     )
-    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True, enable_memory_management=False)
+    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
     gateway = JavaGateway(gateway_parameters=parameters)
     try:
         yield PaimonJvm(gateway)

@@ -18,8 +18,8 @@ def jvm() -> Iterator[PaimonJvm]:
     with ExitStack() as stack:
         try:
             started = stack.enter_context(paimon_jvm(fetch_jar(BUNDLE)))
-        except (ImportError, OSError, ValueError, subprocess.CalledProcessError) as error:
-            missing = f"Paimon's Java needs java, mvn, the network and py4j: {error!r}"
+        except (ImportError, OSError, subprocess.CalledProcessError) as error:
+            missing = f"Paimon's Java needs java, mvn, the network and py4j: {error}"
             if os.environ.get("ALCID_REQUIRE_PEERS") == "1":
                 pytest.fail(missing, pytrace=False)
             pytest.skip(missing)

@@ -27,7 +27,7 @@ from tests.golden.container_cases import RAW, TABLES, Table
 from tests.golden.java_containers import _ask as ask_container
 from tests.golden.java_containers import _row_type as java_row_type
 from tests.golden.java_containers import _top_n as top_n_of_container
-from tests.golden.make_paimon_java import ORDERS, answered, cardinality, questions, top_n
+from tests.golden.make_paimon_java import ORDERS, answered, questions, top_n
 from tests.golden.paimon_jvm import VERSION, PaimonJvm
 from tests.golden.payload_columns import KINDS, Column, columns, slug
 from tests.golden.payload_reader import PayloadReader
@@ -41,11 +41,15 @@ from tests.golden_files import (
     literal,
     predicate,
 )
-from tests.interop.java_index import BruteForce, JavaReader, build, check_answers
+from tests.interop.java_index import BruteForce, JavaReader, build, check_answers, paimon_type
 from tests.test_golden import PAIMON_ITEMS, check, check_top_n, container_columns, is_loose
 
 WRITER = f"paimon-java-{VERSION}"
-PAYLOADS = [golden for golden in golden_files("payload") if golden.path.parent.name == WRITER]
+PAYLOADS = [  # without the long ones, of which only the count of rows is known
+    golden
+    for golden in golden_files("payload")
+    if golden.path.parent.name == WRITER and "values" in golden.json
+]
 CONTAINERS = {golden.path.stem: golden for golden in golden_files("container")}
 _TYPE_NAMES = {f"{kind}_{slug(name)}" for kind, (*_, names) in KINDS.items() for name in names}
 TYPE_COLUMNS = [column for column in columns() if column.name in _TYPE_NAMES]
@@ -63,11 +67,8 @@ def test_paimon_answers_from_our_index_as_from_its_own(jvm: PaimonJvm, golden: G
         options.setdefault("items", PAIMON_ITEMS)
     index = build(index_type, sql, {"c": golden.values}, options)
     reader = JavaReader(jvm, index, sql, "c")
-    for question in golden.json.get("predicates", ()):
+    for question in golden.json["predicates"]:
         assert reader.ask(question["op"], question["literals"]) == question["result"], question
-    for question in golden.json.get("predicates_cardinality", ()):
-        answer = reader.ask(question["op"], question["literals"])
-        assert cardinality(answer) == question["cardinality"], question
     for question in golden.json.get("topn", ()):
         order = f"{question['direction']}ENDING", question["nulls"].replace(" ", "_")
         answer = reader.top_n(question["k"], order, question["strict"], question["found_set"])
@@ -78,33 +79,27 @@ def test_paimon_answers_from_our_index_as_from_its_own(jvm: PaimonJvm, golden: G
 def test_paimon_reads_every_type_with_some_no_and_only_nulls(
     jvm: PaimonJvm, column: Column
 ) -> None:
-    index_type, sql, data_type = (
-        column.index_type,
-        column.data_type,
-        DataType.parse(column.data_type),
-    )
-    values = distinct(column.values)
+    index_type, sql, values = column.index_type, column.data_type, distinct(column.values)
     tables = [
         {
             "some": column.values,
             "none": [values[0] if value is None else value for value in column.values],
             "only": [None] * len(column.values),
         },
-        {"value": values[:1], "null": [None]},
+        {"value": values[:1]},
         {"no_rows": []},
     ]
     for table in tables:
         index = build(index_type, sql, table, own_options(index_type, column.options))
         for name, rows in table.items():
             reader = JavaReader(jvm, index, sql, name)
-            absent = column.absent if name == "some" else column.absent[:1]
-            asked = replace(column, values=rows, absent=absent, present=2 * len(absent))
+            asked = replace(column, values=rows, absent=column.absent[:1], present=2)
             check_answers(reader, index, name, asked, BruteForce(sql, rows))
             if index_type == "range-bitmap":
-                plain = values_of(arrow_array(rows, data_type))
+                plain = values_of(arrow_array(rows, paimon_type(sql)))
                 for question in top_n(asked, reader):
                     assert question["result"] != "REMAIN"
-                    check_top_n(index, name, plain, data_type, question)
+                    check_top_n(index, name, plain, paimon_type(sql), question)
 
 
 def own_options(index_type: str, options: dict[str, str]) -> dict[str, str]:
@@ -211,11 +206,11 @@ def test_paimon_finds_in_our_bloom_filter_what_we_find(jvm: PaimonJvm, sql: str)
     assert 0.14 < hits / len(values[1::2]) < 0.26
 
 
-@pytest.mark.parametrize(("options", "most"), [({}, 70), ({"fpp": "0.2"}, 1090)])
+@pytest.mark.parametrize(("options", "most"), [({}, 21), ({"fpp": "0.2"}, 85)])
 def test_our_bloom_filter_lets_the_asked_share_pass_in_paimon(
     jvm: PaimonJvm, options: dict[str, str], most: int
 ) -> None:
-    """Of 5000 absent values 50, or 1000; three standard deviations more, or less, may be."""
+    """Of 5000 absent values 50, or 1000, give or take three standard deviations."""
     values = [sample("BIGINT", number) for number in range(10_000)]
     hits = bloom_hits(jvm, "BIGINT", values[::2], values[1::2], options)
     assert abs(hits - 5000 * float(options.get("fpp", "0.01"))) <= most
@@ -225,7 +220,7 @@ def bloom_hits(
     jvm: PaimonJvm, sql: str, present: list[Json], absent: list[Json], options: dict[str, str]
 ) -> int:
     """How many absent values pass, in Paimon and in ours: the same ones."""
-    data_type = DataType.parse(sql)
+    data_type = paimon_type(sql)
     index = build("bloom-filter", sql, {"c": present}, options)
     reader = JavaReader(jvm, index, sql, "c")
     assert all(reader.remains(present))

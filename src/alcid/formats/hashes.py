@@ -81,7 +81,8 @@ def hash_bytes(keys: pa.LargeBinaryArray) -> Hashes:
         if buffer is not None and buffer.size
         else np.zeros(0, np.uint8)
     )
-    order = np.argsort(lengths, kind="stable")
+    narrow = lengths.astype(np.uint16) if lengths.max() < 1 << 16 else lengths
+    order = np.argsort(narrow, kind="stable")  # by counting, if narrow
     ordered = lengths[order]
     first = np.flatnonzero(np.diff(ordered, prepend=-1))
     for begin, end in zip(first, np.append(first[1:], len(order)), strict=True):
@@ -99,6 +100,18 @@ def hash_bytes(keys: pa.LargeBinaryArray) -> Hashes:
 
 def _xxh64(data: npt.NDArray[np.uint8], starts: IntArray, length: int) -> Hashes:
     """XXH64 of values of one length, at `starts` of `data`."""
+    lies_together = starts[-1] - starts[0] == (len(starts) - 1) * length
+
+    def words(at: int, width: int) -> Hashes:
+        """Little-endian integers of `width` bytes, `at` bytes into each value."""
+        found: IntArray
+        if lies_together:
+            found = np.ndarray(len(starts), f"<u{width}", data, starts[0] + at, (length,))
+        else:
+            every = np.ndarray(len(data) - width + 1, f"<u{width}", data, strides=(1,))
+            found = every[starts + at]
+        return found.astype(np.uint64)
+
     at = 0
     if length >= _STRIPE:
         lanes = [
@@ -107,27 +120,24 @@ def _xxh64(data: npt.NDArray[np.uint8], starts: IntArray, length: int) -> Hashes
         ]
         while at + _STRIPE <= length:
             for lane in range(4):
-                lanes[lane] = _round(lanes[lane], _words(data, starts + at + 8 * lane, 8))
+                lanes[lane] = _round(lanes[lane], words(at + 8 * lane, 8))
             at += _STRIPE
-        digest = sum(
-            (_rotate(value, by) for value, by in zip(lanes, (1, 7, 12, 18), strict=True)),
-            start=np.zeros(len(starts), np.uint64),
-        )
+        digest = np.zeros(len(starts), np.uint64)
+        for value, by in zip(lanes, (1, 7, 12, 18), strict=True):
+            digest += _rotate(value, by)
         for value in lanes:
             digest = (digest ^ _round(np.uint64(0), value)) * _P1 + _P4
     else:
         digest = np.full(len(starts), _P5, np.uint64)
-    digest = digest + np.uint64(length)
+    digest += np.uint64(length)
     while at + 8 <= length:
-        digest = (
-            _rotate(digest ^ _round(np.uint64(0), _words(data, starts + at, 8)), 27) * _P1 + _P4
-        )
+        digest = _rotate(digest ^ _round(np.uint64(0), words(at, 8)), 27) * _P1 + _P4
         at += 8
     if at + 4 <= length:
-        digest = _rotate(digest ^ _words(data, starts + at, 4) * _P1, 23) * _P2 + _P3
+        digest = _rotate(digest ^ words(at, 4) * _P1, 23) * _P2 + _P3
         at += 4
     while at < length:
-        digest = _rotate(digest ^ data[starts + at] * _P5, 11) * _P1
+        digest = _rotate(digest ^ words(at, 1) * _P5, 11) * _P1
         at += 1
     digest ^= digest >> np.uint64(33)
     digest *= _P2
@@ -136,15 +146,13 @@ def _xxh64(data: npt.NDArray[np.uint8], starts: IntArray, length: int) -> Hashes
     return digest ^ (digest >> np.uint64(32))
 
 
-def _words(data: npt.NDArray[np.uint8], starts: IntArray, width: int) -> Hashes:
-    """Little-endian integers of `width` bytes at any byte of `data`."""
-    every = np.ndarray((len(data) - width + 1,), f"<u{width}", data, strides=(1,))
-    return every[starts].astype(np.uint64)
-
-
 def _rotate(value: Hashes, by: int) -> Hashes:
-    return (value << np.uint64(by)) | (value >> np.uint64(64 - by))
+    rotated = value << np.uint64(by)
+    rotated |= value >> np.uint64(64 - by)
+    return rotated
 
 
 def _round(lane: Hashes | np.uint64, word: Hashes) -> Hashes:
-    return _rotate(lane + word * _P2, 31) * _P1
+    mixed = _rotate(lane + word * _P2, 31)
+    mixed *= _P1
+    return mixed

@@ -36,7 +36,7 @@ def _bloom_filter(section: Section) -> Facts:
 
 
 def _bitmap(section: Section) -> Facts:
-    head = BitmapHead.read(section)
+    head = BitmapHead.read(Cursor(section))
     # A single null has no bitmap; how many a bitmap holds is told by the reader.
     nulls = 0 if head.null_offset is None else 1 if head.null_offset < 0 else None
     return {

@@ -109,8 +109,10 @@ class BitSlices:
         rows &= self.existing
         return rows
 
-    def between(self, begin: int, end: int) -> BitMap:
-        """Rows with `begin <= code < end`."""
+    def between(self, begin: int, end: int | None) -> BitMap:
+        """Rows with `begin <= code < end`; None is no bound."""
+        if end is None:
+            return self.at_least(begin)
         if begin >= end:
             return BitMap()
         if end - begin == 1:

@@ -27,7 +27,6 @@ from alcid.formats.entries import chunk_starts, encode, key_sizes
 from alcid.formats.groups import Groups, group
 from alcid.formats.keys import IntArray
 from alcid.formats.roaring import Serialized, serialize_rows
-from alcid.formats.source import Section
 
 __all__ = ["SINGLE_LENGTH", "V1", "V2", "BitmapHead", "build"]
 
@@ -37,7 +36,6 @@ _LARGEST = (1 << 31) - 1
 _SERIALIZED_SINGLE = 18  # what Paimon states as the length of a null bitmap that it does not write
 _ENTRY = 8
 _BLOCK_HEAD = 4
-_LONGEST_HEAD = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +49,12 @@ class BitmapHead:
     """-1 - row of a single null; else where the bitmap of the nulls is; None without nulls."""
     null_length: int | None
     """Only in version 2."""
-    length: int
-    """Bytes of this head."""
 
     @classmethod
-    def read(cls, section: Section) -> BitmapHead:
+    def read(cls, cursor: Cursor) -> BitmapHead:
         """Read and check the head."""
-        cursor = Cursor(section, window=_LONGEST_HEAD)
         if (version := cursor.u8()) not in (V1, V2):
-            raise section.error(
+            raise cursor.section.error(
                 "unknown bitmap version", 0, found=version, expected=f"{V1} or {V2}"
             )
         row_count = cursor.count("row count")
@@ -68,7 +63,7 @@ class BitmapHead:
         if cursor.flag("null"):
             null_offset = cursor.i32()
             null_length = cursor.i32() if version == V2 else None
-        return cls(version, row_count, distinct, null_offset, null_length, cursor.position)
+        return cls(version, row_count, distinct, null_offset, null_length)
 
 
 def build(column: KeyColumn, *, version: int = V2, index_block_size: int = 16384) -> bytes:

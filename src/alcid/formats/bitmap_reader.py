@@ -24,21 +24,24 @@ from alcid.formats.source import Section
 __all__ = ["BitmapReader", "open_bitmap"]
 
 _I32 = struct.Struct(">i")
+_HEAD_WINDOW = 64
 _DIRECTORY_WINDOW = 4096
 
 
 def open_bitmap(section: Section, key_type: KeyType) -> BitmapReader:
     """Open a payload of either version."""
-    head = BitmapHead.read(section)
-    return (_ReaderV1 if head.version == V1 else _ReaderV2)(section, key_type, head)
+    cursor = Cursor(section, window=_HEAD_WINDOW)
+    head = BitmapHead.read(cursor)
+    return (_ReaderV1 if head.version == V1 else _ReaderV2)(cursor, key_type, head)
 
 
 class BitmapReader(IndexReader, ABC):
     """What both versions share: the head, null rows, sets of keys."""
 
-    def __init__(self, section: Section, key_type: KeyType, head: BitmapHead) -> None:
-        """Use the payload `section` of a column with keys of `key_type`, and its head."""
-        self._section, self._key_type, self.head = section, key_type, head
+    def __init__(self, cursor: Cursor, key_type: KeyType, head: BitmapHead) -> None:
+        """Use the payload under the cursor, which stands behind the `head`."""
+        self._section, self._key_type, self.head = cursor.section, key_type, head
+        self._dictionary_at = cursor.position
         self.row_count = head.row_count
 
     @abstractmethod
@@ -109,7 +112,7 @@ class _ReaderV1(BitmapReader):
 
     @cached_property
     def _dictionary_and_body(self) -> tuple[dict[Key, int], int]:
-        cursor = Cursor(self._section, self.head.length, window=self._section.length)
+        cursor = Cursor(self._section, self._dictionary_at, window=self._section.length)
         if self._key_type.is_bytes:
             entries = {self._key_type.read(cursor): cursor.i32() for _ in range(self.head.distinct)}
         else:
@@ -120,7 +123,7 @@ class _ReaderV1(BitmapReader):
         if len(entries) != self.head.distinct:
             raise self._section.error(
                 "repeated key in the dictionary",
-                self.head.length,
+                self._dictionary_at,
                 found=f"{len(entries)} keys",
                 expected=self.head.distinct,
             )
@@ -143,10 +146,10 @@ class _ReaderV1(BitmapReader):
 class _ReaderV2(BitmapReader):
     """Version 2 reads the directory of its blocks, then one block and one bitmap for a key."""
 
-    def __init__(self, section: Section, key_type: KeyType, head: BitmapHead) -> None:
+    def __init__(self, cursor: Cursor, key_type: KeyType, head: BitmapHead) -> None:
         """Read the directory, which must be in order."""
-        super().__init__(section, key_type, head)
-        cursor = Cursor(section, head.length, window=4)
+        super().__init__(cursor, key_type, head)
+        section = cursor.section
         count = cursor.count("block count", self.head.distinct)
         if bool(count) != bool(self.head.distinct):
             raise section.error(
@@ -160,6 +163,7 @@ class _ReaderV2(BitmapReader):
             offsets = [offset for _, offset in pairs]
         else:
             record = _record(key_type, "offset")
+            cursor.window = count * record.itemsize + 4  # the directory and the number behind it
             stored = np.frombuffer(cursor.take(count * record.itemsize), record)
             self._firsts = key_type.from_stored(stored["key"]).tolist()
             offsets = stored["offset"].tolist()
@@ -205,9 +209,10 @@ class _Block:
 
     def __init__(self, section: Section, key_type: KeyType) -> None:
         """Read the block, which must be filled by its entries and in order."""
-        data = section.read(0, section.length)
         cursor = Cursor(section, window=section.length)
         count = cursor.count("entry count", section.length // 9)
+        cursor.position = 0
+        data = cursor.take(section.length)
         if key_type.is_bytes:
             self._keys_from(section, data, count)
         else:

@@ -89,11 +89,7 @@ class _Part:
     def between(self, begin: int | None, end: int | None) -> BitMap:
         """Rows with `begin <= absolute < end`."""
         low = 0 if begin is None else max(begin - self.min, 0)
-        high = self.max - self.min + 1
-        if end is not None:
-            high = min(high, end - self.min)
-        if (low, high) == (0, self.max - self.min + 1):
-            return self.existing.copy()
+        high = None if end is None or end > self.max else end - self.min
         return self.slices.between(low, high)
 
 

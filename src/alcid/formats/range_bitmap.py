@@ -157,9 +157,11 @@ class RangeBitmapReader(IndexReader):
             low = high if is_below(self.max, begin) else self._rank(begin)[0]
         if end is not None and not is_below(self.max, end):
             high = self._rank(end)[0] if is_below(self.min, end) else 0
-        if (low, high) == (0, self.cardinality):
-            return self.is_not_null()
-        return Selection(self.slices.between(low, high))
+        return no_row() if low >= high else Selection(self._between(low, high))
+
+    def _between(self, low: int, high: int) -> BitMap:
+        """Rows with `low <= code < high`, from as few slices as that takes."""
+        return self.slices.between(low, None if high == self.cardinality else high)
 
     def _rank(self, key: Key) -> tuple[int, bool]:
         """How many keys are below `key`, and whether it is there."""
@@ -182,9 +184,7 @@ class RangeBitmapReader(IndexReader):
         begin = 0
         for index, code in enumerate(codes):
             if index + 1 == len(codes) or codes[index + 1] != code + 1:
-                if (codes[begin], code + 1) == (0, self.cardinality):
-                    return self._existing.copy()
-                rows |= self.slices.between(codes[begin], code + 1)
+                rows |= self._between(codes[begin], code + 1)
                 begin = index + 1
         return rows
 

@@ -110,11 +110,11 @@ def test_any_names_come_back(payloads: dict[tuple[str, str], bytes | None]) -> N
         ),
         (
             head(Writer().i32(1).utf("a").i32(1).utf("bsi").i32(45, 1)),
-            "x.index: index bsi of 'a' out of place at offset 32: found 1 bytes from 45, expected from 44",
+            "x.index: index bsi of 'a' out of place at offset 32: found 1 bytes from 45",
         ),
         (
             head(Writer().i32(1).utf("a").i32(1).utf("bsi").i32(-1, 3)),
-            "x.index: index bsi of 'a' out of place at offset 32: found 3 bytes from -1, expected from 44",
+            "x.index: index bsi of 'a' out of place at offset 32: found 3 bytes from -1",
         ),
         (
             head(Writer().i32(1).utf("a").i32(1).utf("bsi").i32(44, 3)) + b"12",

@@ -32,7 +32,7 @@ bench: .venv/.installed ## Measure build, size and look-ups of the file indexes
 fuzz: .venv/.installed ## Run the property tests for long, with new random examples
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n 2 -m "hypothesis or fuzz" -o faulthandler_timeout=0 tests
 
-golden: .golden-venv/.installed ## Make the golden files again (needs Java; installs Spark and pypaimon-rust aside)
+golden: .golden-venv/.installed ## Make the golden files again (needs Java and Maven; installs pypaimon-rust aside)
 	.golden-venv/bin/python -m tests.golden.make_paimon_java
 	.golden-venv/bin/python -m tests.golden.make_pypaimon_rust
 
@@ -59,5 +59,5 @@ clean: ## Remove all that these commands made, but not the golden files
 
 .golden-venv/.installed: pyproject.toml constraints.txt
 	test -x .golden-venv/bin/python || $(PYTHON) -m venv .golden-venv
-	.golden-venv/bin/pip install --quiet --constraint constraints.txt -e '.[spark]' pypaimon-rust
+	.golden-venv/bin/pip install --quiet --constraint constraints.txt -e . py4j pypaimon-rust
 	@touch $@

@@ -23,7 +23,7 @@ def write_containers(jvm: PaimonJvm, folder: Path) -> None:
 
 def write_table(jvm: PaimonJvm, folder: Path, table: Table) -> None:
     """A container of a table's rows, and the answers to its questions."""
-    row_type = _row_type(jvm, table)
+    row_type = java_row_type(jvm, table)
     options = table.options | EMBED
     data = _index_rows(jvm, table, row_type, options)
     asking = jvm.paimon.fileindex.FileIndexPredicate(data, row_type)
@@ -38,15 +38,15 @@ def write_table(jvm: PaimonJvm, folder: Path, table: Table) -> None:
         "row_count": len(table.rows),
         "rows": table.rows,
         "predicates": [
-            {"predicate": question, "result": _ask(jvm, table, asking, question)}
+            {"predicate": question, "result": ask_container(jvm, table, asking, question)}
             for question in table.questions
         ],
-        "topn": [_top_n(jvm, table, asking, *question) for question in table.top_n],
+        "topn": [top_n_of_container(jvm, table, asking, *question) for question in table.top_n],
     }
     save(folder, f"container_{table.name}", facts, data)
 
 
-def _row_type(jvm: PaimonJvm, table: Table) -> Any:
+def java_row_type(jvm: PaimonJvm, table: Table) -> Any:
     fields = jvm.java.util.ArrayList()
     for place, (name, kind) in enumerate(table.fields.items()):
         fields.add(jvm.paimon.types.DataField(place, name, jvm.data_type(kind)))
@@ -77,7 +77,7 @@ def _index_rows(jvm: PaimonJvm, table: Table, row_type: Any, options: dict[str, 
     return bytes(jvm.embedded_bytes(writer.result()))
 
 
-def _ask(jvm: PaimonJvm, table: Table, asking: Any, question: Json) -> Json:
+def ask_container(jvm: PaimonJvm, table: Table, asking: Any, question: Json) -> Json:
     answer = jvm.answer(lambda: asking.evaluate(_predicate(jvm, table, question)))
     # Of several indexes of a column Paimon asks any first: a miss is SKIP or no rows, by chance.
     return "SKIP" if answer == {"ranges": []} else answer
@@ -106,7 +106,7 @@ def _type_of(table: Table, column: str) -> str:
     return table.fields[column]
 
 
-def _top_n(
+def top_n_of_container(
     jvm: PaimonJvm, table: Table, asking: Any, column: str, order: tuple[str, str], limit: int
 ) -> Json:
     rows = {"ranges": [[0, len(table.rows)]]}

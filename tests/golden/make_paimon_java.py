@@ -2,29 +2,25 @@
 
     python -m tests.golden.make_paimon_java
 
-Needs Java, Maven, PySpark and the network. Takes about a minute; writes the same files every time.
+Needs Java, Maven, py4j and the network. Takes about a minute; writes the same files every time.
 """
 
 from __future__ import annotations
 
 import itertools
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.golden.brute_force import loses_rows, misses_rows
 from tests.golden.java_containers import write_containers
 from tests.golden.java_vectors import write_vectors
-from tests.golden.paimon_jvm import PaimonJvm, paimon_jvm
+from tests.golden.paimon_jvm import BUNDLE, VERSION, PaimonJvm, fetch_jar, paimon_jvm
 from tests.golden.payload_columns import Column, columns, literals
 from tests.golden.payload_reader import COMPARISONS, PayloadReader
 from tests.golden.values import Json, rule_values, save
 
 ROOT = Path(__file__).resolve().parents[2]
-VERSION = "1.4.2"
-ARTIFACT = f"org.apache.paimon:paimon-bundle:{VERSION}"
-COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 FOLDER = ROOT / "tests" / "golden" / "file-index" / f"paimon-java-{VERSION}"
 
 ORDERS = [
@@ -32,15 +28,6 @@ ORDERS = [
     for direction in ("ASCENDING", "DESCENDING")
     for nulls in ("NULLS_FIRST", "NULLS_LAST")
 ]
-
-
-def fetch_jar() -> Path:
-    """The jar, from the folder `.jars` or else through Maven."""
-    jar = ROOT / ".jars" / f"paimon-bundle-{VERSION}.jar"
-    if not jar.exists():
-        command = ["mvn", "--quiet", "--batch-mode", COPY, f"-Dartifact={ARTIFACT}"]
-        subprocess.run([*command, f"-DoutputDirectory={jar.parent}"], check=True)
-    return jar
 
 
 def questions(column: Column, values: list[Json]) -> Iterator[tuple[str, list[Json]]]:
@@ -131,7 +118,7 @@ def cardinality(answer: Json) -> int:
 
 def main() -> None:
     """Make the folder anew."""
-    jar = fetch_jar()
+    jar = fetch_jar(BUNDLE)
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     with paimon_jvm(jar) as jvm:

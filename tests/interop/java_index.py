@@ -12,7 +12,7 @@ from alcid import FileIndex
 from alcid.testing.oracle import matching_rows, values_of
 from alcid.types import DataType
 from tests.golden.container_cases import Table
-from tests.golden.java_containers import _row_type as java_row_type
+from tests.golden.java_containers import java_row_type
 from tests.golden.make_paimon_java import questions
 from tests.golden.paimon_jvm import PaimonJvm
 from tests.golden.payload_columns import Column

@@ -24,9 +24,7 @@ from alcid.predicate import Unknown
 from alcid.testing.oracle import matching_rows, values_of
 from alcid.types import DataType
 from tests.golden.container_cases import RAW, TABLES, Table
-from tests.golden.java_containers import _ask as ask_container
-from tests.golden.java_containers import _row_type as java_row_type
-from tests.golden.java_containers import _top_n as top_n_of_container
+from tests.golden.java_containers import ask_container, java_row_type, top_n_of_container
 from tests.golden.make_paimon_java import ORDERS, answered, questions, top_n
 from tests.golden.paimon_jvm import VERSION, PaimonJvm
 from tests.golden.payload_columns import KINDS, Column, columns, slug
@@ -289,3 +287,8 @@ def test_random_columns_in_both_directions(jvm: PaimonJvm, kind: str) -> None:
                 truth = BitMap(matching_rows({"c": values_of(array)}, types, asking))
                 loose = is_loose(data_type)
                 check(read.evaluate(asking), truth, question, exact=exact, loose=loose)
+        if index_type == "range-bitmap":
+            asked = list(top_n(column, theirs))
+            assert list(top_n(column, of_ours)) == asked
+            for question in asked:
+                check_top_n(read, "c", values_of(array), data_type, question)

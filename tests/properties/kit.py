@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
+from pyroaring import BitMap
 
-from alcid import DataType, FileIndex, Predicate
+from alcid import DataType, FileIndex, Predicate, Selection
 from alcid.predicate import Between, Comparison, In, IsNull, Like, Not
 from alcid.testing.strategies import SampleColumn
 from alcid.types import indexes_for
@@ -93,6 +94,11 @@ def build(
     forms = list(arrow_forms(column.to_arrow()))
     table = pa.table({"c": forms[form % len(forms)]})
     return open_again(FileIndex.build(table, options), {"c": column.data_type})
+
+
+def rows_of(selection: Selection, row_count: int) -> BitMap:
+    """The rows of an answer, all of them where it names none."""
+    return BitMap(range(row_count)) if selection.rows is None else selection.rows
 
 
 def given_literals(leaf: Predicate) -> tuple[Any, ...]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import pytest
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from alcid import DataType
+from alcid import DataType, col
 from alcid.testing import matching_rows
-from alcid.testing.strategies import columns, comparisons, literals
+from alcid.testing.strategies import SampleColumn, columns, comparisons, literals
 from tests.properties.kit import (
     KINDS,
     Kind,
@@ -18,6 +19,7 @@ from tests.properties.kit import (
     build,
     is_exact,
     must_answer,
+    rows_of,
     run,
 )
 
@@ -43,7 +45,8 @@ def test_answers_hold_exactly_the_rows_that_match(kind: Kind, data_type: DataTyp
         given = data.draw(st.lists(literals(column), min_size=6, max_size=9), label="literals")
         for place, leaf in enumerate(comparisons("c", given)):
             text = as_text(leaf) if place % 8 == 0 else None
-            answer = index.evaluate(leaf if text is None else text).rows
+            selection = index.evaluate(leaf if text is None else text)
+            answer = selection.rows
             matches = matching_rows({"c": column.pattern}, {"c": data_type}, leaf)
             expected = BitMap(column.rows_of(matches))
             if answer is None:
@@ -52,7 +55,28 @@ def test_answers_hold_exactly_the_rows_that_match(kind: Kind, data_type: DataTyp
                 assert answer == expected, leaf
             else:
                 assert answer >= expected, leaf
+            if selection.exact:
+                assert rows_of(selection, column.row_count) == expected, leaf
             pairs += 1
 
     run(check, f"{kind.name} {data_type}", examples=12)
     assert pairs >= math.ceil(PAIRS / len(kind.types))
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if DataType("FLOAT") in kind.types], ids=lambda kind: kind.name
+)
+@pytest.mark.parametrize("root", ["FLOAT", "DOUBLE"])
+@pytest.mark.parametrize("present", [0.0, -0.0])
+@pytest.mark.parametrize("literal", [0.0, -0.0, 0, Decimal("-0.0")])
+def test_either_zero_finds_the_other(
+    kind: Kind, root: str, present: float, literal: object
+) -> None:
+    column = SampleColumn(DataType(root), (1.0, present), 2)
+    options: dict[str, str | int | float] = {f"file-index.{kind.index_type}.columns": "c"}
+    if kind.index_type == "bloom-filter":  # large enough that no bit is set by chance
+        options["file-index.bloom-filter.c.items"] = 1000
+    index = build(column, options)
+    for predicate in (col("c") == literal, col("c").isin([literal])):
+        expected = None if kind.index_type == "bloom-filter" else BitMap([1])
+        assert index.evaluate(predicate).rows == expected

@@ -61,7 +61,7 @@ def test_top_n_holds_the_best_rows_and_their_ties(data_type: DataType) -> None:
 
 
 def _selection(among: set[int] | None) -> Selection:
-    return Selection(None if among is None else BitMap(among))
+    return Selection(None if among is None else BitMap(among), exact=True)
 
 
 def _without_ties(

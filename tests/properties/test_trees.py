@@ -24,6 +24,7 @@ from tests.properties.kit import (
     is_exact,
     must_answer,
     open_again,
+    rows_of,
     run,
 )
 
@@ -80,13 +81,16 @@ def test_answers_to_trees_keep_every_row_that_matches(kinds: dict[str, list[Kind
             predicate = data.draw(tree)
             leaves = [node for node in predicate.walk() if not node.children]
             text = str(predicate) if place % 5 == 0 and all(map(as_text, leaves)) else None
-            answer = index.evaluate(text or predicate).rows
+            selection = index.evaluate(text or predicate)
+            answer = selection.rows
             expected = BitMap(matching_rows(values, types, predicate))
             if all(is_leaf_exact(leaf, types, kinds) for leaf in leaves):
                 assert answer == expected, predicate
                 exact += 1
             else:
                 assert answer is None or answer >= expected, predicate
+            if selection.exact:
+                assert rows_of(selection, ROWS) == expected, predicate
             asked += 1
 
     run(check, str(kinds), examples=40)

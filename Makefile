@@ -46,7 +46,7 @@ constraints: ## Take the newest versions of everything into constraints.txt
 	rm -rf .constraints-venv
 
 clean: ## Remove all that these commands made, but not the golden files
-	rm -rf .venv .golden-venv .constraints-venv .jars .hypothesis .import_linter_cache
+	rm -rf .venv .golden-venv .bench-venv .constraints-venv .jars .hypothesis .import_linter_cache
 	rm -rf .mypy_cache .pytest_cache .ruff_cache build dist
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 

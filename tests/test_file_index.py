@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -134,8 +137,76 @@ def test_top_n_combines_with_a_predicate(index: FileIndex) -> None:
 
 
 def test_top_n_of_a_column_without_range_bitmap_is_what_it_was_given(index: FileIndex) -> None:
-    assert rows(index.top_n("id", 1)) is None
-    assert rows(index.top_n("plain", 1, among=np.array([1, 3]))) == [1, 3]
+    assert index.top_n("id", 1) == Selection(None, exact=False)
+    assert index.top_n("plain", 1, among=np.array([1, 3])) == Selection(BitMap([1, 3]), exact=False)
+
+
+def test_top_n_among_rows_that_need_not_match_gives_them_back(index: FileIndex) -> None:
+    loose = index.evaluate("(id = 3 OR id = 5) AND plain = 1")
+    assert loose == Selection(BitMap([0, 1, 4]), exact=False)
+    assert index.top_n("score", 1, among=loose) == loose
+
+
+def test_an_answer_says_whether_it_is_exact(index: FileIndex) -> None:
+    assert index.evaluate("id = 3 AND score > 1").exact
+    assert index.evaluate("id = 3 OR score IS NULL").exact
+    assert index.evaluate("TRUE AND id = 3").exact
+    assert index.evaluate("id = 77 AND plain = 1").exact
+    assert not index.evaluate("id = 3 AND plain = 1").exact
+    assert not index.evaluate("upper(kind) = 'A'").exact
+    assert index.top_n("score", 1).exact
+
+
+def test_a_selection_has_no_truth_of_its_own(index: FileIndex) -> None:
+    with pytest.raises(PredicateError, match="ask its skip or its rows"):
+        bool(index.evaluate("id = 3"))
+
+
+def test_a_file_is_opened_by_its_path_and_closed(index: FileIndex, tmp_path: Path) -> None:
+    path = tmp_path / "x.index"
+    path.write_bytes(index.to_bytes())
+    with FileIndex.open(path, TABLE.schema) as opened:
+        assert rows(opened.evaluate("id = 3")) == [1, 4]
+        assert repr(opened).startswith(f"<FileIndex {path}: id bitmap, id bloom-filter")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        opened.evaluate("score > 1")
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview, pa.py_buffer])
+def test_any_bytes_in_memory_are_opened(index: FileIndex, kind: Callable[[bytes], Any]) -> None:
+    opened = FileIndex.from_bytes(kind(index.to_bytes()), TABLE.schema)
+    assert rows(opened.evaluate("id = 3")) == [1, 4]
+
+
+def test_a_column_that_the_schema_does_not_have_is_an_error(index: FileIndex) -> None:
+    for asked in (index, FileIndex.from_bytes(index.to_bytes(), TABLE.schema)):
+        with pytest.raises(ColumnError, match="column idd: not in the table; did you mean id"):
+            asked.evaluate("idd = 3")
+        with pytest.raises(ColumnError, match="column scores: not in the table"):
+            asked.top_n("scores", 3)
+    some = FileIndex.from_bytes(index.to_bytes(), {"id": "INT"})
+    assert rows(some.evaluate("idd = 3")) is None
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ({"id": "BIGNT"}, "column id: type 'BIGNT' at position 0"),
+        ({"id": None}, "column id: found the type None"),
+        ([("id", "INT")], "types of columns: found list, expected a mapping or a schema"),
+    ],
+    ids=["text", "none", "list"],
+)
+def test_types_that_are_none_are_refused_when_given(
+    index: FileIndex, types: Any, message: str
+) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        FileIndex.from_bytes(index.to_bytes(), types)
+
+
+def test_build_takes_a_table() -> None:
+    with pytest.raises(UnsupportedError, match="build: found str, expected a pyarrow Table"):
+        FileIndex.build("x.parquet", ALL_TYPES)
 
 
 def test_top_n_refuses_what_has_no_meaning(index: FileIndex) -> None:
@@ -150,7 +221,8 @@ def test_names_are_found_in_any_case_unless_set(
 ) -> None:
     assert rows(index.evaluate("ID = 3")) == [1, 4]
     monkeypatch.setattr(options, "case_sensitive", True)
-    assert rows(index.evaluate("ID = 3")) is None
+    with pytest.raises(ColumnError, match="column ID: not in the table; did you mean id"):
+        index.evaluate("ID = 3")
 
 
 def test_a_name_that_fits_two_columns_is_an_error() -> None:

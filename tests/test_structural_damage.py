@@ -110,7 +110,7 @@ PAYLOADS = [
     ("range-bitmap", put(RANGE, 76, "i", 5), "chunks of the dictionary not in order"),
     ("range-bitmap", put(RANGE, 100, "i", 10), "keys of a chunk not in order"),
     ("range-bitmap", put(RANGE, 100, "i", 30), "keys of a chunk not in order"),
-    ("range-bitmap", put(RANGE, 104, "i", 25), "bad head of the slices"),
+    ("range-bitmap", put(RANGE, 104, "i", 25), "bad lengths of head and table"),
     ("range-bitmap", put(RANGE, 108, "B", 2), "unknown slices version"),
     ("range-bitmap", put(RANGE, 109, "B", 3), "bad slice count"),
     ("range-bitmap", put(RANGE, 110, "i", 3), "slices of another length"),

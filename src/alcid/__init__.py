@@ -6,6 +6,8 @@ and answers predicates and top-n from them.
 
 from __future__ import annotations
 
+from importlib.metadata import version as _version
+
 from alcid import errors, options
 from alcid.errors import (
     AlcidError,
@@ -24,6 +26,8 @@ from alcid.file_index import FileIndex
 from alcid.formats.selection import Selection
 from alcid.predicate import Column, Predicate, col
 from alcid.types import DataType
+
+__version__ = _version("alcid")
 
 __all__ = [
     "AlcidError",

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
-from operator import methodcaller
-from typing import Literal, TypeAlias
+from operator import index, methodcaller
+from typing import Literal
 
 import pyarrow as pa
 from pyroaring import BitMap
 
+from alcid.columns import Columns, ColumnTypes
 from alcid.errors import (
     AlcidWarning,
-    ColumnError,
     DamagedIndexWarning,
     FormatError,
     PredicateError,
@@ -26,7 +27,7 @@ from alcid.formats.container import Container, Entry, write_container
 from alcid.formats.keys import key_type
 from alcid.formats.reader import EmptyReader, IndexReader
 from alcid.formats.selection import ANY, EVERY, Selection, no_row
-from alcid.formats.source import BytesSource, Source
+from alcid.formats.source import BytesSource, FileSource, Source
 from alcid.options import OptionValue, match_column, parse_options
 from alcid.predicate import (
     And,
@@ -42,8 +43,6 @@ from alcid.predicate.ask import ask
 from alcid.types import DataType, require_index
 
 __all__ = ["FileIndex"]
-
-ColumnTypes: TypeAlias = "Mapping[str, str | DataType | pa.DataType] | pa.Schema"
 
 
 class FileIndex:
@@ -71,8 +70,7 @@ class FileIndex:
         """Use an opened container; `from_bytes`, `open` and `build` are the usual ways to one."""
         self.container = container
         self.strict = strict
-        self._types = _ArrowColumns(types) if isinstance(types, pa.Schema) else types
-        self._known_types: dict[str, DataType] = {}
+        self._columns = Columns(types)
         self._readers: dict[Entry, IndexReader] = {}
 
     @classmethod
@@ -91,16 +89,16 @@ class FileIndex:
             UnsupportedError: The index does not take the type of the column.
             LimitError: More rows or bytes than an index can hold.
         """
-        columns = _ArrowColumns(table.schema)
+        if not isinstance(table, pa.Table | pa.RecordBatch):
+            raise UnsupportedError(f"build: found {type(table).__name__}, expected a pyarrow Table")
+        columns = Columns(table.schema)
         payloads: dict[tuple[str, str], bytes | None] = {}
-        types: dict[str, DataType] = {}
         read: dict[str, KeyColumn] = {}
         for spec in parse_options(options):
             found, data_type = spec.resolve(columns)
             array = table.column(found.top_level)
             if found.map_key is not None:
                 array = map_key_column(array, found.map_key)
-            types[found.column] = data_type
             if found.map_key is not None and not len(array):
                 payloads[found.column, found.index_type] = None
                 continue
@@ -114,27 +112,66 @@ class FileIndex:
                 warnings.warn(left_out, AlcidWarning, stacklevel=2)
                 continue
             payloads[found.column, found.index_type] = payload
-        return cls(Container.open(BytesSource(write_container(payloads), "<built>")), types)
+        source = BytesSource(write_container(payloads), "<built>")
+        return cls(Container.open(source), table.schema)
 
     @classmethod
     def from_bytes(
-        cls, data: bytes, types: ColumnTypes, *, strict: bool = False, name: str = "<bytes>"
+        cls,
+        data: bytes | bytearray | memoryview,
+        types: ColumnTypes,
+        *,
+        strict: bool = False,
+        name: str = "<bytes>",
     ) -> FileIndex:
         """Open a container in memory.
 
         Args:
             data: The container: a whole `.index` file, or what a manifest embeds.
             types: Column types, as Paimon's text (`{"score": "DOUBLE"}`) or an Arrow schema; they
-                must be those of the data file, because the container does not hold them.
+                must be those of the data file, because the container does not hold them. With a
+                schema, a predicate on a column that it does not have is an error.
             strict: Raise where an index is damaged, in place of a warning.
             name: What errors call the bytes.
         """
         return cls.open(BytesSource(data, name), types, strict=strict)
 
     @classmethod
-    def open(cls, source: Source, types: ColumnTypes, *, strict: bool = False) -> FileIndex:
-        """Open a container by reading its head; indexes are read when they are asked."""
-        return cls(Container.open(source), types, strict=strict)
+    def open(
+        cls,
+        source: Source | str | os.PathLike[str],
+        types: ColumnTypes,
+        *,
+        strict: bool = False,
+    ) -> FileIndex:
+        """Open a container by reading its head; indexes are read when they are asked.
+
+        Args:
+            source: A local path, or anything that can be read by range. A file stays open until
+                `close`, or the end of a `with` block.
+            types: As for `from_bytes`.
+            strict: As for `from_bytes`.
+        """
+        opened = FileSource(source) if isinstance(source, str | os.PathLike) else source
+        return cls(Container.open(opened), types, strict=strict)
+
+    def close(self) -> None:
+        """Close the file that `open` opened; without one, nothing happens."""
+        if isinstance(self.container.source, FileSource):
+            self.container.source.close()
+
+    def __enter__(self) -> FileIndex:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """The name, and what is indexed how."""
+        indexes = ", ".join(f"{entry.column} {entry.index_type}" for entry in self.entries)
+        return f"<FileIndex {self.container.source.name}: {indexes or 'no index'}>"
 
     def to_bytes(self) -> bytes:
         """The container: what Paimon keeps as a `.index` file or embeds in its manifest."""
@@ -186,12 +223,13 @@ class FileIndex:
                 without, exactly `k` rows. The two float zeros are equal.
 
         Returns:
-            The rows; without an index that can answer, those of `among`, or any row. A range-bitmap
-            can, except on CHAR, which Spark compares padded.
+            The rows, `exact` if they are those and their ties; without an index that can answer,
+            the rows of `among`, or any row, not exact. A range-bitmap can answer, except on CHAR,
+            which Spark compares padded.
         """
-        if k < 0 or nulls not in ("first", "last"):
+        if index(k) < 0 or nulls not in ("first", "last"):
             raise PredicateError(
-                f"top_n: found k={k}, nulls={nulls!r}, expected k >= 0, first or last"
+                f"top_n: found k={k!r}, nulls={nulls!r}, expected a k >= 0, first or last"
             )
         chosen = among if isinstance(among, Selection) else _selection(among)
         if not chosen.exact:  # rows that do not match could push out those that do
@@ -205,8 +243,8 @@ class FileIndex:
             top = methodcaller("top_n", k, **order, among=chosen.rows, ties=keep_ties)
             answer = self._ask(entry, top)
             if answer.rows is not None:
-                return answer
-        return chosen
+                return Selection(answer.rows, exact=not key_type(data_type).truncated)
+        return Selection(chosen.rows)
 
     def _evaluate(self, predicate: Predicate) -> Selection:
         match predicate:
@@ -240,17 +278,13 @@ class FileIndex:
         """The indexes of a column, those that read the least first."""
         name = match_column(column, dict.fromkeys(entry.column for entry in self.entries))
         if name is None:
+            self._columns.require(column)
             return
-        data_type = self._type(name)
+        data_type = self._columns.type_of(name)
         found = {entry.index_type: entry for entry in self.entries if entry.column == name}
         known = [index_type for index_type in READERS if index_type in found]
         for index_type in known + [other for other in found if other not in READERS]:
             yield found[index_type], data_type
-
-    def _type(self, column: str) -> DataType:
-        if column not in self._known_types:
-            self._known_types[column] = column_type(column, self._types)
-        return self._known_types[column]
 
     def reader(self, entry: Entry) -> IndexReader:
         """The opened index of an entry, to ask it in keys.
@@ -261,7 +295,7 @@ class FileIndex:
             ColumnError: The type of the column was not given.
         """
         if entry not in self._readers:
-            data_type = self._type(entry.column)
+            data_type = self._columns.type_of(entry.column)
             require_index(entry.index_type, entry.column, data_type)
             if entry.is_empty:
                 self._readers[entry] = EmptyReader()
@@ -277,41 +311,11 @@ class FileIndex:
         except (FormatError, UnsupportedError) as error:
             if self.strict:
                 raise
-            not_used = f"{entry.index_type} of {entry.column!r} not used: {error}"
+            data_type = self._columns.type_of(entry.column)
+            not_used = f"{entry.index_type} of {entry.column!r}, {data_type}, not used: {error}"
             warnings.warn(not_used, DamagedIndexWarning, stacklevel=3)
             return ANY
 
 
 def _selection(rows: Iterable[int] | None) -> Selection:
     return EVERY if rows is None else Selection(BitMap(rows), exact=True)
-
-
-class _ArrowColumns(Mapping[str, DataType]):
-    """The columns of an Arrow schema; a type is looked at only when it is asked for."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
-
-    def __getitem__(self, name: str) -> DataType:
-        return DataType.from_arrow(self._schema.field(name).type)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._schema.names)
-
-    def __len__(self) -> int:
-        return len(self._schema.names)
-
-
-def column_type(name: str, types: Mapping[str, str | DataType | pa.DataType]) -> DataType:
-    """The type of an indexed column; that of `m[key]` may be given for `m`, as a MAP."""
-    found = match_column(name, types)
-    if found is not None:
-        given = types[found]
-        if isinstance(given, str):
-            return DataType.parse(given)
-        return given if isinstance(given, DataType) else DataType.from_arrow(given)
-    if name.endswith("]"):
-        whole = column_type(name.partition("[")[0], types)
-        if whole.root == "MAP":
-            return whole.children[1]
-    raise ColumnError(f"column {name}: its type is needed to read its index, found none")

@@ -380,6 +380,9 @@ def _columns(key: str, index_type: str, value: object) -> dict[tuple[str, str], 
         raise OptionError(f"{key}: found {value!r}, expected names of columns with commas between")
     declared: dict[tuple[str, str], str] = {}
     for name in names:
+        map_key = _split(name)[1]
+        if map_key is not None and map_key[:1] in ("'", '"'):
+            raise OptionError(f"{key}: found {name}, write the key of a map without quotes")
         place = index_type, _fold(name)
         if place in declared:
             raise OptionError(f"{key}: found {value!r}, which names {declared[place]} twice")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from alcid.columns import Columns
 from alcid.errors import ColumnError, OptionError, UnsupportedError
-from alcid.file_index import column_type
 from alcid.formats.container import Entry
 from alcid.options import match_column
 from alcid.types import INDEX_TYPES, DataType, require_index
@@ -60,7 +60,7 @@ def _type_of(column: str, types: Mapping[str, DataType]) -> DataType | None:
         and match_column(column.partition("[")[0], types) is None
     ):
         return None
-    return column_type(column, types)
+    return Columns(types).type_of(column)
 
 
 def find_indexes(column: str, entries: Mapping[Entry, DataType | None]) -> tuple[Entry, ...]:

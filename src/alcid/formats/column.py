@@ -82,7 +82,7 @@ def read_column(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> KeyCo
         nan = np.flatnonzero(np.isnan(values))[:1]
         first_nan = int(values[nan].view(kind.dtype)[0]) if len(nan) else None
         return KeyColumn(row_count, kind, order_floats(values), rows, first_nan)
-    return KeyColumn(row_count, kind, _integers(array, data_type, kind), rows)
+    return KeyColumn(row_count, kind, _integers(array, data_type, kind, rows), rows)
 
 
 def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -111,43 +111,52 @@ def _large(arrow_type: pa.DataType) -> pa.DataType:
     return pa.large_binary() if pa.types.is_binary(arrow_type) else arrow_type
 
 
-def _integers(array: pa.Array, data_type: DataType, kind: KeyType) -> IntArray:
-    """Integer keys of an array without nulls."""
+def _integers(
+    array: pa.Array, data_type: DataType, kind: KeyType, rows: npt.NDArray[np.uint32] | None
+) -> IntArray:
+    """Integer keys of an array without nulls, whose values stand in `rows`."""
     arrow_type = array.type
     match data_type.root:
         case "BOOLEAN":
             return array.cast(pa.int8()).to_numpy()  # type: ignore[no-any-return]
         case "DECIMAL":
-            return _unscaled(array, data_type)
+            return _unscaled(array, data_type, rows)
         case "DATE" if pa.types.is_date64(arrow_type):
             return (array.view(pa.int64()).to_numpy() // _DAY_IN_MILLIS).astype(np.int32)  # type: ignore[no-any-return]
         case "DATE":
             return array.view(pa.int32()).to_numpy()  # type: ignore[no-any-return]
         case "TIME" | "TIMESTAMP" | "TIMESTAMP_LTZ":
-            return _ticks(array, kind).astype(kind.dtype, copy=False)
+            return _ticks(array, kind, rows).astype(kind.dtype, copy=False)
         case _:
             return array.cast(pa.from_numpy_dtype(kind.dtype)).to_numpy()  # type: ignore[no-any-return]
 
 
-def _ticks(array: pa.Array, kind: KeyType) -> IntArray:
+def _does_not_fit(
+    array: pa.Array, position: int, rows: npt.NDArray[np.uint32] | None
+) -> UnsupportedError:
+    row = position if rows is None else int(rows[position])
+    return UnsupportedError(f"{array[position]} in row {row} does not fit the 64 bits of a key")
+
+
+def _ticks(array: pa.Array, kind: KeyType, rows: npt.NDArray[np.uint32] | None) -> IntArray:
     """Milliseconds or microseconds, rounded down; the units of Arrow are finer or coarser."""
     width = array.type.bit_width
     ticks: IntArray = array.view(pa.int32() if width == 32 else pa.int64()).to_numpy()
     ticks = ticks.astype(np.int64, copy=False)
-    unit = "ms" if kind.millis else "us"
-    have, want = _PER_SECOND[array.type.unit], _PER_SECOND[unit]
+    have, want = _PER_SECOND[array.type.unit], _PER_SECOND["ms" if kind.millis else "us"]
     if have >= want:
         return ticks if have == want else ticks // (have // want)
     factor = want // have
     limit = np.iinfo(np.int64).max // factor
-    if len(ticks) and max(int(ticks.max()), -int(ticks.min())) > limit:
-        raise UnsupportedError(
-            f"a timestamp beyond {limit} {array.type.unit} does not fit 64 bits in {unit}"
-        )
+    beyond = np.flatnonzero((ticks > limit) | (ticks < -limit))
+    if len(beyond):
+        raise _does_not_fit(array.view(pa.int64()), int(beyond[0]), rows)
     return ticks * factor
 
 
-def _unscaled(array: pa.Array, data_type: DataType) -> IntArray:
+def _unscaled(
+    array: pa.Array, data_type: DataType, rows: npt.NDArray[np.uint32] | None
+) -> IntArray:
     """The unscaled numbers of a DECIMAL column, which must fit 64 bits."""
     if not pa.types.is_decimal(array.type):  # unsigned 64-bit integers
         array = array.cast(pa.decimal128(20, 0))
@@ -160,9 +169,7 @@ def _unscaled(array: pa.Array, data_type: DataType) -> IntArray:
     lowest, higher = words[0::4], words.reshape(-1, 4)[:, 1:]
     misfit = np.flatnonzero((higher != (lowest >> 63)[:, None]).any(axis=1))
     if len(misfit):
-        raise UnsupportedError(
-            f"{array[int(misfit[0])]} does not fit the 64 bits of a key of {data_type}"
-        )
+        raise _does_not_fit(array, int(misfit[0]), rows)
     return lowest.copy()
 
 

@@ -65,7 +65,7 @@ def parse(section: Section, offset: int, data: memoryview, row_count: int) -> tu
     try:
         bitmap = BitMap.deserialize(data)  # type: ignore[arg-type]  # any buffer serves
     except (ValueError, IndexError) as error:
-        raise section.error("bad roaring bitmap", offset, found=str(error)) from None
+        raise section.error(f"bad roaring bitmap ({error})", offset) from None
     again = bitmap.serialize()
     if again != data[: len(again)].tobytes():  # comparing a view would go byte by byte
         raise section.error(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 from pyroaring import BitMap
+
+from alcid.errors import PredicateError
 
 __all__ = ["ANY", "EVERY", "Selection", "no_row"]
 
@@ -32,6 +35,10 @@ class Selection:
     def skip(self) -> bool:
         """True when no row can match, so that the file need not be read."""
         return self.rows is not None and not self.rows
+
+    def __bool__(self) -> NoReturn:
+        """Raise: whether a row can match is `not skip`."""
+        raise PredicateError("a selection is neither true nor false: ask its skip or its rows")
 
     def __and__(self, other: Selection) -> Selection:
         """Rows in both."""

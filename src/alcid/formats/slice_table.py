@@ -53,7 +53,12 @@ def read_slices(section: Section, row_count: int, cardinality: int) -> BitSlices
     if count != _slice_count(cardinality):
         raise section.error("bad slice count", 5, found=count, expected=_slice_count(cardinality))
     if (head_length, table_length) != (_HEAD + 8 * count, 8 * count):
-        raise section.error("bad head of the slices", 0, found=(head_length, table_length))
+        raise section.error(
+            "bad lengths of head and table of the slices",
+            0,
+            found=f"{head_length} and {table_length}",
+            expected=f"{_HEAD + 8 * count} and {8 * count}",
+        )
     table = np.frombuffer(cursor.take(table_length), ">i4").reshape(-1, 2).tolist()
     at = cursor.position
     base = end = at + existing_length

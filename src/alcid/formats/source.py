@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import Protocol
 
 from alcid.errors import FormatError
@@ -28,11 +29,11 @@ class Source(Protocol):
 class BytesSource:
     """Bytes in memory."""
 
-    def __init__(self, data: bytes, name: str = "<bytes>") -> None:
+    def __init__(self, data: bytes | bytearray | memoryview, name: str = "<bytes>") -> None:
         """Serve `data`, called `name` in errors."""
+        self._data = data if isinstance(data, bytes) else bytes(memoryview(data))
         self.name = name
-        self.size = len(data)
-        self._data = data
+        self.size = len(self._data)
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`."""
@@ -45,8 +46,12 @@ class FileSource:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open `path` for reading."""
         self.name = os.fspath(path)
-        self._descriptor = os.open(path, os.O_RDONLY)
-        self.size = os.fstat(self._descriptor).st_size
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for ever
+        status = os.fstat(self._descriptor)
+        self.size = status.st_size
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            raise FormatError("not a file of bytes", file=self.name)
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`, or an error if the file shrank meanwhile."""

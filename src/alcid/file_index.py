@@ -198,7 +198,13 @@ class FileIndex:
             LiteralError: A literal has no meaning for the type of its column.
             ColumnError: A name fits more than one indexed column, or the type of one is not known.
         """
-        return self._evaluate(normalize(parse(predicate)))
+        problems: list[str] = []
+        try:
+            answer = self._evaluate(normalize(parse(predicate)), problems)
+        except RecursionError:
+            raise PredicateError("a predicate that is nested too deeply") from None
+        _warn(problems)
+        return answer
 
     def top_n(
         self,
@@ -210,7 +216,7 @@ class FileIndex:
         *,
         ties: bool = True,
     ) -> Selection:
-        """The rows that `ORDER BY column LIMIT k` would return, from a range-bitmap index.
+        """The rows of `ORDER BY column DESC NULLS LAST LIMIT k`, from a range-bitmap index.
 
         Args:
             column: The column to order by.
@@ -220,7 +226,8 @@ class FileIndex:
             among: Choose only from these positions; or from what `evaluate` gave, if it is exact:
                 else it comes back as it is, because its rows have to be looked at first.
             ties: Keep every row that equals the last one, so that more sort keys can decide;
-                without, exactly `k` rows. The two float zeros are equal.
+                without, `k` rows, except where keys drop a part of the value. The two float
+                zeros are equal.
 
         Returns:
             The rows, `exact` if they are those and their ties; without an index that can answer,
@@ -234,31 +241,34 @@ class FileIndex:
         chosen = among if isinstance(among, Selection) else _selection(among)
         if not chosen.exact:  # rows that do not match could push out those that do
             return chosen
+        problems: list[str] = []
         for entry, data_type in self._indexes(column):
-            if data_type.root == "CHAR":  # Spark orders it padded, its keys are not
-                break
+            # Spark orders CHAR padded, its keys are not.
+            if entry.index_type != "range-bitmap" or data_type.root == "CHAR":
+                continue
             # Keys that drop a part of the value cannot tell which of equal ones come first.
             keep_ties = ties or key_type(data_type).truncated
             order = {"descending": descending, "nulls": nulls}
             top = methodcaller("top_n", k, **order, among=chosen.rows, ties=keep_ties)
-            answer = self._ask(entry, top)
+            answer = self._ask(entry, top, problems)
             if answer.rows is not None:
                 return Selection(answer.rows, exact=not key_type(data_type).truncated)
+        _warn(problems)
         return Selection(chosen.rows)
 
-    def _evaluate(self, predicate: Predicate) -> Selection:
+    def _evaluate(self, predicate: Predicate, problems: list[str]) -> Selection:
         match predicate:
             case And(parts):
                 selection = EVERY
                 for part in parts:
-                    selection &= self._evaluate(part)
+                    selection &= self._evaluate(part, problems)
                     if selection.skip:
                         break
                 return selection
             case Or(parts):
                 selection = no_row()
                 for part in parts:
-                    selection |= self._evaluate(part)
+                    selection |= self._evaluate(part, problems)
                     if selection.rows is None:
                         break
                 return selection
@@ -269,7 +279,7 @@ class FileIndex:
         (column,) = predicate.columns()
         for entry, data_type in self._indexes(column):
             question = lower(predicate, column, data_type)
-            answer = self._ask(entry, partial(ask, question=question))
+            answer = self._ask(entry, partial(ask, question=question), problems)
             if answer.rows is not None:  # rows are exact, so that no other index could tell more
                 return answer
         return ANY
@@ -304,17 +314,26 @@ class FileIndex:
                 self._readers[entry] = READERS[entry.index_type](section, key_type(data_type))
         return self._readers[entry]
 
-    def _ask(self, entry: Entry, ask: Callable[[IndexReader], Selection]) -> Selection:
-        """The answer of an index, or any row, with a warning, where it is damaged."""
+    def _ask(
+        self, entry: Entry, ask: Callable[[IndexReader], Selection], problems: list[str]
+    ) -> Selection:
+        """The answer of an index; where it is damaged any row, and a problem more."""
         try:
             return ask(self.reader(entry))
         except (FormatError, UnsupportedError) as error:
             if self.strict:
                 raise
             data_type = self._columns.type_of(entry.column)
-            not_used = f"{entry.index_type} of {entry.column!r}, {data_type}, not used: {error}"
-            warnings.warn(not_used, DamagedIndexWarning, stacklevel=3)
+            problems.append(
+                f"{entry.index_type} of {entry.column!r}, {data_type}, not used: {error}"
+            )
             return ANY
+
+
+def _warn(problems: Iterable[str]) -> None:
+    """Give each problem once, at the line that asked."""
+    for problem in dict.fromkeys(problems):
+        warnings.warn(problem, DamagedIndexWarning, stacklevel=3)
 
 
 def _selection(rows: Iterable[int] | None) -> Selection:

@@ -72,7 +72,7 @@ class BitmapOptions:
     version: int = 2
     """1 reads its dictionary whole, 2 a sorted block of it. Take 1 only for readers that lack 2."""
     index_block_size: int = 16 * 1024
-    """Bytes of a dictionary block of version 2; no value may need more."""
+    """Bytes of a dictionary block of version 2; a value that needs more has one to itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,10 +118,34 @@ def test_the_values_of_a_map_key() -> None:
     assert column.null_rows.tolist() == [1, 2, 4]
 
 
+@pytest.mark.parametrize(
+    "key_type",
+    [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())],
+    ids=str,
+)
+def test_a_map_with_keys_of_any_kind_of_text(key_type: pa.DataType) -> None:
+    keys = pa.array(["a", "b", "a"]).cast(key_type)
+    maps = pa.MapArray.from_arrays(pa.array([0, 2, 3], pa.int32()), keys, pa.array([1, 2, 3]))
+    assert keys_of(map_key_column(maps, "a")).keys.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([0, 86_400_000 * 2**31], pa.int64()).view(pa.date64()),
+        pa.array([0, 10**16], pa.int64()).view(pa.time64("us")),
+    ],
+    ids=["date", "time"],
+)
+def test_a_date_or_time_beyond_its_key_is_refused_and_does_not_wrap(array: pa.Array) -> None:
+    with pytest.raises(UnsupportedError, match="in row 1 does not fit a key"):
+        keys_of(array)
+
+
 def test_a_decimal_beyond_64_bits_is_refused() -> None:
     fits, not_fits = Decimal(2**63 - 1), Decimal(2**63)
     assert keys_of(pa.array([fits], pa.decimal128(20, 0))).keys.tolist() == [2**63 - 1]
-    with pytest.raises(UnsupportedError, match="9223372036854775808 in row 1 does not fit the 64 bits"):
+    with pytest.raises(UnsupportedError, match="9223372036854775808 in row 1 does not fit a key"):
         keys_of(pa.array([fits, not_fits], pa.decimal128(20, 0)))
 
 

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
+import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alcid.formats import hashes as hashes_module
 from alcid.formats.hashes import hash_bytes, hash_integers
 
 MASK = (1 << 64) - 1
@@ -35,7 +39,14 @@ def test_narrow_integers_are_sign_extended() -> None:
     assert hash_integers(np.array([-1], np.int8)).tolist() == [wang(-1)]
 
 
-@given(st.binary(max_size=100), st.integers(0, 100), st.integers(0, 3))
+@pytest.fixture(autouse=True, scope="module")
+def few_values_are_hashed_together() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hashes_module, "_FEWEST_TOGETHER", 32)
+        yield
+
+
+@given(st.binary(max_size=150), st.integers(0, 100), st.integers(0, 3))
 def test_bytes_hash_alike_whether_their_length_is_common_or_rare(
     value: bytes, copies: int, shift: int
 ) -> None:
@@ -45,7 +56,7 @@ def test_bytes_hash_alike_whether_their_length_is_common_or_rare(
 
 
 def test_every_length_up_to_three_stripes() -> None:
-    for length in range(100):
+    for length in (*range(100), 127, 128, 129):
         values = [bytes(range(index, index + length)) for index in range(40)]
         hashes = hash_bytes(pa.array(values, pa.large_binary()))
         assert hashes.tolist() == [xxhash.xxh64_intdigest(value) for value in values], length

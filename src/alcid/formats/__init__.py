@@ -29,7 +29,7 @@ BUILDERS: dict[str, Callable[..., bytes]] = {
 READERS: dict[str, Callable[[Section, KeyType], IndexReader]] = {
     "bloom-filter": BloomFilterReader,
     "bitmap": open_bitmap,
-    "bsi": BsiReader,
     "range-bitmap": RangeBitmapReader,
+    "bsi": BsiReader,
 }
 """How an index type is opened; those that read the least to answer come first."""

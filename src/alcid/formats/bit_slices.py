@@ -5,7 +5,8 @@ Comparing all rows with one code takes a pass over the slices (O'Neil and Quass)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from pyroaring import BitMap
@@ -78,10 +79,36 @@ class BitSlices:
 
     def equal(self, code: int) -> BitMap:
         """Rows with this code."""
-        if code < 0 or code.bit_length() > self.count:
-            return BitMap()
-        rows = self.existing.copy()
-        for index in reversed(range(self.count)):
+        return self.one_of([code])
+
+    def one_of(self, codes: Sequence[int]) -> BitMap:
+        """Rows with one of these ascending codes.
+
+        One way down the slices serves all of them: what codes share of their higher bits is
+        intersected once.
+        """
+        first = bisect_left(codes, 0)
+        fitting = codes[first : bisect_left(codes, 1 << self.count)]
+        return self._one_of(self.existing, fitting, self.count) if fitting else BitMap()
+
+    def _one_of(self, rows: BitMap, codes: Sequence[int], bits: int) -> BitMap:
+        """Of `rows`, which agree in all higher bits, those with one of the codes."""
+        if len(codes) == 1 << bits:
+            return rows.copy()
+        if len(codes) == 1:
+            return self._equal(rows.copy(), codes[0], bits)
+        bit = 1 << bits - 1
+        middle = bisect_left(codes, bit, key=lambda code: code & (2 * bit - 1))
+        found = BitMap()
+        if (without := codes[:middle]) and (left := rows - self.slice(bits - 1)):
+            found |= self._one_of(left, without, bits - 1)
+        if (with_bit := codes[middle:]) and (left := rows & self.slice(bits - 1)):
+            found |= self._one_of(left, with_bit, bits - 1)
+        return found
+
+    def _equal(self, rows: BitMap, code: int, bits: int) -> BitMap:
+        """Leave those of `rows` that have the lower `bits` of a code."""
+        for index in reversed(range(bits)):
             if code >> index & 1:
                 rows &= self.slice(index)
             else:

@@ -79,13 +79,15 @@ class BitmapReader(IndexReader, ABC):
 
     def is_in(self, keys: Sequence[Key]) -> Selection:
         """Rows with one of these keys."""
-        found = (self._find(key) for key in keys)
-        return Selection(BitMap().union(*(self._rows(*place) for place in found if place)))
+        return Selection(self._with(keys))
 
     def is_not_in(self, keys: Sequence[Key]) -> Selection:
         """Rows with a key that is none of these."""
-        rows = self.is_in(keys).rows
-        return Selection(self._not_null if rows is None else self._not_null - rows)
+        return Selection(self._not_null - self._with(keys))
+
+    def _with(self, keys: Sequence[Key]) -> BitMap:
+        found = (self._find(key) for key in keys)
+        return BitMap().union(*(self._rows(*place) for place in found if place))
 
     def _rows(self, offset: int, length: int | None) -> BitMap:
         """The rows at `offset` of the body; without a length the bitmap itself tells its end."""
@@ -112,7 +114,7 @@ class _ReaderV1(BitmapReader):
 
     @cached_property
     def _dictionary_and_body(self) -> tuple[dict[Key, int], int]:
-        cursor = Cursor(self._section, self._dictionary_at, window=self._section.length)
+        cursor = Cursor.over(self._section, self._payload, self._dictionary_at)
         if self._key_type.is_bytes:
             entries = {self._key_type.read(cursor): cursor.i32() for _ in range(self.head.distinct)}
         else:

@@ -63,9 +63,10 @@ def lean_sizing(items: int, fpp: float) -> tuple[int, int]:
 
 def _whole_bytes(wanted: float) -> int:
     """The next multiple of 8 above, as Paimon rounds."""
-    if wanted > _MOST_BITS:
-        raise LimitError(f"a bloom filter of {wanted:.0f} bits is too large: at most {_MOST_BITS}")
-    return int(wanted) + 8 - int(wanted) % 8
+    bits = int(wanted) + 8 - int(wanted) % 8
+    if bits > _MOST_BITS:
+        raise LimitError(f"a bloom filter of {bits} bits is too large: at most {_MOST_BITS}")
+    return bits
 
 
 def build(column: KeyColumn, *, items: int | None = None, fpp: float | None = None) -> bytes:
@@ -111,6 +112,8 @@ class BloomFilterReader(IndexReader):
                 "truncated bloom filter", 0, found=f"{section.length} bytes", expected="more than 4"
             )
         self.bits = 8 * (section.length - _HEAD)
+        if self.bits > _MOST_BITS:
+            raise section.error("bloom filter too large", 0, found=self.bits, expected=_MOST_BITS)
         self._section, self._key_type = section, key_type
 
     @cached_property

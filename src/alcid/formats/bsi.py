@@ -92,6 +92,10 @@ class _Part:
         high = None if end is None or end > self.max else end - self.min
         return self.slices.between(low, high)
 
+    def one_of(self, absolutes: Sequence[int]) -> BitMap:
+        """Rows with one of these ascending absolutes."""
+        return self.slices.one_of([absolute - self.min for absolute in absolutes])
+
 
 class BsiReader(IndexReader):
     """Reads the payload whole when it is first asked."""
@@ -106,8 +110,8 @@ class BsiReader(IndexReader):
     @cached_property
     def _parts(self) -> tuple[_Part | None, _Part | None]:
         section = self._section
-        data = memoryview(section.read(0, section.length))
-        cursor = Cursor(section, 5, window=section.length)
+        payload = section.read(0, section.length)
+        cursor, data = Cursor.over(section, payload, 5), memoryview(payload)
         positive = _Part(cursor, data, self.row_count) if cursor.flag("positive part") else None
         negative = _Part(cursor, data, self.row_count) if cursor.flag("negative part") else None
         if cursor.position != section.length:
@@ -173,5 +177,11 @@ class BsiReader(IndexReader):
         return Selection(rows)
 
     def _with(self, keys: Sequence[Key]) -> BitMap:
-        found = (self.between(int(key), int(key) + 1).rows for key in keys)
-        return BitMap().union(*(rows for rows in found if rows))
+        positive, negative = self._parts
+        numbers = sorted({int(key) for key in keys})
+        rows = BitMap()
+        if positive:
+            rows |= positive.one_of([number for number in numbers if number >= 0])
+        if negative:
+            rows |= negative.one_of([-number for number in reversed(numbers) if number < 0])
+        return rows

@@ -60,7 +60,11 @@ class KeyColumn:
 
 def map_key_column(array: pa.Array | pa.ChunkedArray, key: str) -> pa.ChunkedArray:
     """The values that a MAP column holds for `key`: null where the map or the key is absent."""
-    return pc.map_lookup(pa.chunked_array(array), pa.scalar(key), "first")
+    maps = pa.chunked_array(array)
+    maps = maps.cast(
+        pa.map_(pa.string(), maps.type.item_type)
+    )  # of all kinds of text, one is enough
+    return pc.map_lookup(maps, pa.scalar(key), "first")
 
 
 def read_column(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> KeyColumn:
@@ -122,20 +126,30 @@ def _integers(
         case "DECIMAL":
             return _unscaled(array, data_type, rows)
         case "DATE" if pa.types.is_date64(arrow_type):
-            return (array.view(pa.int64()).to_numpy() // _DAY_IN_MILLIS).astype(np.int32)  # type: ignore[no-any-return]
+            return _narrow(array, array.view(pa.int64()).to_numpy() // _DAY_IN_MILLIS, kind, rows)
         case "DATE":
             return array.view(pa.int32()).to_numpy()  # type: ignore[no-any-return]
         case "TIME" | "TIMESTAMP" | "TIMESTAMP_LTZ":
-            return _ticks(array, kind, rows).astype(kind.dtype, copy=False)
+            return _narrow(array, _ticks(array, kind, rows), kind, rows)
         case _:
             return array.cast(pa.from_numpy_dtype(kind.dtype)).to_numpy()  # type: ignore[no-any-return]
+
+
+def _narrow(
+    array: pa.Array, keys: IntArray, kind: KeyType, rows: npt.NDArray[np.uint32] | None
+) -> IntArray:
+    """Keys of the width that is stored; a date or a time may be beyond it."""
+    beyond = np.flatnonzero((keys > kind.maximum) | (keys < kind.minimum))
+    if len(beyond):
+        raise _does_not_fit(array.view(pa.int64()), int(beyond[0]), rows)
+    return keys.astype(kind.dtype, copy=False)
 
 
 def _does_not_fit(
     array: pa.Array, position: int, rows: npt.NDArray[np.uint32] | None
 ) -> UnsupportedError:
     row = position if rows is None else int(rows[position])
-    return UnsupportedError(f"{array[position]} in row {row} does not fit the 64 bits of a key")
+    return UnsupportedError(f"{array[position]} in row {row} does not fit a key")
 
 
 def _ticks(array: pa.Array, kind: KeyType, rows: npt.NDArray[np.uint32] | None) -> IntArray:

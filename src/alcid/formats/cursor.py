@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from alcid.errors import LimitError
 from alcid.formats.source import Section
 
 __all__ = ["Cursor", "Writer", "decode_modified_utf8", "encode_modified_utf8"]
@@ -12,6 +13,7 @@ _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
 _U16 = struct.Struct(">H")
 _LONGEST_UTF = 0xFFFF
+_LARGEST_I32 = (1 << 31) - 1
 
 
 class Cursor:
@@ -26,6 +28,13 @@ class Cursor:
         """Start at `position` of `section`."""
         self.section, self.position, self.window = section, position, window
         self._buffer, self._buffer_start = b"", 0
+
+    @classmethod
+    def over(cls, section: Section, data: bytes, position: int) -> Cursor:
+        """A cursor at `position` of a section whose bytes were read already."""
+        cursor = cls(section, position)
+        cursor._buffer = data
+        return cursor
 
     def take(self, length: int) -> bytes:
         """The next `length` bytes."""
@@ -119,6 +128,8 @@ class Writer:
 
     def i32(self, *values: int) -> Writer:
         """Four bytes each, signed."""
+        if values and max(values) > _LARGEST_I32:
+            raise LimitError(f"{max(values)} does not fit the 32 bits that the format has for it")
         return self.raw(struct.pack(f">{len(values)}i", *values))
 
     def i64(self, *values: int) -> Writer:
@@ -145,7 +156,7 @@ def encode_modified_utf8(text: str) -> bytes:
     units = "".join(chr(unit) for unit in struct.unpack(f">{len(utf16) // 2}H", utf16))
     data = units.encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
     if len(data) > _LONGEST_UTF:
-        raise OverflowError(f"a name of {len(data)} bytes is too long: at most {_LONGEST_UTF}")
+        raise LimitError(f"a name of {len(data)} bytes is too long: at most {_LONGEST_UTF}")
     return data
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from alcid.errors import LimitError
 from alcid.formats.column import Keys, byte_offsets
 from alcid.formats.keys import IntArray, KeyType
 
@@ -37,6 +38,9 @@ def encode(
 ) -> Entries:
     """`prefix`, key and the `suffix` numbers, big-endian 32 bit, for every key."""
     count = len(keys)
+    for number in suffix:
+        if count and number.max() > np.iinfo(np.int32).max:
+            raise LimitError(f"{number.max()} does not fit the 32 bits that the format has for it")
     if key_type.is_bytes:
         numbers = [np.diff(byte_offsets(keys)), *suffix]
         length, *tail = (_binary(number.astype(">i4")) for number in numbers)

@@ -31,7 +31,8 @@ _P1, _P2, _P3, _P4, _P5 = (
     )
 )
 _STRIPE = 32
-_FEWEST_OF_A_LENGTH = 32
+_FEWEST_TOGETHER = 1024  # with fewer values, or longer ones, a call for each is faster
+_LONGEST_TOGETHER = 128
 _BLOCK = 1 << 14
 
 
@@ -68,7 +69,7 @@ def hash_integers(values: IntArray) -> Hashes:
 def hash_bytes(keys: pa.LargeBinaryArray) -> Hashes:
     """XXH64 with seed 0 of every value of a large_binary array without nulls.
 
-    Values of one length are hashed together; lengths that few values have go one by one.
+    Short values of one length are hashed together, others one by one.
     """
     offsets = byte_offsets(keys)
     lengths = np.diff(offsets)
@@ -85,12 +86,14 @@ def hash_bytes(keys: pa.LargeBinaryArray) -> Hashes:
     order = np.argsort(narrow, kind="stable")  # by counting, if narrow
     ordered = lengths[order]
     first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    view = data.data
     for begin, end in zip(first, np.append(first[1:], len(order)), strict=True):
         length, chosen = int(ordered[begin]), order[begin:end]
-        if end - begin < _FEWEST_OF_A_LENGTH:
-            for index in chosen:
-                start = offsets[index]
-                hashes[index] = xxhash.xxh64_intdigest(data[start : start + length].data)
+        if length > _LONGEST_TOGETHER or len(chosen) < _FEWEST_TOGETHER:
+            hashes[chosen] = [
+                xxhash.xxh64_intdigest(view[start : start + length])
+                for start in offsets[chosen].tolist()
+            ]
             continue
         for block in range(0, len(chosen), _BLOCK):
             part = chosen[block : block + _BLOCK]

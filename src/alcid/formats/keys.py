@@ -101,12 +101,6 @@ class KeyType:
             return cursor.take(cursor.count("key length"))
         return int(self.from_stored(np.frombuffer(cursor.take(self.width), self.stored))[0])
 
-    def to_bytes(self, key: Key) -> bytes:
-        """The stored bytes of one key."""
-        if isinstance(key, bytes):
-            return struct.pack(">i", len(key)) + key
-        return self.to_stored(np.array([key], self.dtype)).tobytes()
-
     @property
     def stored(self) -> np.dtype[Any]:
         """The NumPy type of stored keys: big-endian integers, the bits of floats."""

@@ -141,11 +141,11 @@ class RangeBitmapReader(IndexReader):
 
     def is_in(self, keys: Sequence[Key]) -> Selection:
         """Rows with one of these keys."""
-        return Selection(self._with_codes(self._codes(keys)))
+        return Selection(self._with(keys))
 
     def is_not_in(self, keys: Sequence[Key]) -> Selection:
         """Rows with a key that is none of these."""
-        return Selection(self._existing - self._with_codes(self._codes(keys)))
+        return Selection(self._existing - self._with(keys))
 
     def between(self, begin: Key | None, end: Key | None) -> Selection:
         """Rows with `begin <= key < end`."""
@@ -157,11 +157,9 @@ class RangeBitmapReader(IndexReader):
             low = high if is_below(self.max, begin) else self._rank(begin)[0]
         if end is not None and not is_below(self.max, end):
             high = self._rank(end)[0] if is_below(self.min, end) else 0
-        return no_row() if low >= high else Selection(self._between(low, high))
-
-    def _between(self, low: int, high: int) -> BitMap:
-        """Rows with `low <= code < high`, from as few slices as that takes."""
-        return self.slices.between(low, None if high == self.cardinality else high)
+        if low >= high:
+            return no_row()
+        return Selection(self.slices.between(low, None if high == self.cardinality else high))
 
     def _rank(self, key: Key) -> tuple[int, bool]:
         """How many keys are below `key`, and whether it is there."""
@@ -169,24 +167,15 @@ class RangeBitmapReader(IndexReader):
             raise self._section.error("minimum that the dictionary contradicts", _KEYS_AT)
         return self._dictionary.rank(key)
 
-    def _codes(self, keys: Iterable[Key]) -> list[int]:
-        """The codes of those keys that are there, ascending."""
+    def _with(self, keys: Sequence[Key]) -> BitMap:
+        """Rows with one of these keys."""
         low, high = self.min, self.max
         if low is None or high is None:
-            return []
+            return BitMap()
         inside = {key for key in keys if not is_below(key, low) and not is_below(high, key)}
-        ranks = (self._rank(key) for key in sorted(inside))
-        return [code for code, is_there in ranks if is_there]
-
-    def _with_codes(self, codes: Sequence[int]) -> BitMap:
-        """Rows with one of these codes; neighbouring codes are asked for as a range."""
-        rows = BitMap()
-        begin = 0
-        for index, code in enumerate(codes):
-            if index + 1 == len(codes) or codes[index + 1] != code + 1:
-                rows |= self._between(codes[begin], code + 1)
-                begin = index + 1
-        return rows
+        ranks = [self._rank(key) for key in sorted(inside)]
+        codes = [code for code, is_there in ranks if is_there]
+        return self.slices.one_of(codes) if codes else BitMap()
 
     def top_n(
         self,

@@ -16,25 +16,29 @@ __all__ = ["EmptyReader", "IndexReader"]
 class IndexReader:
     """An opened index of one column. Every answer holds all rows that match, and maybe more."""
 
+    def _unanswered(self) -> Selection:
+        """The answer to what a format cannot tell."""
+        return ANY
+
     def is_null(self) -> Selection:
         """Rows without a value."""
-        return ANY
+        return self._unanswered()
 
     def is_not_null(self) -> Selection:
         """Rows with a value."""
-        return ANY
+        return self._unanswered()
 
     def is_in(self, keys: Sequence[Key]) -> Selection:  # noqa: ARG002
         """Rows with one of these keys."""
-        return ANY
+        return self._unanswered()
 
     def is_not_in(self, keys: Sequence[Key]) -> Selection:  # noqa: ARG002
         """Rows with a key that is none of these."""
-        return ANY
+        return self._unanswered()
 
     def between(self, begin: Key | None, end: Key | None) -> Selection:  # noqa: ARG002
         """Rows with `begin <= key < end`; None is no bound."""
-        return ANY
+        return self._unanswered()
 
     def top_n(
         self,
@@ -46,40 +50,11 @@ class IndexReader:
         ties: bool = True,  # noqa: ARG002
     ) -> Selection:
         """The `k` highest (else lowest) rows `among` some; with `ties`, all that equal the last."""
-        return ANY
+        return self._unanswered()
 
 
 class EmptyReader(IndexReader):
-    """The index of a map key in a file without rows, of which nothing was written."""
+    """The index of a map key in a file without rows, of which nothing was written: no row."""
 
-    def is_null(self) -> Selection:
-        """No rows."""
-        return no_row()
-
-    def is_not_null(self) -> Selection:
-        """No rows."""
-        return no_row()
-
-    def is_in(self, keys: Sequence[Key]) -> Selection:  # noqa: ARG002
-        """No rows."""
-        return no_row()
-
-    def is_not_in(self, keys: Sequence[Key]) -> Selection:  # noqa: ARG002
-        """No rows."""
-        return no_row()
-
-    def between(self, begin: Key | None, end: Key | None) -> Selection:  # noqa: ARG002
-        """No rows."""
-        return no_row()
-
-    def top_n(
-        self,
-        k: int,  # noqa: ARG002
-        *,
-        descending: bool,  # noqa: ARG002
-        nulls: Literal["first", "last"],  # noqa: ARG002
-        among: BitMap | None = None,  # noqa: ARG002
-        ties: bool = True,  # noqa: ARG002
-    ) -> Selection:
-        """No rows."""
+    def _unanswered(self) -> Selection:
         return no_row()

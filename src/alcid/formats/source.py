@@ -56,10 +56,13 @@ class FileSource:
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`, or an error if the file shrank meanwhile."""
         data = os.pread(self._descriptor, length, offset)
-        if len(data) != length:
-            raise FormatError(
-                "short read", file=self.name, offset=offset, found=len(data), expected=length
-            )
+        while len(data) < length:  # one call gives 2 GiB at most, and a network less
+            more = os.pread(self._descriptor, length - len(data), offset + len(data))
+            if not more:
+                raise FormatError(
+                    "short read", file=self.name, offset=offset, found=len(data), expected=length
+                )
+            data += more
         return data
 
     def close(self) -> None:

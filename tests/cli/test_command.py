@@ -38,6 +38,13 @@ def test_help_shows_an_example(command: list[str], capsys: pytest.CaptureFixture
     assert f"alcid {' '.join(command) or 'inspect'} data-1.orc.index" in out
 
 
+def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr()
+    assert main([]) == 0
+    assert capsys.readouterr() == shown
+
+
 def test_status_and_streams(sample: Path) -> None:
     good = alcid("probe", sample, "score > 60", "--type", "score=DOUBLE", "--json")
     assert (good.returncode, good.stderr) == (0, "")

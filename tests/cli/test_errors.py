@@ -15,6 +15,11 @@ NOT_AN_INDEX = (
     "not an index file at offset 0: found {}, expected a Paimon file index (00054e4ed01a35ae)"
 )
 
+NOT_EXACT = (
+    "--top-n needs a PREDICATE that the indexes answer exactly,"
+    " found one that needs the rows themselves"
+)
+
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize(
@@ -56,7 +61,7 @@ def test_directory_and_pipe(alcid: Alcid, tmp_path: Path, command: tuple[str, ..
     os.mkfifo(pipe)
     for path in (tmp_path, pipe):  # to open the pipe would wait for a writer
         run = alcid(command[0], path, *command[1:])
-        assert (run.status, run.out, run.err) == (1, "", f"alcid: {path}: not a regular file\n")
+        assert (run.status, run.out, run.err) == (1, "", f"alcid: {path}: not a file of bytes\n")
 
 
 def test_truncated_file(alcid: Alcid, sample: Path) -> None:
@@ -111,15 +116,19 @@ def test_bad_options_of_inspect(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["score >"], "not a predicate: cannot read the text near >"),
-        (["score = 1 = "], "not a predicate: cannot read the text near ="),
+        (["score >"], "not a predicate: cannot read the text near >: expected a value"),
+        (["score = 1 = "], "not a predicate: cannot read the text near =: expected a value"),
         ([""], "not a predicate: no text, expected one boolean expression"),
         (["day = 'soon'"], "column day of type DATE does not take the str 'soon': it is no date"),
         ([], "expected a PREDICATE, or --top-n and --order-by, found neither"),
         (["--top-n", "3"], "--top-n and --order-by go together, found only one of them"),
         (
-            ["score > 1", "--top-n", "3", "--order-by", "score"],
-            "--top-n takes no PREDICATE: the first rows that may match need not match",
+            ["scores = 1 AND score > 1", "--top-n", "3", "--order-by", "score"],
+            f"{NOT_EXACT} (no index of column scores)",
+        ),
+        (
+            ["name LIKE '%n'", "--top-n", "3", "--order-by", "score"],
+            f"{NOT_EXACT} (no index can tell: (name LIKE '%n'))",
         ),
     ],
 )
@@ -135,10 +144,35 @@ def test_type_of_an_asked_column_is_needed(alcid: Alcid, sample: Path) -> None:
         assert (run.status, run.out, run.err) == (2, "", f"alcid: {message}\n")
 
 
+def test_types_of_other_columns_are_named_where_one_is_missing(alcid: Alcid, sample: Path) -> None:
+    types = ("--type", "scor=DOUBLE", "--type", "day=DATE", "--type", "tag=INT")
+    message = (
+        "column score: its type is needed, as in --type score=TYPE;"
+        " one was given for scor, tag, without an index here"
+    )
+    for command in (["inspect", sample, "--column", "score"], ["probe", sample, "score > 1"]):
+        run = alcid(*command, *types)
+        assert (run.status, run.out, run.err) == (2, "", f"alcid: {message}\n")
+
+
 @pytest.mark.parametrize(
-    "arguments", [["nothing"], ["inspect"], ["inspect", "x", "--limit", "-1"], ["inspect", "--no"]]
+    ("arguments", "problem", "command"),
+    [
+        (["nothing"], "no such command 'nothing'", "alcid"),
+        (["inspect"], "missing argument 'FILE'", "alcid inspect"),
+        (["inspect", "x", "--no"], "no such option: --no", "alcid inspect"),
+        (["inspect", "x", "--limit", "-1"], "invalid value for '--limit'", "alcid inspect"),
+        (
+            ["probe", "x", "--top-n", "0", "--order-by", "a"],
+            "invalid value for '--top-n'",
+            "alcid probe",
+        ),
+    ],
 )
-def test_usage_errors_of_typer(alcid: Alcid, arguments: list[str]) -> None:
+def test_usage_errors_are_one_line(
+    alcid: Alcid, arguments: list[str], problem: str, command: str
+) -> None:
     run = alcid(*arguments)
-    assert (run.status, run.out) == (2, "")
-    assert run.err.splitlines()[-1].startswith("Error: ")
+    assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
+    assert run.err.startswith(f"alcid: {problem}")  # then what typer says, which may change
+    assert run.err.endswith(f"; see {command} --help\n")

@@ -101,25 +101,51 @@ def test_text_is_one_line_for_each_index(alcid: Alcid, sample: Path) -> None:
 def test_column_lists_values_with_positions(alcid: Alcid, sample: Path) -> None:
     run = alcid("inspect", sample, "--json", "--type", "score=DOUBLE", "--column", "SCORE")
     values = [
-        {"value": None, "count": 1, "positions": [4]},
-        {"value": 50.0, "count": 1, "positions": [0]},
-        {"value": 70.0, "count": 1, "positions": [2]},
-        {"value": 90.0, "count": 1, "positions": [1]},
-        {"value": "NaN", "count": 1, "positions": [3]},
+        {"value": None, "count": 1, "positions": [4], "truncated": False},
+        {"value": 50.0, "count": 1, "positions": [0], "truncated": False},
+        {"value": 70.0, "count": 1, "positions": [2], "truncated": False},
+        {"value": 90.0, "count": 1, "positions": [1], "truncated": False},
+        {"value": "NaN", "count": 1, "positions": [3], "truncated": False},
     ]
-    found = {**UNTYPED[4], **TYPED_FACTS[4], "values": values}
+    found = {**UNTYPED[4], **TYPED_FACTS[4], "values": values, "truncated": False}
     assert (run.status, run.json) == (0, document(sample, [found]))
 
 
 def test_limit_bounds_values_and_positions(alcid: Alcid, sample: Path) -> None:
     arguments = ("inspect", sample, "--type", "tags[a]=INT", "--column", "tags[a]", "--limit", 1)
     run = alcid(*arguments, "--json")
-    assert run.json["indexes"][0]["values"] == [{"value": None, "count": 2, "positions": [2]}]
+    (found,) = run.json["indexes"]
+    null = {"value": None, "count": 2, "positions": [2], "truncated": True}
+    assert (found["values"], found["truncated"]) == ([null], True)
     assert alcid(*arguments).out.splitlines()[-3:] == [
         "tags[a], bitmap: 1 of 3 values",
         "VALUE  COUNT  POSITIONS",
         "NULL       2  2, ...",
     ]
+
+
+def test_limit_of_values_alone(alcid: Alcid, sample: Path) -> None:
+    arguments = ("inspect", sample, "--type", "tags=MAP<STRING, INT>", "--column", "tags[a]")
+    (found,) = alcid(*arguments, "--limit", 2, "--json").json["indexes"]
+    assert [listed["truncated"] for listed in found["values"]] == [False, False]
+    assert found["truncated"] is True
+
+
+def test_limit_0_shows_all(alcid: Alcid, tmp_path: Path) -> None:
+    path = tmp_path / "many.index"
+    table = pa.table({"a": [*range(30), *[-1] * 30]})
+    path.write_bytes(FileIndex.build(table, {"file-index.bitmap.columns": "a"}).to_bytes())
+    arguments = ("inspect", path, "--type", "a=BIGINT", "--column", "a", "--json")
+    (cut,) = alcid(*arguments).json["indexes"]
+    assert (len(cut["values"]), len(cut["values"][0]["positions"]), cut["truncated"]) == (
+        20,
+        20,
+        True,
+    )
+    (whole,) = alcid(*arguments, "--limit", 0).json["indexes"]
+    assert [listed["value"] for listed in whole["values"]] == list(range(-1, 30))
+    assert whole["values"][0]["positions"] == list(range(30, 60))
+    assert whole["truncated"] is False
 
 
 def test_values_in_text_are_escaped(alcid: Alcid, sample: Path) -> None:
@@ -144,25 +170,33 @@ def test_bsi_keeps_no_list_of_values(alcid: Alcid, sample: Path) -> None:
 
 def test_damaged_index_is_shown_beside_the_others(alcid: Alcid, sample: Path) -> None:
     patched(sample, 866, b"\x09")
-    problem = f"{sample}: unknown bitmap version at offset 866: found 9, expected 1 or 2"
+    problem = "unknown bitmap version at offset 866: found 9, expected 1 or 2"
     run = alcid("inspect", sample, "--json")
     damaged = index("tags[a]", "bitmap", 866, 70) | {"state": "damaged", "problem": problem}
     assert (run.status, run.json) == (1, document(sample, [*UNTYPED[:5], damaged]))
-    text = alcid("inspect", sample)
-    assert (text.status, text.err) == (1, "")
-    assert text.out.splitlines()[-1] == (
-        f"tags[a]   -     bitmap           866     70  damaged: {problem}"
-    )
+    for types, shown in (((), "-     "), (("--type", "tags[a]=INT"), "INT   ")):
+        text = alcid("inspect", sample, *types)
+        assert (text.status, text.err) == (1, "")
+        assert text.out.splitlines()[-1] == (
+            f"tags[a]   {shown}bitmap           866     70  damaged: {problem}"
+        )
 
 
 def test_damage_that_only_the_type_shows(alcid: Alcid, sample: Path) -> None:
     patched(sample, 355 + 13, b"\x7f")  # the minimum of day, now above the maximum
     assert alcid("inspect", sample).status == 0
     run = alcid("inspect", sample, "--type", "day=DATE", "--column", "day")
-    problem = f"damaged: {sample}: minimum and maximum not in order at offset 368"
+    problem = "damaged: minimum and maximum not in order at offset 368; or the column is not DATE"
     assert (run.status, run.err) == (1, "")
     assert run.out.splitlines()[-3].endswith(f"  {problem}")
     assert run.out.splitlines()[-1] == "day, range-bitmap: damaged, no values"
+
+
+def test_wrong_type_looks_like_damage_and_is_named(alcid: Alcid, sample: Path) -> None:
+    run = alcid("inspect", sample, "--type", "name=BIGINT", "--json")
+    bitmap = run.json["indexes"][2]
+    assert (run.status, bitmap["column"], bitmap["state"]) == (1, "name", "damaged")
+    assert bitmap["problem"].endswith("; or the column is not BIGINT")
 
 
 def test_other_columns_are_not_read_for_one(alcid: Alcid, sample: Path) -> None:
@@ -221,7 +255,9 @@ def test_range_bitmap_without_values(alcid: Alcid, tmp_path: Path) -> None:
     assert (bsi["at_least"], bsi["at_most"], bsi["nulls"], bsi["values"]) == (None, None, 2, None)
     facts = {name: range_bitmap[name] for name in ("rows", "distinct", "nulls", "min", "max")}
     assert facts == {"rows": 2, "distinct": 0, "nulls": 2, "min": None, "max": None}
-    assert range_bitmap["values"] == [{"value": None, "count": 2, "positions": [0, 1]}]
+    null = {"value": None, "count": 2, "positions": [0, 1], "truncated": False}
+    assert (range_bitmap["values"], range_bitmap["truncated"]) == ([null], False)
+    assert bsi["truncated"] is False
 
 
 @pytest.mark.parametrize("name", ["m[red]", ":smile:", "größe", "a\nb"])

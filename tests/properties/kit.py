@@ -36,8 +36,8 @@ class Kind:
 
     name: str
     index_type: str
-    options: Mapping[str, tuple[str | int, ...]] = field(default_factory=dict)
-    """For each option of the column the values to draw from."""
+    options: Mapping[str, tuple[str | int | None, ...]] = field(default_factory=dict)
+    """For each option of the column the values to draw from; None leaves it out."""
 
     @property
     def types(self) -> list[DataType]:
@@ -47,11 +47,12 @@ class Kind:
         chosen: dict[str, str | int | float] = {f"file-index.{self.index_type}.columns": column}
         for option, values in self.options.items():
             value = data.draw(st.sampled_from(values), label=option)
-            chosen[f"file-index.{self.index_type}.{column}.{option}"] = value
+            if value is not None:
+                chosen[f"file-index.{self.index_type}.{column}.{option}"] = value
         return chosen
 
 
-BLOOM = Kind("bloom-filter", "bloom-filter", {"items": (1, 1000), "fpp": ("0.5", "0.01")})
+BLOOM = Kind("bloom-filter", "bloom-filter", {"items": (None, 1, 1000), "fpp": (None, "0.5")})
 BITMAP_V1 = Kind("bitmap-v1", "bitmap", {"version": (1,)})
 BITMAP_V2 = Kind("bitmap-v2", "bitmap", {"index-block-size": (16, 64, "1kb", "16kb")})
 RANGE_BITMAP = Kind("range-bitmap", "range-bitmap", {"chunk-size": (0, 9, 100, "16kb")})

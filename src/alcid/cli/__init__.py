@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from alcid.errors import AlcidError, ColumnError, OptionError, PredicateError
 
@@ -24,12 +25,15 @@ _FAILED, _MISUSED = 1, 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments`, by default those of the process, and return its status."""
-    from alcid.cli.app import app
+    from alcid.cli.app import UsageError, app
 
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="alcid")
-    except SystemExit as exit_:  # typer's way to end, also for --help and a closed pipe
+        status = app(args=given or ["--help"], prog_name="alcid", standalone_mode=False)
+    except SystemExit as exit_:  # typer's way to end for a closed pipe
         return exit_.code if isinstance(exit_.code, int) else 0
+    except UsageError as error:
+        return _fail(_usage(error), _MISUSED)
     except (ColumnError, OptionError, PredicateError) as error:
         return _fail(str(error), _MISUSED)
     except AlcidError as error:
@@ -37,7 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else ""
         return _fail(f"{where}{error.strerror or error}", _FAILED)
-    return 0
+    return status if isinstance(status, int) else 0
+
+
+def _usage(error: Any) -> str:
+    """What typer found wrong, in the form of all other errors."""
+    message = error.format_message().rstrip(".")
+    command = "alcid" if error.ctx is None else error.ctx.command_path
+    return f"{message[:1].lower()}{message[1:]}; see {command} --help"
 
 
 def _fail(message: str, status: int) -> int:

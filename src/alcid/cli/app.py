@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
+__all__ = ["UsageError", "app"]
+
+# Typer exports one kind of usage error, and not what all of them are.
+UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     help="Look into the index files of lake tables, and ask them without their data.",
     epilog="Example: alcid inspect data-1.orc.index",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # plain help, which needs no import of rich
     pretty_exceptions_enable=False,
@@ -29,7 +31,9 @@ Types = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Limit = Annotated[int, typer.Option("--limit", min=0, help="Show at most so many of a list.")]
+Limit = Annotated[
+    int, typer.Option("--limit", min=0, help="Show at most so many of a list; 0 for all of them.")
+]
 
 
 class Nulls(StrEnum):
@@ -83,7 +87,7 @@ def inspect(
     from alcid.cli.inspect import inspect_file
     from alcid.cli.output import choose_output
 
-    report = inspect_file(file, parse_types(types or ()), column, limit)
+    report = inspect_file(file, parse_types(types or ()), column, limit or None)
     choose_output(as_json=as_json).file(report)
     if report.is_damaged:
         raise typer.Exit(1)
@@ -103,7 +107,11 @@ def probe(
     types: Types = None,
     top_n: Annotated[
         int | None,
-        typer.Option(min=0, help="In place of PREDICATE: the first rows in order, with all ties."),
+        typer.Option(
+            min=1,
+            help="The first rows in the order of a column, with all ties; of those that match"
+            " PREDICATE, if it is given and the indexes answer it exactly.",
+        ),
     ] = None,
     order_by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column that orders them.")
@@ -118,7 +126,7 @@ def probe(
     """Ask an index file which rows of its data file may match.
 
     The answer is that no row can match, that any row may, or positions of rows. It holds every row
-    that matches, and maybe more. A damaged index is an error.
+    that matches, and unless it is exact maybe more. A damaged index is an error.
 
     \b
     Examples:
@@ -132,5 +140,5 @@ def probe(
     question = choose_question(
         predicate, top_n, order_by, descending=not ascending, nulls=nulls.value
     )
-    report = probe_file(file, question, parse_types(types or ()), limit)
+    report = probe_file(file, question, parse_types(types or ()), limit or None)
     choose_output(as_json=as_json).probe(report)

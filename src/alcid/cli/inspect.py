@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from pyroaring import BitMap
 
-from alcid.cli.column_types import entry_types, find_indexes
+from alcid.cli.column_types import IndexedColumns
 from alcid.cli.heads import HEADS, Facts
 from alcid.cli.kinds import opened
 from alcid.cli.values import Value, value_of
@@ -36,6 +36,11 @@ class ListedValue:
     count: int
     positions: tuple[int, ...]
 
+    @property
+    def truncated(self) -> bool:
+        """True when not all positions are here."""
+        return self.count > len(self.positions)
+
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
@@ -52,6 +57,17 @@ class IndexReport:
     facts: Facts
     values: tuple[ListedValue, ...] | None
     """The first values, null before all, if they were asked for and the index keeps them."""
+
+    @property
+    def value_count(self) -> int:
+        """The distinct values, and null if there is one."""
+        distinct = self.facts.get("distinct")
+        return (distinct if isinstance(distinct, int) else 0) + bool(self.facts.get("nulls"))
+
+    @property
+    def truncated(self) -> bool:
+        """True when not all values are here."""
+        return self.values is not None and self.value_count > len(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +88,7 @@ class FileReport:
 
 
 def inspect_file(
-    path: str, types: Mapping[str, DataType], column: str | None, limit: int
+    path: str, types: Mapping[str, DataType], column: str | None, limit: int | None
 ) -> FileReport:
     """Look into the file at `path`.
 
@@ -80,12 +96,12 @@ def inspect_file(
         path: The file.
         types: Types of columns, as far as they are known.
         column: Only this one, with its values.
-        limit: Values at most, and positions of each.
+        limit: Values at most, and positions of each; None for all.
     """
     with opened(path) as (source, kind):
         index = FileIndex.open(source, types, strict=True)
-        known = entry_types(index.entries, types)
-        chosen = index.entries if column is None else _of_column(column, known)
+        columns = IndexedColumns.match(index.entries, types)
+        chosen = index.entries if column is None else _of_column(column, columns)
         container = index.container
         return FileReport(
             path,
@@ -98,26 +114,33 @@ def inspect_file(
                 "columns": len({entry.column for entry in index.entries}),
             },
             tuple(
-                _inspect(index, entry, known[entry], None if column is None else limit)
+                _inspect(
+                    index, entry, columns.types[entry], lists_values=column is not None, limit=limit
+                )
                 for entry in chosen
             ),
             column is not None,
         )
 
 
-def _of_column(column: str, known: Mapping[Entry, DataType | None]) -> tuple[Entry, ...]:
-    found = find_indexes(column, known)
+def _of_column(column: str, columns: IndexedColumns) -> tuple[Entry, ...]:
+    found = columns.find(column)
     if not found:
-        others = ", ".join(dict.fromkeys(entry.column for entry in known)) or "none"
+        others = ", ".join(dict.fromkeys(entry.column for entry in columns.types)) or "none"
         raise ColumnError(f"column {column}: no index of it; the file has indexes of {others}")
     return found
 
 
 def _inspect(
-    index: FileIndex, entry: Entry, data_type: DataType | None, limit: int | None
+    index: FileIndex,
+    entry: Entry,
+    data_type: DataType | None,
+    *,
+    lists_values: bool,
+    limit: int | None,
 ) -> IndexReport:
     state: State = "ok"
-    problem, values, facts = None, None, Facts()
+    problem, hint, values, facts = None, "", None, Facts()
     if entry.is_empty:
         state = "empty"
     elif entry.index_type not in HEADS:
@@ -126,11 +149,12 @@ def _inspect(
         try:
             facts = HEADS[entry.index_type](index.container.section(entry))
             if data_type is not None:
+                hint = f"; or the column is not {data_type}"  # as its head could be read without
                 reader = index.reader(entry)
                 facts |= _typed_facts(reader, data_type)
-                values = None if limit is None else _list_values(reader, data_type, limit)
+                values = _list_values(reader, data_type, limit) if lists_values else None
         except FormatError as error:
-            state, problem = "damaged", str(error)
+            state, problem = "damaged", str(error).removeprefix(f"{error.file}: ") + hint
     return IndexReport(
         entry.column,
         entry.index_type,
@@ -161,7 +185,7 @@ def _typed_facts(reader: IndexReader, data_type: DataType) -> Facts:
 
 
 def _list_values(
-    reader: IndexReader, data_type: DataType, limit: int
+    reader: IndexReader, data_type: DataType, limit: int | None
 ) -> tuple[ListedValue, ...] | None:
     """The first values, or None if the index keeps no list of them."""
     if not isinstance(reader, BitmapReader | RangeBitmapReader):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 from alcid.errors import FormatError
@@ -62,8 +60,5 @@ def identify(source: Source) -> str:
 @contextmanager
 def opened(path: str) -> Iterator[tuple[FileSource, str]]:
     """The file at `path`, open for reading by range, and its kind."""
-    # A directory has no bytes, and a pipe no size: to open one could wait for ever.
-    if not stat.S_ISREG(Path(path).stat().st_mode):
-        raise FormatError("not a regular file", file=path)
     with FileSource(path) as source:
         yield source, identify(source)

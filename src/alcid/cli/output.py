@@ -9,7 +9,7 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import Any, Protocol
 
-from alcid.cli.inspect import FileReport, IndexReport
+from alcid.cli.inspect import FileReport, IndexReport, ListedValue
 from alcid.cli.probe import ProbeReport
 from alcid.cli.values import decimal_text, not_finite
 
@@ -54,8 +54,18 @@ class JsonOutput:
 
 def _index(index: IndexReport, *, lists_values: bool) -> dict[str, Any]:
     fields = asdict(index)
-    facts, values = fields.pop("facts"), fields.pop("values")
-    return {**fields, **facts, **({"values": values} if lists_values else {})}
+    del fields["values"]
+    facts = fields.pop("facts")
+    found = {**fields, **facts}
+    if lists_values:
+        values = index.values
+        found["values"] = None if values is None else [_listed(value) for value in values]
+        found["truncated"] = index.truncated
+    return found
+
+
+def _listed(value: ListedValue) -> dict[str, Any]:
+    return {**asdict(value), "truncated": value.truncated}
 
 
 def _print(document: dict[str, Any]) -> None:

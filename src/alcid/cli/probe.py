@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from alcid.cli.column_types import entry_types, find_indexes
+from alcid.cli.column_types import IndexedColumns
+from alcid.cli.heads import HEADS
 from alcid.cli.kinds import opened
-from alcid.errors import OptionError
+from alcid.errors import FormatError, OptionError, PredicateError
 from alcid.file_index import FileIndex
-from alcid.formats.container import Entry
+from alcid.formats.selection import EVERY, Selection
 from alcid.predicate import Predicate, Unknown, parse
 from alcid.types import DataType
 
-__all__ = ["Answer", "Order", "ProbeReport", "choose_question", "probe_file"]
+__all__ = ["Answer", "Order", "ProbeReport", "Question", "choose_question", "probe_file"]
 
 Answer: TypeAlias = Literal["skip", "any", "rows"]
-"""skip: no row can match. any: the indexes cannot tell. rows: at most these."""
+"""skip: no row can match. any: every row may, or does if exact. rows: at most these."""
 NullOrder: TypeAlias = Literal["first", "last"]
 
 
@@ -33,17 +34,29 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """A predicate, an order, or the order of the rows that match a predicate."""
+
+    predicate: str | None
+    order: Order | None
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """A question, which is a predicate or an order, and the answer to it."""
+    """A question and the answer to it."""
 
     file: str
     predicate: str | None
     order: Order | None
     answer: Answer
+    exact: bool
+    """Whether each of the rows is one that was asked for."""
     count: int | None
     """How many rows; None for any."""
     positions: tuple[int, ...]
     """The first of them."""
+    truncated: bool
+    """Whether there are more positions."""
     notes: tuple[str, ...]
     """What no index could answer."""
 
@@ -55,73 +68,112 @@ def choose_question(
     *,
     descending: bool,
     nulls: NullOrder,
-) -> str | Order:
-    """The one question that the options ask.
+) -> Question:
+    """The question that the options ask.
 
     Raises:
-        OptionError: They ask none, half of one, or two.
+        OptionError: They ask none, or half of one.
     """
     if (top_n is None) != (order_by is None):
         raise OptionError("--top-n and --order-by go together, found only one of them")
-    if top_n is None or order_by is None:
-        if predicate is None:
-            raise OptionError("expected a PREDICATE, or --top-n and --order-by, found neither")
-        return predicate
-    if predicate is not None:
-        # An answer may hold rows that do not match, and these could crowd out those that do.
-        raise OptionError(
-            "--top-n takes no PREDICATE: the first rows that may match need not match"
-        )
-    return Order(top_n, order_by, descending, nulls)
+    if top_n is not None and order_by is not None:
+        return Question(predicate, Order(top_n, order_by, descending, nulls))
+    if predicate is None:
+        raise OptionError("expected a PREDICATE, or --top-n and --order-by, found neither")
+    return Question(predicate, None)
 
 
 def probe_file(
-    path: str, question: str | Order, types: Mapping[str, DataType], limit: int
+    path: str, question: Question, types: Mapping[str, DataType], limit: int | None
 ) -> ProbeReport:
     """Ask the file at `path`.
 
     Args:
         path: The file.
-        question: SQL text, or an order.
+        question: What to ask.
         types: Types of the columns that are asked for.
-        limit: Positions at most.
+        limit: Positions at most; None for all.
     """
-    parsed = question if isinstance(question, Order) else parse(question)
     with opened(path) as (source, _):
         index = FileIndex.open(source, types, strict=True)
-        known = entry_types(index.entries, types)
-        if isinstance(parsed, Order):
-            notes = _order_notes(parsed, known)
-            selection = index.top_n(parsed.order_by, parsed.top_n, parsed.descending, parsed.nulls)
-        else:
-            notes = _notes(parsed, known)
-            selection = index.evaluate(parsed)
+        columns = IndexedColumns.match(index.entries, types)
+        try:
+            selection, notes = _ask(index, columns, question)
+        except FormatError as error:
+            raise FormatError(f"{error}{_doubt(error, index, columns)}") from None
     rows = selection.rows
+    positions = tuple(islice(rows or (), limit))
     return ProbeReport(
         path,
-        question if isinstance(question, str) else None,
-        question if isinstance(question, Order) else None,
+        question.predicate,
+        question.order,
         "any" if rows is None else "rows" if rows else "skip",
+        selection.exact,
         None if rows is None else len(rows),
-        tuple(islice(rows or (), limit)),
+        positions,
+        rows is not None and len(rows) > len(positions),
         tuple(notes),
     )
 
 
-def _notes(predicate: Predicate, known: Mapping[Entry, DataType | None]) -> list[str]:
+def _ask(
+    index: FileIndex, columns: IndexedColumns, question: Question
+) -> tuple[Selection, list[str]]:
+    """The answer, and what no index could answer."""
+    selection, notes = EVERY, []
+    if question.predicate is not None:
+        predicate = parse(question.predicate)
+        notes += _notes(predicate, columns)
+        selection = index.evaluate(predicate)
+    if (order := question.order) is not None:
+        _require_exact(selection, notes)
+        notes += _order_notes(order, columns)
+        selection = index.top_n(
+            order.order_by, order.top_n, order.descending, order.nulls, among=selection
+        )
+    return selection, notes
+
+
+def _doubt(error: FormatError, index: FileIndex, columns: IndexedColumns) -> str:
+    """A doubt about the type of the column, where the head of its index is whole."""
+    for entry, data_type in columns.types.items():
+        place = range(entry.start, entry.start + entry.length)
+        if data_type is not None and error.offset in place and entry.index_type in HEADS:
+            try:
+                HEADS[entry.index_type](index.container.section(entry))
+            except FormatError:
+                return ""
+            return f"; or column {entry.column} is not {data_type}"
+    return ""
+
+
+def _require_exact(selection: Selection, notes: list[str]) -> None:
+    """Rows that do not match could push out those that do."""
+    if not selection.exact:
+        why = f" ({'; '.join(notes)})" if notes else ""
+        raise PredicateError(
+            "--top-n needs a PREDICATE that the indexes answer exactly, found one that needs"
+            f" the rows themselves{why}"
+        )
+
+
+def _notes(predicate: Predicate, columns: IndexedColumns) -> list[str]:
     """What no index can answer; the types of all other columns must be known."""
     notes = []
     for part in predicate.walk():
         if isinstance(part, Unknown):
             notes.append(f"no index can tell: {part}")
         elif not part.children:
-            missing = [column for column in part.columns() if not find_indexes(column, known)]
+            missing = [column for column in part.columns() if not columns.find(column)]
             notes += [f"no index of column {column}" for column in missing]
     return list(dict.fromkeys(notes))
 
 
-def _order_notes(order: Order, known: Mapping[Entry, DataType | None]) -> list[str]:
-    indexes = find_indexes(order.order_by, known)
-    if any(entry.index_type == "range-bitmap" for entry in indexes):
-        return []
-    return [f"no range-bitmap index of column {order.order_by}"]
+def _order_notes(order: Order, columns: IndexedColumns) -> list[str]:
+    column = order.order_by
+    for entry in columns.find(column):
+        if entry.index_type == "range-bitmap":
+            data_type = columns.types[entry]
+            is_char = data_type is not None and data_type.root == "CHAR"
+            return [f"no index orders column {column} of type {data_type}"] if is_char else []
+    return [f"no range-bitmap index of column {column}"]

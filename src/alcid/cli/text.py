@@ -51,12 +51,14 @@ class TextOutput:
         match report.answer:
             case "skip":
                 self._line("skip: no row can match")
+            case "any" if report.exact:
+                self._line("every row matches")
             case "any":
                 self._line("any row: the indexes cannot tell")
             case "rows":
-                count = report.count or 0
-                self._line(f"{_count(count, 'row')}: {_positions(count, report.positions)}")
-        for note in report.notes:
+                shown = _positions(report.positions, truncated=report.truncated)
+                self._line(f"{_count(report.count or 0, 'row')}: {shown}")
+        for note in (*report.notes, *_left_to_do(report)):
             self._line(f"note: {note}")
         sys.stdout.flush()
 
@@ -68,13 +70,13 @@ class TextOutput:
             kept = "keeps no list of values" if index.state == "ok" else f"{index.state}, no values"
             self._line(f"{title}: {kept}")
             return
-        self._line(f"{title}: {len(index.values)} of {_count(_value_count(index), 'value')}")
+        self._line(f"{title}: {len(index.values)} of {_count(index.value_count, 'value')}")
         if index.values:
             rows = (
                 (
                     value_text(listed.value),
                     str(listed.count),
-                    _positions(listed.count, listed.positions),
+                    _positions(listed.positions, truncated=listed.truncated),
                 )
                 for listed in index.values
             )
@@ -124,14 +126,17 @@ def _fact(name: str, value: Value) -> str:
     return value_text(value)
 
 
-def _value_count(index: IndexReport) -> int:
-    """The distinct values, and null if there is one."""
-    distinct = index.facts["distinct"]
-    return (distinct if isinstance(distinct, int) else 0) + bool(index.facts["nulls"])
+def _left_to_do(report: ProbeReport) -> list[str]:
+    """What is left to do with rows that are not exact."""
+    if report.exact or report.answer != "rows":
+        return []
+    if report.order is not None:
+        return ["these rows are not in order: sort them to find the first"]
+    return ["some of these rows may not match: apply the predicate to them"]
 
 
-def _positions(count: int, shown: Sequence[int]) -> str:
-    more = ["..."] if count > len(shown) else []
+def _positions(shown: Sequence[int], *, truncated: bool) -> str:
+    more = ["..."] if truncated else []
     return ", ".join([*map(str, shown), *more])
 
 

@@ -150,6 +150,25 @@ def test_text_of_predicate(predicate: Predicate, text: str) -> None:
     assert str(predicate) == text
 
 
+def test_truth_of_a_long_predicate_shows_its_beginning() -> None:
+    with pytest.raises(PredicateError) as caught:
+        bool(col("a").isin(range(1000)))
+    beginning = str(col("a").isin(range(1000)))[:80]
+    assert f"before it meets a row: {beginning}...; combine" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["Infinity", "-Infinity"])
+def test_infinite_decimal_parses_back(text: str) -> None:
+    predicate = Comparison("c", "<=>", Decimal(text))
+    assert str(predicate) == f"c <=> CAST('{text}' AS DOUBLE)"
+    assert parse(str(predicate)) == predicate
+
+
+@pytest.mark.parametrize("text", ["NaN", "sNaN"])
+def test_decimal_that_is_no_number_is_written_as_the_double(text: str) -> None:
+    assert str(Comparison("c", "=", Decimal(text))) == "c = CAST('NaN' AS DOUBLE)"
+
+
 @pytest.mark.parametrize(
     "word", ["and", "null", "true", "case", "x", "interval", "if", "current_date"]
 )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from alcid import options
 from alcid.errors import LiteralError
 from alcid.formats.keys import float_order, order_float
-from alcid.predicate import Place, SessionTimestamp, place
+from alcid.predicate import Place, SessionTimestamp, lower, normalize, parse, place
 from alcid.predicate.literal import bounds_of
 from alcid.types import DataType
 
@@ -171,6 +171,21 @@ def test_literal_without_a_meaning_is_an_error(data_type: DataType, literal: obj
         place(literal, "c", data_type)
     assert str(caught.value).startswith(f"column c of type {data_type} does not take the ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["c", "c = TRUE", "NOT c", "c IS TRUE"])
+def test_error_of_a_lone_column_says_that_it_must_be_boolean(text: str) -> None:
+    with pytest.raises(LiteralError) as caught:
+        lower(normalize(parse(text)), "c", DataType("BIGINT"))
+    assert str(caught.value) == (
+        "column c of type BIGINT does not take the bool True: "
+        "only a BOOLEAN column equals TRUE or FALSE, or stands on its own"
+    )
+
+
+def test_error_shows_an_integer_as_it_was_written() -> None:
+    with pytest.raises(LiteralError, match=r"^column c of type BOOLEAN does not take the int 60$"):
+        place(60, "c", DataType("BOOLEAN"))
 
 
 def test_error_names_a_short_value_and_hides_a_long_one() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import time
 from decimal import Decimal
 
 import numpy as np
@@ -219,16 +220,29 @@ def test_what_no_index_can_answer_is_unknown(text: str) -> None:
         ("DROP TABLE t", "cannot read the text near DROP"),
         ("a = 1 LIMIT 5", "cannot read the text near LIMIT"),
         ("a = 1 AS b", "cannot read the text near AS"),
-        ("a =", "cannot read the text near ="),
+        ("a =", "cannot read the text near =: expected a value"),
+        ("a BETWEEN 1", "cannot read the text near 1: expected AND and a value"),
+        ("CAST(a AS", "cannot read the text near AS: expected TYPE after CAST"),
         ("a 'it' b", "cannot read the text near 'it'"),
-        ("(a = 1", "cannot read the text near 1"),
+        ("a 'two\nlines' b", "cannot read the text near 'two lines'"),
+        ("(a = 1", "cannot read the text near 1: expected )"),
         ("a, b", "cannot read the text near ,"),
         ("5", "a value or a query, expected a boolean expression"),
         ("'x'", "a value or a query, expected a boolean expression"),
         ("a = 'x", "a quote or a comment is not closed"),
         ("`a = 1", "a quote or a comment is not closed"),
+        ("a = 1 /* b", "a quote or a comment is not closed"),
+        ("a = 1 /* /* */ AND b = 2 -- */", "a comment within a comment"),
         ("a = DATE '2020-13-01'", "DATE does not take '2020-13-01'"),
         ("a = X'1G'", "X'..' takes hexadecimal digits"),
+        ("a = X'1 2'", "X'..' takes hexadecimal digits"),
+        ("a = N'x'", "Spark has no N'..' strings"),
+        ("a IN (1,,2)", "expected a value within ,,"),
+        ("a IN (1, /* two */ , 2)", "expected a value within , ,"),
+        ("a IN (, 1)", "expected a value within (,"),
+        ("f(a,)", "expected a value within ,)"),
+        ("* < 5", "cannot read the text near *"),
+        (";END", "a value or a query, expected a boolean expression"),
         ("(" * 2000 + "a" + ")" * 2000, "it is nested too deeply"),
     ],
 )
@@ -236,6 +250,116 @@ def test_text_that_is_no_predicate_is_one_clear_line(text: str, problem: str) ->
     with pytest.raises(PredicateError) as caught:
         parse(text)
     assert str(caught.value) == f"not a predicate: {problem}"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "0x1",
+        "0x1F",
+        "0X0",
+        "0x",
+        "0b1",
+        "1e",
+        "1E",
+        "1.5e",
+        "1_000",
+        "1e5L",
+        "1.2.3",
+        "1..2",
+        "1.x",
+    ],
+)
+def test_what_is_almost_a_number_is_refused_wherever_it_stands(word: str) -> None:
+    for text in (f"a = {word}", f"s = 'a' AND upper(b) = {word}", f"a IN ('x', {word})"):
+        with pytest.raises(PredicateError) as caught:
+            parse(text)
+        expected = f"{word} is no number; the name of a column takes backticks"
+        assert str(caught.value) == f"not a predicate: {expected}"
+
+
+@pytest.mark.parametrize("text", ["a = 1 .5", ". 1.5 = a", ". 1.5BD = a", "1ef = a"])
+def test_parts_that_sqlglot_would_join_to_a_number_are_refused(text: str) -> None:
+    with pytest.raises(PredicateError, match=r"^not a predicate: cannot read the text"):
+        parse(text)
+
+
+@pytest.mark.parametrize("name", ["1a", "1e5x", "2020_sales", "1a.2b"])
+def test_name_may_begin_with_a_digit(name: str) -> None:
+    assert parse(f"{name} = 5") == Comparison(name, "=", 5)
+
+
+@pytest.mark.parametrize(
+    "placeholder",
+    [":x", "?", "${x}", "$x", "{{x}}", "{{ x }}", "{x}", "@x", "@@x", "{{ f('a') }}", "${"],
+)
+def test_placeholder_that_was_not_filled_in_is_named(placeholder: str) -> None:
+    for text in (f"a = {placeholder}", f"a IN (1, {placeholder})", f"f({placeholder}) = 1"):
+        with pytest.raises(PredicateError) as caught:
+            parse(text)
+        assert str(caught.value).startswith(f"not a predicate: the placeholder {placeholder}")
+
+
+@pytest.mark.parametrize("text", [":x", "?", "${x}", "{{x}}", "@x", "1e", "0x1", "1,,2", "N'"])
+def test_what_is_refused_in_sql_is_plain_within_strings_names_and_comments(text: str) -> None:
+    name = f"`{text}`"
+    assert parse(f"{name} = 5 /* {text} */") == Comparison(text, "=", 5)
+    assert parse(f'a = "{text}" -- {text}') == Comparison("a", "=", text)
+
+
+def test_double_colon_is_a_cast_and_no_placeholder() -> None:
+    assert parse("a::int = 1") == Unknown("CAST(a AS INT) = 1", ("a",))
+
+
+@pytest.mark.parametrize(
+    ("text", "literal"),
+    [('x"0a"', b"\n"), ("X '0A'", b"\n"), ("X''", b""), ("x'f0f'", b"\x0f\x0f")],
+)
+def test_bytes_in_every_spelling_of_spark(text: str, literal: bytes) -> None:
+    assert parse(f"s = 'f0f' AND a = {text}") == And(
+        (Comparison("s", "=", "f0f"), Comparison("a", "=", literal))
+    )
+
+
+def test_mark_of_a_string_is_none_that_the_text_contains() -> None:
+    name = "'\ue0000.0'"
+    parsed = parse(f"`{name}` = upper('a') AND s = '\ue0001.0' AND t = INTERVAL '\ue0002.0'")
+    assert parsed == And(
+        (
+            Unknown(f"`{name}` = upper('a')", (name,)),
+            Comparison("s", "=", "\ue0001.0"),
+            Unknown("t = INTERVAL '\ue0002.0'", ("t",)),
+        )
+    )
+
+
+def test_precision_that_no_decimal_has_costs_nothing_and_is_unknown() -> None:
+    for target in ("DECIMAL(999999999, 2)", "DECIMAL(5, 999999999)", f"DECIMAL({'9' * 5000}, 2)"):
+        assert isinstance(parse(f"a = CAST(5 AS {target})"), Unknown)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1" * 100_000 + "x = 3 AND",
+        "a = " + "1" * 100_000 + "..",
+        "a = '" + "\\'" * 50_000,
+        "/*" * 50_000,
+        "1e+" * 30_000,
+        "{" * 100_000,
+        "`" * 99_999,
+        "a IN (" + "," + " " * 100_000,
+    ],
+)
+def test_long_text_that_is_no_predicate_is_refused_in_linear_time(text: str) -> None:
+    begin = time.perf_counter()
+    with pytest.raises(PredicateError):
+        parse(text)
+    assert time.perf_counter() - begin < 5
+
+
+def test_double_beyond_every_double_is_unknown() -> None:
+    assert isinstance(parse(f"a = 1{'0' * 400}D"), Unknown)
 
 
 def test_what_is_neither_text_nor_predicate_is_refused() -> None:

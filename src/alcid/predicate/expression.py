@@ -35,6 +35,8 @@ __all__ = [
 
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "<=>"]
 
+_MOST_SHOWN = 80
+
 
 class Predicate:
     """A condition on rows, made by `alcid.col` or from SQL text.
@@ -84,8 +86,10 @@ class Predicate:
         return Not(self)
 
     def __bool__(self) -> NoReturn:
+        text = str(self)
+        shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
         raise PredicateError(
-            f"a predicate is neither true nor false before it meets a row: {self}; "
+            f"a predicate is neither true nor false before it meets a row: {shown}; "
             "combine with & | ~ in place of and or not, and write a < b < c as between"
         )
 

@@ -80,6 +80,8 @@ def place(literal: object, column: str, data_type: DataType, *, mixed: bool = Fa
     # repr(int) refuses thousands of digits.
     shown = str(Decimal(value)) if type(value) is int else repr(value)
     named = type(value).__name__ + (f" {shown}" if len(shown) <= _MOST_SHOWN else "")
+    if found is None and isinstance(value, bool):  # a lone column c is read as c = TRUE
+        found = "only a BOOLEAN column equals TRUE or FALSE, or stands on its own"
     reason = f": {found}" if found else ""
     raise LiteralError(f"column {column} of type {data_type} does not take the {named}{reason}")
 

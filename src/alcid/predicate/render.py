@@ -107,6 +107,8 @@ def _quote_float(number: float) -> str:
 
 
 def _quote_decimal(number: Decimal) -> str:
+    if not number.is_finite():  # SQL's decimals are; the double is equal
+        return _quote_float(math.nan if number.is_nan() else float(number))
     if len(number.as_tuple().digits) + abs(number.adjusted()) > _MOST_DIGITS:
         return f"{number}BD"
     plain = format(number, "f")

@@ -11,6 +11,7 @@ import numpy as np
 from sqlglot import exp
 
 from alcid.errors import PredicateError
+from alcid.predicate.numbers import as_double
 from alcid.predicate.strings import Strings
 from alcid.predicate.text import (
     SessionTimestamp,
@@ -26,7 +27,8 @@ from alcid.predicate.zones import find_zone, instant_of
 
 __all__ = ["NotALiteralError", "column_name", "read_literal"]
 
-_MARK = re.compile(r"f[0-9]+f")
+_NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_MOST_PRECISE = 38
 _WIDTHS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 # DATE 'today', and a TIMESTAMP that has a time only, which is one of today.
 _TODAY = re.compile(r"(?:epoch|now|today|tomorrow|yesterday)\b|T?\d{1,2}:", re.IGNORECASE)
@@ -49,8 +51,9 @@ def column_name(node: exp.Expr, strings: Strings) -> str | None:
         return None if outer is None or "[" in outer else f"{outer}.{node.expression.name}"
     if isinstance(node, exp.Bracket) and len(node.expressions) == 1:
         key, outer = node.expressions[0], column_name(node.this, strings)
-        if isinstance(key, exp.Literal) and key.is_string and outer and "[" not in outer:
-            return f"{outer}[{strings.value(key.this)}]"
+        text = strings.value(key.this) if isinstance(key, exp.Literal) else None
+        if isinstance(text, str) and outer and "[" not in outer:
+            return f"{outer}[{text}]"
     return None
 
 
@@ -71,10 +74,10 @@ def read_literal(node: exp.Expr, strings: Strings) -> object:
             return _negative(read_literal(node.this, strings))
         case exp.Literal() if not node.is_string:
             return _number(node.this)
-        case exp.Literal() if _MARK.fullmatch(node.this):
-            return strings.value(node.this)
-        case exp.HexString():
-            return _bytes(strings.value(node.this))
+        case exp.Literal():
+            value = strings.value(node.this)
+            if value is not None:
+                return value
         case exp.Concat() if all(isinstance(part, exp.Literal) for part in node.expressions):
             parts = [read_literal(part, strings) for part in node.expressions]
             if all(isinstance(part, str) for part in parts):
@@ -90,22 +93,15 @@ def _negative(value: object) -> object:
     raise NotALiteralError
 
 
-def _number(text: str) -> object:
+def _number(text: str) -> int | float | Decimal:
     if text.isdecimal():
         return int(Decimal(text))  # int() itself refuses very long text
     return float(text) if "e" in text.lower() else Decimal(text)
 
 
-def _bytes(digits: str) -> bytes:
-    try:
-        return bytes.fromhex("0" * (len(digits) % 2) + digits)
-    except ValueError:
-        raise PredicateError("not a predicate: X'..' takes hexadecimal digits") from None
-
-
 def _cast(node: exp.Cast, strings: Strings) -> object:
     inner, kind = node.this.unnest(), node.to.this.name
-    if isinstance(inner, exp.Literal) and inner.is_string and not _MARK.fullmatch(inner.this):
+    if isinstance(inner, exp.Literal) and _NUMBER.fullmatch(inner.this) and inner.is_string:
         return Decimal(inner.this)  # how sqlglot gives 1.5BD
     value = read_literal(inner, strings)
     if value is None:
@@ -126,8 +122,10 @@ def _cast_value(value: object, kind: str, target: exp.DataType) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise NotALiteralError
     if kind == "DOUBLE":
-        return float(value)
-    if kind == "FLOAT":
+        double = as_double(value)
+        if double is not None:
+            return double
+    elif kind == "FLOAT":
         if isinstance(value, float) or len(Decimal(value).as_tuple().digits) <= _DIGITS_OF_DOUBLE:
             with np.errstate(over="ignore", under="ignore"):
                 return float(np.float32(value))
@@ -136,8 +134,10 @@ def _cast_value(value: object, kind: str, target: exp.DataType) -> object:
         if number.is_finite() and number.adjusted() < 20 and number == number.to_integral_value():
             return _within(int(number), kind)
     elif kind == "DECIMAL" and not isinstance(value, float) and len(target.expressions) == 2:
-        precision, scale = (int(parameter.name) for parameter in target.expressions)
-        if abs(Decimal(value).adjusted()) <= 38:
+        precision, scale = (to_integer(parameter.name) for parameter in target.expressions)
+        if precision is None or scale is None or not 0 <= scale <= precision <= _MOST_PRECISE:
+            raise NotALiteralError
+        if abs(Decimal(value).adjusted()) <= _MOST_PRECISE:
             scaled = Fraction(value) * 10**scale
             if scaled.denominator == 1 and abs(scaled) < 10**precision:
                 return Decimal(value)

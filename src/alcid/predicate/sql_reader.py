@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import ClassVar
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError, SqlglotError
 
 from alcid.errors import PredicateError
 from alcid.predicate.expression import (
@@ -26,6 +23,7 @@ from alcid.predicate.expression import (
     Unknown,
 )
 from alcid.predicate.sql_literal import NotALiteralError, column_name, read_literal
+from alcid.predicate.sql_parser import parse_sql, write_sql
 from alcid.predicate.strings import Strings, like_prefix, take_strings
 
 __all__ = ["read_sql"]
@@ -42,37 +40,13 @@ _OPERATORS: dict[type[exp.Expr], Operator] = {
 _TURNED: dict[Operator, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-class _Dialect(Spark):
-    """Spark's, with every function left as it is written: none of them is looked into."""
-
-    class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
-        FUNCTIONS: ClassVar[dict[str, object]] = {}
-
-
 def read_sql(text: str) -> Predicate:
     """The expression tree of SQL text."""
     strings = take_strings(text)
     try:
-        return _Reader(strings).read(_parse(strings))
+        return _Reader(strings).read(parse_sql(strings))
     except RecursionError:
         raise PredicateError("not a predicate: it is nested too deeply") from None
-
-
-def _parse(strings: Strings) -> exp.Expr:
-    try:
-        parsed = _Dialect().parse_into(exp.Condition, strings.text)
-    except ParseError as error:
-        near = strings.restore(str(error.errors[0].get("highlight") or "the end"))
-        raise PredicateError(f"not a predicate: cannot read the text near {near}") from None
-    except SqlglotError:
-        raise PredicateError("not a predicate: a quote or a comment is not closed") from None
-    found = [node for node in parsed if node is not None and not isinstance(node, exp.Semicolon)]
-    if len(found) != 1:
-        what = f"{len(found)} statements" if found else "no text"
-        raise PredicateError(f"not a predicate: {what}, expected one boolean expression")
-    if isinstance(found[0].unnest(), exp.Literal | exp.Tuple | exp.Star | exp.Query | exp.Command):
-        raise PredicateError("not a predicate: a value or a query, expected a boolean expression")
-    return found[0]
 
 
 class _Reader:
@@ -125,8 +99,9 @@ class _Reader:
 
     def unknown(self, node: exp.Expr) -> Unknown:
         names = (self.column(column) for column in node.find_all(exp.Column, bfs=False))
-        text = self.strings.restore(node.sql("spark", comments=False, normalize_functions=False))
-        return Unknown(text, tuple(dict.fromkeys(name for name in names if name)))
+        return Unknown(
+            write_sql(node, self.strings), tuple(dict.fromkeys(name for name in names if name))
+        )
 
     def comparison(self, operator: Operator, left: exp.Expr, right: exp.Expr) -> Predicate | None:
         column = self.column(left)

@@ -1,13 +1,17 @@
 """Spark's string literals and LIKE patterns, which SQL parsers of other dialects read otherwise.
 
-`take_strings` takes every string literal out of SQL text before it is parsed, reads it as Spark's
-lexer does, and leaves a mark in its place.
+`take_strings` takes every string literal, X'..' too, out of SQL text before it is parsed, reads it
+as Spark's lexer does, and leaves a mark in its place that the text itself does not contain.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
+
+from alcid.errors import PredicateError
+from alcid.predicate.render import quote_text
 
 __all__ = ["Strings", "like_prefix", "take_strings"]
 
@@ -15,15 +19,20 @@ __all__ = ["Strings", "like_prefix", "take_strings"]
 _TOKEN = re.compile(
     r"""
       --(?:\\\n|[^\r\n])*
-    | /\*.*?\*/
+    | /\*(?P<comment>.*?)\*/
     | `(?:[^`]|``)*`
     | (?<![A-Za-z0-9_])[rR](?:'(?P<raw1>[^']*)'|"(?P<raw2>[^"]*)")
+    | (?<![A-Za-z0-9_.])[xX]\s*(?:'(?P<hex1>[^']*)'|"(?P<hex2>[^"]*)")
     | '(?P<single>(?:[^'\\]|\\.|'')*)'
     | "(?P<double>(?:[^"\\]|\\.|"")*)"
+    | (?P<open>/\*|['"`])
     """,
     re.VERBOSE | re.DOTALL,
 )
-_MARK = re.compile(r"'f[0-9]+f'")
+_HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
+# A private character, and the number of a text's marks.
+_TAKEN = re.compile(r"\ue000([0-9]+)")
+_QUOTED_MARK = re.compile(r"'(\ue000[0-9]+\.[0-9]+)'")
 _ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))"
 _SINGLE = re.compile(_ESCAPE + "|''", re.DOTALL)
 _DOUBLE = re.compile(_ESCAPE + '|""', re.DOTALL)
@@ -38,49 +47,74 @@ class Strings:
     """SQL text with a mark for every string literal, and what the marks stand for."""
 
     text: str
-    values: tuple[str, ...]
-    """The value of each literal."""
-    written: tuple[str, ...]
-    """Each literal as it was written."""
+    values: dict[str, str | bytes]
+    """The value of each literal, by its mark."""
+    written: dict[str, str]
+    """Each literal as it was written, by its mark."""
 
-    def value(self, mark: str) -> str:
-        """The value that the mark in a parsed literal stands for."""
-        return self.values[int(mark[1:-1])]
+    def value(self, text: str) -> str | bytes | None:
+        """The value of a parsed literal; None for one that is no mark."""
+        return self.values.get(text)
 
     def restore(self, text: str) -> str:
         """Text with its marks replaced by the literals as they were written."""
-        marks = {f"'f{at}f'": literal for at, literal in enumerate(self.written)}
-        return _MARK.sub(lambda match: marks.get(match[0], match[0]), text)
+        return _QUOTED_MARK.sub(lambda match: self.written.get(match[1], match[0]), text)
 
 
 def take_strings(text: str) -> Strings:
     r"""Replace string literals by marks.
 
-    The mark is hexadecimal, so that it may stand in X'..', and is no number.
+    >>> strings = take_strings(r"a = 'it\'s' AND b = R'\n'")
+    >>> strings.text
+    "a = '\ue0000.0' AND b = '\ue0000.1'"
+    >>> strings.values
+    {'\ue0000.0': "it's", '\ue0000.1': '\\n'}
 
-    >>> take_strings(r"a = 'it\'s' AND b = R'\n'")
-    Strings(text="a = 'f0f' AND b = 'f1f'", values=("it's", '\\n'), written=("'it\\'s'", "R'\\n'"))
+    Raises:
+        PredicateError: X'..' has other than hexadecimal digits, a quote or a comment is not closed,
+            or a comment holds another.
     """
-    values: list[str] = []
-    written: list[str] = []
+    taken = set(_TAKEN.findall(text))
+    free = next(number for number in map(str, itertools.count()) if number not in taken)
+    values: dict[str, str | bytes] = {}
+    written: dict[str, str] = {}
 
     def take(match: re.Match[str]) -> str:
-        if _INTERVAL.search(text, max(match.start() - 20, 0), match.start()):
-            return match[0]  # sqlglot looks into it; no index does
-        raw = match["raw1"] if match["raw1"] is not None else match["raw2"]
-        if raw is not None:
-            value = raw
-        elif match["single"] is not None:
-            value = _unescape(match["single"], _SINGLE)
-        elif match["double"] is not None:
-            value = _unescape(match["double"], _DOUBLE)
-        else:
+        value = _value(match)
+        if value is None:
             return match[0] if match[0].startswith("`") else " "
-        values.append(value)
-        written.append(match[0])
-        return f"'f{len(values) - 1}f'"
+        of_interval = _INTERVAL.search(text, max(match.start() - 20, 0), match.start())
+        if of_interval and isinstance(value, str):
+            return quote_text(value)  # sqlglot looks into it; no index does
+        mark = f"\ue000{free}.{len(values)}"
+        values[mark], written[mark] = value, match[0]
+        return f"'{mark}'"
 
-    return Strings(_TOKEN.sub(take, text), tuple(values), tuple(written))
+    return Strings(_TOKEN.sub(take, text), values, written)
+
+
+def _value(match: re.Match[str]) -> str | bytes | None:
+    """The value of a string; None for a comment or a quoted name."""
+    match match.lastgroup:
+        case "open":  # at once: to look on would take a time that grows with the square
+            raise PredicateError("not a predicate: a quote or a comment is not closed")
+        case "comment" if "/*" in match["comment"]:  # Spark's nest, so its end is elsewhere
+            raise PredicateError("not a predicate: a comment within a comment")
+        case "raw1" | "raw2" as group:
+            return match[group]
+        case "hex1" | "hex2" as group:
+            return _bytes(match[group])
+        case "single":
+            return _unescape(match["single"], _SINGLE)
+        case "double":
+            return _unescape(match["double"], _DOUBLE)
+    return None
+
+
+def _bytes(digits: str) -> bytes:
+    if not _HEXADECIMAL.fullmatch(digits):
+        raise PredicateError("not a predicate: X'..' takes hexadecimal digits")
+    return bytes.fromhex("0" * (len(digits) % 2) + digits)
 
 
 def _unescape(text: str, escape: re.Pattern[str]) -> str:

@@ -122,7 +122,7 @@ def test_and_with_what_is_no_predicate_is_a_type_error() -> None:
         (col("a b") == 1, "`a b` = 1"),
         (col("select") == 1, "`select` = 1"),
         (col("a`b") == 1, "`a``b` = 1"),
-        (col("a.b") == 1, "a.b = 1"),
+        (col("a.b") == 1, "`a.b` = 1"),
         (col("m[it's]") == 1, r"m['it\'s'] = 1"),
         (col("a") == 5.0, "a = 5.0D"),
         (col("a") == Decimal("5.50"), "a = 5.50"),

@@ -41,21 +41,14 @@ _MOST_DIGITS = 60
 def quote_name(name: str) -> str:
     """A column name, in backticks where it needs them.
 
-    >>> print(quote_name("a"), quote_name("a.b c"), quote_name("m[key]"))
-    a a.`b c` m['key']
+    >>> print(quote_name("a"), quote_name("a.b"), quote_name("m[key]"))
+    a `a.b` m['key']
     """
     if match := _MAP_KEY.fullmatch(name):
         return f"{quote_name(match[1])}[{quote_text(match[2])}]"
-    parts = name.split(".")
-    if not all(parts):
-        return _quote_part(name)
-    return ".".join(map(_quote_part, parts))
-
-
-def _quote_part(part: str) -> str:
-    if _PLAIN.fullmatch(part) and part.upper() not in _RESERVED:
-        return part
-    return "`" + part.replace("`", "``") + "`"
+    if _PLAIN.fullmatch(name) and name.upper() not in _RESERVED:
+        return name
+    return "`" + name.replace("`", "``") + "`"
 
 
 def quote_text(text: str) -> str:

@@ -42,13 +42,13 @@ class NotALiteralError(Exception):
 
 
 def column_name(node: exp.Expr, strings: Strings) -> str | None:
-    """The column that an expression is: `a`, `a.b`, or `m[key]` for a key of a map."""
+    """The column that an expression is: `a`, or `m[key]` for a key of a map.
+
+    `a.b` is none: it is a field of `a`, or a column of a table `a`; a dot in a name takes backticks.
+    """
     node = node.unnest()
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
-        return ".".join(part.name for part in node.parts)
-    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
-        outer = column_name(node.this, strings)
-        return None if outer is None or "[" in outer else f"{outer}.{node.expression.name}"
+        return str(node.name) if len(node.parts) == 1 else None
     if isinstance(node, exp.Bracket) and len(node.expressions) == 1:
         key, outer = node.expressions[0], column_name(node.this, strings)
         text = strings.value(key.this) if isinstance(key, exp.Literal) else None

@@ -15,6 +15,7 @@ from pyroaring import BitMap
 
 from alcid.columns import Columns, ColumnTypes
 from alcid.errors import (
+    AlcidError,
     AlcidWarning,
     DamagedIndexWarning,
     FormatError,
@@ -152,8 +153,14 @@ class FileIndex:
             types: As for `from_bytes`.
             strict: As for `from_bytes`.
         """
-        opened = FileSource(source) if isinstance(source, str | os.PathLike) else source
-        return cls(Container.open(opened), types, strict=strict)
+        if not isinstance(source, str | os.PathLike):
+            return cls(Container.open(source), types, strict=strict)
+        file = FileSource(source)
+        try:
+            return cls(Container.open(file), types, strict=strict)
+        except AlcidError:
+            file.close()
+            raise
 
     def close(self) -> None:
         """Close the file that `open` opened; without one, nothing happens."""

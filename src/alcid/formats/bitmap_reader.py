@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import struct
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from pyroaring import BitMap
 
 from alcid.formats.bitmap import SINGLE_LENGTH, V1, BitmapHead
+from alcid.formats.bitmap_block import BitmapBlock, dictionary_record
 from alcid.formats.cursor import Cursor
 from alcid.formats.keys import Key, KeyType, are_ascending, is_below
 from alcid.formats.reader import IndexReader
@@ -23,7 +22,6 @@ from alcid.formats.source import Section
 
 __all__ = ["BitmapReader", "open_bitmap"]
 
-_I32 = struct.Struct(">i")
 _HEAD_WINDOW = 64
 _DIRECTORY_WINDOW = 4096
 
@@ -118,7 +116,7 @@ class _ReaderV1(BitmapReader):
         if self._key_type.is_bytes:
             entries = {self._key_type.read(cursor): cursor.i32() for _ in range(self.head.distinct)}
         else:
-            record = _record(self._key_type, "offset")
+            record = dictionary_record(self._key_type, "offset")
             stored = np.frombuffer(cursor.take(self.head.distinct * record.itemsize), record)
             keys = self._key_type.from_stored(stored["key"])
             entries = dict(zip(keys.tolist(), stored["offset"].tolist(), strict=True))
@@ -164,7 +162,7 @@ class _ReaderV2(BitmapReader):
             self._firsts: list[Key] = [key for key, _ in pairs]
             offsets = [offset for _, offset in pairs]
         else:
-            record = _record(key_type, "offset")
+            record = dictionary_record(key_type, "offset")
             cursor.window = count * record.itemsize + 4  # the directory and the number behind it
             stored = np.frombuffer(cursor.take(count * record.itemsize), record)
             self._firsts = key_type.from_stored(stored["key"]).tolist()
@@ -175,16 +173,18 @@ class _ReaderV2(BitmapReader):
         ascending = all(a < b for a, b in pairwise(self._bounds)) and self._bounds[0] == 0
         if not ascending or not are_ascending(self._firsts):
             raise section.error("directory of blocks not in order", at)
-        self._cache: dict[int, _Block] = {}
+        self._cache: dict[int, BitmapBlock] = {}
 
     @property
     def _body(self) -> int:
         return self._blocks + self._bounds[-1]
 
-    def _block(self, index: int) -> _Block:
+    def _block(self, index: int) -> BitmapBlock:
         if index not in self._cache:
             begin, end = self._bounds[index : index + 2]
-            block = _Block(self._section.section(self._blocks + begin, end - begin), self._key_type)
+            block = BitmapBlock(
+                self._section.section(self._blocks + begin, end - begin), self._key_type
+            )
             limit = self._firsts[index + 1] if index + 1 < len(self._firsts) else None
             if block.keys[0] != self._firsts[index] or (
                 limit is not None and not is_below(block.keys[-1], limit)
@@ -204,68 +204,3 @@ class _ReaderV2(BitmapReader):
         for index in range(len(self._firsts)):
             for key, offset, length in self._block(index).entries():
                 yield key, self._rows(offset, length)
-
-
-class _Block:
-    """One sorted block of keys."""
-
-    def __init__(self, section: Section, key_type: KeyType) -> None:
-        """Read the block, which must be filled by its entries and in order."""
-        cursor = Cursor(section, window=section.length)
-        count = cursor.count("entry count", section.length // 9)
-        cursor.position = 0
-        data = cursor.take(section.length)
-        if key_type.is_bytes:
-            self._keys_from(section, data, count)
-        else:
-            record = _record(key_type, "offset", "length")
-            if count == 0 or section.length != 4 + count * record.itemsize:
-                raise section.error(
-                    "block of another length",
-                    0,
-                    found=section.length,
-                    expected=f"{count} entries of {record.itemsize} bytes",
-                )
-            stored = np.frombuffer(data, record, count, 4)
-            keys = key_type.from_stored(stored["key"])
-            if (keys[1:] <= keys[:-1]).any():
-                raise section.error("keys of a block not in order", 4)
-            self.keys: list[Key] = keys.tolist()
-            self._offsets: list[int] = stored["offset"].tolist()
-            self._lengths: list[int] = stored["length"].tolist()
-
-    def _keys_from(self, section: Section, data: bytes, count: int) -> None:
-        keys: list[Key] = []
-        offsets, lengths = [], []
-        at, previous, unpack = 4, None, struct.Struct(">ii").unpack_from
-        try:
-            for _ in range(count):
-                (size,) = _I32.unpack_from(data, at)
-                key = data[at + 4 : at + 4 + size]
-                if size < 0 or (previous is not None and key <= previous):
-                    raise section.error("keys of a block not in order", at)
-                offset, length = unpack(data, at + 4 + size)
-                keys.append(key)
-                offsets.append(offset)
-                lengths.append(length)
-                previous, at = key, at + 12 + size
-        except struct.error:
-            raise section.error("truncated block", at) from None
-        if not count or at != section.length:
-            raise section.error("block of another length", 0, found=section.length, expected=at)
-        self.keys, self._offsets, self._lengths = keys, offsets, lengths
-
-    def find(self, key: Key) -> tuple[int, int] | None:
-        """Offset and length of the rows of `key`, if it is there."""
-        index = bisect_right(self.keys, key) - 1
-        if index < 0 or self.keys[index] != key:
-            return None
-        return self._offsets[index], self._lengths[index]
-
-    def entries(self) -> Iterator[tuple[Key, int, int]]:
-        """Key, offset and length of every entry."""
-        yield from zip(self.keys, self._offsets, self._lengths, strict=True)
-
-
-def _record(key_type: KeyType, *numbers: str) -> np.dtype[Any]:
-    return np.dtype([("key", key_type.stored), *((number, ">i4") for number in numbers)])

@@ -44,7 +44,8 @@ class NotALiteralError(Exception):
 def column_name(node: exp.Expr, strings: Strings) -> str | None:
     """The column that an expression is: `a`, or `m[key]` for a key of a map.
 
-    `a.b` is none: it is a field of `a`, or a column of a table `a`; a dot in a name takes backticks.
+    `a.b` is none: it is a field of `a`, or a column of a table `a`. A dot in a name takes
+    backticks.
     """
     node = node.unnest()
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):

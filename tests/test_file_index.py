@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -202,6 +203,18 @@ def test_types_that_are_none_are_refused_when_given(
 ) -> None:
     with pytest.raises(UnsupportedError, match=message):
         FileIndex.from_bytes(index.to_bytes(), types)
+
+
+def test_the_log_says_which_index_answered_what(
+    index: FileIndex, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "alcid"):
+        index.evaluate("id = 3 AND kind > 'a'")
+    assert [record.message for record in caplog.records] == [
+        "bloom-filter of 'id': id = 3: rows any",
+        "bitmap of 'id': id = 3: rows 2",
+        "bitmap of 'kind': kind > 'a': rows any",
+    ]
 
 
 def test_build_takes_a_table() -> None:

@@ -6,6 +6,7 @@ and answers predicates and top-n from them.
 
 from __future__ import annotations
 
+import logging as _logging
 from importlib.metadata import version as _version
 
 from alcid import errors, options
@@ -28,6 +29,7 @@ from alcid.predicate import Column, Predicate, col
 from alcid.types import DataType
 
 __version__ = _version("alcid")
+_logging.getLogger("alcid").addHandler(_logging.NullHandler())
 
 __all__ = [
     "AlcidError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,6 +45,8 @@ from alcid.predicate.ask import ask
 from alcid.types import DataType, require_index
 
 __all__ = ["FileIndex"]
+
+_log = logging.getLogger("alcid")
 
 
 class FileIndex:
@@ -113,6 +116,7 @@ class FileIndex:
                 warnings.warn(left_out, AlcidWarning, stacklevel=2)
                 continue
             payloads[found.column, found.index_type] = payload
+            _log.debug("%s of %r: %d bytes", found.index_type, found.column, len(payload))
         source = BytesSource(write_container(payloads), "<built>")
         return cls(Container.open(source), table.schema)
 
@@ -287,6 +291,8 @@ class FileIndex:
         for entry, data_type in self._indexes(column):
             question = lower(predicate, column, data_type)
             answer = self._ask(entry, partial(ask, question=question), problems)
+            count = "any" if answer.rows is None else len(answer.rows)
+            _log.debug("%s of %r: %s: rows %s", entry.index_type, column, predicate, count)
             if answer.rows is not None:  # rows are exact, so that no other index could tell more
                 return answer
         return ANY

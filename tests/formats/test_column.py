@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from alcid import UnsupportedError
+from alcid import LimitError, UnsupportedError
 from alcid.formats.column import KeyColumn, map_key_column, read_column
 from alcid.formats.keys import KeyType, float_order, order_float
 from alcid.types import DataType
@@ -140,6 +140,13 @@ def test_a_map_with_keys_of_any_kind_of_text(key_type: pa.DataType) -> None:
 def test_a_date_or_time_beyond_its_key_is_refused_and_does_not_wrap(array: pa.Array) -> None:
     with pytest.raises(UnsupportedError, match="in row 1 does not fit a key"):
         keys_of(array)
+
+
+def test_more_rows_than_an_index_can_hold_are_refused_before_they_are_read() -> None:
+    chunk = pa.array(np.zeros(1 << 20, np.int8))
+    rows = pa.chunked_array([chunk] * (1 << 11))  # the same memory again and again
+    with pytest.raises(LimitError, match="at most 2147483647 rows, found 2147483648"):
+        keys_of(rows)
 
 
 def test_a_decimal_beyond_64_bits_is_refused() -> None:

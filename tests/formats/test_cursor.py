@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid import FormatError
+from alcid import FormatError, LimitError
 from alcid.formats.cursor import Cursor, Writer, decode_modified_utf8, encode_modified_utf8
 from alcid.formats.source import BytesSource, FileSource, Section
 
@@ -94,6 +94,17 @@ def test_a_count_is_not_negative_and_not_above_its_limit() -> None:
         cursor(b"\xff\xff\xff\xff").count("row count")
     with pytest.raises(FormatError, match="bad row count at offset 0: found 9, expected 0 to 8"):
         cursor(b"\0\0\0\x09").count("row count", 8)
+
+
+def test_an_index_beyond_two_gibibytes_is_refused_before_it_is_joined() -> None:
+    half = bytes(1 << 30)  # the same object twice: no memory of its own
+    with pytest.raises(LimitError, match="at most 2147483647 bytes, found 2147483648"):
+        Writer().raw(half).raw(half).to_bytes()
+
+
+def test_a_number_beyond_32_bits_is_refused() -> None:
+    with pytest.raises(LimitError, match="2147483648 does not fit the 32 bits"):
+        Writer().i32(0, 1 << 31)
 
 
 def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 from pyroaring import BitMap
 
 from alcid.formats.keys import IntArray
-from alcid.formats.roaring import CONTAINER_BYTES, Serialized, serialize_bits
+from alcid.formats.roaring import CONTAINER_BYTES, serialize_bits
 
 __all__ = ["BitSlices", "serialize_presence", "serialize_slices"]
 
@@ -45,11 +46,7 @@ def serialize_slices(codes: IntArray, count: int) -> list[bytes]:
 
 def serialize_presence(present: IntArray) -> bytes:
     """One roaring bitmap of the rows where the array of booleans is true."""
-    packed = np.zeros(-(-len(present) // (8 * CONTAINER_BYTES)) * CONTAINER_BYTES, np.uint8)
-    bits = np.packbits(present, bitorder="little")
-    packed[: len(bits)] = bits
-    serialized: Serialized = serialize_bits(packed[None, :])
-    return serialized[0]
+    return serialize_slices(present.view(np.uint8), 1)[0]
 
 
 class BitSlices:
@@ -61,15 +58,12 @@ class BitSlices:
         """Use `count` slices, given by `load`, of the rows that `existing` gives."""
         self.count = count
         self._load_existing, self._load = existing, load
-        self._existing: BitMap | None = None
         self._slices: dict[int, BitMap] = {}
 
-    @property
+    @cached_property
     def existing(self) -> BitMap:
         """Rows that have a code."""
-        if self._existing is None:
-            self._existing = self._load_existing()
-        return self._existing
+        return self._load_existing()
 
     def slice(self, index: int) -> BitMap:
         """Rows whose code has bit `index`."""

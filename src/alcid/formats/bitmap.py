@@ -20,7 +20,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from alcid.errors import LimitError
 from alcid.formats.column import KeyColumn
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.entries import chunk_starts, encode, key_sizes
@@ -32,7 +31,6 @@ __all__ = ["SINGLE_LENGTH", "V1", "V2", "BitmapHead", "build"]
 
 V1, V2 = 1, 2
 SINGLE_LENGTH = -1
-_LARGEST = (1 << 31) - 1
 _SERIALIZED_SINGLE = 18  # what Paimon states as the length of a null bitmap that it does not write
 _ENTRY = 8
 _BLOCK_HEAD = 4
@@ -70,10 +68,6 @@ def build(column: KeyColumn, *, version: int = V2, index_block_size: int = 16384
     """Build the index."""
     groups, nulls = group(column), column.null_rows
     bitmaps, offsets, lengths = _bodies(groups, nulls)
-    if len(bitmaps.data) > _LARGEST:
-        raise LimitError(
-            f"a bitmap index holds at most {_LARGEST} bytes of bitmaps, found {len(bitmaps.data)}"
-        )
     writer = Writer().u8(version).i32(column.row_count, len(groups.keys)).u8(bool(len(nulls)))
     if len(nulls):
         writer.i32(0 if len(nulls) > 1 else -1 - int(nulls[0]))

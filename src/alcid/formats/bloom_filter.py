@@ -21,7 +21,7 @@ from alcid.errors import LimitError
 from alcid.formats.column import KeyColumn
 from alcid.formats.cursor import Writer
 from alcid.formats.hashes import Hashes, hash_column
-from alcid.formats.keys import IntArray, Key, KeyType
+from alcid.formats.keys import IntArray, Key, KeyType, changes
 from alcid.formats.reader import IndexReader
 from alcid.formats.selection import ANY, Selection, no_row
 from alcid.formats.source import Section
@@ -79,7 +79,7 @@ def build(column: KeyColumn, *, items: int | None = None, fpp: float | None = No
     hashes = hash_column(column)
     if items is None:
         hashes = np.sort(hashes)  # plain np.unique would go through a slow hash table
-        hashes = hashes[np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])]
+        hashes = hashes[changes(hashes)]
         bits, functions = lean_sizing(max(len(hashes), 1), _OWN_FPP if fpp is None else fpp)
     else:
         bits, functions = sizing(items, _PAIMON_FPP if fpp is None else fpp)

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from pyroaring import BitMap
 
-from alcid.errors import LimitError, UnsupportedError
+from alcid.errors import UnsupportedError
 from alcid.formats.bit_slices import BitSlices, serialize_presence, serialize_slices
 from alcid.formats.column import KeyColumn
 from alcid.formats.cursor import Cursor, Writer
@@ -31,7 +31,6 @@ from alcid.formats.source import Section
 __all__ = ["BsiReader", "build"]
 
 _VERSION = 1
-_LARGEST = (1 << 31) - 1
 _LEAST = -(1 << 63)
 
 
@@ -48,8 +47,6 @@ def build(column: KeyColumn) -> bytes:
         writer.u8(bool(chosen.any()))
         if chosen.any():
             _write_part(writer, column, chosen, np.abs(keys))
-    if writer.length > _LARGEST:
-        raise LimitError(f"a bsi index holds at most {_LARGEST} bytes")
     return writer.to_bytes()
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid.formats.column import byte_offsets
-from alcid.formats.keys import IntArray
+from alcid.formats.keys import IntArray, changes
 
 __all__ = ["rank_bytes"]
 
@@ -30,7 +30,7 @@ def rank_bytes(values: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, IntArr
     sample = values[:_SAMPLE]
     if 2 * pc.count_distinct(sample).as_py() > len(sample):
         order, ranks = _rank(values)
-        first = np.flatnonzero(_changes(ranks[order]))
+        first = np.flatnonzero(changes(ranks[order]))
         return values.take(pa.array(order[first])), ranks
     # Values that repeat are cheaper to look up than to sort.
     encoded = values.dictionary_encode()
@@ -62,7 +62,7 @@ def _rank(values: pa.LargeBinaryArray) -> tuple[IntArray, IntArray]:
         # A group of ties holds its places; within them, a new word moves the place forward.
         old_place = place[sorted_ties]
         within = np.arange(len(sorted_ties))
-        within -= np.maximum.accumulate(np.where(_changes(old_place), within, 0))
+        within -= np.maximum.accumulate(np.where(changes(old_place), within, 0))
         order[old_place + within] = sorted_ties
         place[sorted_ties] = np.maximum.accumulate(np.where(new, old_place + within, 0))
         tied = ~new
@@ -81,7 +81,7 @@ def _sort_words(
     if place.any():  # ties of several places
         words = (place << 32) | _dense(words, np.argsort(words))
     by_word = np.argsort(words)
-    return ties[by_word], _changes(words[by_word])
+    return ties[by_word], changes(words[by_word])
 
 
 def _sort_whole(
@@ -90,7 +90,7 @@ def _sort_whole(
     """Ties by place and value, compared to the end, and where either changes."""
     table = pa.table({"place": place, "value": values.take(pa.array(ties))})
     order = pc.sort_indices(table, [("place", "ascending"), ("value", "ascending")]).to_numpy()
-    new = _changes(place[order])
+    new = changes(place[order])
     ordered = values.take(pa.array(ties[order]))
     new[1:] |= pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)
     return ties[order], new
@@ -122,12 +122,5 @@ def _words(data: npt.NDArray[np.uint8], starts: IntArray, left: IntArray) -> npt
 def _dense(values: IntArray, order: IntArray) -> IntArray:
     """The rank of every value, given their order; equal values share a rank."""
     ranks = np.empty(len(values), np.int64)
-    ranks[order] = np.cumsum(_changes(values[order])) - 1
+    ranks[order] = np.cumsum(changes(values[order])) - 1
     return ranks
-
-
-def _changes(values: IntArray) -> npt.NDArray[np.bool_]:
-    """True where a value differs from the one before."""
-    changes = np.ones(len(values), bool)
-    changes[1:] = values[1:] != values[:-1]
-    return changes

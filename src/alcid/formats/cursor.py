@@ -142,7 +142,9 @@ class Writer:
         return self.raw(_U16.pack(len(data))).raw(data)
 
     def to_bytes(self) -> bytes:
-        """Everything written so far."""
+        """Everything written so far, which no format lets go beyond 2 GiB."""
+        if self.length > _LARGEST_I32:
+            raise LimitError(f"an index holds at most {_LARGEST_I32} bytes, found {self.length}")
         return b"".join(self._parts)
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from alcid.formats.byte_ranks import rank_bytes
 from alcid.formats.column import KeyColumn, Keys
-from alcid.formats.keys import IntArray
+from alcid.formats.keys import IntArray, changes
 
 __all__ = ["Groups", "Ranks", "group", "rank"]
 
@@ -44,7 +44,7 @@ def rank(column: KeyColumn) -> Ranks:
     else:
         order = np.argsort(keys).astype(np.uint32)
         ordered = keys[order]
-        first = _first_of_each(ordered)
+        first = np.flatnonzero(changes(ordered))
         distinct, sizes = ordered[first], np.diff(first, append=len(keys))
     ranks = np.empty(len(keys), np.uint32)
     ranks[order] = np.repeat(np.arange(len(distinct), dtype=np.uint32), sizes)
@@ -58,7 +58,7 @@ def group(column: KeyColumn) -> Groups:
     ranked = rank(column)
     words = (ranked.ranks.astype(np.uint64) << np.uint64(32)) | column.key_rows
     words.sort()
-    first = _first_of_each(words >> np.uint64(32))
+    first = np.flatnonzero(changes(words >> np.uint64(32)))
     return Groups(ranked.keys, words.astype(np.uint32), np.append(first, len(words)))
 
 
@@ -86,13 +86,6 @@ def _sort_words(
     words.sort()
     ordered_rows = (words & ((np.uint64(1) << shift) - np.uint64(1))).astype(np.uint32)
     words >>= shift
-    first = _first_of_each(words)
+    first = np.flatnonzero(changes(words))
     distinct = (words[first].view(np.int64) + least).astype(keys.dtype)
     return distinct, ordered_rows, np.append(first, len(words))
-
-
-def _first_of_each(ordered: IntArray) -> npt.NDArray[np.int64]:
-    """Where each distinct value of an ordered array begins."""
-    new = np.ones(len(ordered), bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return np.flatnonzero(new)

@@ -3,9 +3,9 @@
 i32 13 | u8 version 1 | i32 chunks | i32 4 * chunks | i32 length of the chunk heads
 chunks x i32 offset of the chunk head
 chunk head, keys of one width:  u8 1 | first key | i32 code | i32 offset | i32 further keys
-                                | i32 bytes of the block | i32 width
+| i32 bytes of the block | i32 width
 chunk head, keys of any length: u8 1 | first key | i32 code | i32 offset | i32 further keys
-                                | i32 4 * further keys | i32 bytes of the keys
+| i32 4 * further keys | i32 bytes of the keys
 key blocks, back to back: the further keys; of any length, after an i32 offset for each
 """
 

@@ -40,6 +40,7 @@ __all__ = [
     "Key",
     "KeyType",
     "are_ascending",
+    "changes",
     "float_order",
     "is_below",
     "key_type",
@@ -127,6 +128,13 @@ def is_below(left: Key, right: Key) -> bool:
 def are_ascending(keys: Sequence[Key]) -> bool:
     """Whether every key comes before the next one."""
     return all(map(is_below, keys, islice(keys, 1, None)))
+
+
+def changes(values: IntArray) -> npt.NDArray[np.bool_]:
+    """True where a value differs from the one before, and for the first."""
+    differs = np.ones(len(values), bool)
+    differs[1:] = values[1:] != values[:-1]
+    return differs
 
 
 def _flip(bits: IntArray) -> IntArray:

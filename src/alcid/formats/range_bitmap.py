@@ -22,7 +22,6 @@ from typing import Literal
 import numpy as np
 from pyroaring import BitMap
 
-from alcid.errors import LimitError
 from alcid.formats.bit_slices import BitSlices
 from alcid.formats.column import KeyColumn
 from alcid.formats.cursor import Cursor, Writer
@@ -40,7 +39,6 @@ __all__ = ["RangeBitmapHead", "RangeBitmapReader", "build"]
 _VERSION = 1
 _KEYS_AT = 13
 _COMMON_HEAD = 64  # bytes, of which the head takes at most 33 with keys of one width
-_LARGEST = (1 << 31) - 1
 _DEFAULT_CHUNK = 16384
 _WIDEST_UNCHUNKED = 2
 
@@ -60,10 +58,8 @@ def build(column: KeyColumn, *, chunk_size: int | None = None) -> bytes:
     head.i32(len(dictionary))
     codes = column.spread(ranked.ranks.astype(np.uint32))
     slices = write_slices(codes, column.spread(np.ones(len(column.keys), bool)), cardinality)
-    if len(dictionary) + len(slices) > _LARGEST:
-        raise LimitError(f"a range-bitmap index holds at most {_LARGEST} bytes")
-    parts = (head.to_bytes(), dictionary, slices)
-    return Writer().i32(head.length).raw(b"".join(parts)).to_bytes()
+    payload = Writer().i32(head.length).raw(head.to_bytes())
+    return payload.raw(dictionary).raw(slices).to_bytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +205,9 @@ class RangeBitmapReader(IndexReader):
             return BitMap()
         rows = self.slices.best(k, descending=descending, among=among, ties=ties)
         if ties and self._key_type.floating:
-            zeros = self.is_in([order_float(-0.0, self._key_type.width), 0]).rows
-            if (
-                zeros is not None and zeros & rows
-            ):  # the two zeros are equal, though not to the index
+            # The two zeros are equal, though not to the index.
+            zeros = self._with([order_float(-0.0, self._key_type.width), 0])
+            if zeros & rows:
                 rows |= zeros if among is None else zeros & among
         return rows
 

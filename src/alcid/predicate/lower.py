@@ -22,6 +22,7 @@ from alcid.predicate.expression import (
 )
 from alcid.predicate.intervals import EVERY_KEY, Interval, merge
 from alcid.predicate.literal import INTEGERS, place
+from alcid.predicate.negation import normalize
 from alcid.predicate.numbers import Place
 from alcid.predicate.padding import padded_keys, padded_place
 from alcid.predicate.question import Anything, NotNulls, Nulls, Outside, Question, Within
@@ -35,7 +36,7 @@ _LEAST_LONG, _GREATEST_LONG = -(1 << 63), (1 << 63) - 1
 
 
 def lower(leaf: Predicate, column: str, data_type: DataType) -> Question:
-    """The question that a leaf of a normalized predicate asks the index of its column.
+    """The question that a leaf asks the index of its column.
 
     Args:
         leaf: A node without children.
@@ -57,13 +58,12 @@ def lower(leaf: Predicate, column: str, data_type: DataType) -> Question:
     >>> lower(col("a") < 1000, "a", DataType("TINYINT"))
     NotNulls()
     """
+    leaf = normalize(leaf)  # which knows what NULL and an empty list mean
     match leaf:
         case IsNull(_, negated):
             return NotNulls() if negated else Nulls()
         case Constant(value):
             return Anything() if value else _NO_ROW
-        case Comparison(_, "<=>", None):
-            return Nulls()
         case Comparison(_, operator, literal):
             return _lower_comparison(operator, literal, column, data_type)
         case Between(_, low, high):
@@ -78,8 +78,6 @@ def lower(leaf: Predicate, column: str, data_type: DataType) -> Question:
 def _lower_comparison(
     operator: Operator, literal: object, column: str, data_type: DataType
 ) -> Question:
-    if literal is None:
-        return _NO_ROW
     at = place(literal, column, data_type)
     if _ignores_nulls(operator, literal, data_type):
         return Anything()
@@ -111,8 +109,6 @@ def _ignores_nulls(operator: Operator, literal: object, data_type: DataType) -> 
 
 
 def _lower_between(low: object, high: object, column: str, data_type: DataType) -> Question:
-    if low is None or high is None:
-        return _NO_ROW
     least, most = place(low, column, data_type), place(high, column, data_type)
     if _ignores_nulls(">=", low, data_type) and _ignores_nulls("<=", high, data_type):
         return Anything()
@@ -120,11 +116,7 @@ def _lower_between(low: object, high: object, column: str, data_type: DataType) 
 
 
 def _lower_in(leaf: In, column: str, data_type: DataType) -> Question:
-    literals = [plain(literal) for literal in leaf.literals if literal is not None]
-    if not leaf.literals:
-        return Anything() if leaf.negated else _NO_ROW
-    if leaf.negated and len(literals) < len(leaf.literals):
-        return _NO_ROW
+    literals = [plain(literal) for literal in leaf.literals]
     mixed = len({_kind(literal) for literal in literals}) > 1
     places = [place(literal, column, data_type, mixed=mixed) for literal in literals]
     exact = all(at.certain for at in places)

@@ -32,21 +32,21 @@ bench: .venv/.installed ## Measure build, size and look-ups of the file indexes
 fuzz: .venv/.installed ## Run the property tests for long, with new random examples
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n 2 -m "hypothesis or fuzz" -o faulthandler_timeout=0 tests
 
-golden: .golden-venv/.installed ## Make the golden files again (needs Java and Maven; installs pypaimon-rust aside)
-	.golden-venv/bin/python -m tests.golden.make_paimon_java
-	.golden-venv/bin/python -m tests.golden.make_pypaimon_rust
+golden: .venv/.installed ## Make the golden files again (needs Java and Maven)
+	$(BIN)/python -m tests.golden.make_paimon_java
+	$(BIN)/python -m tests.golden.make_pypaimon_rust
 
 # pypaimon is not in the list: it holds pyarrow below 20.
 constraints: ## Take the newest versions of everything into constraints.txt
 	rm -rf .constraints-venv
 	$(PYTHON) -m venv .constraints-venv
-	.constraints-venv/bin/pip install --quiet -e '.[dev,spark]' pypaimon-rust
+	.constraints-venv/bin/pip install --quiet -e '.[dev]'
 	{ grep '^#' constraints.txt; .constraints-venv/bin/pip freeze --exclude-editable; } > .constraints-venv/new
 	mv .constraints-venv/new constraints.txt
 	rm -rf .constraints-venv
 
 clean: ## Remove all that these commands made, but not the golden files
-	rm -rf .venv .golden-venv .bench-venv .constraints-venv .jars .hypothesis .import_linter_cache
+	rm -rf .venv .peer-venv .bench-venv .constraints-venv .jars .hypothesis .import_linter_cache
 	rm -rf .mypy_cache .pytest_cache .ruff_cache build dist
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
@@ -55,9 +55,4 @@ clean: ## Remove all that these commands made, but not the golden files
 		{ echo "alcid needs Python 3.11 or newer: make PYTHON=python3.11 ..." >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt -e '.[dev]'
-	@touch $@
-
-.golden-venv/.installed: pyproject.toml constraints.txt
-	test -x .golden-venv/bin/python || $(PYTHON) -m venv .golden-venv
-	.golden-venv/bin/pip install --quiet --constraint constraints.txt -e . py4j pypaimon-rust
 	@touch $@

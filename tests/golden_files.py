@@ -26,7 +26,7 @@ from tests.golden.values import rule_values
 
 Json: TypeAlias = Any
 
-OWN = Path(__file__).parent / "golden" / "file-index"
+OWN = Path(__file__).parent / "golden"
 FUNCTIONS = {
     "EQUAL": "eq",
     "NOT_EQUAL": "neq",

@@ -1,7 +1,8 @@
 """Alcid: the index layer for lake tables.
 
-It reads and writes Paimon's file indexes (bloom-filter, bitmap, range-bitmap, bsi) byte for byte,
-and answers predicates and top-n from them.
+It reads and writes, byte for byte, Paimon's file indexes (bloom-filter, bitmap, range-bitmap, bsi)
+and answers predicates and top-n from them; Paimon's table indexes (deletion vectors, the hash index
+of dynamic buckets); and Iceberg's Puffin files with theta sketches and deletion vectors.
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.file_index import FileIndex
+from alcid.formats import puffin
+from alcid.formats.bucket_assigner import BucketAssigner
+from alcid.formats.bucket_routing import BucketOptions, Routing
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.deletion_vector_file import DeletionVectorFile, DeletionVectorRange
+from alcid.formats.hash_index import HashIndex
 from alcid.formats.selection import Selection
+from alcid.formats.theta import ThetaSketch
 from alcid.predicate import Column, Predicate, col
 from alcid.types import DataType
 
@@ -34,21 +42,30 @@ _logging.getLogger("alcid").addHandler(_logging.NullHandler())
 __all__ = [
     "AlcidError",
     "AlcidWarning",
+    "BucketAssigner",
+    "BucketOptions",
     "ChecksumError",
     "Column",
     "ColumnError",
     "DamagedIndexWarning",
     "DataType",
+    "DeletionVector",
+    "DeletionVectorFile",
+    "DeletionVectorRange",
     "FileIndex",
     "FormatError",
+    "HashIndex",
     "LimitError",
     "LiteralError",
     "OptionError",
     "Predicate",
     "PredicateError",
+    "Routing",
     "Selection",
+    "ThetaSketch",
     "UnsupportedError",
     "col",
     "errors",
     "options",
+    "puffin",
 ]

@@ -9,7 +9,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid.formats import hashes as hashes_module
+from alcid.formats import same_length
 from alcid.formats.hashes import hash_bytes, hash_integers
 
 MASK = (1 << 64) - 1
@@ -42,7 +42,7 @@ def test_narrow_integers_are_sign_extended() -> None:
 @pytest.fixture(autouse=True, scope="module")
 def few_values_are_hashed_together() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hashes_module, "_FEWEST_TOGETHER", 32)
+        patch.setattr(same_length, "_FEWEST_TOGETHER", 32)
         yield
 
 

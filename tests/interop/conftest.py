@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
 from tests.golden.paimon_jvm import BUNDLE, PaimonJvm, fetch_jar, paimon_jvm
+from tests.interop.peers import Jvm, PyPaimon, jvm_with, pypaimon_process, pyspark_jars, started
+
+ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
 
 @pytest.fixture(scope="session")
 def jvm() -> Iterator[PaimonJvm]:
     """A JVM with the released Paimon; tests are skipped, or fail in CI, where there is none."""
-    with ExitStack() as stack:
-        try:
-            started = stack.enter_context(paimon_jvm(fetch_jar(BUNDLE)))
-        except (ImportError, OSError, subprocess.CalledProcessError) as error:
-            missing = f"Paimon's Java needs java, mvn, the network and py4j: {error}"
-            if os.environ.get("ALCID_REQUIRE_PEERS") == "1":
-                pytest.fail(missing, pytrace=False)
-            pytest.skip(missing)
-        yield started
+    needs = "Paimon's Java needs java, mvn, the network and py4j"
+    with started(lambda: paimon_jvm(fetch_jar(BUNDLE)), needs) as jvm:
+        yield jvm
+
+
+@pytest.fixture(scope="session")
+def spark_jvm() -> Iterator[Jvm]:
+    """A JVM with the jars of PySpark; a session of Spark is not needed to use them."""
+    with started(lambda: jvm_with([pyspark_jars()]), "PySpark's jars need java and pyspark") as jvm:
+        yield jvm
+
+
+@pytest.fixture(scope="session")
+def iceberg_jvm() -> Iterator[Jvm]:
+    """A JVM with the released Iceberg, and PySpark's jars for the Hadoop classes it names."""
+    needs = "Iceberg's Java needs java, mvn, the network, py4j and pyspark"
+    with started(lambda: jvm_with([str(fetch_jar(ICEBERG)), pyspark_jars()]), needs) as jvm:
+        yield jvm
+
+
+@pytest.fixture(scope="session")
+def pypaimon() -> Iterator[PyPaimon]:
+    """A process with the released pypaimon; its environment is made when it is first asked for."""
+    with started(pypaimon_process, "pypaimon needs the network, to be installed") as process:
+        yield process

@@ -9,7 +9,9 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import Any, Protocol
 
-from alcid.cli.inspect import FileReport, IndexReport, ListedValue
+from alcid.cli.inspect import FileIndexReport, Listing
+from alcid.cli.inspect.file_index import IndexReport, ListedValue
+from alcid.cli.inspect.listing import Item
 from alcid.cli.probe import ProbeReport
 from alcid.cli.values import decimal_text, not_finite
 
@@ -19,7 +21,7 @@ __all__ = ["JsonOutput", "Output", "choose_output"]
 class Output(Protocol):
     """Shows reports on stdout."""
 
-    def file(self, report: FileReport) -> None:
+    def file(self, report: FileIndexReport | Listing) -> None:
         """What `inspect` found."""
 
     def probe(self, report: ProbeReport) -> None:
@@ -41,11 +43,20 @@ class JsonOutput:
     Decimals, NaN and the infinities are text, and bytes are text in hexadecimal.
     """
 
-    def file(self, report: FileReport) -> None:
+    def file(self, report: FileIndexReport | Listing) -> None:
         """What `inspect` found."""
-        indexes = [_index(index, lists_values=report.lists_values) for index in report.indexes]
-        head = {"file": report.file, "kind": report.kind, "size": report.size, **report.head}
-        _print({**head, "indexes": indexes})
+        document = {"file": report.file, "kind": report.kind, "size": report.size, **report.head}
+        match report:
+            case FileIndexReport():
+                lists_values = report.lists_values
+                document["indexes"] = [
+                    _index(index, lists_values=lists_values) for index in report.indexes
+                ]
+            case Listing(things=str(things)):
+                document |= {"properties": report.properties} if report.properties else {}
+                document[things] = [_item(item) for item in report.items]
+                document["truncated"] = report.truncated
+        _print(document)
 
     def probe(self, report: ProbeReport) -> None:
         """What `probe` was answered."""
@@ -62,6 +73,17 @@ def _index(index: IndexReport, *, lists_values: bool) -> dict[str, Any]:
         found["values"] = None if values is None else [_listed(value) for value in values]
         found["truncated"] = index.truncated
     return found
+
+
+def _item(item: Item) -> dict[str, Any]:
+    properties = {"properties": item.properties} if item.properties else {}
+    return {
+        **item.columns,
+        "state": item.state,
+        "problem": item.problem,
+        **item.facts,
+        **properties,
+    }
 
 
 def _listed(value: ListedValue) -> dict[str, Any]:

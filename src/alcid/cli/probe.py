@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Literal, TypeAlias
 
 from alcid.cli.column_types import IndexedColumns
-from alcid.cli.heads import HEADS
-from alcid.cli.kinds import opened
+from alcid.cli.inspect.heads import HEADS
+from alcid.cli.kinds import Kind, opened
 from alcid.errors import FormatError, OptionError, PredicateError
 from alcid.file_index import FileIndex
 from alcid.formats.selection import EVERY, Selection
@@ -94,7 +94,11 @@ def probe_file(
         types: Types of the columns that are asked for.
         limit: Positions at most; None for all.
     """
-    with opened(path) as (source, _):
+    with opened(path) as (source, kind):
+        if kind is not Kind.FILE_INDEX:
+            raise FormatError(
+                "no rows to ask for", file=path, found=f"a {kind}", expected=f"a {Kind.FILE_INDEX}"
+            )
         index = FileIndex.open(source, types, strict=True)
         columns = IndexedColumns.match(index.entries, types)
         try:

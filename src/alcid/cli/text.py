@@ -9,7 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from alcid.cli.inspect import FileReport, IndexReport
+from alcid.cli.inspect import FileIndexReport, Listing
+from alcid.cli.inspect.file_index import IndexReport
+from alcid.cli.inspect.listing import Facts, Item, State
 from alcid.cli.probe import ProbeReport
 from alcid.cli.values import Value, printable, value_text
 
@@ -28,15 +30,22 @@ class TextOutput:
         if not self._console.is_terminal:
             self._console.width = _UNLIMITED
 
-    def file(self, report: FileReport) -> None:
+    def file(self, report: FileIndexReport | Listing) -> None:
         """What `inspect` found."""
+        self._line(f"{report.file}: {report.kind}, {_count(report.size, 'byte')}")
+        if isinstance(report, FileIndexReport):
+            self._file_index(report)
+        else:
+            self._listing(report)
+        sys.stdout.flush()  # here, where a closed pipe is seen to
+
+    def _file_index(self, report: FileIndexReport) -> None:
         head = report.head
         counts = (
             f"head of {_count(head['head_length'], 'byte')}",
             _count(head["redundant_bytes"], "redundant byte"),
             _count(head["columns"], "column"),
         )
-        self._line(f"{report.file}: {report.kind}, {_count(report.size, 'byte')}")
         self._line(f"version {head['version']}, {', '.join(counts)}")
         if report.indexes:
             self._line()
@@ -44,7 +53,16 @@ class TextOutput:
             self._table(titles, map(_index_row, report.indexes))
         for index in report.indexes if report.lists_values else ():
             self._values(index)
-        sys.stdout.flush()  # here, where a closed pipe is seen to
+
+    def _listing(self, report: Listing) -> None:
+        if head := _facts({**report.head, **report.properties}):
+            self._line(head)
+        if report.truncated:
+            self._line(f"{len(report.items)} of {report.count} {report.things}")
+        if report.items:
+            self._line()
+            titles = [name.upper().replace("_", " ") for name in report.items[0].columns]
+            self._table([*titles, "FACTS"], map(_item_row, report.items))
 
     def probe(self, report: ProbeReport) -> None:
         """What `probe` was answered."""
@@ -107,21 +125,44 @@ def _write(line: str) -> None:
 
 
 def _index_row(index: IndexReport) -> tuple[str, ...]:
-    if index.state == "ok":
-        facts = ", ".join(
-            f"{name.replace('_', ' ')} {_fact(name, value)}"
-            for name, value in index.facts.items()
-            if value is not None
-        )
-    else:
-        facts = index.state if index.problem is None else f"{index.state}: {index.problem}"
+    facts = _facts(index.facts) if index.state == "ok" else _state(index.state, index.problem)
     offset = "-" if index.offset is None else str(index.offset)
     data_type = index.data_type or "-"
     return (index.column, data_type, index.index_type, offset, str(index.size), facts)
 
 
+def _item_row(item: Item) -> tuple[str, ...]:
+    told = [_facts({**item.properties, **item.facts})]
+    if item.state != "ok":
+        told.insert(0, _state(item.state, item.problem))
+    return (*map(_cell, item.columns.values()), ", ".join(filter(None, told)))
+
+
+def _cell(value: Value) -> str:
+    """A value in a table, where what it is can be seen from its column."""
+    return (
+        "-"
+        if value is None or value == ()
+        else value
+        if isinstance(value, str)
+        else value_text(value)
+    )
+
+
+def _facts(facts: Facts) -> str:
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_fact(name, value)}"
+        for name, value in facts.items()
+        if value is not None
+    )
+
+
+def _state(state: State, problem: str | None) -> str:
+    return state if problem is None else f"{state}: {problem}"
+
+
 def _fact(name: str, value: Value) -> str:
-    if name == "false_positive_rate" and isinstance(value, float):
+    if name in ("false_positive_rate", "theta") and isinstance(value, float):
         return f"{value:.3g}"
     return value_text(value)
 

@@ -13,7 +13,7 @@ from alcid.types import DataType
 
 __all__ = ["Value", "decimal_text", "not_finite", "printable", "value_of", "value_text"]
 
-Value: TypeAlias = bool | int | float | Decimal | str | bytes | None
+Value: TypeAlias = bool | int | float | Decimal | str | bytes | tuple[int, ...] | None
 """Dates and times are text: Python's own end with the year 9999, those of an index do not."""
 
 _DAY_IN_SECONDS = 86_400
@@ -92,6 +92,8 @@ def value_text(value: Value) -> str:
             return not_finite(value)
         case Decimal():
             return decimal_text(value)
+        case tuple():
+            return ", ".join(map(str, value))
         case _:
             return str(value)
 

@@ -14,7 +14,7 @@ from alcid.errors import LimitError, UnsupportedError
 from alcid.formats.keys import IntArray, KeyType, key_type, order_floats
 from alcid.types import DataType
 
-__all__ = ["MOST_ROWS", "KeyColumn", "byte_offsets", "map_key_column", "read_column"]
+__all__ = ["MOST_ROWS", "KeyColumn", "byte_offsets", "map_key_column", "plain", "read_column"]
 
 MOST_ROWS = (1 << 31) - 1
 Keys: TypeAlias = Any  # a NumPy array of integers, or an Arrow large_binary array
@@ -72,7 +72,7 @@ def read_column(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> KeyCo
     row_count = len(array)
     if row_count > MOST_ROWS:
         raise LimitError(f"a file index holds at most {MOST_ROWS} rows, found {row_count}")
-    array = _plain(array)
+    array = plain(array)
     rows = None
     if array.null_count:
         valid = pc.is_valid(array).to_numpy(zero_copy_only=False)
@@ -89,20 +89,20 @@ def read_column(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> KeyCo
     return KeyColumn(row_count, kind, _integers(array, data_type, kind, rows), rows)
 
 
-def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One array without dictionary, run-end or extension wrapping."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()  # an Array, except for what is too large for one
         if isinstance(array, pa.ChunkedArray):
             array = pa.concat_arrays(
-                [_plain(chunk).cast(_large(chunk.type)) for chunk in array.chunks]
+                [plain(chunk).cast(_large(chunk.type)) for chunk in array.chunks]
             )
     if isinstance(array.type, pa.BaseExtensionType):
-        return _plain(array.storage)
+        return plain(array.storage)
     if pa.types.is_dictionary(array.type):
-        return _plain(array.dictionary_decode())
+        return plain(array.dictionary_decode())
     if pa.types.is_run_end_encoded(array.type):
-        return _plain(pc.run_end_decode(array))
+        return plain(pc.run_end_decode(array))
     if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
         return array.cast(pa.large_binary())  # few functions take views
     return array

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
-from alcid.errors import FormatError
+from alcid.errors import FormatError, UnsupportedError
 
-__all__ = ["BytesSource", "FileSource", "Section", "Source"]
+__all__ = ["BytesSource", "FileObjectSource", "FileSource", "Section", "Source"]
 
 
 class Source(Protocol):
@@ -76,6 +76,49 @@ class FileSource:
     def __exit__(self, *exception: object) -> None:
         """Close the file."""
         self.close()
+
+
+class FileObjectSource:
+    """A binary file object that can seek: Python's own, `BytesIO`, Arrow's or fsspec's files.
+
+    It belongs to the caller, who closes it; reading moves its position, so two threads must not
+    share it.
+
+    >>> import io
+    >>> FileObjectSource(io.BytesIO(b"abcdef")).read(2, 3)
+    b'cde'
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Serve `file`, from its first byte to its last."""
+        name = getattr(file, "name", None)
+        self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
+        if not file.seekable():
+            raise UnsupportedError(f"{self.name}: a file that cannot seek is not read by range")
+        self._file = file
+        file.seek(0, os.SEEK_END)
+        self.size = file.tell()
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`, or an error if the file shrank meanwhile."""
+        self._file.seek(offset)
+        parts: list[bytes] = []
+        missing = length
+        while missing:  # a file without a buffer may give less than asked
+            part = self._file.read(missing)
+            if not isinstance(part, bytes):
+                raise UnsupportedError(f"{self.name}: opened as text, expected a binary file")
+            if not part:
+                raise FormatError(
+                    "short read",
+                    file=self.name,
+                    offset=offset,
+                    found=length - missing,
+                    expected=length,
+                )
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)
 
 
 class Section:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
-from alcid.cli.values import Value
+from alcid.cli.inspect.listing import Facts
 from alcid.formats.bitmap import BitmapHead
 from alcid.formats.bloom_filter import BloomFilterReader
 from alcid.formats.bsi import BsiReader
@@ -17,9 +17,7 @@ from alcid.formats.range_bitmap import RangeBitmapHead
 from alcid.formats.slice_table import read_slices
 from alcid.formats.source import Section
 
-__all__ = ["HEADS", "Facts"]
-
-Facts: TypeAlias = dict[str, Value]
+__all__ = ["HEADS"]
 
 _ANY_KEYS = KeyType(8)  # bloom-filter and bsi have heads without keys
 

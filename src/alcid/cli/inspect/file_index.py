@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Literal, TypeAlias
 
 from pyroaring import BitMap
 
 from alcid.cli.column_types import IndexedColumns
-from alcid.cli.heads import HEADS, Facts
-from alcid.cli.kinds import opened
+from alcid.cli.inspect.heads import HEADS
+from alcid.cli.inspect.listing import Facts, State, problem_of
+from alcid.cli.kinds import Kind
 from alcid.cli.values import Value, value_of
 from alcid.errors import ColumnError, FormatError
 from alcid.file_index import FileIndex
@@ -20,12 +20,10 @@ from alcid.formats.bsi import BsiReader
 from alcid.formats.container import VERSION, Entry
 from alcid.formats.range_bitmap import RangeBitmapReader
 from alcid.formats.reader import IndexReader
+from alcid.formats.source import Source
 from alcid.types import DataType
 
-__all__ = ["FileReport", "IndexReport", "ListedValue", "State", "inspect_file"]
-
-State: TypeAlias = Literal["ok", "empty", "unknown", "damaged"]
-"""empty: nothing was written, for a file without rows. unknown: an index type of someone else."""
+__all__ = ["FileIndexReport", "IndexReport", "ListedValue", "inspect_file_index"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +69,11 @@ class IndexReport:
 
 
 @dataclass(frozen=True, slots=True)
-class FileReport:
+class FileIndexReport:
     """A file and its indexes."""
 
     file: str
-    kind: str
+    kind: Kind
     size: int
     head: dict[str, int]
     indexes: tuple[IndexReport, ...]
@@ -87,40 +85,39 @@ class FileReport:
         return any(index.state == "damaged" for index in self.indexes)
 
 
-def inspect_file(
-    path: str, types: Mapping[str, DataType], column: str | None, limit: int | None
-) -> FileReport:
-    """Look into the file at `path`.
+def inspect_file_index(
+    source: Source, types: Mapping[str, DataType], column: str | None, limit: int | None
+) -> FileIndexReport:
+    """Look into a container.
 
     Args:
-        path: The file.
+        source: The file.
         types: Types of columns, as far as they are known.
         column: Only this one, with its values.
         limit: Values at most, and positions of each; None for all.
     """
-    with opened(path) as (source, kind):
-        index = FileIndex.open(source, types, strict=True)
-        columns = IndexedColumns.match(index.entries, types)
-        chosen = index.entries if column is None else _of_column(column, columns)
-        container = index.container
-        return FileReport(
-            path,
-            kind,
-            source.size,
-            {
-                "version": VERSION,
-                "head_length": container.head_length,
-                "redundant_bytes": container.redundant,
-                "columns": len({entry.column for entry in index.entries}),
-            },
-            tuple(
-                _inspect(
-                    index, entry, columns.types[entry], lists_values=column is not None, limit=limit
-                )
-                for entry in chosen
-            ),
-            column is not None,
-        )
+    index = FileIndex.open(source, types, strict=True)
+    columns = IndexedColumns.match(index.entries, types)
+    chosen = index.entries if column is None else _of_column(column, columns)
+    container = index.container
+    return FileIndexReport(
+        source.name,
+        Kind.FILE_INDEX,
+        source.size,
+        {
+            "version": VERSION,
+            "head_length": container.head_length,
+            "redundant_bytes": container.redundant,
+            "columns": len({entry.column for entry in index.entries}),
+        },
+        tuple(
+            _inspect(
+                index, entry, columns.types[entry], lists_values=column is not None, limit=limit
+            )
+            for entry in chosen
+        ),
+        column is not None,
+    )
 
 
 def _of_column(column: str, columns: IndexedColumns) -> tuple[Entry, ...]:
@@ -154,7 +151,7 @@ def _inspect(
                 facts |= _typed_facts(reader, data_type)
                 values = _list_values(reader, data_type, limit) if lists_values else None
         except FormatError as error:
-            state, problem = "damaged", str(error).removeprefix(f"{error.file}: ") + hint
+            state, problem = "damaged", problem_of(error) + hint
     return IndexReport(
         entry.column,
         entry.index_type,

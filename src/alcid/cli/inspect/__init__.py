@@ -1,0 +1,44 @@
+"""What a file holds: one module for each kind of file, chosen by its first bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from alcid.cli.inspect.deletion_vectors import inspect_deletion_vector, inspect_deletion_vectors
+from alcid.cli.inspect.file_index import FileIndexReport, inspect_file_index
+from alcid.cli.inspect.hash_index import inspect_hash_index
+from alcid.cli.inspect.listing import Listing
+from alcid.cli.inspect.puffin import inspect_puffin
+from alcid.cli.inspect.theta import inspect_theta
+from alcid.cli.kinds import Kind, opened
+from alcid.errors import OptionError
+from alcid.types import DataType
+
+__all__ = ["FileIndexReport", "Listing", "inspect_file"]
+
+_LISTERS = {
+    Kind.DELETION_VECTOR: inspect_deletion_vector,
+    Kind.DELETION_VECTOR_FILE: inspect_deletion_vectors,
+    Kind.HASH_INDEX: inspect_hash_index,
+    Kind.PUFFIN: inspect_puffin,
+    Kind.THETA_SKETCH: inspect_theta,
+}
+
+
+def inspect_file(
+    path: str, types: Mapping[str, DataType], column: str | None, limit: int | None
+) -> FileIndexReport | Listing:
+    """Look into the file at `path`.
+
+    Args:
+        path: The file.
+        types: Types of columns, as far as they are known.
+        column: Of a file index only this one, with its values.
+        limit: Values, positions, vectors or blobs at most; None for all.
+    """
+    with opened(path) as (source, kind):
+        if kind is Kind.FILE_INDEX:
+            return inspect_file_index(source, types, column, limit)
+        if column is not None:
+            raise OptionError(f"--column: {path} is a {kind}, which has no columns")
+        return _LISTERS[kind](source, limit)

@@ -1,0 +1,47 @@
+"""What a Puffin file holds: its blobs, and for the known types what they say."""
+
+from __future__ import annotations
+
+from alcid.cli.inspect.deletion_vectors import vector_facts
+from alcid.cli.inspect.listing import Facts, Item, Listing, problem_of
+from alcid.cli.inspect.theta import theta_facts
+from alcid.cli.kinds import Kind
+from alcid.errors import FormatError
+from alcid.formats import puffin
+from alcid.formats.puffin import Blob, PuffinReader
+from alcid.formats.source import Source
+from alcid.formats.theta import ThetaSketch
+
+__all__ = ["inspect_puffin"]
+
+
+def inspect_puffin(source: Source, limit: int | None) -> Listing:
+    """List the blobs in the order of the footer."""
+    with puffin.open(source) as reader:
+        head: Facts = {"footer_bytes": reader.footer_size}
+        blobs = (_inspect(reader, blob) for blob in reader.blobs)
+        return Listing.of(source, Kind.PUFFIN, head, "blobs", blobs, limit, reader.properties)
+
+
+def _inspect(reader: PuffinReader, blob: Blob) -> Item:
+    columns: Facts = {
+        "type": blob.type,
+        "fields": blob.fields,
+        "snapshot_id": blob.snapshot_id,
+        "sequence_number": blob.sequence_number,
+        "offset": blob.offset,
+        "bytes": blob.length,
+        "codec": blob.codec,
+    }
+    try:
+        match blob.type:
+            case puffin.DELETION_VECTOR:
+                facts = vector_facts(reader.read_deletion_vector(blob))
+            case puffin.THETA_SKETCH:
+                data = reader.read(blob)
+                facts = theta_facts(ThetaSketch.from_bytes(data, name=f"blob at {blob.offset}"))
+            case _:
+                return Item(columns, properties=blob.properties, known=False)
+    except FormatError as error:
+        return Item(columns, properties=blob.properties, problem=problem_of(error))
+    return Item(columns, facts, blob.properties)

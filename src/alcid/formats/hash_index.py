@@ -1,0 +1,147 @@
+"""Paimon's hash index: the hashes of all keys of one bucket, for tables with dynamic buckets.
+
+    hash     i32, big-endian, for each key
+    ...
+
+There is no head, no count and no checksum. It is a set: the order means nothing, Paimon's Java
+writes that of a hash map, here it is ascending. A bucket has one such file, which is always written
+anew and in whole, and only if hashes were added; no hash is ever removed.
+
+It answers which bucket a key belongs to (`alcid.formats.bucket_assigner`), not whether a row with
+that key exists: deleted keys stay, and different keys may share a hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.errors import FormatError, LimitError, UnsupportedError
+from alcid.formats.keys import changes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["HashIndex", "Hashes", "hash_array"]
+
+Hashes: TypeAlias = "npt.NDArray[np.integer[Any]] | pa.Array | pa.ChunkedArray | Iterable[int]"
+"""Hashes in any order, as `hash_rows` gives them; or integers that fit 32 bits."""
+
+_STORED = np.dtype(">i4")
+_SIZE = _STORED.itemsize
+
+
+class HashIndex:
+    """The hashes of the keys of one bucket; it does not change.
+
+    >>> index = HashIndex([7, -1, 7])
+    >>> index.to_bytes().hex(" ", 4)
+    'ffffffff 00000007'
+    >>> index.union([3]).hashes.tolist()
+    [-1, 3, 7]
+    """
+
+    __slots__ = ("duplicates", "hashes")
+
+    def __init__(self, hashes: Hashes = ()) -> None:
+        """Keep each of the hashes once.
+
+        Raises:
+            LimitError: A number that does not fit 32 bits.
+            UnsupportedError: Other things than integers.
+        """
+        given = np.sort(hash_array(hashes))
+        self.hashes: npt.NDArray[np.int32] = given[changes(given)]
+        """Ascending, each once."""
+        self.hashes.flags.writeable = False
+        self.duplicates = 0
+        """How many the file held that were in it already; a writer leaves none."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview, name: str = "<bytes>") -> HashIndex:
+        """Read a file.
+
+        Raises:
+            FormatError: Its size is not a multiple of 4.
+
+        >>> HashIndex.from_bytes(bytes.fromhex("00000007 ffffffff 00000007")).duplicates
+        1
+        """
+        size = memoryview(data).nbytes
+        if size % _SIZE:
+            raise FormatError(
+                "truncated hash",
+                file=name,
+                offset=size - size % _SIZE,
+                found=f"{size % _SIZE} bytes",
+                expected=_SIZE,
+            )
+        stored = np.frombuffer(data, _STORED)
+        index = cls(stored)
+        index.duplicates = len(stored) - len(index)
+        return index
+
+    def to_bytes(self) -> bytes:
+        """The file of these hashes."""
+        return self.hashes.astype(_STORED).tobytes()
+
+    def contains(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """Which of the hashes are in the index.
+
+        >>> HashIndex([1, 2]).contains([2, 3, 1]).tolist()
+        [True, False, True]
+        """
+        asked = hash_array(hashes)
+        order = np.argsort(asked)  # neighbours are found near each other, and so much faster
+        ordered = asked[order]
+        place = np.searchsorted(self.hashes, ordered)
+        found = np.zeros(len(asked), bool)
+        inside = place < len(self.hashes)
+        found[order[inside]] = self.hashes[place[inside]] == ordered[inside]
+        return found
+
+    def union(self, hashes: Hashes | HashIndex) -> HashIndex:
+        """An index with these hashes as well."""
+        more = hashes.hashes if isinstance(hashes, HashIndex) else hash_array(hashes)
+        return HashIndex(np.concatenate((self.hashes, more)))
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HashIndex) and np.array_equal(self.hashes, other.hashes)
+
+    def __hash__(self) -> int:
+        return hash(self.hashes.tobytes())
+
+    def __repr__(self) -> str:
+        return f"<HashIndex of {len(self)} hashes>"
+
+
+def hash_array(hashes: Hashes) -> npt.NDArray[np.int32]:
+    """Hashes as a NumPy array.
+
+    Raises:
+        LimitError: A number that does not fit 32 bits.
+        UnsupportedError: Other things than integers.
+
+    >>> hash_array(range(3))
+    array([0, 1, 2], dtype=int32)
+    """
+    array = np.asarray(hashes if hasattr(hashes, "__array__") else list(hashes))
+    if array.dtype == np.int32:
+        return array
+    if not len(array):
+        return np.zeros(0, np.int32)
+    if array.dtype.kind not in "iu":
+        raise UnsupportedError(f"hashes: found {array.dtype}, expected integers of 32 bits")
+    limits = np.iinfo(np.int32)
+    for extreme in (int(array.min()), int(array.max())):
+        if not limits.min <= extreme <= limits.max:
+            raise LimitError(
+                f"hashes: found {extreme}, expected {limits.min} to {limits.max}: they are signed"
+            )
+    return array.astype(np.int32)

@@ -1,0 +1,186 @@
+"""Iceberg's Puffin files: blobs of any kind, and a footer that says what they are.
+
+    "PFA1" | blob | blob | ... | footer
+
+Blobs stand back to back; the footer is described in `alcid.formats.puffin_footer`. The format has
+no checksum: a blob is as safe as its own format makes it, or its zstd frame.
+
+>>> import io
+>>> file = io.BytesIO()
+>>> with create(file) as writer:
+...     blob = writer.add("greeting", b"hello", fields=[1], codec="zstd")
+>>> with open(file) as reader:
+...     [(blob.type, blob.fields, reader.read(blob)) for blob in reader.blobs]
+[('greeting', (1,), b'hello')]
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import BinaryIO, cast
+
+from alcid.errors import AlcidError, FormatError, UnsupportedError
+from alcid.formats.compression import decompress
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.puffin_footer import Blob, is_inside, read_footer
+from alcid.formats.puffin_writer import (
+    CARDINALITY,
+    DELETION_VECTOR,
+    POSITION_FIELD,
+    REFERENCED_FILE,
+    PuffinWriter,
+)
+from alcid.formats.source import FileObjectSource, FileSource, Section, Source
+
+__all__ = ["Blob", "PuffinReader", "PuffinWriter", "create", "open"]
+
+_LARGEST = 128 << 20
+
+
+def open(  # noqa: A001  # used as puffin.open
+    file: str | os.PathLike[str] | BinaryIO | Source,
+    *,
+    footer_size: int | None = None,
+    largest: int = _LARGEST,
+) -> PuffinReader:
+    """Open a Puffin file by reading its footer; blobs are read when they are asked for.
+
+    Args:
+        file: A local path, a binary file object that can seek, or anything that can be read by
+            range. What is not a path belongs to the caller, and is not closed.
+        footer_size: The size that the table's metadata states, if it is known. The footer is then
+            read exactly, and must be of that size.
+        largest: The bytes that a compressed blob may hold; one that states more is refused.
+
+    Raises:
+        FormatError: If the file is not what the format says.
+    """
+    if isinstance(file, str | os.PathLike):
+        opened = FileSource(file)
+        try:
+            reader = PuffinReader(opened, footer_size=footer_size, largest=largest)
+        except BaseException:
+            opened.close()
+            raise
+        reader._opened = opened
+        return reader
+    source: Source
+    if hasattr(file, "seek"):
+        source = FileObjectSource(cast("BinaryIO", file))
+    elif hasattr(file, "size") and hasattr(file, "read"):
+        source = file
+    else:
+        kind = type(file).__name__
+        raise UnsupportedError(f"expected a path, a binary file or a Source, found {kind}")
+    return PuffinReader(source, footer_size=footer_size, largest=largest)
+
+
+def create(
+    file: str | os.PathLike[str] | BinaryIO,
+    *,
+    properties: Mapping[str, str] | None = None,
+    compress_footer: bool = False,
+) -> PuffinWriter:
+    """Begin a Puffin file; it is complete when its `with` block ends without an exception.
+
+    Args:
+        file: A local path, where the file appears, or replaces another, when it is complete and not
+            before. Or a binary file object, which is written from its present position, and which
+            the caller closes.
+        properties: Properties of the file; by default `created-by` alone.
+        compress_footer: Write the footer as an LZ4 frame. Iceberg's Java code and pyiceberg read
+            neither such a footer nor lz4 blobs, so do not use it for files that they should read.
+    """
+    return PuffinWriter(file, properties=properties, compress_footer=compress_footer)
+
+
+class PuffinReader:
+    """An open Puffin file; `open` makes one."""
+
+    def __init__(
+        self, source: Source, *, footer_size: int | None = None, largest: int = _LARGEST
+    ) -> None:
+        """Read and check the footer of `source`."""
+        footer = read_footer(source, footer_size)
+        self._source: Source | None = source
+        self._opened: FileSource | None = None
+        self._blobs_end = footer.start
+        self.name = source.name
+        """What errors call the file."""
+        self.blobs: tuple[Blob, ...] = footer.blobs
+        """The blobs, in the order of the footer."""
+        self.properties: dict[str, str] = footer.properties
+        """The properties of the file."""
+        self.extra = footer.extra
+        """Members of the footer that the format does not know."""
+        self.footer_size: int = footer.size
+        """All bytes of the footer, as table metadata states it."""
+        self.largest = largest
+        """The bytes that a compressed blob may hold."""
+
+    def read(self, blob: Blob) -> bytes:
+        """The content of a blob, decompressed: one read of its range."""
+        data = self._section(blob).read(0, blob.length)
+        if blob.codec is None:
+            return data
+        return decompress(blob.codec, data, self.largest, file=self.name, offset=blob.offset)
+
+    def read_deletion_vector(self, blob: Blob) -> DeletionVector:
+        """The vector of a `deletion-vector-v1` blob, which must hold what the footer says of it.
+
+        Raises:
+            FormatError: If either is damaged. Do not read the data file without it: rows that were
+                deleted would come back.
+        """
+        if blob.type != DELETION_VECTOR:
+            raise self._error(blob, "not a deletion vector", repr(blob.type), repr(DELETION_VECTOR))
+        if blob.codec is not None:
+            raise self._error(blob, "compressed deletion vector", blob.codec, "no codec")
+        if blob.fields not in ((), (POSITION_FIELD,)):  # other writers than Java leave them out
+            expected = f"[{POSITION_FIELD}]"
+            raise self._error(blob, "bad fields of a deletion vector", list(blob.fields), expected)
+        for name in (REFERENCED_FILE, CARDINALITY):
+            if name not in blob.properties:
+                raise self._error(blob, f"deletion vector without property {name!r}")
+        cardinality = blob.properties[CARDINALITY]
+        if not re.fullmatch("[0-9]{1,19}", cardinality):
+            raise self._error(blob, f"bad property {CARDINALITY!r}", repr(cardinality), "a number")
+        vector = DeletionVector.read(self._section(blob), int(cardinality))
+        if vector.bits != 64:
+            raise self._error(blob, "deletion vector of another table format", "32 bits", "64 bits")
+        return vector
+
+    def _section(self, blob: Blob) -> Section:
+        if self._source is None:
+            raise AlcidError(f"{self.name}: the file is closed")
+        if not is_inside(blob, self._blobs_end):
+            expected = f"an end before {self._blobs_end}"
+            raise self._error(blob, "blob of another file", f"{blob.length} bytes", expected)
+        return Section(self._source, blob.offset, blob.length)
+
+    def _error(
+        self, blob: Blob, problem: str, found: object = None, expected: object = None
+    ) -> FormatError:
+        return FormatError(
+            problem, file=self.name, offset=blob.offset, found=found, expected=expected
+        )
+
+    def close(self) -> None:
+        """Close the file that `open` opened; nothing can be read any more."""
+        opened, self._source, self._opened = self._opened, None, None
+        if opened is not None:
+            opened.close()
+
+    def __enter__(self) -> PuffinReader:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """The name, and how many blobs there are."""
+        return f"<PuffinReader {self.name}: {len(self.blobs)} blobs>"

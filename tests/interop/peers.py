@@ -1,0 +1,204 @@
+"""How the peers of these tests are had: an environment with pypaimon, a JVM with some jars.
+
+Each is a context manager, which raises one of `UNAVAILABLE` where a thing that it needs is missing:
+the network, Java, Maven, a package.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import tempfile
+import venv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import pyarrow as pa
+import pytest
+
+from tests.golden.paimon_jvm import Package, find_java
+
+T = TypeVar("T")
+
+UNAVAILABLE = (ImportError, OSError, subprocess.CalledProcessError)
+PYPAIMON = "pypaimon==2.1.*"  # holds pyarrow below 20, so it cannot live beside the newest one
+ENVIRONMENT = Path(__file__).resolve().parents[2] / ".peer-venv"
+
+
+def unavailable(why: str) -> NoReturn:
+    """Skip the test; where peers are required, as in CI, fail it."""
+    if os.environ.get("ALCID_REQUIRE_PEERS") == "1":
+        pytest.fail(why, pytrace=False)
+    pytest.skip(why)
+
+
+@contextmanager
+def started(peer: Callable[[], AbstractContextManager[T]], needs: str) -> Iterator[T]:
+    """The peer, or `unavailable` with what it needs."""
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(peer())
+        except UNAVAILABLE as error:
+            unavailable(f"{needs}: {error}")
+        yield found
+
+
+# -- pypaimon ----------------------------------------------------------------------------------
+
+
+def pypaimon_python() -> Path:
+    """The Python of an environment that has pypaimon; it is made where that has not been done."""
+    python = ENVIRONMENT / "bin" / "python"
+    done = ENVIRONMENT / ".installed"
+    ENVIRONMENT.mkdir(exist_ok=True)
+    with (ENVIRONMENT / "lock").open("w") as lock:  # of several processes one makes it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            venv.create(ENVIRONMENT, with_pip=True)
+            (ENVIRONMENT / ".gitignore").write_text("*\n")
+            pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            ended = subprocess.run([*pip, PYPAIMON], capture_output=True, text=True, check=False)
+            if ended.returncode:
+                raise OSError(ended.stderr.strip().splitlines()[-1])
+            done.touch()
+    return python
+
+
+class PyPaimon:
+    """A process that serves the requests of `peer_pypaimon.py`."""
+
+    def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
+        self._process = process
+        self._folder = folder
+        self._files = 0
+        self._receive()
+
+    def ask(self, request: str, **arguments: Any) -> Any:
+        """Send a request, and return what is answered."""
+        assert self._process.stdin is not None
+        print(json.dumps({"request": request, **arguments}), file=self._process.stdin, flush=True)
+        return self._receive()
+
+    def _receive(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise OSError(f"pypaimon ended with code {self._process.wait()}")
+        answer = json.loads(line)
+        assert "error" not in answer, answer["error"]
+        return answer["answer"]
+
+    def new_path(self) -> Path:
+        """A path at which nothing is."""
+        self._files += 1
+        return self._folder / f"file-{self._files}"
+
+    def create(self, table: pa.Table, keys: Sequence[str], options: dict[str, str]) -> str:
+        """Make a table of these columns, without rows, and return its name."""
+        name = f"t_{self.new_path().name}".replace("-", "_")
+        given = {"table": name, "arrow": self.arrow_file(table), "keys": list(keys)}
+        self.ask("create", **given, options=options)
+        return name
+
+    def write(self, name: str, rows: pa.Table) -> None:
+        """Append rows to a table."""
+        self.ask("write", table=name, arrow=self.arrow_file(rows))
+
+    def arrow_file(self, table: pa.Table) -> str:
+        """A table as the file that a request names."""
+        path = str(self.new_path())
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        return path
+
+
+@contextmanager
+def pypaimon_process() -> Iterator[PyPaimon]:
+    """pypaimon in a process of its own; it ends with the block."""
+    script = Path(__file__).with_name("peer_pypaimon.py")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(pypaimon_python()), "-W", "ignore", str(script), f"{folder}/warehouse"]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        with process:  # ends its input, and waits
+            yield PyPaimon(process, Path(folder))
+
+
+# -- Java --------------------------------------------------------------------------------------
+
+
+class Jvm:
+    """Java's classes behind one gateway."""
+
+    def __init__(self, gateway: Any) -> None:
+        self.gateway = gateway
+        self.java = Package(gateway.jvm.java)
+        self.org = Package(gateway.jvm.org)
+
+    def method(self, owner: str, name: str, *parameters: str) -> Any:
+        """The handle of a public method, whose parameters are of these classes."""
+        lang = self.java.lang
+        primitives = {"int": lang.Integer, "long": lang.Long}
+        types = self.gateway.new_array(lang.Class, len(parameters))
+        for place, kind in enumerate(parameters):
+            primitive = primitives.get(kind)
+            types[place] = lang.Class.forName(kind) if primitive is None else primitive.TYPE
+        found = lang.Class.forName(owner).getMethod(name, types)
+        return lang.invoke.MethodHandles.publicLookup().unreflect(found)
+
+    def constant(self, owner: str, value: Any) -> Any:
+        """The handle of a method without parameters that returns a value of this class."""
+        lang = self.java.lang
+        return lang.invoke.MethodHandles.constant(lang.Class.forName(owner), value)
+
+    def function(self, interface: str, handle: Any) -> Any:
+        """The handle as an interface of `java.util.function`, so that Java calls Java."""
+        kind = self.java.lang.Class.forName(f"java.util.function.{interface}")
+        return self.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(kind, handle)
+
+    def texts(self, texts: Iterable[str]) -> Any:
+        """A list of `String`, none of them empty or of several lines; crosses as one text."""
+        tokens = self.java.util.StringTokenizer("\n".join(texts), "\n")
+        return self.java.util.Collections.list(tokens)
+
+    def numbers(self, numbers: Iterable[int], kind: str = "Long") -> Any:
+        """A list of `Long`, or `Integer`."""
+        result = self.texts(map(str, numbers))
+        parse = self.method(f"java.lang.{kind}", "valueOf", "java.lang.String")
+        result.replaceAll(self.function("UnaryOperator", parse))
+        return result
+
+
+def pyspark_jars() -> str:
+    """The class path of the JVM that PySpark starts."""
+    import pyspark
+
+    return str(Path(pyspark.__file__).parent / "jars" / "*")
+
+
+@contextmanager
+def jvm_with(class_path: Sequence[str]) -> Iterator[Jvm]:
+    """A JVM with these jars; it ends with the block."""
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+    port, token, process = launch_gateway(
+        classpath=os.pathsep.join(class_path),
+        javaopts=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"],
+        java_path=find_java(),
+        die_on_exit=True,
+        enable_auth=True,
+        return_proc=True,
+    )
+    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    gateway = JavaGateway(gateway_parameters=parameters)
+    try:
+        yield Jvm(gateway)
+    finally:
+        gateway.shutdown()
+        process.stdin.close()
+        process.wait()

@@ -35,6 +35,9 @@ fuzz: .venv/.installed ## Run the property tests for long, with new random examp
 golden: .venv/.installed ## Make the golden files again (needs Java and Maven)
 	$(BIN)/python -m tests.golden.make_paimon_java
 	$(BIN)/python -m tests.golden.make_pypaimon_rust
+	$(BIN)/python -m tests.golden.make_table_index_java
+	$(BIN)/python -m tests.golden.make_table_index_rust
+	$(BIN)/python -m tests.golden.make_iceberg_java
 
 # pypaimon is not in the list: it holds pyarrow below 20.
 constraints: ## Take the newest versions of everything into constraints.txt

@@ -125,6 +125,15 @@ def test_positions_may_come_in_any_form_and_order(form: str) -> None:
     assert list(vector) == [3, 5, 70000, 2**32 + 1, 2**40]
 
 
+@pytest.mark.parametrize(
+    "rows", [range(0), range(3), range(70_000), range(9, 0, -3), range(2**32 - 1, 2**32 + 2)]
+)
+def test_a_range_of_rows(rows: range) -> None:
+    vector = DeletionVector(rows)
+    assert list(vector) == sorted(rows)
+    assert vector.to_bytes() == DeletionVector(list(rows)).to_bytes()
+
+
 @pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
 def test_integers_of_every_width_are_positions(kind: str) -> None:
     assert list(DeletionVector(np.array([127, 0, 7], kind))) == [0, 7, 127]
@@ -168,6 +177,9 @@ REFUSED = [
     (np.array([2**64 - 1], np.uint64), LimitError, "position 18446744073709551615 is not one of"),
     (pa.array([2**63], pa.uint64()), LimitError, "position 9223372036854775808 is not one of"),
     ([2**70], LimitError, "position 1180591620717411303424 is not one of"),
+    (range(-1, 2**40), LimitError, "position -1 is not one of"),
+    (range(2**63, 2**63 + 2), LimitError, "position 9223372036854775809 is not one of"),
+    (range(2**70, 2**70 + 9, 3), LimitError, "position 1180591620717411303430 is not one of"),
     ([1.0], UnsupportedError, "positions must be integers, found float"),
     ([1, True], UnsupportedError, "positions must be integers, found bool"),
     ([1, None], UnsupportedError, "positions must be integers, found NoneType"),

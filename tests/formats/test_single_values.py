@@ -76,6 +76,7 @@ UUID = bytes(range(0xF0, 0x100))
             pa.compute.run_end_encode(pa.array([7, 7, 8], pa.int32())),
             ["07000000"] * 2 + ["08000000"],
         ),
+        (pa.compute.run_end_encode(pa.array(["a", "a", "b"]))[1:], ["61", "62"]),
         (pa.array([True, False, True])[1:], ["00", "01"]),
         (pa.array([1, 2, 3], pa.int32())[1:], ["02000000", "03000000"]),
         (pa.array(["a", "b", "c"])[1:2], ["62"]),
@@ -126,7 +127,9 @@ def test_what_stands_between_nulls_and_empty_values() -> None:
 def test_of_a_dictionary_only_what_occurs_counts_and_in_its_order() -> None:
     values = pa.array(["unused", "b", None, "a", "b", ""])
     indices = pa.array([3, 4, None, 3, 2, 1, 5], pa.int8())
-    assert bytes_of(pa.DictionaryArray.from_arrays(indices, values)) == [b"a", b"b", b"b"]
+    column = pa.DictionaryArray.from_arrays(indices, values)
+    assert bytes_of(column) == [b"a", b"b", b"b"]
+    assert bytes_of(column[4:]) == [b"b"]
 
 
 def test_dictionaries_differ_from_chunk_to_chunk() -> None:

@@ -15,7 +15,7 @@ Json: TypeAlias = Any
 
 # These members hold one item a line, so that a change of one answer is a change of one line.
 LISTS = ("fields", "rows", "predicates", "predicates_cardinality", "topn", "vectors", "hashes")
-MORE_LISTS = ("sizing", "types", "payloads", "v2_long_string")
+MORE_LISTS = ("sizing", "types", "payloads", "v2_long_string", "blobs", "delete_files", "tasks")
 
 
 def f32(value: float | int) -> Json:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.golden.iceberg_jvm import IcebergJvm, iceberg_jvm
 from tests.golden.paimon_jvm import BUNDLE, PaimonJvm, fetch_jar, paimon_jvm
-from tests.interop.peers import Jvm, PyPaimon, jvm_with, pypaimon_process, pyspark_jars, started
-
-ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+from tests.interop.peers import Jvm, PyPaimon, pypaimon_process, spark_jars_jvm, started
 
 
 @pytest.fixture(scope="session")
@@ -23,15 +22,15 @@ def jvm() -> Iterator[PaimonJvm]:
 @pytest.fixture(scope="session")
 def spark_jvm() -> Iterator[Jvm]:
     """A JVM with the jars of PySpark; a session of Spark is not needed to use them."""
-    with started(lambda: jvm_with([pyspark_jars()]), "PySpark's jars need java and pyspark") as jvm:
+    with started(spark_jars_jvm, "PySpark's jars need java and pyspark") as jvm:
         yield jvm
 
 
 @pytest.fixture(scope="session")
-def iceberg_jvm() -> Iterator[Jvm]:
-    """A JVM with the released Iceberg, and PySpark's jars for the Hadoop classes it names."""
+def iceberg_java() -> Iterator[IcebergJvm]:
+    """A JVM with the released Iceberg."""
     needs = "Iceberg's Java needs java, mvn, the network, py4j and pyspark"
-    with started(lambda: jvm_with([str(fetch_jar(ICEBERG)), pyspark_jars()]), needs) as jvm:
+    with started(iceberg_jvm, needs) as jvm:
         yield jvm
 
 

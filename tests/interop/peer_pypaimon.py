@@ -30,7 +30,6 @@ from pypaimon.index.index_file_meta import IndexFileMeta
 from pypaimon.manifest.index_manifest_entry import IndexManifestEntry
 from pypaimon.manifest.index_manifest_file import IndexManifestFile
 from pypaimon.schema.data_types import AtomicType, DataField
-from pypaimon.table.row.generic_row import GenericRow
 from pypaimon.table.source.deletion_file import DeletionFile
 from pypaimon.write.commit_message import CommitMessage
 from pypaimon.write.row_key_extractor import RowKeyExtractor, _bucket_from_hash
@@ -142,7 +141,7 @@ class Warehouse:
         vector = BitmapDeletionVector()
         for position in positions:
             vector.delete(position)
-        return vector.serialize().hex()
+        return bytes(vector.serialize()).hex()
 
     def hashes(self, arrow: str, types: list[str]) -> list[int]:
         """The hash of every row, as dynamic buckets use it."""
@@ -155,8 +154,7 @@ class Warehouse:
         return [to_signed_int32(RowKeyExtractor._binary_row_hash_code(row, fields)) for row in rows]
 
     def empty_row_hash(self) -> int:
-        row = GenericRow([], [])
-        return to_signed_int32(RowKeyExtractor._binary_row_hash_code(row.values, row.fields))
+        return int(to_signed_int32(RowKeyExtractor._binary_row_hash_code((), [])))
 
     def assigners(
         self, partition_hash: int, hashes: list[int], channels: int, assigners: int

@@ -60,7 +60,7 @@ def pypaimon_python() -> Path:
         if not done.exists():
             venv.create(ENVIRONMENT, with_pip=True)
             (ENVIRONMENT / ".gitignore").write_text("*\n")
-            pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
             ended = subprocess.run([*pip, PYPAIMON], capture_output=True, text=True, check=False)
             if ended.returncode:
                 raise OSError(ended.stderr.strip().splitlines()[-1])
@@ -151,11 +151,6 @@ class Jvm:
         found = lang.Class.forName(owner).getMethod(name, types)
         return lang.invoke.MethodHandles.publicLookup().unreflect(found)
 
-    def constant(self, owner: str, value: Any) -> Any:
-        """The handle of a method without parameters that returns a value of this class."""
-        lang = self.java.lang
-        return lang.invoke.MethodHandles.constant(lang.Class.forName(owner), value)
-
     def function(self, interface: str, handle: Any) -> Any:
         """The handle as an interface of `java.util.function`, so that Java calls Java."""
         kind = self.java.lang.Class.forName(f"java.util.function.{interface}")
@@ -174,20 +169,14 @@ class Jvm:
         return result
 
 
-def pyspark_jars() -> str:
-    """The class path of the JVM that PySpark starts."""
-    import pyspark
-
-    return str(Path(pyspark.__file__).parent / "jars" / "*")
-
-
 @contextmanager
-def jvm_with(class_path: Sequence[str]) -> Iterator[Jvm]:
-    """A JVM with these jars; it ends with the block."""
+def spark_jars_jvm() -> Iterator[Jvm]:
+    """A JVM with the class path that PySpark gives to its own; it ends with the block."""
+    import pyspark
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
     port, token, process = launch_gateway(
-        classpath=os.pathsep.join(class_path),
+        classpath=str(Path(pyspark.__file__).parent / "jars" / "*"),
         javaopts=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"],
         java_path=find_java(),
         die_on_exit=True,

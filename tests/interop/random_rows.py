@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from alcid.types import DataType
-from tests.golden.binary_row_cases import _RANDOM_TYPES as KEY_TYPES
-from tests.golden.binary_row_cases import _random_value
+from tests.golden.binary_row_cases import RANDOM_TYPES as KEY_TYPES
+from tests.golden.binary_row_cases import random_value
 from tests.golden.values import Json, timestamp
 from tests.golden_files import arrow_array
 
@@ -25,7 +25,7 @@ def random_rows(types: Sequence[str], count: int) -> list[list[Json]]:
 def _value(chance: random.Random, data_type: str) -> Json:
     if data_type.startswith("TIMESTAMP(9)"):  # as far as 64 bits of nanoseconds reach
         return timestamp(chance.randrange(-(2**43), 2**43), chance.randrange(10**6))
-    return _random_value(chance, data_type)
+    return random_value(chance, data_type)
 
 
 def arrow_columns(types: Sequence[str], rows: Sequence[Sequence[Json]]) -> list[pa.Array]:

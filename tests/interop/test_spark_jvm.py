@@ -6,7 +6,7 @@ A plain JVM with the jars of PySpark on its class path; no session is started, a
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,11 +71,10 @@ def long_bytes(jvm: Jvm, array: Any) -> bytes:
 # -- theta sketches ----------------------------------------------------------------------------
 
 
-def alpha_sketch(jvm: Jvm, values: Iterable[int] | Iterable[str]) -> Any:
-    """The sketch that a task of Iceberg fills, with these values in this order."""
+def alpha_sketch(jvm: Jvm, values: Sequence[Any]) -> Any:
+    """The sketch that a task of Iceberg fills, with these integers or texts in this order."""
     family = jvm.org.apache.datasketches.common.Family.ALPHA
     sketch = jvm.org.apache.datasketches.theta.UpdateSketch.builder().setFamily(family).build()
-    values = list(values)
     if values:
         text = isinstance(values[0], str)
         kind = "java.lang.String" if text else "long"

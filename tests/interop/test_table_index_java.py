@@ -84,6 +84,23 @@ def test_it_reads_every_vector_of_our_file(jvm: PaimonJvm, tmp_path: Path, bits:
         assert (vector.getCardinality(), part.cardinality) == (len(positions), len(positions))
 
 
+def test_it_reads_a_file_of_both_kinds(jvm: PaimonJvm, tmp_path: Path) -> None:
+    files, folder = vector_files(jvm, tmp_path)
+    given = {
+        f"{name}-{bits}": (bits, POSITIONS[bits][name])
+        for name in ("few", "empty", "scattered", "high")
+        for bits in KINDS
+    }
+    written = DeletionVectorFile.write(
+        {name: DeletionVector(positions, bits=bits) for name, (bits, positions) in given.items()}
+    )
+    (folder / "ours").write_bytes(written.data)
+    found = files.readAllDeletionVectors(file_meta(jvm, "ours", written))
+    assert set(found) == set(given)
+    for name, (bits, positions) in given.items():
+        assert found[name].equals(java_vector(jvm, bits, positions)), name
+
+
 @pytest.mark.parametrize("bits", KINDS)
 def test_it_reads_one_vector_by_its_place(jvm: PaimonJvm, tmp_path: Path, bits: Bits) -> None:
     vectors = {name: DeletionVector(POSITIONS[bits][name]) for name in ("run", "few", "scattered")}

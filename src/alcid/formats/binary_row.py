@@ -22,23 +22,19 @@ The key of a row is its primary key without the partition columns, in the order 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from alcid.errors import ColumnError, LimitError, UnsupportedError
+from alcid.errors import LimitError
 from alcid.formats import row_hash
-from alcid.formats.binary_row_column import RowColumn
+from alcid.formats.binary_row_column import Columns, row_columns
 from alcid.formats.binary_row_slots import Slots
 from alcid.formats.binary_row_tails import ByteTail, Lengths, Tail
 from alcid.formats.row_hash import State, Words
 from alcid.types import DataType
 
 __all__ = ["EMPTY_ROW_HASH", "BinaryRows", "Columns", "binary_rows", "hash_rows"]
-
-Columns: TypeAlias = "Sequence[pa.Array | pa.ChunkedArray] | pa.Table | pa.RecordBatch"
 
 EMPTY_ROW_HASH = -1670924195
 """The hash of the row without columns: the partition of a table that has no partitions."""
@@ -61,23 +57,24 @@ def hash_rows(columns: Columns, types: Sequence[DataType] | None = None) -> npt.
         ColumnError: Columns of different lengths, no columns, or not as many types.
         LimitError: A row beyond 2 GiB.
 
+    >>> import pyarrow as pa
     >>> hash_rows([pa.array([1, 2**63 - 1]), pa.array(["a", None])]).tolist()
     [-948407462, -759175849]
     """
-    hashes = [block.hashes() for block in _Rows(columns, types).blocks()]
+    hashes = [block.hashes() for block in _blocks(columns, types)]
     return np.concatenate([np.zeros(0, np.int32), *hashes])
 
 
 def binary_rows(columns: Columns, types: Sequence[DataType] | None = None) -> BinaryRows:
     """Every row as bytes; arguments and errors are those of `hash_rows`.
 
+    >>> import pyarrow as pa
     >>> rows = binary_rows([pa.array([-1], pa.int32())])
     >>> rows[0].hex(" ", 8)
     '0000000000000000 ffffffff00000000'
     """
-    rows = _Rows(columns, types)
     words, lengths = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
-    for block in rows.blocks():
+    for block in _blocks(columns, types):
         words.append(block.to_words())
         lengths.append(np.broadcast_to(block.length, block.count))
     return BinaryRows(np.concatenate(words), np.concatenate(lengths))
@@ -108,6 +105,7 @@ class BinaryRows:
     def hashes(self) -> npt.NDArray[np.int32]:
         """The hash of every row.
 
+        >>> import pyarrow as pa
         >>> binary_rows([pa.array(["hello world", "hello"])]).hashes().tolist()
         [161593394, 243722546]
         """
@@ -121,43 +119,11 @@ class BinaryRows:
         return hashes
 
 
-class _Rows:
-    """The columns of rows, checked."""
-
-    def __init__(self, columns: Columns, types: Sequence[DataType] | None) -> None:
-        is_table = isinstance(columns, pa.Table | pa.RecordBatch)
-        arrays = columns.columns if is_table else columns
-        if not is_table and not len(arrays):
-            raise ColumnError("no columns: give a table of none, which has a number of rows")
-        for number, array in enumerate(arrays):
-            if not isinstance(array, pa.Array | pa.ChunkedArray):
-                found = type(array).__name__
-                raise UnsupportedError(f"column {number}: found {found}, expected an Arrow array")
-        self.count = columns.num_rows if is_table else len(arrays[0])
-        for number, array in enumerate(arrays):
-            if len(array) != self.count:
-                found = len(array)
-                raise ColumnError(f"column {number}: found {found} rows, expected {self.count}")
-        if types is None:
-            types = [_type_of(number, array) for number, array in enumerate(arrays)]
-        elif len(types) != len(arrays):
-            raise ColumnError(f"types: found {len(types)}, expected {len(arrays)}")
-        self.columns = [
-            RowColumn(number, *column)
-            for number, column in enumerate(zip(arrays, types, strict=True))
-        ]
-
-    def blocks(self) -> Iterator[_Block]:
-        for start in range(0, self.count, _BLOCK):
-            count = min(_BLOCK, self.count - start)
-            yield _Block(count, [column.slots(start, count) for column in self.columns])
-
-
-def _type_of(number: int, array: pa.Array | pa.ChunkedArray) -> DataType:
-    try:
-        return DataType.from_arrow(array.type)
-    except UnsupportedError as error:
-        raise UnsupportedError(f"column {number}: {error}") from None
+def _blocks(columns: Columns, types: Sequence[DataType] | None) -> Iterator[_Block]:
+    row_count, parts = row_columns(columns, types)
+    for start in range(0, row_count, _BLOCK):
+        count = min(_BLOCK, row_count - start)
+        yield _Block(count, [part.slots(start, count) for part in parts])
 
 
 class _Block:

@@ -34,6 +34,7 @@ __all__ = ["BucketAssigner", "BucketOptions", "Routing", "assigner_of", "fixed_b
 
 _MOST_UNLIMITED: Final = MOST_BUCKETS - 1  # the buckets that Paimon makes if there is no limit
 _DEFAULT_OPTIONS: Final = BucketOptions()
+_BATCH: Final = 1 << 20  # rows that are sorted together
 _ONE_CHANNEL: Final = Routing()
 
 
@@ -125,6 +126,11 @@ class BucketAssigner:
                 f"channel: found a key of channel {other} in row {row}, expected {self._channel}"
             )
         self._load()
+        batches = range(0, len(given), _BATCH)
+        found = [self._assign(given[start : start + _BATCH]) for start in batches]
+        return np.concatenate([np.zeros(0, np.int32), *found])
+
+    def _assign(self, given: HashArray) -> npt.NDArray[np.int32]:
         by_hash = np.sort(given.astype(np.int64) << 32 | np.arange(len(given)))
         rows, ordered = by_hash & 0xFFFFFFFF, (by_hash >> 32).astype(np.int32)
         first = np.flatnonzero(changes(ordered))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,25 @@ HashArray: TypeAlias = npt.NDArray[np.int32]
 Buckets: TypeAlias = npt.NDArray[np.int16]
 
 UNKNOWN: Final = -1
-_BUCKET_BITS: Final = 16
-_BUCKET: Final = (1 << _BUCKET_BITS) - 1
+_PLACE_BITS: Final = 16
+_RATIO = 2
+
+
+class _Run(NamedTuple):
+    """Hashes, ascending, and their buckets."""
+
+    hashes: HashArray
+    buckets: Buckets
+
+    def merge(self, other: _Run) -> _Run:
+        places = np.searchsorted(self.hashes, other.hashes) + np.arange(len(other.hashes))
+        is_own = np.ones(len(self.hashes) + len(other.hashes), bool)
+        is_own[places] = False
+        merged = _Run(np.empty(len(is_own), np.int32), np.empty(len(is_own), np.int16))
+        for target, own, others in zip(merged, self, other, strict=True):
+            target[is_own] = own
+            target[places] = others
+        return merged
 
 
 class KnownHashes:
@@ -27,37 +44,33 @@ class KnownHashes:
     takes 6 bytes a hash.
 
     >>> known = KnownHashes()
-    >>> known.add(np.array([7, -5], np.int32), np.array([0, 1], np.int16))
+    >>> known.add(np.array([-5, 7], np.int32), np.array([0, 1], np.int16))
     >>> known.find(np.array([-5, 3, 7], np.int32)).tolist()
-    [1, -1, 0]
+    [0, -1, 1]
     """
 
     def __init__(self) -> None:
         """Start with none."""
-        self._runs: list[tuple[HashArray, Buckets]] = []
+        self._runs: list[_Run] = []
 
     def find(self, hashes: HashArray) -> Buckets:
         """The bucket of each hash, or `UNKNOWN`; faster if they are ascending."""
         found = np.full(len(hashes), UNKNOWN, np.int16)
         left = np.arange(len(hashes))
-        for known, buckets in self._runs:
+        for run in self._runs:
             asked = hashes[left]
-            places = np.searchsorted(known, asked)
-            places[places == len(known)] = 0
-            hit = known[places] == asked
-            found[left[hit]] = buckets[places[hit]]
+            places = np.searchsorted(run.hashes, asked)
+            places[places == len(run.hashes)] = 0
+            hit = run.hashes[places] == asked
+            found[left[hit]] = run.buckets[places[hit]]
             left = left[~hit]
         return found
 
     def add(self, hashes: HashArray, buckets: Buckets) -> None:
-        """Take hashes that are not known yet, each once."""
-        packed = hashes.astype(np.int64) << _BUCKET_BITS | buckets
-        while self._runs and len(self._runs[-1][0]) <= 2 * len(packed):
-            older, older_buckets = self._runs.pop()
-            older_packed = older.astype(np.int64) << _BUCKET_BITS | older_buckets
-            packed = np.concatenate((packed, older_packed))
-        packed.sort()
-        run = (packed >> _BUCKET_BITS).astype(np.int32), (packed & _BUCKET).astype(np.int16)
+        """Take hashes that are not known yet, ascending and each once."""
+        run = _Run(hashes, buckets)
+        while self._runs and len(self._runs[-1].hashes) <= _RATIO * len(run.hashes):
+            run = self._runs.pop().merge(run)
         self._runs.append(run)
 
     def load(self, by_bucket: Mapping[int, HashArray]) -> None:
@@ -65,17 +78,13 @@ class KnownHashes:
 
         A hash should be in one bucket. Of several, the last counts, as in Paimon.
         """
+        places = enumerate(by_bucket.values())
         packed = np.concatenate(
-            [
-                hashes.astype(np.int64) << _BUCKET_BITS | place
-                for place, hashes in enumerate(by_bucket.values())
-            ]
+            [hashes.astype(np.int64) << _PLACE_BITS | place for place, hashes in places]
         )
         packed.sort()
-        last = np.ones(len(packed), bool)
-        last[:-1] = changes(packed >> _BUCKET_BITS)[1:]
-        packed = packed[last]
-        hashes = (packed >> _BUCKET_BITS).astype(np.int32)
-        buckets = np.array(list(by_bucket), np.int16)[packed & _BUCKET]
-        fresh = self.find(hashes) == UNKNOWN
+        hashes = (packed >> _PLACE_BITS).astype(np.int32)
+        last = np.append(changes(hashes)[1:], True)[: len(hashes)]
+        buckets = np.array(list(by_bucket), np.int16)[packed & (1 << _PLACE_BITS) - 1]
+        fresh = last & (self.find(hashes) == UNKNOWN)
         self.add(hashes[fresh], buckets[fresh])

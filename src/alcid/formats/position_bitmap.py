@@ -51,6 +51,9 @@ def group(positions: Positions) -> Bitmaps:
     """
     if isinstance(positions, AbstractBitMap):
         return {0: BitMap(positions)} if positions else {}
+    if isinstance(positions, range) and positions and positions.step == 1:  # all rows of a file
+        _check_limits(positions[0], positions[-1])
+        positions = np.arange(positions.start, positions.stop)
     is_array = isinstance(positions, pa.Array | pa.ChunkedArray) or (
         isinstance(positions, np.ndarray) and positions.dtype != object
     )

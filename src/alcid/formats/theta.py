@@ -66,7 +66,8 @@ class ThetaSketch:
                 decides what is hashed: 1 as int and 1 as long are two values.
 
         Raises:
-            UnsupportedError: A nested type, or one that Iceberg does not have.
+            UnsupportedError: A nested type, or one that Iceberg does not have. Or a value that its
+                type in Iceberg cannot hold; rows before it may be counted by then.
         """
         if self._alpha is None:
             self._kept = unite(self._compact, ThetaSketch().update(array)._compact)

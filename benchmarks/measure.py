@@ -14,7 +14,7 @@ from typing import TypeVar
 __all__ = ["Cost", "best", "cost_of", "fastest", "machine_facts"]
 
 T = TypeVar("T")
-_PACKAGES = ("numpy", "pyarrow", "pyroaring", "xxhash")
+_PACKAGES = ("mmh3", "numpy", "pyarrow", "pyroaring", "xxhash")
 
 
 @dataclass(frozen=True, slots=True)

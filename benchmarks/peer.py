@@ -9,11 +9,11 @@ import venv
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from benchmarks.measure import Cost
 
-__all__ = ["PEER", "Peer", "PeerError", "Written"]
+__all__ = ["PEER", "Peer", "PeerError", "PeerProcess", "Written"]
 
 PEER = "pypaimon-rust"
 _ROOT = Path(__file__).resolve().parent.parent
@@ -33,43 +33,46 @@ class Written:
     container: bytes | None
 
 
-class Peer:
-    """A running peer; it is asked for one column after the other."""
+class PeerProcess:
+    """A running peer: it gets one line of JSON for each request, and answers with another."""
 
-    def __init__(self) -> None:
-        """Start it, after installing it where that has not been done.
+    def __init__(self, name: str, python: Path, script: Path) -> None:
+        """Start it; once it is ready it says so, with a first line.
 
         Raises:
             PeerError: It does not start.
         """
-        _install()
-        script = str(Path(__file__).with_name("peer_paimon_rust.py"))
+        self._name = name
         self._process = subprocess.Popen(
-            [_PYTHON, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [python, "-W", "ignore", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self._receive()
 
-    def write(self, arrow: Path, data_type: str, options: dict[str, str]) -> Written:
-        """Write the column in the Arrow file `arrow` with these table options."""
-        request = {"arrow": str(arrow), "type": data_type, "options": options}
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Send a request, and wait for the answer.
+
+        Raises:
+            PeerError: It has ended.
+        """
         assert self._process.stdin is not None
         try:
             print(json.dumps(request), file=self._process.stdin, flush=True)
         except BrokenPipeError:
-            raise PeerError(f"{PEER} ended") from None
-        answer = self._receive()
-        container = Path(answer["index"]).read_bytes() if answer["index"] else None
-        return Written(Cost(answer["cpu"], answer["wall"]), container)
+            raise PeerError(f"{self._name} ended") from None
+        return self._receive()
 
     def _receive(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise PeerError(f"{PEER} ended with code {self._process.wait()}")
+            raise PeerError(f"{self._name} ended with code {self._process.wait()}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def __enter__(self) -> Peer:
+    def __enter__(self) -> Self:
         """Return itself."""
         return self
 
@@ -85,6 +88,25 @@ class Peer:
             self._process.kill()
         self._process.stdin.close()
         self._process.wait()
+
+
+class Peer(PeerProcess):
+    """pypaimon-rust; it is asked for one column after the other."""
+
+    def __init__(self) -> None:
+        """Start it, after installing it where that has not been done.
+
+        Raises:
+            PeerError: It does not start.
+        """
+        _install()
+        super().__init__(PEER, _PYTHON, Path(__file__).with_name("peer_paimon_rust.py"))
+
+    def write(self, arrow: Path, data_type: str, options: dict[str, str]) -> Written:
+        """Write the column in the Arrow file `arrow` with these table options."""
+        answer = self.ask({"arrow": str(arrow), "type": data_type, "options": options})
+        container = Path(answer["index"]).read_bytes() if answer["index"] else None
+        return Written(Cost(answer["cpu"], answer["wall"]), container)
 
 
 def _install() -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from benchmarks.build import Build
+from benchmarks.markdown import NONE, number, table
 from benchmarks.peer import PEER
 from benchmarks.questions import Speed
 from benchmarks.scan import Scan
 
 __all__ = ["Report", "Result"]
-
-_NONE = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +58,16 @@ class Report:
         parts = [", ".join(f"{key} {value}" for key, value in self.machine.items()), peer]
         for rows in dict.fromkeys(result.rows for result in self.results):
             results = [result for result in self.results if result.rows == rows]
-            parts += [f"## {rows:,} rows: build", _table(_BUILD_HEAD, map(_build_row, results))]
-            parts += [f"## {rows:,} rows: answers", _table(_ASK_HEAD, map(_ask_row, results))]
+            parts += [f"## {rows:,} rows: build", table(_BUILD_HEAD, map(_build_row, results))]
+            parts += [f"## {rows:,} rows: answers", table(_ASK_HEAD, map(_ask_row, results))]
         scans = [
             (f"{scan.rows:,}", scan.column, f"{scan.micros:,.0f}", f"{scan.size / scan.rows:.3f}")
             for scan in self.scans
         ]
-        parts += ["## Without an index: equality by a scan", _table(_SCAN_HEAD, scans)]
+        parts += ["## Without an index: equality by a scan", table(_SCAN_HEAD, scans)]
         growth = list(self._growth())
         if growth:
-            parts += ["## Growth", _table(("index", "column", "rate, longest / shortest"), growth)]
+            parts += ["## Growth", table(("index", "column", "rate, longest / shortest"), growth)]
         parts += [f"A predicate as SQL text takes {self.sql_micros:.0f} us more than a tree."]
         return "\n\n".join(parts)
 
@@ -117,18 +115,18 @@ def _build_row(result: Result) -> tuple[str, ...]:
     ours = (
         result.index,
         result.column,
-        _number(result.rate),
+        number(result.rate),
         f"{build.cost.wall:.3f}",
         f"{build.size / result.rows:.3f}",
     )
     if peer is None:
-        return (*ours, *[_NONE] * 4)
+        return (*ours, *[NONE] * 4)
     rate = result.peer_rate
     about = "" if peer.sure else "~"
     return (
         *ours,
-        about + _number(rate) if rate else "lost in noise",
-        about + _number(result.rate / rate) if rate else _NONE,
+        about + number(rate) if rate else "lost in noise",
+        about + number(result.rate / rate) if rate else NONE,
         f"{peer.size / result.rows:.3f}",
         "yes" if peer.same_bytes else "no",
     )
@@ -140,8 +138,8 @@ def _ask_row(result: Result) -> tuple[str, ...]:
         result.index,
         result.column,
         *_speed(result.speeds.get("equal")),
-        f"{absent.warm:.0f}" if absent else _NONE,
-        f"{absent.rows / result.rows:.2%}" if absent else _NONE,
+        f"{absent.warm:.0f}" if absent else NONE,
+        f"{absent.rows / result.rows:.2%}" if absent else NONE,
         *_speed(result.speeds.get("range")),
         *_speed(result.speeds.get("top 10")),
     )
@@ -149,24 +147,5 @@ def _ask_row(result: Result) -> tuple[str, ...]:
 
 def _speed(speed: Speed | None) -> tuple[str, str]:
     if speed is None or speed.cold is None:
-        return _NONE, _NONE
+        return NONE, NONE
     return f"{speed.warm:,.0f}", f"{speed.cold:,.0f}"
-
-
-def _number(value: float) -> str:
-    """Three digits."""
-    return f"{value:.{max(0, 2 - math.floor(math.log10(value)))}f}"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, *rows]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
-    texts = [
-        "| "
-        + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        + " |"
-        for line in lines
-    ]
-    return "\n".join(
-        [texts[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *texts[1:]]
-    )

@@ -229,6 +229,10 @@ REFUSED = {
     "highest count": (wide((0, [1]), count=2**63 - 1), "bad count of bitmaps at offset 8"),
     "count beyond the bytes": (wide((0, []), count=2), "bad count of bitmaps at offset 8: found 2"),
     "no room for a second key": (wide((0, [*range(0, 20, 2)]), count=2), "truncated bitmap"),
+    "no room for a second bitmap": (
+        framed(wide((0, [*range(0, 20, 2)]), count=2)[4:-4] + bytes(11)),
+        "truncated bitmap at offset 56: found 11 bytes, expected 12 at least",
+    ),
     "key -1": (wide((-1, [1])), "bad key of a bitmap at offset 16: found -1, expected 0 to"),
     "lowest key": (wide((-(2**31), [1])), "bad key of a bitmap at offset 16: found -2147483648"),
     "highest key": (wide((2**31 - 1, [1])), "found 2147483647, expected 0 to 2147483646"),

@@ -12,7 +12,9 @@ from tests.cli.samples import TYPES, Alcid, patched
 COMMANDS = [("inspect",), ("inspect", "--json"), ("probe", "score > 60", "--type", "score=DOUBLE")]
 MAGIC = "00054e4ed01a35ae"
 NOT_AN_INDEX = (
-    "not an index file at offset 0: found {}, expected a Paimon file index (00054e4ed01a35ae)"
+    "not an index file at offset 0: found {}, expected a Paimon file index,"
+    " a Paimon deletion vector file, a Paimon hash index, a Puffin file,"
+    " a deletion vector or a theta sketch"
 )
 
 NOT_EXACT = (

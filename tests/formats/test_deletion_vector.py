@@ -83,6 +83,15 @@ def test_a_vector_of_another_writer_keeps_the_containers_it_was_written_with() -
     assert DeletionVector([5, 6, 7]).to_bytes() == framed(bytes.fromhex("5e43f2d0") + as_array)
 
 
+def test_runs_that_a_union_makes_are_found_when_it_is_written() -> None:
+    union = DeletionVector(range(0, 100, 2)) | DeletionVector(range(1, 100, 2))
+    assert union.to_bytes() == DeletionVector(range(100)).to_bytes()
+    as_array = BitMap(range(0, 100, 2)) | BitMap(range(1, 100, 2))
+    data = framed(bytes.fromhex("5e43f2d0") + as_array.serialize())
+    assert len(data) == 228
+    assert DeletionVector.from_bytes(data).to_bytes() == union.to_bytes()
+
+
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_any_buffer_can_be_read(kind: Callable[[bytes], bytes]) -> None:
     data = DeletionVector([1, 70000]).to_bytes()

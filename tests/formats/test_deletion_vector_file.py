@@ -172,6 +172,12 @@ def test_a_data_file_has_one_range() -> None:
     assert str(caught.value) == "index-1: second range (data file 'a') at offset 33"
 
 
+def test_of_two_ranges_that_overlap_the_wrong_one_is_named() -> None:
+    file = DeletionVectorFile.from_bytes(FILE_32)
+    with pytest.raises(FormatError, match=r"bad length of .* \(data file 'b'\) at offset 9"):
+        file.read_all([RANGES_32[0], DeletionVectorRange("b", 9, 12)])
+
+
 @pytest.mark.parametrize(
     ("tail", "message"),
     [

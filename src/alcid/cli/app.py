@@ -68,20 +68,24 @@ def inspect(
     column: Annotated[
         str | None,
         typer.Option(
-            help="Show only this column, and its values with their positions; needs its type.",
+            help="Of a file index only this column, and its values with their positions;"
+            " needs its type.",
             show_default=False,
         ),
     ] = None,
     limit: Limit = 20,
     as_json: Json = False,
 ) -> None:
-    """Show what an index file holds: its head, and every index in it.
+    """Show what an index file holds: its head, and every index, vector or blob in it.
 
-    An index that is damaged is shown as such, and the status is then 1.
+    It takes file indexes, deletion vectors and hash indexes of Paimon, Puffin files of Iceberg, and
+    single deletion vectors and theta sketches. What is damaged is shown as such, and the status is
+    then 1.
 
     \b
-    Example:
+    Examples:
       alcid inspect data-1.orc.index --type score=DOUBLE --column score
+      alcid inspect 8744736658442914487-1.stats
     """  # noqa: D301
     from alcid.cli.column_types import parse_types
     from alcid.cli.inspect import inspect_file

@@ -45,7 +45,7 @@ def identify(source: Source) -> Kind:
 
         A hash index has no mark of its own: see `_may_be_hashes`.
 
-        Raises:
+    Raises:
             FormatError: It is none of those known; the message says what it is instead.
 
         >>> from alcid.formats.hash_index import HashIndex

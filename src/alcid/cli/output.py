@@ -45,7 +45,8 @@ class JsonOutput:
 
     def file(self, report: FileIndexReport | Listing) -> None:
         """What `inspect` found."""
-        document = {"file": report.file, "kind": report.kind, "size": report.size, **report.head}
+        document: dict[str, Any] = {"file": report.file, "kind": report.kind, "size": report.size}
+        document |= report.head
         match report:
             case FileIndexReport():
                 lists_values = report.lists_values

@@ -18,7 +18,7 @@ from alcid.cli.values import Value, printable, value_text
 __all__ = ["TextOutput"]
 
 _UNLIMITED = 1_000_000  # columns of a pipe: what reads it wants whole lines
-_NUMBERS = ("OFFSET", "BYTES", "COUNT")
+_NUMBERS = ("OFFSET", "BYTES", "COUNT", "SNAPSHOT ID", "SEQUENCE NUMBER")
 
 
 class TextOutput:
@@ -164,6 +164,8 @@ def _state(state: State, problem: str | None) -> str:
 def _fact(name: str, value: Value) -> str:
     if name in ("false_positive_rate", "theta") and isinstance(value, float):
         return f"{value:.3g}"
+    if isinstance(value, str) and value.isdecimal():  # properties are text, but often numbers
+        return value
     return value_text(value)
 
 

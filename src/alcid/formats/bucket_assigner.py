@@ -34,7 +34,7 @@ __all__ = ["BucketAssigner", "BucketOptions", "Routing", "assigner_of", "fixed_b
 
 _MOST_UNLIMITED: Final = MOST_BUCKETS - 1  # the buckets that Paimon makes if there is no limit
 _DEFAULT_OPTIONS: Final = BucketOptions()
-_BATCH: Final = 1 << 20  # rows that are sorted together
+_BATCH: Final = 1 << 21  # rows that are sorted together, so that memory stays bounded
 _ONE_CHANNEL: Final = Routing()
 
 
@@ -199,11 +199,12 @@ class BucketAssigner:
                 shares[bucket] = min(left, target)
                 left -= shares[bucket]
             bucket += self._routing.assigners
-        placed = np.repeat(np.array(list(shares), np.int16), list(shares.values()))
+        counts = np.fromiter(shares.values(), np.int64)
+        placed = np.repeat(np.fromiter(shares, np.int16), counts)
         if left and unlimited:
             raise LimitError(
-                f"all {_MOST_UNLIMITED} buckets hold {target} keys: "
-                "raise dynamic-bucket.target-row-num"
+                f"all buckets of channel {self._channel} hold {target} keys, and there are at most "
+                f"{_MOST_UNLIMITED} buckets: raise dynamic-bucket.target-row-num"
             )
         if left:
             placed = np.concatenate((placed, self._spread(hashes[-left:], shares)))

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid.errors import OptionError
+from alcid.formats.hash_index import hash_array
 
 __all__ = ["MOST_BUCKETS", "BucketOptions", "Routing", "assigner_of", "fixed_bucket"]
 
@@ -98,7 +99,9 @@ def fixed_bucket(hashes: npt.ArrayLike, buckets: int) -> npt.NDArray[np.int32]:
 
 def _remainder(hashes: npt.ArrayLike, divisor: int) -> npt.NDArray[np.uint32]:
     """The remainder without its sign, which in Java is that of the hash."""
-    sizes = np.abs(np.asarray(hashes, np.int32)).view(np.uint32)  # so that -2^31 is 2^31
+    if not 1 <= divisor <= _MAX_INT:
+        raise OptionError(f"found {divisor} to share hashes among, expected 1 to {_MAX_INT}")
+    sizes = np.abs(hash_array(np.asarray(hashes))).view(np.uint32)  # so that -2^31 is 2^31
     return sizes % np.uint32(divisor)
 
 

@@ -134,7 +134,7 @@ def hash_array(hashes: Hashes) -> npt.NDArray[np.int32]:
     array = np.asarray(hashes if hasattr(hashes, "__array__") else list(hashes))
     if array.dtype == np.int32:
         return array
-    if not len(array):
+    if not array.size:
         return np.zeros(0, np.int32)
     if array.dtype.kind not in "iu":
         raise UnsupportedError(f"hashes: found {array.dtype}, expected integers of 32 bits")

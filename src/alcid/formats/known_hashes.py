@@ -17,7 +17,7 @@ Buckets: TypeAlias = npt.NDArray[np.int16]
 
 UNKNOWN: Final = -1
 _PLACE_BITS: Final = 16
-_RATIO = 2
+_RATIO: Final = 4  # of more, a batch is merged into more; of less, more runs are asked
 
 
 class _Run(NamedTuple):
@@ -27,18 +27,18 @@ class _Run(NamedTuple):
     buckets: Buckets
 
     def merge(self, other: _Run) -> _Run:
+        """The hashes of both, none of which both have."""
         places = np.searchsorted(self.hashes, other.hashes) + np.arange(len(other.hashes))
         is_own = np.ones(len(self.hashes) + len(other.hashes), bool)
         is_own[places] = False
-        merged = _Run(np.empty(len(is_own), np.int32), np.empty(len(is_own), np.int16))
-        for target, own, others in zip(merged, self, other, strict=True):
-            target[is_own] = own
-            target[places] = others
-        return merged
+        hashes, buckets = np.empty(len(is_own), np.int32), np.empty(len(is_own), np.int16)
+        hashes[is_own], hashes[places] = self.hashes, other.hashes
+        buckets[is_own], buckets[places] = self.buckets, other.buckets
+        return _Run(hashes, buckets)
 
 
 class KnownHashes:
-    """Sorted runs of hashes, each more than twice as long as the one after it.
+    """Sorted runs of hashes, each more than four times as long as the next.
 
     So a batch is added without touching most of what is known, and few runs need to be asked. It
     takes 6 bytes a hash.
@@ -68,6 +68,8 @@ class KnownHashes:
 
     def add(self, hashes: HashArray, buckets: Buckets) -> None:
         """Take hashes that are not known yet, ascending and each once."""
+        if not len(hashes):
+            return
         run = _Run(hashes, buckets)
         while self._runs and len(self._runs[-1].hashes) <= _RATIO * len(run.hashes):
             run = self._runs.pop().merge(run)

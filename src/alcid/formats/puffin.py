@@ -30,11 +30,21 @@ from alcid.formats.puffin_writer import (
     DELETION_VECTOR,
     POSITION_FIELD,
     REFERENCED_FILE,
+    THETA_SKETCH,
     PuffinWriter,
 )
 from alcid.formats.source import FileObjectSource, FileSource, Section, Source
+from alcid.formats.theta import ThetaSketch
 
-__all__ = ["Blob", "PuffinReader", "PuffinWriter", "create", "open"]
+__all__ = [
+    "DELETION_VECTOR",
+    "THETA_SKETCH",
+    "Blob",
+    "PuffinReader",
+    "PuffinWriter",
+    "create",
+    "open",
+]
 
 _LARGEST = 128 << 20
 
@@ -151,6 +161,17 @@ class PuffinReader:
         if vector.bits != 64:
             raise self._error(blob, "deletion vector of another table format", "32 bits", "64 bits")
         return vector
+
+    def read_theta_sketch(self, blob: Blob) -> ThetaSketch:
+        """The sketch of an `apache-datasketches-theta-v1` blob.
+
+        Raises:
+            FormatError: If it is damaged, or of another type.
+        """
+        if blob.type != THETA_SKETCH:
+            raise self._error(blob, "not a theta sketch", repr(blob.type), repr(THETA_SKETCH))
+        name = f"{self.name}, blob at offset {blob.offset}"
+        return ThetaSketch.from_bytes(self.read(blob), name=name)
 
     def _section(self, blob: Blob) -> Section:
         if self._source is None:

@@ -14,9 +14,20 @@ from alcid.errors import AlcidError, LimitError, UnsupportedError
 from alcid.formats.compression import compress
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.puffin_footer import MAGIC, Blob, write_footer
+from alcid.formats.theta import ThetaSketch
 
-__all__ = ["CARDINALITY", "DELETION_VECTOR", "POSITION_FIELD", "REFERENCED_FILE", "PuffinWriter"]
+__all__ = [
+    "CARDINALITY",
+    "DELETION_VECTOR",
+    "DISTINCT_VALUES",
+    "POSITION_FIELD",
+    "REFERENCED_FILE",
+    "THETA_SKETCH",
+    "PuffinWriter",
+]
 
+THETA_SKETCH = "apache-datasketches-theta-v1"
+DISTINCT_VALUES = "ndv"
 DELETION_VECTOR = "deletion-vector-v1"
 REFERENCED_FILE = "referenced-data-file"
 CARDINALITY = "cardinality"
@@ -104,6 +115,25 @@ class PuffinWriter:
         properties = {REFERENCED_FILE: data_file, CARDINALITY: str(vector.cardinality)}
         content = vector.to_bytes(bits=64)
         return self.add(DELETION_VECTOR, content, fields=[POSITION_FIELD], properties=properties)
+
+    def add_theta_sketch(
+        self,
+        sketch: ThetaSketch,
+        field: SupportsIndex,
+        *,
+        snapshot_id: SupportsIndex,
+        sequence_number: SupportsIndex,
+    ) -> Blob:
+        """Write the sketch of a column, by its field id, as Iceberg's own statistics have it."""
+        return self.add(
+            THETA_SKETCH,
+            sketch.to_bytes(),
+            fields=[field],
+            snapshot_id=snapshot_id,
+            sequence_number=sequence_number,
+            properties={DISTINCT_VALUES: str(sketch.ndv)},
+            codec="zstd",
+        )
 
     def finish(self) -> None:
         """Write the footer; a file that was given by its path appears there."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ class ByteValues:
 
     data: Bytes
     starts: Starts
-    """Where each begins; a range if they lie back to back."""
+    """Where each begins, ascending; a range only if all have one length and lie back to back."""
     lengths: IntArray | int
     """The length of each, or of all."""
 
@@ -88,43 +88,37 @@ def hash_values(
     one: Callable[[memoryview], int],
 ) -> Hashes:
     """The hash of every value, by `together` or by `one`, which must agree."""
-    if isinstance(values.lengths, int):
-        return _hash_alike(SameLength(values.data, values.starts, values.lengths), together, one)
     hashes = np.empty(len(values), np.uint64)
-    starts = np.asarray(values.starts)
-    for rows in _rows_by_length(values.lengths):
-        alike = SameLength(values.data, starts[rows], int(values.lengths[rows[0]]))
-        hashes[rows] = _hash_alike(alike, together, one)
+    view = values.data.data
+    for rows, length in _parts(values):
+        starts = values.starts[rows]
+        if length > _LONGEST_TOGETHER or len(starts) < _FEWEST_TOGETHER:
+            listed = starts if isinstance(starts, range) else starts.tolist()
+            single = [one(view[start : start + length]) for start in listed]
+            hashes[rows] = np.array(single, np.uint64)
+        else:
+            hashes[rows] = together(SameLength(values.data, starts, length))
     return hashes
 
 
-def _rows_by_length(lengths: IntArray) -> Iterator[IntArray]:
-    """The rows of each length, ascending."""
-    if not len(lengths):
+def _parts(values: ByteValues) -> Iterator[tuple[Any, int]]:
+    """Rows whose values have one length, a block at most, and that length."""
+    lengths = values.lengths
+    if not len(values):
+        return
+    if not isinstance(lengths, int) and lengths.min() == lengths.max():
+        lengths = int(lengths[0])
+    if isinstance(lengths, int):
+        for start in range(0, len(values), BLOCK):
+            yield slice(start, start + BLOCK), lengths
         return
     narrow = lengths.astype(np.uint16) if lengths.max() < 1 << 16 else lengths
     order = np.argsort(narrow, kind="stable")  # by counting, if narrow
-    first = np.flatnonzero(np.diff(lengths[order], prepend=-1))
-    for begin, end in zip(first, np.append(first[1:], len(order)), strict=True):
-        yield order[begin:end]
-
-
-def _hash_alike(
-    values: SameLength,
-    together: Callable[[SameLength], Hashes],
-    one: Callable[[memoryview], int],
-) -> Hashes:
-    """The hash of every value of one length."""
-    data, length = values.data, values.length
-    if length > _LONGEST_TOGETHER or len(values) < _FEWEST_TOGETHER:
-        view = data.data
-        starts = values.starts if isinstance(values.starts, range) else values.starts.tolist()
-        return np.array([one(view[start : start + length]) for start in starts], np.uint64)
-    hashes = np.empty(len(values), np.uint64)
-    for block in range(0, len(values), BLOCK):
-        part = SameLength(data, values.starts[block : block + BLOCK], length)
-        hashes[block : block + BLOCK] = together(part)
-    return hashes
+    ordered = lengths[order]
+    first = np.flatnonzero(np.diff(ordered, prepend=-1)).tolist()
+    for begin, end in zip(first, [*first[1:], len(order)], strict=True):
+        for start in range(begin, end, BLOCK):
+            yield order[start : min(start + BLOCK, end)], int(ordered[begin])
 
 
 def rotate(values: Hashes, by: int) -> Hashes:

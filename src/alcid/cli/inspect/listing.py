@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from alcid.cli.kinds import Kind
 from alcid.cli.values import Value
-from alcid.errors import FormatError
+from alcid.errors import AlcidError
 from alcid.formats.source import Source
 
 __all__ = ["Facts", "Item", "Listing", "State", "problem_of"]
@@ -91,6 +91,6 @@ class Listing:
         return self.damaged > 0
 
 
-def problem_of(error: FormatError) -> str:
+def problem_of(error: AlcidError) -> str:
     """The message of an error without the file, which the report names already."""
-    return str(error).removeprefix(f"{error.file}: ")
+    return str(error).removeprefix(f"{getattr(error, 'file', None)}: ")

@@ -6,11 +6,10 @@ from alcid.cli.inspect.deletion_vectors import vector_facts
 from alcid.cli.inspect.listing import Facts, Item, Listing, problem_of
 from alcid.cli.inspect.theta import theta_facts
 from alcid.cli.kinds import Kind
-from alcid.errors import FormatError
+from alcid.errors import FormatError, LimitError
 from alcid.formats import puffin
 from alcid.formats.puffin import Blob, PuffinReader
 from alcid.formats.source import Source
-from alcid.formats.theta import ThetaSketch
 
 __all__ = ["inspect_puffin"]
 
@@ -38,10 +37,9 @@ def _inspect(reader: PuffinReader, blob: Blob) -> Item:
             case puffin.DELETION_VECTOR:
                 facts = vector_facts(reader.read_deletion_vector(blob))
             case puffin.THETA_SKETCH:
-                data = reader.read(blob)
-                facts = theta_facts(ThetaSketch.from_bytes(data, name=f"blob at {blob.offset}"))
+                facts = theta_facts(reader.read_theta_sketch(blob))
             case _:
                 return Item(columns, properties=blob.properties, known=False)
-    except FormatError as error:
+    except (FormatError, LimitError) as error:
         return Item(columns, properties=blob.properties, problem=problem_of(error))
     return Item(columns, facts, blob.properties)

@@ -1,0 +1,145 @@
+"""Deletion vectors, beside the bitmaps of pyroaring alone, which have no frame and no checksum."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pyroaring import BitMap
+
+from alcid import DeletionVector
+from benchmarks import table_data
+from benchmarks.table_data import Positions
+from benchmarks.table_run import TIME, Case, Group, Side, here, scaled
+
+__all__ = ["vector_cases"]
+
+_MANY = Group("Deletion vectors", "positions")
+_FEW = Group("Deletion vectors, small calls", "calls", TIME)
+_NUMPY, _ARRAY = "pyroaring", "pyroaring, array.array"
+_SMALL = 10
+
+
+def vector_cases(scale: float) -> Iterator[Case]:
+    """Everything that is done to a vector, for positions that lie in several ways."""
+    for shape in table_data.SHAPES:
+        count = 1000 if shape == "1 in 1000" else scaled(1_000_000, scale)
+        asked = scaled(1_000_000, scale)
+        for operation, sides in (
+            ("build, sorted", partial(_build, shape, count, False)),
+            ("build, shuffled", partial(_build, shape, count, True)),
+            ("to_bytes", partial(_to_bytes, shape, count)),
+            ("from_bytes", partial(_from_bytes, shape, count)),
+            (f"contains, {asked:,} asked", partial(_contains, shape, count, asked)),
+            ("union of two halves", partial(_union, shape, count)),
+        ):
+            yield Case(_MANY, operation, f"{count:,}, {shape}", sides)
+    small = f"{_SMALL} positions"
+    yield Case(_FEW, "build from a list", small, _build_small)
+    yield Case(_FEW, "to_bytes", small, partial(_to_bytes, "1 in 100", _SMALL, calls=True))
+    yield Case(_FEW, "from_bytes", small, partial(_from_bytes, "1 in 100", _SMALL, calls=True))
+    yield Case(
+        _FEW,
+        "contains of one",
+        f"{scaled(1_000_000, scale):,}, 1 in 100",
+        partial(_one, scale, False),
+    )
+    yield Case(_FEW, "in", f"{scaled(1_000_000, scale):,}, 1 in 100", partial(_one, scale, True))
+
+
+def _bitmap(positions: Positions) -> BitMap:
+    """The bitmap as a writer has it: runs are stored as runs."""
+    bitmap = BitMap(positions.astype(np.uint32))
+    bitmap.run_optimize()
+    return bitmap
+
+
+def _is_bitmap(positions: Positions) -> Callable[[Any], bool]:
+    return lambda found: bool(found == BitMap(positions.astype(np.uint32)))
+
+
+def _is_vector(positions: Positions) -> Callable[[Any], bool]:
+    return lambda found: np.array_equal(found.to_numpy(), positions)
+
+
+def _build(shape: str, count: int, shuffled: bool) -> Iterator[Side]:
+    expected = table_data.positions(shape, count)
+    given = table_data.random("order").permutation(expected) if shuffled else expected
+    yield here(count, lambda: DeletionVector(given), _is_vector(expected))
+    narrow = given.astype(np.uint32)
+    copied = array("I", narrow.tobytes())
+    yield here(count, lambda: BitMap(narrow), _is_bitmap(expected), _NUMPY)
+    yield here(count, lambda: BitMap(copied), _is_bitmap(expected), _ARRAY)
+
+
+def _build_small() -> Iterator[Side]:
+    expected = table_data.positions("1 in 100", _SMALL)
+    given = expected.tolist()
+    yield here(1, lambda: DeletionVector(given), _is_vector(expected))
+    yield here(1, lambda: BitMap(given), _is_bitmap(expected), _NUMPY)
+
+
+def _to_bytes(shape: str, count: int, *, calls: bool = False) -> Iterator[Side]:
+    positions = table_data.positions(shape, count)
+    vector, bitmap, counted = DeletionVector(positions), _bitmap(positions), 1 if calls else count
+    yield here(counted, vector.to_bytes, lambda found: bool(found[8:-4] == bitmap.serialize()))
+    yield here(counted, bitmap.serialize, lambda found: BitMap.deserialize(found) == bitmap, _NUMPY)
+
+
+def _from_bytes(shape: str, count: int, *, calls: bool = False) -> Iterator[Side]:
+    positions = table_data.positions(shape, count)
+    data, bare = DeletionVector(positions).to_bytes(), _bitmap(positions).serialize()
+    counted = 1 if calls else count
+    yield here(counted, lambda: DeletionVector.from_bytes(data), _is_vector(positions))
+    yield here(counted, lambda: BitMap.deserialize(bare), _is_bitmap(positions), _NUMPY)
+
+
+def _contains(shape: str, count: int, asked_count: int) -> Iterator[Side]:
+    positions = table_data.positions(shape, count)
+    asked = table_data.random("asked").integers(0, int(positions[-1]) + 1, asked_count)
+    expected = np.isin(asked, positions)
+    vector, bitmap = DeletionVector(positions), _bitmap(positions)
+    yield here(
+        asked_count, lambda: vector.contains(asked), lambda found: np.array_equal(found, expected)
+    )
+    listed = asked[: asked_count // 10].tolist()
+    yield here(
+        len(listed),
+        lambda: [position in bitmap for position in listed],
+        lambda found: np.array_equal(found, expected[: len(listed)]),
+        _NUMPY,
+    )
+
+
+def _union(shape: str, count: int) -> Iterator[Side]:
+    positions = table_data.positions(shape, count)
+    halves = positions[::2], positions[1::2]
+    first, second = map(DeletionVector, halves)
+    yield here(count, lambda: first | second, _is_vector(positions))
+    one, other = map(_bitmap, halves)
+    yield here(count, lambda: one | other, _is_bitmap(positions), _NUMPY)
+
+
+def _one(scale: float, by_operator: bool) -> Iterator[Side]:
+    """One position a call, by `in` or as an array, against `in`."""
+    positions = table_data.positions("1 in 100", scaled(1_000_000, scale))
+    asked = table_data.random("asked").integers(0, int(positions[-1]) + 1, 1000)
+    expected, listed = np.isin(asked, positions).tolist(), asked.tolist()
+    vector, bitmap = DeletionVector(positions), _bitmap(positions)
+    arrays = np.split(asked, len(asked))
+
+    def ask() -> list[bool]:
+        if by_operator:
+            return [position in vector for position in listed]
+        return [bool(vector.contains(one)[0]) for one in arrays]
+
+    yield here(len(asked), ask, lambda found: bool(found == expected))
+    yield here(
+        len(asked),
+        lambda: [position in bitmap for position in listed],
+        lambda found: bool(found == expected),
+        _NUMPY,
+    )

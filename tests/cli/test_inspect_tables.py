@@ -1,0 +1,254 @@
+"""`alcid inspect` of table indexes, Puffin files and what stands in them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import alcid as library
+from tests.cli.samples import Alcid
+from tests.cli.test_damage import run
+from tests.golden.positions import positions_of
+from tests.golden_files import Golden, Json, golden_files, golden_id
+
+
+def inspect(alcid: Alcid, path: Path, *options: str) -> dict[str, Any]:
+    found = alcid("inspect", path, "--json", *options)
+    assert (found.status, found.err) == (0, "")
+    document: dict[str, Any] = json.loads(found.out)
+    assert (document.pop("file"), document.pop("size")) == (str(path), path.stat().st_size)
+    return document
+
+
+def vector_facts(facts: Json) -> dict[str, Any]:
+    positions = positions_of(facts["positions"])
+    ends = (positions[0], positions[-1]) if positions else (None, None)
+    return {"cardinality": len(positions), "first": ends[0], "last": ends[1]}
+
+
+@pytest.mark.parametrize("golden", golden_files("deletion_vector_file"), ids=golden_id)
+def test_a_deletion_vector_file(alcid: Alcid, golden: Golden) -> None:
+    data, path = golden.data, golden.path.with_suffix(".bin")
+    expected = []
+    for vector in golden.json["vectors"]:
+        end = vector["offset"] + vector["length"] + (8 if vector["bits"] == 32 else 0)
+        expected.append(
+            {
+                "offset": vector["offset"],
+                "bytes": end - vector["offset"],
+                "kind": f"{vector['bits']}-bit",
+                "crc": data[end - 4 : end].hex(),
+                "state": "ok",
+                "problem": None,
+                **vector_facts(vector),
+            }
+        )
+    assert inspect(alcid, path, "--limit", "0") == {
+        "kind": "Paimon deletion vector file",
+        "version": 1,
+        "vectors": expected,
+        "truncated": False,
+    }
+
+
+@pytest.mark.parametrize("golden", golden_files("deletion_vector"), ids=golden_id)
+def test_a_deletion_vector_by_itself(alcid: Alcid, golden: Golden) -> None:
+    document = inspect(alcid, golden.path.with_suffix(".bin"))
+    (vector,) = document.pop("vectors")
+    assert document == {"kind": "deletion vector", "truncated": False}
+    assert vector.items() >= vector_facts(golden.json).items()
+    assert vector["kind"] == f"{golden.json['bits']}-bit"
+
+
+@pytest.mark.parametrize("golden", golden_files("hash_index"), ids=golden_id)
+def test_a_hash_index(alcid: Alcid, tmp_path: Path, golden: Golden) -> None:
+    stored = golden.json["stored"]
+    path = tmp_path / "index-4a63bd9f-0"  # without an ending, as Paimon names it
+    shutil.copy(golden.path.with_suffix(".bin"), path)
+    if not stored:
+        found = alcid("inspect", path)
+        assert (found.status, found.out) == (1, "")
+        return
+    assert inspect(alcid, path) == {
+        "kind": "Paimon hash index",
+        "hashes": len(set(stored)),
+        "duplicates": len(stored) - len(set(stored)),
+        "least": min(stored),
+        "greatest": max(stored),
+    }
+
+
+@pytest.mark.parametrize("golden", golden_files("puffin"), ids=golden_id)
+def test_a_puffin_file(alcid: Alcid, golden: Golden) -> None:
+    document = inspect(alcid, golden.path.with_suffix(".bin"))
+    blobs = document.pop("blobs")
+    expected = {
+        "kind": "Puffin file",
+        "footer_bytes": golden.json["footer_size"],
+        "truncated": False,
+    }
+    if golden.json["properties"]:
+        expected["properties"] = golden.json["properties"]
+    assert document == expected
+    names = ("type", "fields", "snapshot_id", "sequence_number", "offset", "codec")
+    for found, stated in zip(blobs, golden.json["blobs"], strict=True):
+        assert {name: found[name] for name in names} == {name: stated[name] for name in names}
+        assert (found["bytes"], found.get("properties", {})) == (
+            stated["length"],
+            stated["properties"],
+        )
+        if "positions" in stated:
+            assert found.items() >= vector_facts(stated).items()
+        elif stated["type"] == library.puffin.THETA_SKETCH:
+            assert int(found["estimate"]) == int(stated["properties"]["ndv"])
+            assert found["theta"] <= 1
+        else:
+            assert found["state"] == "unknown"
+
+
+@pytest.mark.parametrize("golden", golden_files("theta"), ids=golden_id)
+def test_a_theta_sketch_by_itself(alcid: Alcid, golden: Golden) -> None:
+    assert inspect(alcid, golden.path.with_suffix(".bin")) == {
+        "kind": "theta sketch",
+        "estimate": golden.json["estimate"],
+        "theta": golden.json["theta"] / 2**63,
+        "hashes": golden.json["retained"],
+    }
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    path = tmp_path / "index-1"
+    written = library.DeletionVectorFile.write(
+        {
+            "a": library.DeletionVector([1, 2, 70000]),
+            "b": library.DeletionVector([2**32], bits=64),
+            "c": library.DeletionVector(),
+        }
+    )
+    path.write_bytes(written.data)
+    return path
+
+
+def test_text_of_a_deletion_vector_file(alcid: Alcid, vectors: Path) -> None:
+    assert alcid("inspect", vectors).out == (
+        f"{vectors}: Paimon deletion vector file, 117 bytes\n"
+        "version 1\n"
+        "\n"
+        "OFFSET  BYTES  KIND    CRC       FACTS\n"
+        "     1     42  32-bit  7109b50c  cardinality 3, first 1, last 70000\n"
+        "    43     54  64-bit  0efd4dae  cardinality 1, first 4294967296, last 4294967296\n"
+        "    97     20  32-bit  5de5c7e9  cardinality 0\n"
+    )
+
+
+def test_a_limit_is_said(alcid: Alcid, vectors: Path) -> None:
+    found = alcid("inspect", vectors, "--limit", "1")
+    assert "\n1 of 3 vectors\n" in found.out
+    assert inspect(alcid, vectors, "--limit", "1")["truncated"]
+
+
+def test_a_damaged_vector_is_shown_and_the_others_too(alcid: Alcid, vectors: Path) -> None:
+    data = bytearray(vectors.read_bytes())
+    data[20] ^= 1
+    vectors.write_bytes(data)
+    found = alcid("inspect", vectors, "--json")
+    shown = json.loads(found.out)["vectors"]
+    assert found.status == 1
+    assert [vector["state"] for vector in shown] == ["damaged", "ok", "ok"]
+    assert "checksum" in shown[0]["problem"]
+    # Damage that is not shown counts too.
+    data[20] ^= 1
+    data[-1] ^= 1
+    vectors.write_bytes(data)
+    assert alcid("inspect", vectors, "--limit", "1").status == 1
+
+
+def test_vectors_end_where_a_length_is_damaged(alcid: Alcid, vectors: Path) -> None:
+    data = bytearray(vectors.read_bytes())
+    data[43] = 0x7F
+    vectors.write_bytes(data)
+    shown = json.loads(alcid("inspect", vectors, "--json").out)["vectors"]
+    assert [vector["state"] for vector in shown] == ["ok", "damaged"]
+
+
+def test_a_damaged_blob_is_shown_and_the_others_too(alcid: Alcid, tmp_path: Path) -> None:
+    path = tmp_path / "a.puffin"
+    with library.puffin.create(path) as writer:
+        writer.add_deletion_vector(library.DeletionVector([5]), "a.parquet")
+        writer.add_deletion_vector(library.DeletionVector([6]), "b.parquet")
+    data = bytearray(path.read_bytes())
+    data[10] ^= 1
+    path.write_bytes(data)
+    found = alcid("inspect", path, "--json")
+    assert found.status == 1
+    assert [blob["state"] for blob in json.loads(found.out)["blobs"]] == ["damaged", "ok"]
+    assert "\ndeletion-vector-v1  2147483645           -1               -1       4     42  -      damaged: " in alcid("inspect", path).out  # fmt: skip # noqa: E501
+
+
+def test_what_has_no_columns_is_not_asked_for_one(alcid: Alcid, vectors: Path) -> None:
+    found = alcid("inspect", vectors, "--column", "a")
+    assert (found.status, found.out) == (2, "")
+    assert found.err == (
+        f"alcid: --column: {vectors} is a Paimon deletion vector file, which has no columns\n"
+    )
+    found = alcid("probe", vectors, "a = 1")
+    assert found.status == 1
+    assert found.err == (
+        f"alcid: {vectors}: no rows to ask for: found a Paimon deletion vector file,"
+        " expected a Paimon file index\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "is_hashes"),
+    [
+        ("index-1", b"\x00\x00\x00\x07" * 2, True),
+        ("hashes.bin", b"\x00\x00\x00\x07\xff\x00\x00\x07", True),
+        ("other.bin", b"\xff\x00\x00\x07" * 2, False),
+        ("text.txt", b"eight by", False),
+        ("data.index", b"\x00\x00\x00\x07\xff\x00\x00\x07", False),
+        ("index-1", b"\x00\x00\x00\x07\x01", False),
+    ],
+)
+def test_what_is_taken_for_a_hash_index(
+    alcid: Alcid, tmp_path: Path, name: str, content: bytes, is_hashes: bool
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    found = alcid("inspect", path)
+    assert found.status == (0 if is_hashes else 1)
+    assert ("Paimon hash index" in found.out) == is_hashes
+
+
+SMALL = [
+    golden
+    for golden in golden_files("deletion_vector_file", "deletion_vector", "puffin", "theta")
+    if golden.json["size"] < 5000
+]
+
+
+@given(data=st.data())
+def test_damaged_bytes_end_in_one_line_or_a_report(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    content = bytearray(data.draw(st.sampled_from(SMALL)).data)
+    offset = data.draw(st.integers(0, len(content) - 1), "offset")
+    piece = data.draw(st.sampled_from([b"\0", b"\1", b"\x7f", b"\xff", b"\0" * 4, b"\xff" * 4]))
+    content[offset : offset + len(piece)] = piece
+    kept = data.draw(st.just(len(content)) | st.integers(0, len(content)), "kept")
+    path = tmp_path_factory.getbasetemp() / "damaged"
+    path.write_bytes(content[:kept])
+    found = run("inspect", str(path), "--json")
+    if found.err:
+        assert (found.status, found.out, found.err.count("\n")) == (1, "", 1)
+        return
+    document = json.loads(found.out)
+    items = document.get("vectors", []) + document.get("blobs", [])
+    assert found.status == int(any(item["state"] == "damaged" for item in items))

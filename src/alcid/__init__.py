@@ -26,6 +26,7 @@ from alcid.errors import (
 )
 from alcid.file_index import FileIndex
 from alcid.formats import puffin
+from alcid.formats.binary_row import hash_rows
 from alcid.formats.bucket_assigner import BucketAssigner
 from alcid.formats.bucket_routing import BucketOptions, Routing
 from alcid.formats.deletion_vector import DeletionVector
@@ -66,6 +67,7 @@ __all__ = [
     "UnsupportedError",
     "col",
     "errors",
+    "hash_rows",
     "options",
     "puffin",
 ]

@@ -367,7 +367,7 @@ runs = st.builds(
 position_sets = st.builds(
     lambda points, parts: points.union(*parts),
     st.sets(near_borders | st.integers(0, LARGEST), max_size=20),
-    st.lists(runs, max_size=3),
+    st.lists(runs, max_size=2),
 )
 narrow_sets = position_sets.map(lambda found: {item for item in found if item <= LARGEST_32})
 DENSE = 1 << 40  # a vector is written with every key below its last

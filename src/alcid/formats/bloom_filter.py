@@ -20,9 +20,10 @@ import pyarrow as pa
 from alcid.errors import LimitError
 from alcid.formats.column import KeyColumn
 from alcid.formats.cursor import Writer
-from alcid.formats.hashes import Hashes, hash_column
+from alcid.formats.hashes import hash_column
 from alcid.formats.keys import IntArray, Key, KeyType, changes
 from alcid.formats.reader import IndexReader
+from alcid.formats.same_length import Hashes
 from alcid.formats.selection import ANY, Selection, no_row
 from alcid.formats.source import Section
 

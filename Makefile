@@ -28,6 +28,7 @@ lint: .venv/.installed ## Check style, format, types and the order of the layers
 
 bench: .venv/.installed ## Measure build, size and look-ups of the file indexes
 	$(BIN)/python -m benchmarks.file_index
+	$(BIN)/python -m benchmarks.table_index
 
 fuzz: .venv/.installed ## Run the property tests for long, with new random examples
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n 2 -m "hypothesis or fuzz" -o faulthandler_timeout=0 tests

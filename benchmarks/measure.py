@@ -50,15 +50,15 @@ def _timed(run: Callable[[], T]) -> tuple[float, T]:
     return (time.perf_counter_ns() - start) / 1000, result
 
 
-def machine_facts() -> dict[str, object]:
-    """What the figures depend on."""
+def machine_facts(*peers: str) -> dict[str, object]:
+    """What the figures depend on, with the versions of peers that are installed beside us."""
     return {
         "cores": os.cpu_count(),
         "processor": _processor(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "alcid": importlib.metadata.version("alcid"),
-        **{package: importlib.metadata.version(package) for package in _PACKAGES},
+        **{package: importlib.metadata.version(package) for package in (*_PACKAGES, *peers)},
     }
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 __all__ = [
+    "RUN",
     "SHAPES",
     "Positions",
     "decimals",
@@ -24,8 +25,9 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 
 SHAPES = {"1 in 100": 100, "1 in 1000": 1000, "runs of 1000": None}
 """How many rows a data file has for each that is deleted; None for runs with gaps as long."""
+RUN = 1000
+"""How many rows follow each other in such runs."""
 _SEED = 20_250_915
-_RUN = 1000
 
 
 def random(name: str) -> np.random.Generator:
@@ -87,6 +89,6 @@ def positions(shape: str, count: int) -> Positions:
     rng, rows_each = random(shape), SHAPES[shape]
     if rows_each is not None:
         return np.sort(rng.choice(rows_each * count, count, replace=False))
-    runs = max(count // _RUN, 1)
-    starts = np.cumsum(rng.integers(_RUN + 1, 3 * _RUN, runs))
+    runs = max(count // RUN, 1)
+    starts = np.cumsum(rng.integers(RUN + 1, 3 * RUN, runs))
     return (starts[:, None] + np.arange(-(-count // runs))).reshape(-1)[:count]

@@ -52,7 +52,8 @@ def main() -> None:
             if arguments.only in case.label:
                 outcomes.append(measure(case, with_peers=not arguments.no_peer))
                 _say(f"{outcomes[-1].figures[0].rate:10.3f} M/s/core  {case.label}")
-    report = TableReport(machine_facts(), arguments.scale, without_peer, outcomes)
+    machine = machine_facts("datasketches", "pyiceberg")
+    report = TableReport(machine, arguments.scale, without_peer, outcomes)
     print(report.to_text())
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(report.to_json())

@@ -39,7 +39,7 @@ class TableReport:
 
 
 def _head(group: Group) -> tuple[str, ...]:
-    peer = ("peer", f"its {group.counted}", f"its {group.unit}", "times as fast as it")
+    peer = ("peer", f"its {group.counted}", f"its {group.unit}", "speed, ours / peer")
     return ("operation", "data", group.counted, group.unit, *peer)
 
 

@@ -26,7 +26,7 @@ _SKETCHES = 100
 
 def sketch_cases(scale: float) -> Iterator[Case]:
     """Updates with many values, of which the peer gets fewer; whole sketches; single values."""
-    fewer = scaled(500_000, scale)
+    fewer = scaled(2_000_000, scale)
     for name, count, make in (
         ("long, all different", 10_000_000, table_data.longs),
         ("long, 1000 values", 10_000_000, lambda rows: table_data.longs(rows, 1000)),
@@ -43,9 +43,9 @@ def sketch_cases(scale: float) -> Iterator[Case]:
         ("from_bytes", partial(_from_bytes, each)),
     ):
         yield Case(_WHOLE, operation, f"{each:,} longs each", sides)
-    for values in (1, 100):
-        sides = partial(_updating_often, values)
-        yield Case(_SMALL, f"update with {values}", "1000 updates of a new sketch", sides)
+    for values, updates in ((1, 1000), (100, 1000), (1000, 1), (100_000, 1)):
+        sides = partial(_updating_often, values, updates)
+        yield Case(_SMALL, f"update with {values:,}", f"{updates:,} for a new sketch", sides)
 
 
 def _near(count: int) -> Callable[[Any], bool]:
@@ -122,9 +122,9 @@ def _from_bytes(each: int) -> Iterator[Side]:
     )
 
 
-def _updating_often(values: int) -> Iterator[Side]:
-    """A thousand updates with few values each; the peer takes them one by one, as always."""
-    longs = table_data.longs(1000 * values)
+def _updating_often(values: int, updates: int) -> Iterator[Side]:
+    """Updates with few values each; the peer takes them one by one, as always."""
+    longs = table_data.longs(updates * values)
     parts = [longs.slice(start, values) for start in range(0, len(longs), values)]
     listed, right = longs.to_pylist(), _near(len(longs))
 
@@ -134,5 +134,5 @@ def _updating_often(values: int) -> Iterator[Side]:
             sketch.update(part)
         return sketch
 
-    yield here(len(parts), update, right)
-    yield here(len(parts), lambda: _updated_by_it(listed), right, _PEER)
+    yield here(updates, update, right)
+    yield here(updates, lambda: _updated_by_it(listed), right, _PEER)

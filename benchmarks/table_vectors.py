@@ -17,7 +17,8 @@ from benchmarks.table_run import TIME, Case, Group, Side, here, scaled
 
 __all__ = ["vector_cases"]
 
-_MANY = Group("Deletion vectors", "positions")
+_POSITIONS = Group("Deletion vectors: positions", "positions")
+_WHOLE = Group("Deletion vectors: union and bytes", "vectors", TIME)
 _FEW = Group("Deletion vectors, small calls", "calls", TIME)
 _NUMPY, _ARRAY = "pyroaring", "pyroaring, array.array"
 _SMALL = 10
@@ -25,29 +26,28 @@ _SMALL = 10
 
 def vector_cases(scale: float) -> Iterator[Case]:
     """Everything that is done to a vector, for positions that lie in several ways."""
-    for shape in table_data.SHAPES:
-        count = 1000 if shape == "1 in 1000" else scaled(1_000_000, scale)
-        asked = scaled(1_000_000, scale)
+    many = scaled(1_000_000, scale)
+    sets = {shape: 1000 if shape == "1 in 1000" else many for shape in table_data.SHAPES}
+    for shape, count in sets.items():
         for operation, sides in (
             ("build, sorted", partial(_build, shape, count, False)),
             ("build, shuffled", partial(_build, shape, count, True)),
-            ("to_bytes", partial(_to_bytes, shape, count)),
-            ("from_bytes", partial(_from_bytes, shape, count)),
-            (f"contains, {asked:,} asked", partial(_contains, shape, count, asked)),
-            ("union of two halves", partial(_union, shape, count)),
+            (f"contains, {many:,} asked", partial(_contains, shape, count, many)),
         ):
-            yield Case(_MANY, operation, f"{count:,}, {shape}", sides)
-    small = f"{_SMALL} positions"
-    yield Case(_FEW, "build from a list", small, _build_small)
-    yield Case(_FEW, "to_bytes", small, partial(_to_bytes, "1 in 100", _SMALL, calls=True))
-    yield Case(_FEW, "from_bytes", small, partial(_from_bytes, "1 in 100", _SMALL, calls=True))
-    yield Case(
-        _FEW,
-        "contains of one",
-        f"{scaled(1_000_000, scale):,}, 1 in 100",
-        partial(_one, scale, False),
-    )
-    yield Case(_FEW, "in", f"{scaled(1_000_000, scale):,}, 1 in 100", partial(_one, scale, True))
+            yield Case(_POSITIONS, operation, f"{count:,}, {shape}", sides)
+    for shape, count in (*sets.items(), ("1 in 100", _SMALL)):
+        for operation, make in (
+            ("to_bytes", _to_bytes),
+            ("from_bytes", _from_bytes),
+            ("union of two halves", _union),
+        ):
+            yield Case(_WHOLE, operation, f"{count:,}, {shape}", partial(make, shape, count))
+    for operation, data, sides in (
+        ("build from a list", f"{_SMALL}, 1 in 100", partial(_build_small)),
+        ("in", f"{many:,}, 1 in 100", partial(_one, many, True)),
+        ("contains, 1 asked", f"{many:,}, 1 in 100", partial(_one, many, False)),
+    ):
+        yield Case(_FEW, operation, data, sides)
 
 
 def _bitmap(positions: Positions) -> BitMap:
@@ -82,19 +82,18 @@ def _build_small() -> Iterator[Side]:
     yield here(1, lambda: BitMap(given), _is_bitmap(expected), _NUMPY)
 
 
-def _to_bytes(shape: str, count: int, *, calls: bool = False) -> Iterator[Side]:
+def _to_bytes(shape: str, count: int) -> Iterator[Side]:
     positions = table_data.positions(shape, count)
-    vector, bitmap, counted = DeletionVector(positions), _bitmap(positions), 1 if calls else count
-    yield here(counted, vector.to_bytes, lambda found: bool(found[8:-4] == bitmap.serialize()))
-    yield here(counted, bitmap.serialize, lambda found: BitMap.deserialize(found) == bitmap, _NUMPY)
+    vector, bitmap = DeletionVector(positions), _bitmap(positions)
+    yield here(1, vector.to_bytes, lambda found: bool(found[8:-4] == bitmap.serialize()))
+    yield here(1, bitmap.serialize, lambda found: BitMap.deserialize(found) == bitmap, _NUMPY)
 
 
-def _from_bytes(shape: str, count: int, *, calls: bool = False) -> Iterator[Side]:
+def _from_bytes(shape: str, count: int) -> Iterator[Side]:
     positions = table_data.positions(shape, count)
     data, bare = DeletionVector(positions).to_bytes(), _bitmap(positions).serialize()
-    counted = 1 if calls else count
-    yield here(counted, lambda: DeletionVector.from_bytes(data), _is_vector(positions))
-    yield here(counted, lambda: BitMap.deserialize(bare), _is_bitmap(positions), _NUMPY)
+    yield here(1, lambda: DeletionVector.from_bytes(data), _is_vector(positions))
+    yield here(1, lambda: BitMap.deserialize(bare), _is_bitmap(positions), _NUMPY)
 
 
 def _contains(shape: str, count: int, asked_count: int) -> Iterator[Side]:
@@ -115,17 +114,20 @@ def _contains(shape: str, count: int, asked_count: int) -> Iterator[Side]:
 
 
 def _union(shape: str, count: int) -> Iterator[Side]:
+    """Every second position, or run, and the others."""
     positions = table_data.positions(shape, count)
-    halves = positions[::2], positions[1::2]
+    together = table_data.RUN if table_data.SHAPES[shape] is None else 1
+    chosen = np.arange(count) // together % 2 == 0
+    halves = positions[chosen], positions[~chosen]
     first, second = map(DeletionVector, halves)
-    yield here(count, lambda: first | second, _is_vector(positions))
+    yield here(1, lambda: first | second, _is_vector(positions))
     one, other = map(_bitmap, halves)
-    yield here(count, lambda: one | other, _is_bitmap(positions), _NUMPY)
+    yield here(1, lambda: one | other, _is_bitmap(positions), _NUMPY)
 
 
-def _one(scale: float, by_operator: bool) -> Iterator[Side]:
-    """One position a call, by `in` or as an array, against `in`."""
-    positions = table_data.positions("1 in 100", scaled(1_000_000, scale))
+def _one(count: int, by_operator: bool) -> Iterator[Side]:
+    """One position a call, by `in` or as an array; the peer has `in` only."""
+    positions = table_data.positions("1 in 100", count)
     asked = table_data.random("asked").integers(0, int(positions[-1]) + 1, 1000)
     expected, listed = np.isin(asked, positions).tolist(), asked.tolist()
     vector, bitmap = DeletionVector(positions), _bitmap(positions)

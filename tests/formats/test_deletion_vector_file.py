@@ -339,7 +339,7 @@ def test_one_file_has_a_limit_and_rolled_ones_end_before_it(
     assert [len(file.ranges) for file in roll_deletion_vectors(vectors)] == [4, 1]
     monkeypatch.setattr(deletion_vector_writer, "_LARGEST_FILE", SIZE)
     with pytest.raises(LimitError, match="the deletion vector of 'f0' does not fit"):
-        list(roll_deletion_vectors(vectors))
+        next(roll_deletion_vectors(vectors))  # and no empty file before
 
 
 vectors_by_name = st.dictionaries(

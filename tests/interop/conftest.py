@@ -10,6 +10,8 @@ from tests.golden.iceberg_jvm import IcebergJvm, iceberg_jvm
 from tests.golden.paimon_jvm import BUNDLE, PaimonJvm, fetch_jar, paimon_jvm
 from tests.interop.peers import Jvm, PyPaimon, pypaimon_process, spark_jars_jvm, started
 
+collect_ignore = ["peer_pypaimon.py"]  # no doctests: only its own environment can import it
+
 
 @pytest.fixture(scope="session")
 def jvm() -> Iterator[PaimonJvm]:

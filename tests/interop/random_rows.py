@@ -10,7 +10,7 @@ import pyarrow as pa
 from alcid.types import DataType
 from tests.golden.binary_row_cases import RANDOM_TYPES as KEY_TYPES
 from tests.golden.binary_row_cases import random_value
-from tests.golden.values import Json, timestamp
+from tests.golden.values import Json
 from tests.golden_files import arrow_array
 
 __all__ = ["KEY_TYPES", "arrow_columns", "random_rows"]
@@ -19,13 +19,7 @@ __all__ = ["KEY_TYPES", "arrow_columns", "random_rows"]
 def random_rows(types: Sequence[str], count: int) -> list[list[Json]]:
     """Rows without null; the header of a run names the seed that they come from."""
     chance = random.Random(random.getrandbits(64))
-    return [[_value(chance, data_type) for data_type in types] for _ in range(count)]
-
-
-def _value(chance: random.Random, data_type: str) -> Json:
-    if data_type.startswith("TIMESTAMP(9)"):  # as far as 64 bits of nanoseconds reach
-        return timestamp(chance.randrange(-(2**43), 2**43), chance.randrange(10**6))
-    return random_value(chance, data_type)
+    return [[random_value(chance, data_type) for data_type in types] for _ in range(count)]
 
 
 def arrow_columns(types: Sequence[str], rows: Sequence[Sequence[Json]]) -> list[pa.Array]:

@@ -13,7 +13,7 @@ import datasketches
 import pyarrow as pa
 import pytest
 
-from alcid.formats.theta import ThetaSketch
+from alcid import ThetaSketch
 
 COUNTS = [0, 1, 2, 10, 4095, 4096, 4097, 7681, 100_000]
 

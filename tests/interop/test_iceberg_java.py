@@ -11,9 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from alcid.formats import puffin
-from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.theta import ThetaSketch
+from alcid import DeletionVector, ThetaSketch, puffin
 from tests.golden.iceberg_jvm import IcebergJvm
 from tests.golden.positions import SETS, WIDE_SETS, positions_of
 from tests.interop.peers import Jvm

@@ -13,8 +13,7 @@ import pytest
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
 
-from alcid.formats import puffin
-from alcid.formats.deletion_vector import DeletionVector
+from alcid import DeletionVector, puffin
 from tests.golden.positions import SETS, WIDE_SETS, positions_of
 
 POSITIONS = {name: positions_of(given) for name, given in (SETS | WIDE_SETS).items()}

@@ -15,17 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from alcid.formats.binary_row import EMPTY_ROW_HASH, hash_rows
-from alcid.formats.bucket_assigner import (
+from alcid import (
     BucketAssigner,
     BucketOptions,
+    DeletionVector,
+    DeletionVectorFile,
+    DeletionVectorRange,
+    HashIndex,
     Routing,
-    assigner_of,
-    fixed_bucket,
 )
-from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.deletion_vector_file import DeletionVectorFile, DeletionVectorRange
-from alcid.formats.hash_index import HashIndex
+from alcid.formats.binary_row import EMPTY_ROW_HASH, hash_rows
+from alcid.formats.bucket_routing import assigner_of, fixed_bucket
 from alcid.types import DataType
 from tests.golden.binary_row_cases import EDGES
 from tests.golden.positions import SETS, positions_of

@@ -15,10 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from pypaimon_rust.datafusion import PaimonCatalog, SQLContext
 
+from alcid import DeletionVector, DeletionVectorFile, HashIndex
 from alcid.formats.binary_row import hash_rows
-from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.deletion_vector_file import DeletionVectorFile
-from alcid.formats.hash_index import HashIndex
 from alcid.types import DataType
 from tests.golden.paimon_jvm import PaimonJvm
 from tests.golden.payload_columns import LTZ

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.theta import ThetaSketch
+from alcid import DeletionVector, ThetaSketch
 from tests.golden.positions import SETS, WIDE_SETS, positions_of
 from tests.interop.peers import Jvm
 

@@ -225,7 +225,7 @@ def _places(array: pa.Array) -> tuple[npt.NDArray[np.uint8], Lengths, Lengths]:
     """The bytes of an array, and where in them each value starts and how long it is."""
     *_, places, data = array.buffers()
     count, begin = len(array), array.offset
-    content = np.frombuffer(data or b"", np.uint8)
+    content = np.frombuffer(data, np.uint8)
     if types.is_fixed_size_binary(array.type):
         width = array.type.byte_width
         return content, np.arange(begin, begin + count) * width, np.full(count, width)

@@ -6,6 +6,7 @@ Nothing here runs without that folder; the project's own golden files of the sam
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -281,7 +282,7 @@ def test_a_sketch_has_the_bytes_that_iceberg_stores(name: str) -> None:
     if found := re.search(r"ice_p(\d+)_n(\d+)", name):
         parts, count = map(int, found.groups())
         bounds = [task * count // parts for task in range(parts + 1)]
-        tasks = [pa.array(np.arange(*pair)) for pair in zip(bounds, bounds[1:], strict=False)]
+        tasks = [pa.array(np.arange(*pair)) for pair in itertools.pairwise(bounds)]
     else:
         kind = Path(name).stem.removeprefix("ty_")
         tasks = [of_type(kind, range(begin, begin + 1000)) for begin in (0, 1000, 2000)]

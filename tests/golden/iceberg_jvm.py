@@ -6,13 +6,12 @@ reaches them, as no module closes them off.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.golden.paimon_jvm import Package, fetch_jar, find_java
+from tests.golden.jvm import Package, fetch_jar, java_gateway, spark_jars
 from tests.golden.positions import give_positions
 
 VERSION = "1.12.0"
@@ -24,26 +23,8 @@ INDEX = "org.apache.iceberg.deletes.BitmapPositionDeleteIndex"
 @contextmanager
 def iceberg_jvm() -> Iterator[IcebergJvm]:
     """Start a JVM without Spark: enough for Puffin files and deletion vectors."""
-    import pyspark
-    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-
-    jars = Path(pyspark.__file__).parent / "jars" / "*"
-    port, token, process = launch_gateway(
-        classpath=os.pathsep.join((str(fetch_jar(RUNTIME)), str(jars))),
-        javaopts=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"],
-        java_path=find_java(),
-        die_on_exit=True,
-        enable_auth=True,
-        return_proc=True,
-    )
-    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
-    gateway = JavaGateway(gateway_parameters=parameters)
-    try:
+    with java_gateway(fetch_jar(RUNTIME), spark_jars()) as gateway:
         yield IcebergJvm(gateway)
-    finally:
-        gateway.shutdown()
-        process.stdin.close()
-        process.wait()
 
 
 @contextmanager

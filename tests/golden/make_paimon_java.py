@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.golden.brute_force import loses_rows, misses_rows
 from tests.golden.java_containers import write_containers
 from tests.golden.java_vectors import write_vectors
-from tests.golden.paimon_jvm import BUNDLE, VERSION, PaimonJvm, fetch_jar, paimon_jvm
+from tests.golden.paimon_jvm import VERSION, PaimonJvm, paimon_jvm
 from tests.golden.payload_columns import Column, columns, literals
 from tests.golden.payload_reader import COMPARISONS, PayloadReader
 from tests.golden.values import Json, rule_values, save
@@ -118,10 +118,9 @@ def cardinality(answer: Json) -> int:
 
 def main() -> None:
     """Make the folder anew."""
-    jar = fetch_jar(BUNDLE)
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    with paimon_jvm(jar) as jvm:
+    with paimon_jvm() as jvm:
         for column in columns():
             write_payload(jvm, column)
         write_containers(jvm, FOLDER)

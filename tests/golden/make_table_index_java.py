@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.golden.binary_row_cases import Rows, cases
 from tests.golden.java_deletion_vectors import write_deletion_vectors
-from tests.golden.paimon_jvm import BUNDLE, VERSION, PaimonJvm, fetch_jar, paimon_jvm
+from tests.golden.paimon_jvm import VERSION, PaimonJvm, paimon_jvm
 from tests.golden.values import Json, save
 
 GOLDEN = Path(__file__).resolve().parent
@@ -201,11 +201,10 @@ def make_table(jvm: PaimonJvm, folder: Path, name: str, options: dict[str, str])
 
 def main() -> None:
     """Make both folders anew."""
-    jar = fetch_jar(BUNDLE)
     for folder in (FOLDER, VECTORS):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-    with paimon_jvm(jar) as jvm, tempfile.TemporaryDirectory() as temporary:
+    with paimon_jvm() as jvm, tempfile.TemporaryDirectory() as temporary:
         for case in cases():
             write_rows(jvm, case)
         write_formula(jvm)

@@ -9,23 +9,18 @@ handles, bound and shown to Java as a `Function` or `Consumer`, solve both.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import struct
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
+from tests.golden.jvm import Package, fetch_jar, java_gateway
 from tests.golden.values import Json, ranges_of
 
 VERSION = "1.4.2"
 BUNDLE = f"org.apache.paimon:paimon-bundle:{VERSION}"
 LOGGING = "org.slf4j:slf4j-api:2.0.17"  # all that the bundle needs for file indexes; no Hadoop
-MAVEN_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
-JARS = Path(__file__).resolve().parents[2] / ".jars"
 
 # How a boxed value is made from its text: class, static method, class of its parameter.
 TEXT_PARSERS = {
@@ -41,67 +36,11 @@ TEXT_PARSERS = {
 }
 
 
-def fetch_jar(artifact: str) -> Path:
-    """A jar of Maven Central, `group:name:version`, kept in the folder `.jars`."""
-    import fcntl
-
-    _, name, version = artifact.split(":")
-    jar = JARS / f"{name}-{version}.jar"
-    JARS.mkdir(exist_ok=True)
-    with (JARS / "lock").open("w") as lock:  # of several processes one fetches, the others wait
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not jar.exists():
-            command = ["mvn", "--quiet", "--batch-mode", MAVEN_COPY, f"-Dartifact={artifact}"]
-            subprocess.run([*command, f"-DoutputDirectory={JARS}"], check=True)
-    return jar
-
-
-def find_java() -> str:
-    """The java of JAVA_HOME, or else of the path; py4j would leave files open without one."""
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=home and str(Path(home, "bin")))
-    if java is None:
-        raise FileNotFoundError("no java in JAVA_HOME or the path")
-    return java
-
-
 @contextmanager
-def paimon_jvm(jar: Path) -> Iterator[PaimonJvm]:
-    """Start a JVM that has the jar on its class path; it ends with the block."""
-    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-
-    port, token, process = launch_gateway(
-        classpath=os.pathsep.join((str(jar), str(fetch_jar(LOGGING)))),
-        # Quick to start, and small: tests start one for each of their processes.
-        javaopts=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"],
-        java_path=find_java(),
-        die_on_exit=True,
-        enable_auth=True,
-        return_proc=True,
-    )
-    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
-    gateway = JavaGateway(gateway_parameters=parameters)
-    try:
+def paimon_jvm() -> Iterator[PaimonJvm]:
+    """Start a JVM that has Paimon on its class path; it ends with the block."""
+    with java_gateway(fetch_jar(BUNDLE), fetch_jar(LOGGING)) as gateway:
         yield PaimonJvm(gateway)
-    finally:
-        gateway.shutdown()
-        process.stdin.close()
-        process.wait()
-
-
-class Package:
-    """A package of Java that asks the JVM for each of its names once."""
-
-    def __init__(self, package: Any) -> None:
-        self._package = package
-
-    def __getattr__(self, name: str) -> Any:
-        from py4j.java_gateway import JavaPackage
-
-        found = getattr(self._package, name)
-        found = Package(found) if isinstance(found, JavaPackage) else found
-        setattr(self, name, found)
-        return found
 
 
 class PaimonJvm:

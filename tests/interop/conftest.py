@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.golden.iceberg_jvm import IcebergJvm, iceberg_jvm
-from tests.golden.paimon_jvm import BUNDLE, PaimonJvm, fetch_jar, paimon_jvm
+from tests.golden.paimon_jvm import PaimonJvm, paimon_jvm
 from tests.interop.peers import Jvm, PyPaimon, pypaimon_process, spark_jars_jvm, started
 
 collect_ignore = ["peer_pypaimon.py"]  # no doctests: only its own environment can import it
@@ -17,7 +17,7 @@ collect_ignore = ["peer_pypaimon.py"]  # no doctests: only its own environment c
 def jvm() -> Iterator[PaimonJvm]:
     """A JVM with the released Paimon; tests are skipped, or fail in CI, where there is none."""
     needs = "Paimon's Java needs java, mvn, the network and py4j"
-    with started(lambda: paimon_jvm(fetch_jar(BUNDLE)), needs) as jvm:
+    with started(paimon_jvm, needs) as jvm:
         yield jvm
 
 

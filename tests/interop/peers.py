@@ -20,7 +20,9 @@ from typing import Any, NoReturn, TypeVar
 import pyarrow as pa
 import pytest
 
-from tests.golden.paimon_jvm import Package, find_java
+from tests.golden.iceberg_jvm import RUNTIME
+from tests.golden.jvm import Package, fetch_jar, java_gateway, spark_jars
+from tests.golden.paimon_jvm import BUNDLE, LOGGING
 
 T = TypeVar("T")
 
@@ -172,22 +174,18 @@ class Jvm:
 @contextmanager
 def spark_jars_jvm() -> Iterator[Jvm]:
     """A JVM with the class path that PySpark gives to its own; it ends with the block."""
-    import pyspark
-    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-
-    port, token, process = launch_gateway(
-        classpath=str(Path(pyspark.__file__).parent / "jars" / "*"),
-        javaopts=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"],
-        java_path=find_java(),
-        die_on_exit=True,
-        enable_auth=True,
-        return_proc=True,
-    )
-    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
-    gateway = JavaGateway(gateway_parameters=parameters)
-    try:
+    with java_gateway(spark_jars()) as gateway:
         yield Jvm(gateway)
-    finally:
-        gateway.shutdown()
-        process.stdin.close()
-        process.wait()
+
+
+def main() -> None:
+    """Get what takes long to get before the tests begin, which have a time limit each."""
+    for get in (pypaimon_python, lambda: [fetch_jar(jar) for jar in (BUNDLE, LOGGING, RUNTIME)]):
+        try:
+            get()
+        except UNAVAILABLE as error:
+            print(f"tests of a peer will be skipped: {error}")
+
+
+if __name__ == "__main__":
+    main()

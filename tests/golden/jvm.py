@@ -1,0 +1,84 @@
+"""A JVM over py4j, and the released jars that it is given."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+MAVEN_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+JARS = Path(__file__).resolve().parents[2] / ".jars"
+
+
+def fetch_jar(artifact: str) -> Path:
+    """A jar of Maven Central, `group:name:version`, kept in the folder `.jars`."""
+    import fcntl
+
+    _, name, version = artifact.split(":")
+    jar = JARS / f"{name}-{version}.jar"
+    JARS.mkdir(exist_ok=True)
+    with (JARS / "lock").open("w") as lock:  # of several processes one fetches, the others wait
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not jar.exists():
+            command = ["mvn", "--quiet", "--batch-mode", MAVEN_COPY, f"-Dartifact={artifact}"]
+            subprocess.run([*command, f"-DoutputDirectory={JARS}"], check=True)
+    return jar
+
+
+def find_java() -> str:
+    """The java of JAVA_HOME, or else of the path; py4j would leave files open without one."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=home and str(Path(home, "bin")))
+    if java is None:
+        raise FileNotFoundError("no java in JAVA_HOME or the path")
+    return java
+
+
+def spark_jars() -> Path:
+    """The jars that PySpark brings along, as a class path names them."""
+    import pyspark
+
+    return Path(pyspark.__file__).parent / "jars" / "*"
+
+
+@contextmanager
+def java_gateway(*class_path: Path) -> Iterator[Any]:
+    """Start a JVM with these jars, and connect to it; it ends with the block."""
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+    port, token, process = launch_gateway(
+        classpath=os.pathsep.join(map(str, class_path)),
+        # Quick to start, and small: tests start one for each of their processes.
+        javaopts=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"],
+        java_path=find_java(),
+        die_on_exit=True,
+        enable_auth=True,
+        return_proc=True,
+    )
+    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    gateway = JavaGateway(gateway_parameters=parameters)
+    try:
+        yield gateway
+    finally:
+        gateway.shutdown()
+        process.stdin.close()
+        process.wait()
+
+
+class Package:
+    """A package of Java that asks the JVM for each of its names once."""
+
+    def __init__(self, package: Any) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> Any:
+        from py4j.java_gateway import JavaPackage
+
+        found = getattr(self._package, name)
+        found = Package(found) if isinstance(found, JavaPackage) else found
+        setattr(self, name, found)
+        return found

@@ -27,7 +27,7 @@ lint: .venv/.installed ## Check style, format, types and the order of the layers
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
 
-bench: .venv/.installed ## Measure build, size and look-ups of the file indexes
+bench: .venv/.installed ## Measure file indexes, table indexes, Puffin and sketches, beside peers
 	$(BIN)/python -m benchmarks.file_index
 	$(BIN)/python -m benchmarks.table_index
 

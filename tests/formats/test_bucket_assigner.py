@@ -191,6 +191,13 @@ def test_restored_buckets_are_filled_in_ascending_order() -> None:
     assert new == {1: [50, 51], 2: [53], 4: [52]}
 
 
+def test_restored_buckets_are_filled_batch_after_batch() -> None:
+    assigner = BucketAssigner(BucketOptions(target_row_num=2))
+    for bucket in (2, 5, 9):
+        assigner.restore(bucket, HashIndex([bucket]))
+    assert [assigner.assign([number]).tolist() for number in range(20, 24)] == [[2], [5], [9], [0]]
+
+
 def test_a_known_hash_keeps_a_bucket_of_another_channel_and_others_fill_own_ones() -> None:
     routing = Routing(2, 2)
     own = [number for number in range(20) if routing.channel(0, number) == 1]

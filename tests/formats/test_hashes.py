@@ -42,7 +42,7 @@ def test_narrow_integers_are_sign_extended() -> None:
 @pytest.fixture(autouse=True, scope="module")
 def few_values_are_hashed_together() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(same_length, "_FEWEST_TOGETHER", 32)
+        patch.setattr(same_length, "_fewest_together", lambda _: 32)
         yield
 
 

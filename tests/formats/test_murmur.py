@@ -17,7 +17,7 @@ from alcid.formats.same_length import ByteValues
 @pytest.fixture(autouse=True, scope="module")
 def few_values_are_hashed_together() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(same_length, "_FEWEST_TOGETHER", 32)
+        patch.setattr(same_length, "_fewest_together", lambda _: 32)
         yield
 
 

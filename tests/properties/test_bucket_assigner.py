@@ -17,10 +17,10 @@ INT32 = st.integers(-(2**31), 2**31 - 1)
 FEW = st.integers(-60, 60)  # so that hashes come again
 OPTIONS = st.builds(
     BucketOptions,
-    target_row_num=st.integers(1, 8),
+    target_row_num=st.integers(1, 8) | st.integers(1, 30),
     max_buckets=st.just(-1) | st.integers(1, 12),
     initial_buckets=st.none() | st.integers(1, 6),
-    assigner_parallelism=st.none() | st.integers(1, 12),
+    assigner_parallelism=st.none() | st.none() | st.integers(1, 12),
 )
 
 
@@ -75,7 +75,7 @@ def mixed(number: int) -> int:
 @given(
     st.data(),
     OPTIONS,
-    st.integers(1, 12),
+    st.sampled_from((1, 2, 3, 12)),
     INT32,
     st.dictionaries(st.integers(0, 15), st.sets(FEW | INT32, max_size=12), max_size=5),
     st.lists(st.lists(FEW | INT32, max_size=60), max_size=5),

@@ -211,7 +211,7 @@ class BucketAssigner:
         counted = np.bincount(placed)
         for number in np.flatnonzero(counted).tolist():
             self._counts[number] = self._counts.get(number, 0) + int(counted[number])
-        self._open = self._not_full({*self._open, *shares})
+        self._open = self._not_full(shares)
         self._next = bucket
         return placed
 

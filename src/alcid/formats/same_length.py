@@ -25,8 +25,7 @@ Starts: TypeAlias = IntArray | range
 
 BLOCK = 1 << 14
 """Values that are hashed together: they stay in the cache for all steps."""
-_FEWEST_TOGETHER = 1024  # with fewer values, or longer ones, a call for each is faster
-_LONGEST_TOGETHER = 128
+_LONGEST_TOGETHER = 128  # of longer values, a call for each is faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +91,18 @@ def hash_values(
     view = values.data.data
     for rows, length in _parts(values):
         starts = values.starts[rows]
-        if length > _LONGEST_TOGETHER or len(starts) < _FEWEST_TOGETHER:
+        if length > _LONGEST_TOGETHER or len(starts) < _fewest_together(length):
             listed = starts if isinstance(starts, range) else starts.tolist()
             single = [one(view[start : start + length]) for start in listed]
             hashes[rows] = np.array(single, np.uint64)
         else:
             hashes[rows] = together(SameLength(values.data, starts, length))
     return hashes
+
+
+def _fewest_together(length: int) -> int:
+    """With fewer values of that length, a call for each is faster."""
+    return 64 + 7 * length
 
 
 def _parts(values: ByteValues) -> Iterator[tuple[Any, int]]:

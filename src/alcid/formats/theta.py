@@ -25,7 +25,7 @@ __all__ = ["NOMINAL_ENTRIES", "AlphaRule", "ThetaSketch", "unite"]
 NOMINAL_ENTRIES = 4096
 """How many hashes a sketch aims to keep, in Iceberg."""
 
-_BLOCK = 1 << 16
+_FIRST_BLOCK, _BLOCK = 1 << 12, 1 << 16
 _MAX_AS_FLOAT = 2.0**63
 
 
@@ -176,11 +176,13 @@ class AlphaRule:
 
     def add(self, hashes: Hashes) -> None:
         """Take hashes in the order in which they arrive."""
-        for start in range(0, len(hashes), _BLOCK):
-            block = hashes[start : start + _BLOCK]
+        start, size = 0, _FIRST_BLOCK  # small at first, while theta is high and falls
+        while start < len(hashes):
+            block = hashes[start : start + size]
             below = block[block < np.uint64(self._theta)]
             if len(below):  # Arrow's `unique` keeps the order of first occurrences
                 self._accept(pa.array(below).unique().to_numpy().tolist())
+            start, size = start + size, min(2 * size, _BLOCK)
 
     def _accept(self, hashes: list[int]) -> None:
         theta, accepted, nominal = self._theta, self._accepted, self._nominal

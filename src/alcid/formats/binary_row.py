@@ -1,4 +1,4 @@
-r"""Paimon's binary rows: keys and partitions as bytes, and the hash that its buckets go by.
+"""Paimon's binary rows: keys and partitions as bytes, and the hash that its buckets go by.
 
     null bits   8 bytes for up to 56 columns, then 8 more for every 64; little-endian
                   bits 0 to 7: the kind of the row, 0

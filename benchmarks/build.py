@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from alcid import FileIndex
-from alcid.formats.container import Container
+from alcid.formats.file_index.container import Container
 from alcid.formats.source import BytesSource
 from benchmarks.cases import Case
 from benchmarks.columns import Column

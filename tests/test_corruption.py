@@ -12,10 +12,10 @@ from itertools import chain, islice
 import pytest
 
 from alcid import AlcidError, DamagedIndexWarning, DataType, FileIndex, FormatError, Predicate, col
-from alcid.formats.bitmap_reader import BitmapReader
-from alcid.formats.bloom_filter import BloomFilterReader
-from alcid.formats.container import write_container
-from alcid.formats.range_bitmap import RangeBitmapReader
+from alcid.formats.file_index.bitmap_reader import BitmapReader
+from alcid.formats.file_index.bloom_filter import BloomFilterReader
+from alcid.formats.file_index.container import write_container
+from alcid.formats.file_index.range_bitmap import RangeBitmapReader
 from alcid.testing import Damage, flips, truncations
 from tests.golden_files import Golden, golden_files, golden_id, literal
 

@@ -25,7 +25,7 @@ from alcid import (
     col,
     options,
 )
-from alcid.formats.container import write_container
+from alcid.formats.file_index.container import write_container
 
 ALL_TYPES = {
     "file-index.bloom-filter.columns": "id",

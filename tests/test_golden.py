@@ -18,12 +18,12 @@ import pytest
 from pyroaring import BitMap
 
 from alcid import FileIndex, OptionError, Predicate, Selection, UnsupportedError, col
-from alcid.formats import BUILDERS, bloom_filter
-from alcid.formats.bitmap_reader import open_bitmap
-from alcid.formats.column import map_key_column, read_column
-from alcid.formats.container import Container, write_container
-from alcid.formats.hashes import hash_column
-from alcid.formats.keys import key_type
+from alcid.formats.file_index import BUILDERS, bloom_filter
+from alcid.formats.file_index.bitmap_reader import open_bitmap
+from alcid.formats.file_index.column import map_key_column, read_column
+from alcid.formats.file_index.container import Container, write_container
+from alcid.formats.file_index.hashes import hash_column
+from alcid.formats.file_index.keys import key_type
 from alcid.formats.roaring import serialize_rows
 from alcid.formats.source import BytesSource, Section
 from alcid.options import parse_options

@@ -18,7 +18,7 @@ import zstandard
 
 from alcid import AlcidError, FormatError
 from alcid.formats import puffin
-from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.deletion_vector.vector import DeletionVector
 from alcid.testing import flips, truncations
 
 CONTENT = b"a whale of a whale of a time "

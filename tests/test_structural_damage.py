@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from alcid import DamagedIndexWarning, FileIndex, FormatError, col
-from alcid.formats.container import write_container
+from alcid.formats.file_index.container import write_container
 
 # Rows:      0   1   2   3   4   5     6
 NUMBERS = [10, 10, 20, 20, 30, None, None]

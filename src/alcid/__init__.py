@@ -27,10 +27,8 @@ from alcid.errors import (
 from alcid.file_index import FileIndex
 from alcid.formats import puffin
 from alcid.formats.binary_row import hash_rows
-from alcid.formats.bucket_assigner import BucketAssigner
-from alcid.formats.bucket_routing import BucketOptions, Routing
-from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.deletion_vector_file import DeletionVectorFile, DeletionVectorRange
+from alcid.formats.buckets import BucketAssigner, BucketOptions, Routing
+from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
 from alcid.formats.hash_index import HashIndex
 from alcid.formats.selection import Selection
 from alcid.formats.theta import ThetaSketch

@@ -23,11 +23,11 @@ from alcid.errors import (
     PredicateError,
     UnsupportedError,
 )
-from alcid.formats import BUILDERS, READERS
-from alcid.formats.column import KeyColumn, map_key_column, read_column
-from alcid.formats.container import Container, Entry, write_container
-from alcid.formats.keys import key_type
-from alcid.formats.reader import EmptyReader, IndexReader
+from alcid.formats.file_index import BUILDERS, READERS
+from alcid.formats.file_index.column import KeyColumn, map_key_column, read_column
+from alcid.formats.file_index.container import Container, Entry, write_container
+from alcid.formats.file_index.keys import key_type
+from alcid.formats.file_index.reader import EmptyReader, IndexReader
 from alcid.formats.selection import ANY, EVERY, Selection, no_row
 from alcid.formats.source import BytesSource, FileSource, Source
 from alcid.options import OptionValue, match_column, parse_options

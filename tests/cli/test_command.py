@@ -66,7 +66,7 @@ def test_closed_pipe_is_quiet(sample: Path, form: list[str]) -> None:
 
 
 def test_output_that_cannot_show_a_name_is_no_error(tmp_path: Path) -> None:
-    from alcid.formats.container import write_container
+    from alcid.formats.file_index.container import write_container
 
     path = tmp_path / "names.index"
     path.write_bytes(write_container({("🐧", "bitmap"): None}))

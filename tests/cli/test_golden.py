@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from alcid.formats.container import write_container
+from alcid.formats.file_index.container import write_container
 from tests.cli.samples import Alcid
 from tests.golden_files import Golden, golden_files, golden_id
 

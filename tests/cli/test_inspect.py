@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from alcid import FileIndex
-from alcid.formats.container import write_container
+from alcid.formats.file_index.container import write_container
 from tests.cli.samples import TYPES, Alcid, Json, patched
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from alcid.cli.values import Value, printable, value_of, value_text
-from alcid.formats.keys import Key, order_float
+from alcid.formats.file_index.keys import Key, order_float
 from alcid.types import DataType
 
 

@@ -19,7 +19,7 @@ import pytest
 from pyroaring import BitMap
 
 from alcid import FileIndex, col
-from alcid.formats.container import write_container
+from alcid.formats.file_index.container import write_container
 from alcid.predicate import Unknown
 from alcid.testing.oracle import matching_rows, values_of
 from alcid.types import DataType

@@ -24,8 +24,8 @@ from alcid import (
     HashIndex,
     Routing,
 )
-from alcid.formats.binary_row import EMPTY_ROW_HASH, hash_rows
-from alcid.formats.bucket_routing import assigner_of, fixed_bucket
+from alcid.formats.binary_row.rows import EMPTY_ROW_HASH, hash_rows
+from alcid.formats.buckets.routing import assigner_of, fixed_bucket
 from alcid.types import DataType
 from tests.golden.binary_row_cases import EDGES
 from tests.golden.positions import SETS, positions_of

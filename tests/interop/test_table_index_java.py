@@ -24,8 +24,8 @@ from alcid import (
     HashIndex,
     Routing,
 )
-from alcid.formats.binary_row import EMPTY_ROW_HASH, binary_rows, hash_rows
-from alcid.formats.bucket_routing import fixed_bucket
+from alcid.formats.binary_row.rows import EMPTY_ROW_HASH, binary_rows, hash_rows
+from alcid.formats.buckets.routing import fixed_bucket
 from alcid.types import DataType
 from tests.golden.binary_row_cases import EDGES
 from tests.golden.java_deletion_vectors import java_vector

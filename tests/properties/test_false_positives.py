@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from alcid import FileIndex, col
-from alcid.formats.bloom_filter import BloomFilterReader
+from alcid.formats.file_index.bloom_filter import BloomFilterReader
 
 KEYS = 100_000
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alcid.formats.theta import NOMINAL_ENTRIES, AlphaRule, ThetaSketch, unite
-from alcid.formats.theta_bytes import MAX_THETA, CompactTheta
+from alcid.formats.theta.compact import MAX_THETA, CompactTheta
+from alcid.formats.theta.sketch import NOMINAL_ENTRIES, AlphaRule, ThetaSketch, unite
 
 Content = tuple[int, list[int]]
 

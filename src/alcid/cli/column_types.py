@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from alcid.columns import Columns
 from alcid.errors import ColumnError, OptionError, UnsupportedError
-from alcid.formats.container import Entry
+from alcid.formats.file_index.container import Entry
 from alcid.options import match_column
 from alcid.types import INDEX_TYPES, DataType, require_index
 

@@ -9,8 +9,10 @@ from pathlib import PurePath
 from typing import Final
 
 from alcid.errors import FormatError
-from alcid.formats import container, deletion_vector, puffin_footer
+from alcid.formats.deletion_vector.encoding import MAGICS
+from alcid.formats.file_index import container
 from alcid.formats.hash_index import HashIndex
+from alcid.formats.puffin import footer
 from alcid.formats.source import FileSource, Source
 
 __all__ = ["Kind", "identify", "opened"]
@@ -43,26 +45,25 @@ _LARGEST_LOOKED_AT = 1 << 28  # 64 million keys of one bucket
 def identify(source: Source) -> Kind:
     """The kind of a file.
 
-        A hash index has no mark of its own: see `_may_be_hashes`.
+    A hash index has no mark of its own: see `_may_be_hashes`.
 
     Raises:
-            FormatError: It is none of those known; the message says what it is instead.
+        FormatError: It is none of those known; the message says what it is instead.
 
-        >>> from alcid.formats.hash_index import HashIndex
-    from alcid.formats.source import BytesSource
-        >>> identify(BytesSource(b"PAR1....", "a.parquet"))
-        Traceback (most recent call last):
-        alcid.errors.FormatError: a.parquet: not an index file at offset 0: found a Parquet file,
-        expected a Paimon file index, a Paimon deletion vector file, ...
+    >>> from alcid.formats.source import BytesSource
+    >>> identify(BytesSource(b"PAR1....", "a.parquet"))
+    Traceback (most recent call last):
+    alcid.errors.FormatError: a.parquet: not an index file at offset 0: found a Parquet file,
+    expected a Paimon file index, a Paimon deletion vector file, ...
     """
     start = source.read(0, min(source.size, _TOLD_BY))
     if start.startswith(container.MAGIC.to_bytes(8, "big")):
         return Kind.FILE_INDEX
-    if start.startswith(puffin_footer.MAGIC):
+    if start.startswith(footer.MAGIC):
         return Kind.PUFFIN
-    if start[4:8] in deletion_vector.MAGICS:
+    if start[4:8] in MAGICS:
         return Kind.DELETION_VECTOR
-    if start == b"\x01" or (start[:1] == b"\x01" and start[5:9] in deletion_vector.MAGICS):
+    if start == b"\x01" or (start[:1] == b"\x01" and start[5:9] in MAGICS):
         return Kind.DELETION_VECTOR_FILE
     if len(start) >= 8 and start[0] in (1, 2, 3) and start[1] in (3, 4) and start[2] == 3:
         return Kind.THETA_SKETCH

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from alcid.formats.keys import Key, float_order, key_type
+from alcid.formats.file_index.keys import Key, float_order, key_type
 from alcid.types import DataType
 
 __all__ = ["Value", "decimal_text", "not_finite", "printable", "value_of", "value_text"]

@@ -7,7 +7,7 @@ There is no head, no count and no checksum. It is a set: the order means nothing
 writes that of a hash map, here it is ascending. A bucket has one such file, which is always written
 anew and in whole, and only if hashes were added; no hash is ever removed.
 
-It answers which bucket a key belongs to (`alcid.formats.bucket_assigner`), not whether a row with
+It answers which bucket a key belongs to (`alcid.formats.buckets.assigner`), not whether a row with
 that key exists: deleted keys stay, and different keys may share a hash.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid.errors import FormatError, LimitError, UnsupportedError
-from alcid.formats.keys import changes
+from alcid.formats.arrays import changes
 
 if TYPE_CHECKING:
     import pyarrow as pa

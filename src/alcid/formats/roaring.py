@@ -15,17 +15,17 @@ from packed bits: making an object of each would cost microseconds a bitmap.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from alcid.formats.arrays import IntArray
 from alcid.formats.source import Section
 
 __all__ = ["CONTAINER_BYTES", "Serialized", "load", "parse", "serialize_bits", "serialize_rows"]
 
-IntArray: TypeAlias = npt.NDArray[Any]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 CONTAINER_BYTES = 8192

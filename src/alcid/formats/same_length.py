@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from alcid.formats.column import byte_offsets
-from alcid.formats.keys import IntArray
+from alcid.formats.arrays import IntArray, byte_offsets
 
 __all__ = ["BLOCK", "ByteValues", "Bytes", "Hashes", "SameLength", "hash_values", "rotate"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from alcid.formats.keys import Key
-from alcid.formats.reader import IndexReader
+from alcid.formats.file_index.keys import Key
+from alcid.formats.file_index.reader import IndexReader
 from alcid.formats.selection import ANY, Selection, no_row
 from alcid.predicate.intervals import Interval, points
 from alcid.predicate.question import Anything, NotNulls, Nulls, Outside, Question, Within

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from alcid.formats.keys import Key, key_type
+from alcid.formats.file_index.keys import Key, key_type
 from alcid.predicate.literal import bounds_of
 from alcid.types import DataType
 

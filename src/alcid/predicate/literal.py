@@ -27,7 +27,7 @@ from decimal import Decimal
 import numpy as np
 
 from alcid.errors import LiteralError
-from alcid.formats.keys import key_type
+from alcid.formats.file_index.keys import key_type
 from alcid.predicate.column import plain
 from alcid.predicate.moments import place_of_date, place_of_time, place_of_timestamp
 from alcid.predicate.numbers import (

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from alcid.formats.keys import Key, order_float
+from alcid.formats.file_index.keys import Key, order_float
 
 __all__ = ["Number", "Place", "among_doubles", "among_floats", "among_fractions", "as_double"]
 

@@ -9,7 +9,7 @@ from alcid.cli.kinds import Kind
 from alcid.errors import FormatError
 from alcid.formats.cursor import Cursor
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.deletion_vector_file import VERSION
+from alcid.formats.deletion_vector.file import VERSION
 from alcid.formats.source import Section, Source
 
 __all__ = ["inspect_deletion_vector", "inspect_deletion_vectors", "vector_facts"]

@@ -15,11 +15,11 @@ from alcid.cli.kinds import Kind
 from alcid.cli.values import Value, value_of
 from alcid.errors import ColumnError, FormatError
 from alcid.file_index import FileIndex
-from alcid.formats.bitmap_reader import BitmapReader
-from alcid.formats.bsi import BsiReader
-from alcid.formats.container import VERSION, Entry
-from alcid.formats.range_bitmap import RangeBitmapReader
-from alcid.formats.reader import IndexReader
+from alcid.formats.file_index.bitmap_reader import BitmapReader
+from alcid.formats.file_index.bsi import BsiReader
+from alcid.formats.file_index.container import VERSION, Entry
+from alcid.formats.file_index.range_bitmap import RangeBitmapReader
+from alcid.formats.file_index.reader import IndexReader
 from alcid.formats.source import Source
 from alcid.types import DataType
 

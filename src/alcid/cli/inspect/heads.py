@@ -8,13 +8,13 @@ from typing import Final
 import numpy as np
 
 from alcid.cli.inspect.listing import Facts
-from alcid.formats.bitmap import BitmapHead
-from alcid.formats.bloom_filter import BloomFilterReader
-from alcid.formats.bsi import BsiReader
 from alcid.formats.cursor import Cursor
-from alcid.formats.keys import KeyType
-from alcid.formats.range_bitmap import RangeBitmapHead
-from alcid.formats.slice_table import read_slices
+from alcid.formats.file_index.bitmap import BitmapHead
+from alcid.formats.file_index.bloom_filter import BloomFilterReader
+from alcid.formats.file_index.bsi import BsiReader
+from alcid.formats.file_index.keys import KeyType
+from alcid.formats.file_index.range_bitmap import RangeBitmapHead
+from alcid.formats.file_index.slice_table import read_slices
 from alcid.formats.source import Section
 
 __all__ = ["HEADS"]

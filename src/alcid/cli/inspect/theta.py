@@ -5,7 +5,7 @@ from __future__ import annotations
 from alcid.cli.inspect.listing import Facts, Listing
 from alcid.cli.kinds import Kind
 from alcid.formats.source import Source
-from alcid.formats.theta import ThetaSketch
+from alcid.formats.theta.sketch import ThetaSketch
 
 __all__ = ["inspect_theta", "theta_facts"]
 

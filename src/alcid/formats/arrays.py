@@ -1,0 +1,55 @@
+"""What all formats need of Arrow and NumPy: arrays without their wrapping."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["IntArray", "byte_offsets", "changes", "plain"]
+
+IntArray: TypeAlias = npt.NDArray[Any]
+"""Integers of whatever width."""
+
+
+def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array without dictionary, run-end or extension wrapping."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()  # an Array, except for what is too large for one
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(
+                [plain(chunk).cast(_large(chunk.type)) for chunk in array.chunks]
+            )
+    if isinstance(array.type, pa.BaseExtensionType):
+        return plain(array.storage)
+    if pa.types.is_dictionary(array.type):
+        return plain(array.dictionary_decode())
+    if pa.types.is_run_end_encoded(array.type):
+        return plain(pc.run_end_decode(array))
+    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+        return array.cast(pa.large_binary())  # few functions take views
+    return array
+
+
+def _large(arrow_type: pa.DataType) -> pa.DataType:
+    """The variant of a string or binary type with 64-bit offsets; other types as they are."""
+    if pa.types.is_string(arrow_type):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary(arrow_type) else arrow_type
+
+
+def byte_offsets(keys: pa.LargeBinaryArray) -> IntArray:
+    """Where each key starts in the data buffer of a large_binary array, and the end."""
+    if not len(keys):
+        return np.zeros(1, np.int64)
+    return np.frombuffer(keys.buffers()[1], np.int64)[keys.offset : keys.offset + len(keys) + 1]
+
+
+def changes(values: IntArray) -> npt.NDArray[np.bool_]:
+    """True where a value differs from the one before, and for the first."""
+    differs = np.ones(len(values), bool)
+    differs[1:] = values[1:] != values[:-1]
+    return differs

@@ -1,0 +1,208 @@
+"""Paimon's binary rows: keys and partitions as bytes, and the hash that its buckets go by.
+
+    null bits   8 bytes for up to 56 columns, then 8 more for every 64; little-endian
+                  bits 0 to 7: the kind of the row, 0
+                  bit 8 + i: column i is null
+    slots       8 bytes a column
+    variable    what does not fit into a slot, in the order of the columns; each piece is padded
+                with zeros to a multiple of 8 bytes, its offset is counted from the start of the row
+
+What is in a slot, for each type, is in `alcid.formats.binary_row.slots`. The hash of a row is
+Murmur3 of all its bytes (`alcid.formats.binary_row.row_hash`).
+
+The key of a row is its primary key without the partition columns, in the order of the primary key.
+
+    BIGINT 1, STRING 'abcdefgh'
+    00 00 00 00 00 00 00 00   no nulls
+    01 00 00 00 00 00 00 00   1
+    08 00 00 00 18 00 00 00   8 bytes at offset 24
+    61 62 63 64 65 66 67 68   'abcdefgh'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.errors import LimitError
+from alcid.formats.binary_row import row_hash
+from alcid.formats.binary_row.columns import Columns, row_columns
+from alcid.formats.binary_row.row_hash import State, Words
+from alcid.formats.binary_row.slots import Slots
+from alcid.formats.binary_row.tails import ByteTail, Lengths, Tail
+from alcid.types import DataType
+
+__all__ = ["EMPTY_ROW_HASH", "BinaryRows", "Columns", "binary_rows", "hash_rows"]
+
+EMPTY_ROW_HASH = -1670924195
+"""The hash of the row without columns: the partition of a table that has no partitions."""
+
+_BLOCK = 1 << 14  # the words of so many rows stay in the cache
+_LONGEST_ROW = (1 << 31) - 1
+_ROW_KIND_BITS = 8
+
+
+def hash_rows(columns: Columns, types: Sequence[DataType] | None = None) -> npt.NDArray[np.int32]:
+    """The hash of every row, without making the rows.
+
+    Args:
+        columns: The columns of the key in its order. If there may be none, give a table, which
+            has a number of rows even so.
+        types: Their types, by default those that the Arrow types stand for.
+
+    Raises:
+        UnsupportedError: A type that a key cannot have; it is named with its column's number.
+        ColumnError: Columns of different lengths, no columns, or not as many types.
+        LimitError: A row beyond 2 GiB.
+
+    >>> import pyarrow as pa
+    >>> hash_rows([pa.array([1, 2**63 - 1]), pa.array(["a", None])]).tolist()
+    [-948407462, -759175849]
+    """
+    hashes = [block.hashes() for block in _blocks(columns, types)]
+    return np.concatenate([np.zeros(0, np.int32), *hashes])
+
+
+def binary_rows(columns: Columns, types: Sequence[DataType] | None = None) -> BinaryRows:
+    """Every row as bytes; arguments and errors are those of `hash_rows`.
+
+    >>> import pyarrow as pa
+    >>> rows = binary_rows([pa.array([-1], pa.int32())])
+    >>> rows[0].hex(" ", 8)
+    '0000000000000000 ffffffff00000000'
+    """
+    words, lengths = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+    for block in _blocks(columns, types):
+        words.append(block.to_words())
+        lengths.append(np.broadcast_to(block.length, block.count))
+    return BinaryRows(np.concatenate(words), np.concatenate(lengths))
+
+
+class BinaryRows:
+    """Rows as bytes, one after the other.
+
+    Do not make them to get their hashes: `hash_rows` needs neither the time nor the memory.
+    """
+
+    def __init__(self, words: Words, lengths: Lengths) -> None:
+        """Take the words of all rows, and the length of each row in bytes."""
+        self._data = words.astype("<u8", copy=False).view(np.uint8)
+        self._lengths = lengths
+        self._ends = np.cumsum(lengths)
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def __getitem__(self, row: int) -> bytes:
+        end = int(self._ends[row])
+        return self._data[end - int(self._lengths[row]) : end].tobytes()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return map(self.__getitem__, range(len(self)))
+
+    def hashes(self) -> npt.NDArray[np.int32]:
+        """The hash of every row.
+
+        >>> import pyarrow as pa
+        >>> binary_rows([pa.array(["hello world", "hello"])]).hashes().tolist()
+        [161593394, 243722546]
+        """
+        hashes = np.empty(len(self), np.int32)
+        for start in range(0, len(self), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            lengths = self._lengths[part]
+            state = row_hash.start(len(lengths))
+            _mix_tail(state, ByteTail(self._data, self._ends[part] - lengths, lengths))
+            hashes[part] = row_hash.finish(state, lengths)
+        return hashes
+
+
+def _blocks(columns: Columns, types: Sequence[DataType] | None) -> Iterator[_Block]:
+    row_count, parts = row_columns(columns, types)
+    for start in range(0, row_count, _BLOCK):
+        count = min(_BLOCK, row_count - start)
+        yield _Block(count, [part.slots(start, count) for part in parts])
+
+
+class _Block:
+    """Rows that are laid out together."""
+
+    def __init__(self, count: int, columns: Sequence[Slots]) -> None:
+        self.count, self.columns = count, columns
+        self.null_words = (_ROW_KIND_BITS + len(columns) + 63) // 64
+        self.offsets: list[Lengths | int] = []
+        """Where the variable part of each column begins in each row, or in all."""
+        end: Lengths | int = 8 * (self.null_words + len(columns))
+        for column in columns:
+            self.offsets.append(end)
+            end = end + column.tail.reserved
+        self.length = end
+        """Of each row, or of all."""
+        if np.max(end) > _LONGEST_ROW:
+            raise LimitError(f"a row has at most {_LONGEST_ROW} bytes, found {np.max(end)}")
+
+    def hashes(self) -> npt.NDArray[np.int32]:
+        """The hash of every row."""
+        state = self._after_null_bits()
+        for slots in self._slots():
+            row_hash.mix(state, slots)
+        for column in self.columns:
+            _mix_tail(state, column.tail)
+        return row_hash.finish(state, self.length)
+
+    def to_words(self) -> Words:
+        """The rows themselves."""
+        lengths = np.broadcast_to(self.length, self.count)
+        begins = np.cumsum(lengths) - lengths >> 3
+        rows = np.zeros(int(lengths.sum()) >> 3, np.uint64)
+        for place, words in enumerate((*self._null_bits(), *self._slots())):
+            rows[begins + place] = words
+        for column, offset in zip(self.columns, self.offsets, strict=True):
+            places = begins + (np.asarray(offset) >> 3)
+            for chosen, index, words in column.tail.words():
+                rows[places[chosen] + index] = words
+            for row, index, data in column.tail.rest():
+                rest = np.frombuffer(data, "<u8")
+                rows[places[row] + index :][: len(rest)] = rest
+        return rows
+
+    def _after_null_bits(self) -> State:
+        if any(column.nulls is not None for column in self.columns):
+            state = row_hash.start(self.count)
+            for bits in self._null_bits():
+                row_hash.mix(state, bits)
+            return state
+        state = row_hash.start(1)  # the same in every row
+        for _ in range(self.null_words):
+            row_hash.mix(state, np.zeros(1, np.uint64))
+        return np.repeat(state, self.count)
+
+    def _null_bits(self) -> Words:
+        """The words before the slots."""
+        words = np.zeros((self.null_words, self.count), np.uint64)
+        for number, column in enumerate(self.columns):
+            if column.nulls is not None:
+                word, bit = divmod(_ROW_KIND_BITS + number, 64)
+                words[word] |= column.nulls.astype(np.uint64) << np.uint64(bit)
+        return words
+
+    def _slots(self) -> Iterator[Words]:
+        """The slots of each column, with the offsets of the variable part."""
+        for column, offset in zip(self.columns, self.offsets, strict=True):
+            reserved = column.tail.reserved
+            if np.any(reserved):
+                places = np.asarray(offset, np.uint64) << np.uint64(32)
+                yield column.fixed | np.where(np.asarray(reserved) > 0, places, np.uint64(0))
+            else:
+                yield column.fixed
+
+
+def _mix_tail(state: State, tail: Tail) -> None:
+    for rows, _, words in tail.words():
+        mixed = state[rows]
+        row_hash.mix(mixed, words)
+        state[rows] = mixed
+    for row, _, data in tail.rest():
+        state[row] = row_hash.mix_bytes(int(state[row]), data)

@@ -1,0 +1,235 @@
+"""The slots of binary rows: from an Arrow column to the 8 bytes that each row has for it.
+
+| type                                  | slot, little-endian           | variable part           |
+|---------------------------------------|-------------------------------|-------------------------|
+| BOOLEAN, TINYINT                      | 1 byte                        |                         |
+| SMALLINT                              | 2 bytes                       |                         |
+| INT, DATE (days), TIME (milliseconds) | 4 bytes, no sign beyond them  |                         |
+| BIGINT                                | 8 bytes                       |                         |
+| FLOAT, DOUBLE                         | the bits, 4 or 8 bytes        |                         |
+| text and binary up to 7 bytes         | the bytes; 0x80 + length last |                         |
+| longer text and binary                | length, offset                | the bytes               |
+| DECIMAL(p, s), p <= 18                | the unscaled number, 8 bytes  |                         |
+| DECIMAL(p, s), p > 18                 | bytes used, offset            | 16: the unscaled number |
+| TIMESTAMP(p), TIMESTAMP_LTZ(p) p <= 3 | milliseconds, 8 bytes         |                         |
+| the same, p > 3                       | nanoseconds within the        | 8: the milliseconds     |
+|                                       | millisecond, offset           |                         |
+
+What is not used is zero. The unscaled number of a long DECIMAL is big-endian, in as few bytes as
+its sign allows. A null has a slot of zeros, but keeps the place of a long DECIMAL or TIMESTAMP in
+the variable part, and its offset.
+
+Floats go in with the bits that they have: 0.0 and -0.0 differ, and so may two NaN. Of a timestamp
+no more goes in than a data file of its type keeps: milliseconds up to p = 3, microseconds up to 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from alcid.errors import UnsupportedError
+from alcid.formats.binary_row.row_hash import Words
+from alcid.formats.binary_row.tails import (
+    LONGEST_INLINE,
+    NO_TAIL,
+    ByteTail,
+    Lengths,
+    Tail,
+    WordTail,
+    words_at,
+)
+from alcid.types import DataType
+
+__all__ = ["INTEGERS", "MisfitError", "Slots", "read_slots"]
+
+Nulls: TypeAlias = npt.NDArray[np.bool_] | None
+Integers: TypeAlias = npt.NDArray[Any]
+
+INTEGERS: Final = {"TINYINT": "i1", "SMALLINT": "i2", "INT": "i4", "BIGINT": "i8"}
+"""The NumPy types of integers."""
+
+_LONGEST_SHORT_DECIMAL: Final = 18
+_DAY_IN_MILLIS: Final = 86_400_000
+_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_INLINE_LENGTH: Final = np.array([0x80 + length << 56 for length in range(8)], np.uint64)
+_INLINE_BYTES: Final = np.array([(1 << 8 * length) - 1 for length in range(8)], np.uint64)
+# From each of these on, a number and its sign need a byte more.
+_BYTE_MORE: Final = np.array([1 << 8 * count + 7 for count in range(8)], np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """What some rows have for one column."""
+
+    fixed: Words
+    """The slots, without the offsets of the variable part."""
+    nulls: Nulls = None
+    """Which rows are null, or None if there is none."""
+    tail: Tail = NO_TAIL
+
+
+class MisfitError(UnsupportedError):
+    """A value that its type cannot hold."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"the value of row {position} does not fit its type")
+        self.position = position
+
+
+def read_slots(array: pa.Array, data_type: DataType) -> Slots:
+    """The slots of an array of a type that fits: no dictionary, no view, not empty.
+
+    Raises:
+        MisfitError: A value that the type cannot hold.
+    """
+    nulls = pc.is_null(array).to_numpy(zero_copy_only=False) if array.null_count else None
+    match data_type.root:
+        case "BOOLEAN":
+            return _unsigned(_values(array.cast(pa.uint8()), "u1", nulls), nulls)
+        case "FLOAT":
+            return _unsigned(_values(array.cast(pa.float32()), "u4", nulls), nulls)
+        case "DOUBLE":
+            return _unsigned(_values(array.cast(pa.float64()), "u8", nulls), nulls)
+        case "DATE" if types.is_date64(array.type):
+            return _narrow(_values(array, "i8", nulls) // _DAY_IN_MILLIS, "i4", nulls)
+        case "DATE":
+            return _narrow(_values(array, "i4", nulls), "i4", nulls)
+        case "TIME":
+            millis, _ = _split_ticks(array, nulls)
+            return _narrow(millis, "i4", nulls)
+        case "TIMESTAMP" | "TIMESTAMP_LTZ":
+            return _timestamps(*_split_ticks(array, nulls), data_type, nulls)
+        case "DECIMAL":
+            return _decimals(*_unscaled(array, nulls), data_type, nulls)
+        case "CHAR" | "VARCHAR" | "BINARY" | "VARBINARY":
+            return _byte_strings(array, nulls)
+        case root:
+            return _narrow(_integers(array, nulls), INTEGERS[root], nulls)
+
+
+def _values(array: pa.Array, dtype: str, nulls: Nulls, width: int = 1) -> Integers:
+    """The values of an array of fixed width, `width` numbers for each; zeros for the nulls."""
+    kind = np.dtype(dtype)
+    begin = array.offset * width * kind.itemsize
+    values = np.frombuffer(array.buffers()[1], kind, len(array) * width, begin)
+    if nulls is None:
+        return values
+    values = values.copy()
+    values.reshape(-1, width)[nulls] = 0  # anything may stand there
+    return values
+
+
+def _integers(array: pa.Array, nulls: Nulls) -> Integers:
+    sign = "u" if types.is_unsigned_integer(array.type) else "i"
+    return _values(array, f"{sign}{array.type.bit_width // 8}", nulls)
+
+
+def _unsigned(values: Integers, nulls: Nulls) -> Slots:
+    return Slots(values.astype(np.uint64), nulls)
+
+
+def _narrow(values: Integers, dtype: str, nulls: Nulls) -> Slots:
+    """Slots of integers that must fit a narrower type; beyond its bytes they are zero."""
+    if not np.can_cast(values.dtype, dtype):
+        limits = np.iinfo(dtype)
+        _refuse((values < limits.min) | (values > limits.max))
+    return _unsigned(values.astype(dtype).view(f"u{dtype[1:]}"), nulls)
+
+
+def _refuse(misfits: npt.NDArray[np.bool_]) -> None:
+    if misfits.any():
+        raise MisfitError(int(misfits.argmax()))
+
+
+def _split_ticks(array: pa.Array, nulls: Nulls) -> tuple[Integers, Integers]:
+    """Milliseconds, rounded down, and the nanoseconds beyond them."""
+    ticks = _values(array, f"i{array.type.bit_width // 8}", nulls).astype(np.int64, copy=False)
+    per_second = _PER_SECOND[array.type.unit]
+    if per_second == 1:
+        limit = np.iinfo(np.int64).max // 1_000
+        _refuse((ticks > limit) | (ticks < -limit))
+        return ticks * 1_000, np.zeros_like(ticks)
+    per_milli = per_second // 1_000
+    millis = ticks // per_milli
+    return millis, (ticks - millis * per_milli) * (1_000_000 // per_milli)
+
+
+def _timestamps(millis: Integers, nanos: Integers, data_type: DataType, nulls: Nulls) -> Slots:
+    words = millis.astype(np.uint64)
+    if data_type.precision <= 3:
+        return Slots(words, nulls)
+    if data_type.precision <= 6:
+        nanos -= nanos % 1_000
+    return Slots(nanos.astype(np.uint64), nulls, WordTail(words))
+
+
+def _unscaled(array: pa.Array, nulls: Nulls) -> tuple[Words, Words]:
+    """The unscaled numbers of decimals in two's complement: the lower and the upper 64 bits."""
+    if types.is_integer(array.type) or array.type.bit_width <= 64:
+        integers = _integers(array, nulls)
+        lower = integers.astype(np.uint64)
+        return lower, _sign(lower) if integers.dtype.kind == "i" else np.zeros_like(lower)
+    width = array.type.bit_width // 64
+    words = _values(array, "u8", nulls, width).reshape(-1, width)
+    _refuse((words[:, 2:] != _sign(words[:, 1])[:, None]).any(axis=1))
+    return words[:, 0], words[:, 1]
+
+
+def _sign(words: Words) -> Words:
+    """All bits set where the highest is, else none."""
+    return (words.view(np.int64) >> 63).view(np.uint64)
+
+
+def _decimals(lower: Words, upper: Words, data_type: DataType, nulls: Nulls) -> Slots:
+    if data_type.precision <= _LONGEST_SHORT_DECIMAL:
+        _refuse(upper != _sign(lower))
+        return Slots(lower, nulls)
+    sign = _sign(upper)
+    size, upper_size = lower ^ sign, upper ^ sign
+    used = np.searchsorted(_BYTE_MORE, size, "right") + 1
+    beyond = upper_size != 0
+    used[beyond] = np.searchsorted(_BYTE_MORE, upper_size[beyond], "right") + 9
+    # The first byte that is used becomes the first of 16. NumPy shifts by 64 and more to zero.
+    shift, word = (8 * (16 - used)).astype(np.uint64), np.uint64(64)
+    first = upper << shift | lower >> (word - shift) | lower << (shift - word)
+    second = lower << shift
+    if nulls is not None:
+        used[nulls] = 0
+    tail = WordTail(first.byteswap(), second.byteswap())
+    return Slots(used.astype(np.uint64), nulls, tail)
+
+
+def _byte_strings(array: pa.Array, nulls: Nulls) -> Slots:
+    data, starts, lengths = _places(array)
+    if nulls is not None:
+        lengths[nulls] = 0
+    inline = np.minimum(lengths, LONGEST_INLINE)
+    fixed = words_at(data, starts)
+    fixed &= _INLINE_BYTES[inline]
+    fixed |= _INLINE_LENGTH[inline]
+    long = lengths > LONGEST_INLINE
+    fixed[long] = lengths[long].astype(np.uint64)
+    if nulls is not None:
+        fixed[nulls] = 0
+    return Slots(fixed, nulls, ByteTail(data, starts, lengths))
+
+
+def _places(array: pa.Array) -> tuple[npt.NDArray[np.uint8], Lengths, Lengths]:
+    """The bytes of an array, and where in them each value starts and how long it is."""
+    *_, places, data = array.buffers()
+    count, begin = len(array), array.offset
+    content = np.frombuffer(data, np.uint8)
+    if types.is_fixed_size_binary(array.type):
+        width = array.type.byte_width
+        return content, np.arange(begin, begin + count) * width, np.full(count, width)
+    wide = types.is_large_binary(array.type) or types.is_large_string(array.type)
+    kind = np.dtype(np.int64 if wide else np.int32)
+    offsets = np.frombuffer(places, kind, count + 1, begin * kind.itemsize).astype(np.int64)
+    return content, offsets[:-1], np.diff(offsets)

@@ -1,0 +1,233 @@
+"""Dynamic buckets: which bucket each key of a partition goes to, for good.
+
+A key that is known keeps its bucket. New keys fill the buckets that are not full yet, then new
+ones; once there may be no more buckets, they go to any. What is known is in the hash index of each
+bucket (`alcid.formats.hash_index`).
+
+Do not use it where two jobs write to one partition at the same time: each would remember its own
+keys only, and the same key may end up in two buckets. Paimon does not support that either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.errors import FormatError, LimitError, OptionError
+from alcid.formats.arrays import changes
+from alcid.formats.binary_row.row_hash import mix_hash
+from alcid.formats.binary_row.rows import EMPTY_ROW_HASH
+from alcid.formats.buckets.known_hashes import UNKNOWN, Buckets, HashArray, KnownHashes
+from alcid.formats.buckets.routing import (
+    MOST_BUCKETS,
+    BucketOptions,
+    Routing,
+    assigner_of,
+    fixed_bucket,
+)
+from alcid.formats.hash_index import Hashes, HashIndex, hash_array
+
+__all__ = ["BucketAssigner", "BucketOptions", "Routing", "assigner_of", "fixed_bucket"]
+
+_MOST_UNLIMITED: Final = MOST_BUCKETS - 1  # the buckets that Paimon makes if there is no limit
+_DEFAULT_OPTIONS: Final = BucketOptions()
+_BATCH: Final = 1 << 21  # rows that are sorted together, so that memory stays bounded
+_ONE_CHANNEL: Final = Routing()
+
+
+class BucketAssigner:
+    """Assigns buckets to the keys of one partition, or to the share of them of one channel.
+
+    Walk through the data once: `restore` the hash index of every bucket of the partition (of none
+    at the first write), then `assign` batch after batch, and at the end write the hash index of
+    every bucket in `new_hashes`.
+
+    A bucket may get keys that other channels assigned to it, if it was filled with another number
+    of channels. So bring the rows of a bucket together before they are written.
+
+    >>> assigner = BucketAssigner(BucketOptions(target_row_num=2))
+    >>> assigner.restore(0, HashIndex([10]))
+    >>> assigner.assign([30, 10, 20, 30, 40]).tolist()
+    [0, 0, 1, 0, 1]
+    >>> {bucket: hashes.tolist() for bucket, hashes in assigner.new_hashes().items()}
+    {0: [30], 1: [20, 40]}
+    """
+
+    def __init__(
+        self,
+        options: BucketOptions = _DEFAULT_OPTIONS,
+        channel: int = 0,
+        routing: Routing = _ONE_CHANNEL,
+        *,
+        partition_hash: int = EMPTY_ROW_HASH,
+    ) -> None:
+        """Start with no bucket.
+
+        Args:
+            options: Of the table.
+            channel: Which of the channels this is.
+            routing: How keys are shared out among channels.
+            partition_hash: The hash of the partition's row; by default that of no columns.
+
+        Raises:
+            OptionError: No such channel.
+        """
+        if not 0 <= channel < routing.channels:
+            raise OptionError(f"channel: found {channel}, expected 0 to {routing.channels - 1}")
+        self._options, self._channel, self._routing = options, channel, routing
+        self._partition_hash = partition_hash
+        self._known = KnownHashes()
+        self._restored: set[int] = set()
+        self._waiting: dict[int, HashArray] = {}  # restored, and not among the known yet
+        self._counts: dict[int, int] = {}
+        self._open: list[int] = []  # own buckets that are not full, ascending
+        self._next = channel % routing.assigners  # below it no own bucket is free
+        self._new: list[tuple[HashArray, Buckets]] = []
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """How many hashes are in each bucket that this channel owns."""
+        return dict(sorted(self._counts.items()))
+
+    def restore(self, bucket: int, index: HashIndex) -> None:
+        """Take over a bucket of the partition, whoever owns it, as its hash index says.
+
+        A key of this channel keeps its bucket even if another channel owns that by now, and a
+        bucket of this channel is as full as the keys of all channels make it.
+
+        Raises:
+            FormatError: A bucket that cannot be, or that was restored already.
+        """
+        if not 0 <= bucket < MOST_BUCKETS:
+            raise FormatError("bad bucket", found=bucket, expected=f"0 to {MOST_BUCKETS - 1}")
+        if bucket in self._restored:
+            raise FormatError(f"bucket {bucket}: found a second hash index, expected one")
+        self._restored.add(bucket)
+        self._waiting[bucket] = index.hashes[self._is_mine(index.hashes)]
+        if len(index) and self._routing.owns(self._channel, bucket):
+            self._counts[bucket] = self._counts.get(bucket, 0) + len(index)
+
+    def assign(self, hashes: Hashes) -> npt.NDArray[np.int32]:
+        """The bucket of each key, by its hash; as if the keys came one after the other.
+
+        Raises:
+            OptionError: A key of another channel; or there is no bucket that this one may use.
+            LimitError: All buckets are full, and there is no option that limits their number.
+        """
+        given = hash_array(hashes)
+        mine = self._is_mine(given)
+        if not mine.all():
+            row = int(mine.argmin())
+            other = self._routing.channel(self._partition_hash, given[row])
+            raise OptionError(
+                f"channel: found a key of channel {other} in row {row}, expected {self._channel}"
+            )
+        self._load()
+        batches = range(0, len(given), _BATCH)
+        found = [self._assign(given[start : start + _BATCH]) for start in batches]
+        return np.concatenate([np.zeros(0, np.int32), *found])
+
+    def _assign(self, given: HashArray) -> npt.NDArray[np.int32]:
+        by_hash = np.sort(given.astype(np.int64) << 32 | np.arange(len(given)))
+        rows, ordered = by_hash & 0xFFFFFFFF, (by_hash >> 32).astype(np.int32)
+        first = np.flatnonzero(changes(ordered))
+        buckets = self._known.find(ordered[first])
+        new = np.flatnonzero(buckets == UNKNOWN)
+        if len(new):
+            first_rows = rows[first[new]]
+            is_first = np.zeros(len(given), bool)
+            is_first[first_rows] = True
+            arriving = np.flatnonzero(is_first)
+            by_row = np.empty(len(given), np.int16)
+            by_row[arriving] = self._place(given[arriving])
+            buckets[new] = by_row[first_rows]
+            added = ordered[first[new]], buckets[new]
+            self._known.add(*added)
+            self._new.append(added)
+        found = np.empty(len(given), np.int32)
+        found[rows] = np.repeat(buckets, np.diff(first, append=len(given)))
+        return found
+
+    def new_hashes(self) -> dict[int, HashArray]:
+        """The hashes that were added to each bucket, ascending.
+
+        >>> assigner = BucketAssigner()
+        >>> _ = assigner.assign([5, -3])
+        >>> HashIndex([7]).union(assigner.new_hashes()[0]).to_bytes().hex(" ", 4)
+        'fffffffd 00000005 00000007'
+        """
+        if not self._new:
+            return {}
+        hashes, buckets = (np.concatenate(parts) for parts in zip(*self._new, strict=True))
+        order = np.argsort(buckets, kind="stable")  # by counting, for narrow numbers
+        numbers = buckets[order]
+        first = np.flatnonzero(changes(numbers))
+        parts = np.split(hashes[order], first[1:])
+        return dict(zip(numbers[first].tolist(), map(np.sort, parts), strict=True))
+
+    def _is_mine(self, hashes: HashArray) -> npt.NDArray[np.bool_]:
+        mine: npt.NDArray[np.bool_] = (
+            self._routing.channel(self._partition_hash, hashes) == self._channel
+        )
+        return mine
+
+    def _load(self) -> None:
+        """Take what was restored."""
+        if self._waiting:
+            self._known.load(self._waiting)
+            self._waiting = {}
+            self._open = self._not_full(self._counts)
+
+    def _not_full(self, buckets: Iterable[int]) -> list[int]:
+        target = self._options.target_row_num
+        return [bucket for bucket in sorted(buckets) if self._counts[bucket] < target]
+
+    def _place(self, hashes: HashArray) -> Buckets:
+        """The buckets of new hashes, in the order of their arrival."""
+        target, limit = self._options.target_row_num, self._options.max_buckets
+        unlimited = limit == -1
+        left, shares = len(hashes), dict[int, int]()
+        for bucket in self._open:
+            shares[bucket] = min(left, target - self._counts[bucket])
+            left -= shares[bucket]
+        bucket = self._next
+        while left and bucket < (_MOST_UNLIMITED if unlimited else limit):
+            if bucket not in self._counts:
+                shares[bucket] = min(left, target)
+                left -= shares[bucket]
+            bucket += self._routing.assigners
+        counts = np.fromiter(shares.values(), np.int64)
+        placed = np.repeat(np.fromiter(shares, np.int16), counts)
+        if left and unlimited:
+            raise LimitError(
+                f"all buckets of channel {self._channel} hold {target} keys, and there are at most "
+                f"{_MOST_UNLIMITED} buckets: raise dynamic-bucket.target-row-num"
+            )
+        if left:
+            placed = np.concatenate((placed, self._spread(hashes[-left:], shares)))
+        counted = np.bincount(placed)
+        for number in np.flatnonzero(counted).tolist():
+            self._counts[number] = self._counts.get(number, 0) + int(counted[number])
+        self._open = self._not_full(shares)
+        self._next = bucket
+        return placed
+
+    def _spread(self, hashes: HashArray, more: Iterable[int]) -> Buckets:
+        """Any own bucket for each hash, all with the same chance.
+
+        Paimon draws it by lot. But a task that runs again must put its rows where it put them
+        first, so here the hash decides: mixed, as the hashes of a channel have much in common.
+        """
+        own = np.array(sorted({*self._counts, *more}), np.int16)
+        if not len(own):
+            raise OptionError(
+                f"dynamic-bucket.max-buckets: found {self._options.max_buckets}, expected at least "
+                f"{self._channel % self._routing.assigners + 1} for channel {self._channel}; "
+                "or take fewer assigners"
+            )
+        mixed = mix_hash(hashes.view(np.uint32)).astype(np.uint64)
+        spread: Buckets = own[mixed * np.uint64(len(own)) >> np.uint64(32)]
+        return spread

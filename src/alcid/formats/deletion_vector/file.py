@@ -1,0 +1,210 @@
+"""Paimon's index files of deletion vectors: those of many data files, back to back.
+
+    u8 version 1
+    a vector for each data file: i32 S | body of S bytes | u32 CRC     see `encoding`
+
+Which vector belongs to which data file stands in the table's index manifest only, as ranges: a
+name, the offset of S, a length and a cardinality. The length is S for a vector of 32 bits, which
+leaves out S itself and the CRC, and S + 8 for one of 64 bits, which does not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from alcid.errors import AlcidError, FormatError
+from alcid.formats.cursor import Cursor
+from alcid.formats.deletion_vector.encoding import AROUND, LEAST_BODY
+from alcid.formats.deletion_vector.vector import DeletionVector
+from alcid.formats.deletion_vector.writer import (
+    VERSION,
+    DeletionVectorRange,
+    WrittenVectors,
+    range_length,
+    roll_deletion_vectors,
+    write_deletion_vectors,
+)
+from alcid.formats.source import BytesSource, FileSource, Section, Source
+
+__all__ = [
+    "VERSION",
+    "DeletionVectorFile",
+    "DeletionVectorRange",
+    "WrittenVectors",
+    "roll_deletion_vectors",
+    "write_deletion_vectors",
+]
+
+_VERSION_BYTES = 1
+_LARGEST_READ = 8 << 20
+_BAD_LENGTH = "bad length of a deletion vector"
+_LARGEST_GAP = 64 << 10  # to read over it costs less than to ask again
+
+
+class DeletionVectorFile:
+    """An index file of deletion vectors, read by the ranges of the index manifest.
+
+    >>> written = DeletionVectorFile.write({"a.parquet": DeletionVector([1, 5])})
+    >>> file = DeletionVectorFile.from_bytes(written.data)
+    >>> file.read(written.ranges[0])
+    DeletionVector([1, 5], bits=32)
+    """
+
+    write = staticmethod(write_deletion_vectors)
+    roll = staticmethod(roll_deletion_vectors)
+
+    def __init__(self, source: Source) -> None:
+        """Check the version; `open` and `from_bytes` are the usual ways to a file."""
+        self._whole = Section(source)
+        self._opened: FileSource | None = None
+        Cursor(self._whole, window=_VERSION_BYTES).version("deletion vector file", VERSION)
+
+    @classmethod
+    def open(cls, source: Source | str | os.PathLike[str]) -> DeletionVectorFile:
+        """Open a local path, or anything that can be read by range.
+
+        A path stays open until `close`, or the end of a `with` block; a source is left to whoever
+        opened it.
+        """
+        if not isinstance(source, str | os.PathLike):
+            return cls(source)
+        opened = FileSource(source)
+        try:
+            file = cls(opened)
+        except AlcidError:
+            opened.close()
+            raise
+        file._opened = opened
+        return file
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes | bytearray | memoryview, *, name: str = "<bytes>"
+    ) -> DeletionVectorFile:
+        """Open a file in memory, called `name` in errors."""
+        return cls(BytesSource(data, name))
+
+    def read(self, place: DeletionVectorRange) -> DeletionVector:
+        """Read one vector, and nothing but its range.
+
+        Raises:
+            FormatError: The range does not fit the file, or the vector is damaged.
+        """
+        return self.read_all([place])[place.data_file]
+
+    def read_all(self, places: Iterable[DeletionVectorRange]) -> dict[str, DeletionVector]:
+        """Read the vectors of these ranges, by data file; what lies close is read at once.
+
+        Raises:
+            FormatError: A data file has two ranges, one does not fit the file, or a vector is
+                damaged.
+        """
+        wanted: dict[str, DeletionVectorRange] = {}
+        for place in places:
+            with _naming(place):
+                self._check(place)
+                if place.data_file in wanted:
+                    raise self._whole.error("second range", place.offset)
+            wanted[place.data_file] = place
+        vectors = {}
+        for group in self._grouped(wanted.values()):
+            start, end = group[0].offset, max(map(self._end, group))
+            data = self._whole.read(start, end - start)
+            for place in group:
+                with _naming(place):
+                    part = data[place.offset - start : self._end(place) - start]
+                    vectors[place.data_file] = self._decode(place, part)
+        return {data_file: vectors[data_file] for data_file in wanted}
+
+    def scan(self) -> Iterator[tuple[DeletionVectorRange, DeletionVector]]:
+        """All vectors in the order of the file, with ranges that name no data file.
+
+        Do not use it where the manifest is at hand: it knows which vectors are in force, and how
+        many positions each must have.
+        """
+        cursor = Cursor(self._whole, _VERSION_BYTES, window=_LARGEST_READ)
+        while (offset := cursor.position) < self._whole.length:
+            most = max(self._whole.length - offset - AROUND, 0)
+            size = cursor.count("length of a deletion vector", most)
+            cursor.position = offset
+            data = cursor.take(size + AROUND)
+            vector = DeletionVector.read(self._whole.section(offset, len(data)), data=data)
+            length = range_length(vector.bits, size)
+            yield DeletionVectorRange("", offset, length, vector.cardinality), vector
+
+    def close(self) -> None:
+        """Close the file that `open` opened; without one, nothing happens."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close()
+
+    def __enter__(self) -> DeletionVectorFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<DeletionVectorFile {self._whole.source.name}: {self._whole.length} bytes>"
+
+    def _check(self, place: DeletionVectorRange) -> None:
+        """A range must lie behind the version and within the file, and have room for a vector."""
+        end = place.offset + place.length
+        inside = place.offset >= _VERSION_BYTES and end <= self._whole.length
+        if not inside or place.length < LEAST_BODY:
+            raise self._whole.error(
+                "range outside of the vectors",
+                place.offset,
+                found=f"{place.length} bytes",
+                expected=f"{LEAST_BODY} at least, from {_VERSION_BYTES} to {self._whole.length}",
+            )
+
+    def _end(self, place: DeletionVectorRange) -> int:
+        """The end of what to read: before it is read, the kind of a vector is not known."""
+        return min(place.offset + place.length + AROUND, self._whole.length)
+
+    def _grouped(
+        self, places: Iterable[DeletionVectorRange]
+    ) -> Iterator[list[DeletionVectorRange]]:
+        """Ranges that one read serves."""
+        group: list[DeletionVectorRange] = []
+        for place in sorted(places, key=lambda place: place.offset):
+            if group and (
+                place.offset - self._end(group[-1]) > _LARGEST_GAP
+                or self._end(place) - group[0].offset > _LARGEST_READ
+            ):
+                yield group
+                group = []
+            group.append(place)
+        if group:
+            yield group
+
+    def _decode(self, place: DeletionVectorRange, data: bytes) -> DeletionVector:
+        """The vector at the start of `data`, which may go on behind it."""
+        size = int.from_bytes(data[:4], "big", signed=True)
+        if size not in (place.length, place.length - AROUND):
+            expected = f"{place.length}, or {place.length - AROUND} with 64 bits"
+            raise self._whole.error(_BAD_LENGTH, place.offset, size, expected)
+        section = self._whole.section(place.offset, size + AROUND)
+        vector = DeletionVector.read(section, place.cardinality, data=data[: section.length])
+        if range_length(vector.bits, size) != place.length:
+            expected = f"{place.length - range_length(vector.bits, 0)} with {vector.bits} bits"
+            raise self._whole.error(_BAD_LENGTH, place.offset, size, expected)
+        return vector
+
+
+@contextmanager
+def _naming(place: DeletionVectorRange) -> Iterator[None]:
+    """Let errors name the data file."""
+    try:
+        yield
+    except FormatError as error:
+        raise type(error)(
+            f"{error.problem} (data file {place.data_file!r})",
+            file=error.file,
+            offset=error.offset,
+            found=error.found,
+            expected=error.expected,
+        ) from None

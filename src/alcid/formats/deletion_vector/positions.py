@@ -1,0 +1,183 @@
+"""Sets of row positions, kept sparsely: one Roaring bitmap for each key that holds any.
+
+    key      position >> 32, 0 for every file of fewer than 2^32 rows
+    bitmap   the lower 32 bits of the positions with that key
+
+A dictionary and not an array: a single position far up costs no memory for the keys below it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import AbstractBitMap, BitMap
+
+from alcid.errors import LimitError, UnsupportedError
+from alcid.formats.arrays import IntArray
+
+__all__ = [
+    "LARGEST_KEY",
+    "LARGEST_POSITION",
+    "Bitmaps",
+    "Positions",
+    "between",
+    "contains",
+    "group",
+    "largest",
+]
+
+Positions: TypeAlias = Iterable[int] | IntArray | pa.Array | pa.ChunkedArray | AbstractBitMap
+Bitmaps: TypeAlias = dict[int, BitMap]
+"""Bitmaps by key, ascending, none of them empty."""
+
+LARGEST_KEY = (1 << 31) - 2
+LARGEST_POSITION = LARGEST_KEY << 32 | 1 << 31  # the reference caps the last key's bitmap here
+_LARGEST_LOW = (1 << 32) - 1
+_LEAST_ENTRIES = 1 << 18
+_ENTRIES_PER_MEMBER = 32
+_BLOCK = 1 << 14
+
+
+def group(positions: Positions) -> Bitmaps:
+    """The bitmaps of positions in any order.
+
+    >>> group([70000, 5, 2**32 + 7])
+    {0: BitMap([5, 70000]), 1: BitMap([7])}
+    """
+    if isinstance(positions, AbstractBitMap):
+        return {0: BitMap(positions)} if positions else {}
+    if isinstance(positions, range) and positions and positions.step == 1:  # all rows of a file
+        _check_limits(positions[0], positions[-1])
+        positions = np.arange(positions.start, positions.stop)
+    is_array = isinstance(positions, pa.Array | pa.ChunkedArray) or (
+        isinstance(positions, np.ndarray) and positions.dtype != object
+    )
+    values = _integers(positions) if is_array else _listed(positions)
+    if not len(values):
+        return {}
+    first, last = int(values.min()), int(values.max())
+    _check_limits(first, last)
+    if last <= _LARGEST_LOW:
+        return {0: _bitmap(_ascending(values.astype(np.uint32)))}
+    values = _ascending(values.astype(np.int64))
+    keys = values >> 32
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    lows = np.split(values.astype(np.uint32), starts[1:])
+    return {int(keys[start]): _bitmap(low) for start, low in zip(starts, lows, strict=True)}
+
+
+def largest(bitmaps: Bitmaps) -> int | None:
+    """The last position, if there is one."""
+    if not bitmaps:
+        return None
+    key = next(reversed(bitmaps))
+    return int(key << 32 | bitmaps[key].max())
+
+
+def between(bitmaps: Bitmaps, first: int, last: int) -> npt.NDArray[np.int64]:
+    """The positions from `first` to `last`, ascending.
+
+    >>> between(group([5, 6, 2**32, 2**32 + 7]), 6, 2**32)
+    array([         6, 4294967296])
+    """
+    chosen = []
+    for key, bitmap in bitmaps.items():
+        low, high = max(first - (key << 32), 0), min(last - (key << 32), _LARGEST_LOW)
+        if low > high:
+            continue
+        whole = low <= bitmap.min() and bitmap.max() <= high
+        chosen.append((key, bitmap if whole else bitmap & BitMap(range(low, high + 1))))
+    positions = np.empty(sum(len(bitmap) for _, bitmap in chosen), np.int64)
+    end = 0
+    for key, bitmap in chosen:
+        start, end = end, end + len(bitmap)
+        positions[start:end] = bitmap.to_array()
+        positions[start:end] += key << 32
+    return positions
+
+
+def contains(bitmaps: Bitmaps, positions: IntArray | pa.Array) -> npt.NDArray[np.bool_]:
+    """Whether each of the positions is in the set; one beyond every limit is not.
+
+    >>> contains(group([5, 70000]), np.array([-1, 5, 6]))
+    array([False,  True, False])
+    """
+    values = _integers(positions)
+    if not len(values):
+        return np.zeros(0, bool)
+    members = between(bitmaps, int(values.min()), int(values.max()))
+    if not len(members):
+        return np.zeros(len(values), bool)
+    members -= (origin := members[0])
+    span = int(members[-1]) + 1
+    # A table of which members there are, or, if they lie far apart, of where there are any.
+    entries = max(_LEAST_ENTRIES, _ENTRIES_PER_MEMBER * len(members))
+    shift = (span // entries).bit_length()
+    table = np.zeros((span >> shift) + 2, bool)
+    table[members >> shift] = True
+    found = np.empty(len(values), bool)
+    for start in range(0, len(values), _BLOCK):
+        block = values[start : start + _BLOCK].astype(np.uint64)
+        block -= np.uint64(origin)  # what lies before the first wraps to beyond the last
+        distances = np.minimum(block, np.uint64(span)).view(np.int64)
+        hits = found[start : start + _BLOCK]
+        np.take(table, distances >> shift, out=hits)
+        if shift:
+            maybe = np.flatnonzero(hits)
+            asked = distances[maybe]
+            hits[maybe] = members[np.searchsorted(members[:-1], asked)] == asked
+    return found
+
+
+def _integers(values: Any) -> IntArray:
+    """A NumPy array of whatever integers an array holds."""
+    if isinstance(values, pa.ChunkedArray | pa.Array):
+        if len(values) and not pa.types.is_integer(values.type):
+            raise UnsupportedError(f"positions must be integers, found Arrow's {values.type}")
+        if values.null_count:
+            raise UnsupportedError(f"positions must not be null, found {values.null_count} nulls")
+        values = values.to_numpy(zero_copy_only=False)
+    if not isinstance(values, np.ndarray):
+        raise UnsupportedError(
+            f"positions must be a NumPy or Arrow array, found {type(values).__name__}"
+        )
+    if values.ndim != 1:
+        raise UnsupportedError(f"positions must have one dimension, found {values.ndim}")
+    if len(values) and values.dtype.kind not in "iu":
+        raise UnsupportedError(f"positions must be integers, found NumPy's {values.dtype}")
+    return values
+
+
+def _listed(values: Any) -> IntArray:
+    """A NumPy array of the integers that an iterable gives."""
+    if isinstance(values, bytes | bytearray | memoryview):
+        raise UnsupportedError("positions must be integers, found bytes: from_bytes reads those")
+    if not isinstance(values, Iterable):
+        raise UnsupportedError(f"positions must be an iterable, found {type(values).__name__}")
+    listed = list(values)
+    for kind in set(map(type, listed)):
+        if not issubclass(kind, int | np.integer) or kind is bool:
+            raise UnsupportedError(f"positions must be integers, found {kind.__name__}")
+    if listed:
+        _check_limits(min(listed), max(listed))  # in Python's integers, which have no end
+    return np.array(listed, np.int64)
+
+
+def _check_limits(first: int, last: int) -> None:
+    if first < 0 or last > LARGEST_POSITION:
+        beyond = first if first < 0 else last
+        raise LimitError(f"position {beyond} is not one of 0 to {LARGEST_POSITION}")
+
+
+def _ascending(values: IntArray) -> IntArray:
+    return values if bool((values[:-1] <= values[1:]).all()) else np.sort(values)
+
+
+def _bitmap(values: npt.NDArray[np.uint32]) -> BitMap:
+    """The bitmap of ascending values; from any other kind of array it would take ten times."""
+    return BitMap(array("I", values.tobytes()))

@@ -1,0 +1,166 @@
+"""Bit slices: slice `i` holds the rows whose code has bit `i`. Codes are not negative.
+
+Comparing all rows with one code takes a pass over the slices (O'Neil and Quass), top-n another.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+from pyroaring import BitMap
+
+from alcid.formats.arrays import IntArray
+from alcid.formats.roaring import CONTAINER_BYTES, serialize_bits
+
+__all__ = ["BitSlices", "serialize_presence", "serialize_slices"]
+
+_BATCH_BYTES = 1 << 24
+
+
+def serialize_slices(codes: IntArray, count: int) -> list[bytes]:
+    """The first `count` slices of unsigned `codes`, one a row, as roaring bitmaps.
+
+    Bytes of the codes are taken apart and packed bit by bit: no rows are ever listed.
+    """
+    planes = codes.astype(f"<u{codes.dtype.itemsize}", copy=False).view(np.uint8)
+    planes = planes.reshape(len(codes), codes.dtype.itemsize)
+    padded = -(-len(codes) // (8 * CONTAINER_BYTES)) * CONTAINER_BYTES
+    at_once = max(1, _BATCH_BYTES // max(padded, 1))
+    slices: list[bytes] = []
+    plane = np.zeros(0, np.uint8)
+    for start in range(0, count, at_once):
+        chosen = range(start, min(start + at_once, count))
+        packed = np.zeros((len(chosen), padded), np.uint8)
+        for row, bit in enumerate(chosen):
+            if bit % 8 == 0 or row == 0:
+                plane = np.ascontiguousarray(planes[:, bit // 8])
+            bits = np.packbits(plane & np.uint8(1 << bit % 8), bitorder="little")
+            packed[row, : len(bits)] = bits
+        serialized = serialize_bits(packed)
+        slices.extend(serialized[row] for row in range(len(chosen)))
+    return slices
+
+
+def serialize_presence(present: IntArray) -> bytes:
+    """One roaring bitmap of the rows where the array of booleans is true."""
+    return serialize_slices(present.view(np.uint8), 1)[0]
+
+
+class BitSlices:
+    """Slices that are loaded when they are needed, and kept."""
+
+    def __init__(
+        self, count: int, existing: Callable[[], BitMap], load: Callable[[int], BitMap]
+    ) -> None:
+        """Use `count` slices, given by `load`, of the rows that `existing` gives."""
+        self.count = count
+        self._load_existing, self._load = existing, load
+        self._slices: dict[int, BitMap] = {}
+
+    @cached_property
+    def existing(self) -> BitMap:
+        """Rows that have a code."""
+        return self._load_existing()
+
+    def slice(self, index: int) -> BitMap:
+        """Rows whose code has bit `index`."""
+        if index not in self._slices:
+            self._slices[index] = self._load(index)
+        return self._slices[index]
+
+    def equal(self, code: int) -> BitMap:
+        """Rows with this code."""
+        return self.one_of([code])
+
+    def one_of(self, codes: Sequence[int]) -> BitMap:
+        """Rows with one of these ascending codes.
+
+        One way down the slices serves all of them: what codes share of their higher bits is
+        intersected once.
+        """
+        first = bisect_left(codes, 0)
+        fitting = codes[first : bisect_left(codes, 1 << self.count)]
+        return self._one_of(self.existing, fitting, self.count) if fitting else BitMap()
+
+    def _one_of(self, rows: BitMap, codes: Sequence[int], bits: int) -> BitMap:
+        """Of `rows`, which agree in all higher bits, those with one of the codes."""
+        if len(codes) == 1 << bits:
+            return rows.copy()
+        if len(codes) == 1:
+            return self._equal(rows.copy(), codes[0], bits)
+        bit = 1 << bits - 1
+        middle = bisect_left(codes, bit, key=lambda code: code & (2 * bit - 1))
+        found = BitMap()
+        if (without := codes[:middle]) and (left := rows - self.slice(bits - 1)):
+            found |= self._one_of(left, without, bits - 1)
+        if (with_bit := codes[middle:]) and (left := rows & self.slice(bits - 1)):
+            found |= self._one_of(left, with_bit, bits - 1)
+        return found
+
+    def _equal(self, rows: BitMap, code: int, bits: int) -> BitMap:
+        """Leave those of `rows` that have the lower `bits` of a code."""
+        for index in reversed(range(bits)):
+            if code >> index & 1:
+                rows &= self.slice(index)
+            else:
+                rows -= self.slice(index)
+            if not rows:
+                break
+        return rows
+
+    def at_least(self, code: int) -> BitMap:
+        """Rows with this code or a higher one."""
+        below = code - 1
+        if below < 0:
+            return self.existing.copy()
+        if below.bit_length() > self.count:
+            return BitMap()
+        lowest_zero = (~below & (below + 1)).bit_length() - 1
+        if lowest_zero >= self.count:
+            return BitMap()
+        rows = self.slice(lowest_zero).copy()
+        for index in range(lowest_zero + 1, self.count):
+            if below >> index & 1:
+                rows &= self.slice(index)
+            else:
+                rows |= self.slice(index)
+        rows &= self.existing
+        return rows
+
+    def between(self, begin: int, end: int | None) -> BitMap:
+        """Rows with `begin <= code < end`; None is no bound."""
+        if end is None:
+            return self.at_least(begin)
+        if begin >= end:
+            return BitMap()
+        if end - begin == 1:
+            return self.equal(begin)
+        rows = self.at_least(begin)
+        rows -= self.at_least(end)
+        return rows
+
+    def best(self, k: int, *, descending: bool, among: BitMap | None, ties: bool) -> BitMap:
+        """The `k` rows with the highest (else lowest) codes, `among` those given.
+
+        With `ties`, all rows that share the last code are kept; without, those with the highest
+        positions, as Paimon does.
+        """
+        open_rows = self.existing.copy() if among is None else self.existing & among
+        chosen = BitMap()
+        for index in reversed(range(self.count)):
+            if len(chosen) + len(open_rows) <= k:
+                break
+            with_bit = self.slice(index)
+            better = open_rows & with_bit if descending else open_rows - with_bit
+            if len(chosen) + len(better) >= k:
+                open_rows = better
+            else:
+                chosen |= better
+                open_rows -= better
+        surplus = len(chosen) + len(open_rows) - k
+        if surplus > 0 and not ties:
+            open_rows = open_rows[surplus:]
+        return chosen | open_rows

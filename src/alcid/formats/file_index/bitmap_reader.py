@@ -1,0 +1,206 @@
+"""Reading Paimon's bitmap index; its bytes are shown in `alcid.formats.file_index.bitmap`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from pyroaring import BitMap
+
+from alcid.formats.cursor import Cursor
+from alcid.formats.file_index.bitmap import SINGLE_LENGTH, V1, BitmapHead
+from alcid.formats.file_index.bitmap_block import BitmapBlock, dictionary_record
+from alcid.formats.file_index.keys import Key, KeyType, are_ascending, is_below
+from alcid.formats.file_index.reader import IndexReader
+from alcid.formats.roaring import load, parse
+from alcid.formats.selection import Selection
+from alcid.formats.source import Section
+
+__all__ = ["BitmapReader", "open_bitmap"]
+
+_HEAD_WINDOW = 64
+_DIRECTORY_WINDOW = 4096
+
+
+def open_bitmap(section: Section, key_type: KeyType) -> BitmapReader:
+    """Open a payload of either version."""
+    cursor = Cursor(section, window=_HEAD_WINDOW)
+    head = BitmapHead.read(cursor)
+    return (_ReaderV1 if head.version == V1 else _ReaderV2)(cursor, key_type, head)
+
+
+class BitmapReader(IndexReader, ABC):
+    """What both versions share: the head, null rows, sets of keys."""
+
+    def __init__(self, cursor: Cursor, key_type: KeyType, head: BitmapHead) -> None:
+        """Use the payload under the cursor, which stands behind the `head`."""
+        self._section, self._key_type, self.head = cursor.section, key_type, head
+        self._dictionary_at = cursor.position
+        self.row_count = head.row_count
+
+    @abstractmethod
+    def items(self) -> Iterator[tuple[Key, BitMap]]:
+        """Every key with its rows, in the order of the file."""
+
+    @abstractmethod
+    def _find(self, key: Key) -> tuple[int, int | None] | None:
+        """Offset and length of the rows of `key`, if it is there."""
+
+    @property
+    @abstractmethod
+    def _body(self) -> int:
+        """Where the bitmaps begin."""
+
+    @cached_property
+    def nulls(self) -> BitMap:
+        """Rows without a value."""
+        if self.head.null_offset is None:
+            return BitMap()
+        length = SINGLE_LENGTH if self.head.null_offset < 0 else self.head.null_length
+        return self._rows(self.head.null_offset, length)
+
+    @cached_property
+    def _not_null(self) -> BitMap:
+        return self.nulls.flip(0, self.row_count)
+
+    def is_null(self) -> Selection:
+        """Rows without a value."""
+        return Selection(self.nulls.copy())
+
+    def is_not_null(self) -> Selection:
+        """Rows with a value."""
+        return Selection(self._not_null.copy())
+
+    def is_in(self, keys: Sequence[Key]) -> Selection:
+        """Rows with one of these keys."""
+        return Selection(self._with(keys))
+
+    def is_not_in(self, keys: Sequence[Key]) -> Selection:
+        """Rows with a key that is none of these."""
+        return Selection(self._not_null - self._with(keys))
+
+    def _with(self, keys: Sequence[Key]) -> BitMap:
+        found = (self._find(key) for key in keys)
+        return BitMap().union(*(self._rows(*place) for place in found if place))
+
+    def _rows(self, offset: int, length: int | None) -> BitMap:
+        """The rows at `offset` of the body; without a length the bitmap itself tells its end."""
+        section = self._section
+        if offset < 0:
+            row = -1 - offset
+            if length not in (None, SINGLE_LENGTH) or row >= self.row_count:
+                raise section.error(
+                    "bad single row", self._body, found=row, expected=f"below {self.row_count}"
+                )
+            return BitMap((row,))
+        if length is not None:
+            return load(section, self._body + offset, length, self.row_count)
+        data = memoryview(self._payload)[self._body + offset :]
+        return parse(section, self._body + offset, data, self.row_count)[0]
+
+    @cached_property
+    def _payload(self) -> bytes:
+        return self._section.read(0, self._section.length)
+
+
+class _ReaderV1(BitmapReader):
+    """Version 1 states no lengths, so the payload is read whole, once, when a key is asked for."""
+
+    @cached_property
+    def _dictionary_and_body(self) -> tuple[dict[Key, int], int]:
+        cursor = Cursor.over(self._section, self._payload, self._dictionary_at)
+        if self._key_type.is_bytes:
+            entries = {self._key_type.read(cursor): cursor.i32() for _ in range(self.head.distinct)}
+        else:
+            record = dictionary_record(self._key_type, "offset")
+            stored = np.frombuffer(cursor.take(self.head.distinct * record.itemsize), record)
+            keys = self._key_type.from_stored(stored["key"])
+            entries = dict(zip(keys.tolist(), stored["offset"].tolist(), strict=True))
+        if len(entries) != self.head.distinct:
+            raise self._section.error(
+                "repeated key in the dictionary",
+                self._dictionary_at,
+                found=f"{len(entries)} keys",
+                expected=self.head.distinct,
+            )
+        return entries, cursor.position
+
+    @property
+    def _body(self) -> int:
+        return self._dictionary_and_body[1]
+
+    def _find(self, key: Key) -> tuple[int, int | None] | None:
+        offset = self._dictionary_and_body[0].get(key)
+        return None if offset is None else (offset, None)
+
+    def items(self) -> Iterator[tuple[Key, BitMap]]:
+        """Every key with its rows, in the order of the file."""
+        for key, offset in self._dictionary_and_body[0].items():
+            yield key, self._rows(offset, None)
+
+
+class _ReaderV2(BitmapReader):
+    """Version 2 reads the directory of its blocks, then one block and one bitmap for a key."""
+
+    def __init__(self, cursor: Cursor, key_type: KeyType, head: BitmapHead) -> None:
+        """Read the directory, which must be in order."""
+        super().__init__(cursor, key_type, head)
+        section = cursor.section
+        count = cursor.count("block count", self.head.distinct)
+        if bool(count) != bool(self.head.distinct):
+            raise section.error(
+                "bad block count", cursor.position - 4, found=count, expected="as there are keys"
+            )
+        at = cursor.position
+        if key_type.is_bytes:
+            cursor.window = _DIRECTORY_WINDOW
+            pairs = [(key_type.read(cursor), cursor.i32()) for _ in range(count)]
+            self._firsts: list[Key] = [key for key, _ in pairs]
+            offsets = [offset for _, offset in pairs]
+        else:
+            record = dictionary_record(key_type, "offset")
+            cursor.window = count * record.itemsize + 4  # the directory and the number behind it
+            stored = np.frombuffer(cursor.take(count * record.itemsize), record)
+            self._firsts = key_type.from_stored(stored["key"]).tolist()
+            offsets = stored["offset"].tolist()
+        blocks_length = cursor.count("length of all blocks", section.length - cursor.position - 4)
+        self._blocks = cursor.position
+        self._bounds = [*offsets, blocks_length]
+        ascending = all(a < b for a, b in pairwise(self._bounds)) and self._bounds[0] == 0
+        if not ascending or not are_ascending(self._firsts):
+            raise section.error("directory of blocks not in order", at)
+        self._cache: dict[int, BitmapBlock] = {}
+
+    @property
+    def _body(self) -> int:
+        return self._blocks + self._bounds[-1]
+
+    def _block(self, index: int) -> BitmapBlock:
+        if index not in self._cache:
+            begin, end = self._bounds[index : index + 2]
+            block = BitmapBlock(
+                self._section.section(self._blocks + begin, end - begin), self._key_type
+            )
+            limit = self._firsts[index + 1] if index + 1 < len(self._firsts) else None
+            if block.keys[0] != self._firsts[index] or (
+                limit is not None and not is_below(block.keys[-1], limit)
+            ):
+                raise self._section.error(
+                    "block that the directory contradicts", self._blocks + begin
+                )
+            self._cache[index] = block
+        return self._cache[index]
+
+    def _find(self, key: Key) -> tuple[int, int | None] | None:
+        index = bisect_right(self._firsts, key) - 1
+        return None if index < 0 else self._block(index).find(key)
+
+    def items(self) -> Iterator[tuple[Key, BitMap]]:
+        """Every key with its rows, ascending."""
+        for index in range(len(self._firsts)):
+            for key, offset, length in self._block(index).entries():
+                yield key, self._rows(offset, length)

@@ -1,0 +1,214 @@
+"""The footer of a Puffin file: where each blob lies, and what it is.
+
+    "PFA1" | JSON, or one LZ4 frame of it | i32 its stored size | 4 bytes of flags | "PFA1"
+
+    {"blobs":[{"type":"...","fields":[1],"snapshot-id":2,"sequence-number":1,"offset":4,"length":9,
+     "compression-codec":"zstd","properties":{...}}],"properties":{...}}
+
+Integers are little-endian. Bit 0 of the first flag byte says that the JSON is compressed; no other
+bit has a meaning. Codec and properties are left out when there are none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcid.errors import LimitError
+from alcid.formats.puffin.compression import CODECS, compress, decompress
+from alcid.formats.puffin.json_object import JsonObject, shown
+from alcid.formats.source import Section, Source
+
+__all__ = [
+    "LARGEST_COMPRESSED",
+    "MAGIC",
+    "Blob",
+    "Footer",
+    "is_inside",
+    "read_footer",
+    "write_footer",
+]
+
+MAGIC = b"PFA1"
+LARGEST_COMPRESSED = 32 << 20
+"""Bytes of JSON that a compressed footer may hold."""
+
+_END = struct.Struct("<i4s4s")
+_FIXED = len(MAGIC) + _END.size
+_FIRST_READ = 64 << 10
+_COMPRESSED = 1
+_ESCAPE = re.compile(r"\\(?:u00[01][a-f]|.)")  # Java writes the hexadecimal digits as capitals
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """What the footer says of one blob."""
+
+    type: str
+    """What the bytes are, such as `deletion-vector-v1`; any text, known or not."""
+    fields: tuple[int, ...]
+    """Ids of the table's fields that it was computed from."""
+    snapshot_id: int
+    """The snapshot that it was computed from; -1: none."""
+    sequence_number: int
+    """The sequence number of that snapshot; -1: none."""
+    offset: int
+    """Where its bytes start in the file."""
+    length: int
+    """How many bytes are stored, which is after compression."""
+    codec: str | None = None
+    """How they are compressed: `zstd`, `lz4`, or None."""
+    properties: dict[str, str] = field(default_factory=dict, hash=False)
+    """What its writer adds for readers of its type."""
+    extra: dict[str, Any] = field(default_factory=dict, hash=False)
+    """Members of the JSON object that the format does not know. They are not written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """A footer as it was read."""
+
+    start: int
+    """Where it starts, and the blobs end."""
+    size: int
+    """All of its bytes: what table metadata calls the footer size."""
+    blobs: tuple[Blob, ...]
+    properties: dict[str, str]
+    extra: dict[str, Any]
+
+
+def is_inside(blob: Blob, end: int) -> bool:
+    """Whether a blob lies between the magic at the head and the footer, which starts at `end`."""
+    return blob.offset >= len(MAGIC) and blob.length >= 0 and blob.offset + blob.length <= end
+
+
+def read_footer(source: Source, footer_size: int | None = None) -> Footer:
+    """Read and check the footer, and the magic at the head of the file.
+
+    One read from the end takes all of a small file. A large one needs a second for the head, and a
+    third if the footer is larger than 64 KiB and its size was not given.
+    """
+    whole, size = Section(source), source.size
+    largest = size - len(MAGIC)
+    if largest < _FIXED:
+        least = f"at least {len(MAGIC) + _FIXED}"
+        raise whole.error("too short for a Puffin file", 0, found=f"{size} bytes", expected=least)
+    if footer_size is not None and not _FIXED <= footer_size <= largest:
+        limits = f"{_FIXED} to {largest}"
+        raise whole.error("bad footer size given", 0, found=footer_size, expected=limits)
+    first = min(size, _FIRST_READ if footer_size is None else footer_size)
+    data = whole.read(size - first, first)
+    stored, flags, magic = _END.unpack_from(data, first - _END.size)
+    _check_magic(whole, size - len(MAGIC), magic, "tail")
+    _check_flags(whole, size - 8, flags)
+    if not 0 <= stored <= largest - _FIXED:
+        limits = f"0 to {largest - _FIXED}"
+        raise whole.error("bad size of the footer's JSON", size - 12, found=stored, expected=limits)
+    found = _FIXED + stored
+    if footer_size is not None and found != footer_size:
+        problem = "footer of another size than given"
+        raise whole.error(problem, size - 12, found=found, expected=footer_size)
+    start = size - found
+    if found > first:
+        data = whole.read(start, found - first) + data
+    payload_at = len(data) - found + len(MAGIC)
+    _check_magic(whole, start, data[payload_at - len(MAGIC) : payload_at], "footer")
+    head = data[: len(MAGIC)] if first == size else whole.read(0, len(MAGIC))
+    _check_magic(whole, 0, head, "head")
+
+    payload, at = data[payload_at : payload_at + stored], start + len(MAGIC)
+    if flags[0] & _COMPRESSED:
+        payload = decompress("lz4", payload, LARGEST_COMPRESSED, file=source.name, offset=at)
+    footer = JsonObject.load(payload, "footer", file=source.name, offset=at)
+    blobs = tuple(
+        _blob(footer.child(value, f"blob {number}"), start)
+        for number, value in enumerate(footer.array("blobs"))
+    )
+    return Footer(start, found, blobs, footer.strings("properties"), footer.rest)
+
+
+def write_footer(
+    blobs: Sequence[Blob], properties: Mapping[str, str], *, compressed: bool = False
+) -> bytes:
+    r"""The footer, in the very bytes that Iceberg's Java code writes.
+
+    >>> write_footer([], {})
+    b'PFA1{"blobs":[]}\x0c\x00\x00\x00\x00\x00\x00\x00PFA1'
+    """
+    footer: dict[str, Any] = {"blobs": [_members(blob) for blob in blobs]}
+    if properties:
+        footer["properties"] = dict(properties)
+    text = json.dumps(footer, separators=(",", ":"), ensure_ascii=False)
+    payload = _ESCAPE.sub(_in_capitals, text).encode()
+    if compressed:
+        if len(payload) > LARGEST_COMPRESSED:
+            limit = f"at most {LARGEST_COMPRESSED} bytes"
+            raise LimitError(f"a compressed footer holds {limit}, found {len(payload)}")
+        payload = compress("lz4", payload)
+    if len(payload) >= 1 << 31:
+        raise LimitError(f"a footer holds less than 2 GiB of JSON, found {len(payload)} bytes")
+    flags = bytes((_COMPRESSED if compressed else 0, 0, 0, 0))
+    return b"".join((MAGIC, payload, _END.pack(len(payload), flags, MAGIC)))
+
+
+def _in_capitals(escape: re.Match[str]) -> str:
+    return escape[0] if len(escape[0]) == 2 else "\\u" + escape[0][2:].upper()
+
+
+def _members(blob: Blob) -> dict[str, Any]:
+    members: dict[str, Any] = {
+        "type": blob.type,
+        "fields": blob.fields,
+        "snapshot-id": blob.snapshot_id,
+        "sequence-number": blob.sequence_number,
+        "offset": blob.offset,
+        "length": blob.length,
+    }
+    if blob.codec is not None:
+        members["compression-codec"] = blob.codec
+    if blob.properties:
+        members["properties"] = blob.properties
+    return members
+
+
+def _check_magic(whole: Section, offset: int, found: bytes, which: str) -> None:
+    if found != MAGIC:
+        problem = f"not a Puffin file: bad {which} magic"
+        raise whole.error(problem, offset, found=found.hex(), expected=MAGIC.hex())
+
+
+def _check_flags(whole: Section, offset: int, flags: bytes) -> None:
+    known = bytes((_COMPRESSED, 0, 0, 0))
+    for byte, (value, allowed) in enumerate(zip(flags, known, strict=True)):
+        if unknown := value & ~allowed:
+            bit = unknown.bit_length() - 1
+            raise whole.error(
+                f"unknown flag: byte {byte}, bit {bit}", offset + byte, f"{value:#04x}"
+            )
+
+
+def _blob(members: JsonObject, end: int) -> Blob:
+    """Take one blob from its JSON; the blobs end at `end`."""
+    codec = members.rest.pop("compression-codec", None)
+    if codec is not None and codec not in CODECS:
+        expected = " or ".join(CODECS)
+        raise members.error("unknown 'compression-codec'", shown(codec), expected)
+    blob = Blob(
+        type=members.text("type"),
+        fields=members.integers("fields", 32),
+        snapshot_id=members.integer("snapshot-id", 64),
+        sequence_number=members.integer("sequence-number", 64),
+        offset=members.integer("offset", 64),
+        length=members.integer("length", 64),
+        codec=codec,
+        properties=members.strings("properties"),
+        extra=members.rest,
+    )
+    if not is_inside(blob, end):
+        found = f"{blob.length} bytes from {blob.offset}"
+        raise members.error("range outside of the blobs", found, f"within {len(MAGIC)} to {end}")
+    return blob

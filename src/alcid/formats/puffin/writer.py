@@ -1,0 +1,267 @@
+"""Writing Puffin files: each blob when it is added, then the footer."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import BinaryIO, Literal, SupportsIndex
+from uuid import uuid4
+
+from alcid.errors import AlcidError, LimitError, UnsupportedError
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.puffin.compression import compress
+from alcid.formats.puffin.footer import MAGIC, Blob, write_footer
+from alcid.formats.theta.sketch import ThetaSketch
+
+__all__ = [
+    "CARDINALITY",
+    "DELETION_VECTOR",
+    "DISTINCT_VALUES",
+    "POSITION_FIELD",
+    "REFERENCED_FILE",
+    "THETA_SKETCH",
+    "PuffinWriter",
+    "create",
+]
+
+THETA_SKETCH = "apache-datasketches-theta-v1"
+DISTINCT_VALUES = "ndv"
+DELETION_VECTOR = "deletion-vector-v1"
+REFERENCED_FILE = "referenced-data-file"
+CARDINALITY = "cardinality"
+POSITION_FIELD = 2147483645
+"""The id of `_pos`, the row's position in its file: the field of a deletion vector."""
+
+
+def create(
+    file: str | os.PathLike[str] | BinaryIO,
+    *,
+    properties: Mapping[str, str] | None = None,
+    compress_footer: bool = False,
+) -> PuffinWriter:
+    """Begin a Puffin file; it is complete when its `with` block ends without an exception.
+
+    Args:
+        file: A local path, where the file appears, or replaces another, when it is complete and not
+            before. Or a binary file object, which is written from its present position, and which
+            the caller closes.
+        properties: Properties of the file; by default `created-by` alone.
+        compress_footer: Write the footer as an LZ4 frame. Iceberg's Java code and pyiceberg read
+            neither such a footer nor lz4 blobs, so do not use it for files that they should read.
+    """
+    return PuffinWriter(file, properties=properties, compress_footer=compress_footer)
+
+
+class PuffinWriter:
+    """A Puffin file that is being written; `alcid.puffin.create` makes one.
+
+    Only the footer waits for the end: a blob that was added is no longer held in memory.
+    """
+
+    def __init__(
+        self,
+        file: str | os.PathLike[str] | BinaryIO,
+        *,
+        properties: Mapping[str, str] | None = None,
+        compress_footer: bool = False,
+    ) -> None:
+        """Begin the file; see `alcid.puffin.create`."""
+        if properties is None:
+            properties = {"created-by": f"Alcid {version('alcid')}"}
+        self._properties = _properties(properties)
+        self._compress_footer = compress_footer
+        self._blobs: list[Blob] = []
+        self._position = self._footer_size = 0
+        self._new = _NewFile(file) if isinstance(file, str | os.PathLike) else None
+        self._file: BinaryIO = file if self._new is None else self._new.file  # type: ignore[assignment]
+        self._state: Literal["open", "finished", "closed", "incomplete"] = "open"
+        try:
+            self._write(MAGIC)
+        except BaseException:
+            self.close()
+            raise
+
+    def add(
+        self,
+        type: str,  # noqa: A002  # the format's own word
+        data: bytes | bytearray | memoryview,
+        *,
+        fields: Iterable[SupportsIndex] = (),
+        snapshot_id: SupportsIndex = -1,
+        sequence_number: SupportsIndex = -1,
+        properties: Mapping[str, str] | None = None,
+        codec: str | None = None,
+    ) -> Blob:
+        """Write a blob, and return what the footer will say of it.
+
+        Args:
+            type: What the bytes are, for readers that know it.
+            data: The content; anything with a buffer, such as a NumPy array, serves.
+            fields: Ids of the table's fields that it was computed from.
+            snapshot_id: The snapshot that it was computed from.
+            sequence_number: The sequence number of that snapshot.
+            properties: What readers of the type expect.
+            codec: `zstd`, or None to store it as it is. Or `lz4`, which the format has, but which
+                neither Iceberg's Java code nor pyiceberg reads.
+        """
+        self._check_open()
+        try:
+            content = memoryview(data).cast("B")
+        except TypeError as error:
+            raise UnsupportedError(f"content of a blob: {error}") from None
+        stored = content if codec is None else compress(codec, content)
+        blob = Blob(
+            type=_text("type", type),
+            fields=tuple(_integer("fields", field, 32) for field in fields),
+            snapshot_id=_integer("snapshot_id", snapshot_id, 64),
+            sequence_number=_integer("sequence_number", sequence_number, 64),
+            offset=self._position,
+            length=len(stored),
+            codec=codec,
+            properties=_properties(properties or {}),
+        )
+        self._write(stored)
+        self._blobs.append(blob)
+        return blob
+
+    def add_deletion_vector(self, vector: DeletionVector, data_file: str) -> Blob:
+        """Write the deletion vector of `data_file`, its path as the table's metadata has it.
+
+        The offset and length of the blob go into the manifest of the table, with the cardinality.
+        """
+        properties = {REFERENCED_FILE: data_file, CARDINALITY: str(vector.cardinality)}
+        content = vector.to_bytes(bits=64)
+        return self.add(DELETION_VECTOR, content, fields=[POSITION_FIELD], properties=properties)
+
+    def add_theta_sketch(
+        self,
+        sketch: ThetaSketch,
+        field: SupportsIndex,
+        *,
+        snapshot_id: SupportsIndex,
+        sequence_number: SupportsIndex,
+    ) -> Blob:
+        """Write the sketch of a column, by its field id, as Iceberg's own statistics have it."""
+        return self.add(
+            THETA_SKETCH,
+            sketch.to_bytes(),
+            fields=[field],
+            snapshot_id=snapshot_id,
+            sequence_number=sequence_number,
+            properties={DISTINCT_VALUES: str(sketch.ndv)},
+            codec="zstd",
+        )
+
+    def finish(self) -> None:
+        """Write the footer; a file that was given by its path appears there."""
+        self._check_open()
+        footer = write_footer(self._blobs, self._properties, compressed=self._compress_footer)
+        self._write(footer)
+        if self._new is not None:
+            self._state = "incomplete"
+            self._new.publish()
+        self._state, self._footer_size = "finished", len(footer)
+
+    def close(self) -> None:
+        """Give up what was not finished: nothing remains of a file that was given by its path."""
+        if self._state != "finished" and self._new is not None:
+            self._new.discard()
+        if self._state == "open":
+            self._state = "closed"
+
+    @property
+    def blobs(self) -> tuple[Blob, ...]:
+        """The blobs written so far."""
+        return tuple(self._blobs)
+
+    @property
+    def file_size(self) -> int:
+        """All bytes of the file; known when it is finished."""
+        self._check_finished()
+        return self._position
+
+    @property
+    def footer_size(self) -> int:
+        """All bytes of the footer, as table metadata states it; known when the file is finished."""
+        self._check_finished()
+        return self._footer_size
+
+    def __enter__(self) -> PuffinWriter:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        """Finish the file, or give it up if there was an exception."""
+        try:
+            if kind is None and self._state in {"open", "incomplete"}:
+                self.finish()
+        finally:
+            self.close()
+
+    def _write(self, data: bytes | memoryview) -> None:
+        self._state = "incomplete"  # unless all of it is written
+        rest = memoryview(data)
+        while rest:  # a file without a buffer may take less than it is given
+            written: int | None = self._file.write(rest)
+            rest = rest[len(rest) if written is None else written :]
+        self._position += len(data)
+        self._state = "open"
+
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise AlcidError(f"the Puffin file is {self._state}: nothing can be added")
+
+    def _check_finished(self) -> None:
+        if self._state != "finished":
+            raise AlcidError("the sizes of a Puffin file are known when it is finished")
+
+
+class _NewFile:
+    """A file under a name of its own, which takes its place when it is complete."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Create it in the folder of `path`."""
+        self._path = Path(path)
+        self._temporary = self._path.with_name(f".alcid-{uuid4().hex}.tmp")
+        self.file = self._temporary.open("xb")
+
+    def publish(self) -> None:
+        """Put it in its place, once its bytes are on the disk."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+        self._temporary.replace(self._path)
+
+    def discard(self) -> None:
+        """Remove it."""
+        try:
+            self.file.close()
+        finally:
+            self._temporary.unlink(missing_ok=True)
+
+
+def _properties(properties: Mapping[str, str]) -> dict[str, str]:
+    return {_text("properties", key): _text(key, value) for key, value in properties.items()}
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise UnsupportedError(f"{name}: expected text, found {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise UnsupportedError(f"{name}: {value!r} is not Unicode text ({error.reason})") from None
+    return value
+
+
+def _integer(name: str, value: SupportsIndex, bits: int) -> int:
+    try:
+        number = int(operator.index(value))
+    except TypeError:
+        raise UnsupportedError(f"{name}: expected an integer, found {value!r}") from None
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise LimitError(f"{name}: {number} does not fit {bits} bits")
+    return number

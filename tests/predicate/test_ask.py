@@ -3,8 +3,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from alcid.formats.bsi import BsiReader, build
-from alcid.formats.column import read_column
+from alcid.formats.file_index.bsi import BsiReader, build
+from alcid.formats.file_index.column import read_column
 from alcid.formats.source import BytesSource, Section
 from alcid.predicate.ask import ask
 from alcid.predicate.intervals import Interval

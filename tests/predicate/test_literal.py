@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from alcid import options
 from alcid.errors import LiteralError
-from alcid.formats.keys import float_order, order_float
+from alcid.formats.file_index.keys import float_order, order_float
 from alcid.predicate import Place, SessionTimestamp, lower, normalize, parse, place
 from alcid.predicate.literal import bounds_of
 from alcid.types import DataType

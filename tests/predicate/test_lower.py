@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid.errors import LiteralError
-from alcid.formats.keys import Key
+from alcid.formats.file_index.keys import Key
 from alcid.predicate import (
     Anything,
     Constant,

@@ -9,10 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["IntArray", "byte_offsets", "changes", "plain"]
+__all__ = ["IntArray", "byte_offsets", "changes", "least_bytes", "plain"]
 
 IntArray: TypeAlias = npt.NDArray[Any]
 """Integers of whatever width."""
+
+# From each of these on, a number and its sign need a byte more: 80, 8000, 800000 ...
+_BYTE_MORE = np.array([1 << 8 * count + 7 for count in range(8)], np.uint64)
 
 
 def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -53,3 +56,17 @@ def changes(values: IntArray) -> npt.NDArray[np.bool_]:
     differs = np.ones(len(values), bool)
     differs[1:] = values[1:] != values[:-1]
     return differs
+
+
+def least_bytes(lower: npt.NDArray[np.uint64], upper: npt.NDArray[np.uint64]) -> IntArray:
+    """How many bytes hold each 128-bit number with its sign: 1 to 16.
+
+    >>> least_bytes(np.array([127, 128], np.uint64), np.zeros(2, np.uint64)).tolist()
+    [1, 2]
+    """
+    sign = (upper.view(np.int64) >> 63).view(np.uint64)
+    size, upper_size = lower ^ sign, upper ^ sign  # all bits turned over, if negative
+    lengths: IntArray = np.searchsorted(_BYTE_MORE, size, "right") + 1
+    beyond = np.flatnonzero(upper_size)
+    lengths[beyond] = np.searchsorted(_BYTE_MORE, upper_size[beyond], "right") + 9
+    return lengths

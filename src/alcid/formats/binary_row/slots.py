@@ -35,6 +35,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from alcid.errors import UnsupportedError
+from alcid.formats.arrays import least_bytes
 from alcid.formats.binary_row.row_hash import Words
 from alcid.formats.binary_row.tails import (
     LONGEST_INLINE,
@@ -60,8 +61,6 @@ _DAY_IN_MILLIS: Final = 86_400_000
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _INLINE_LENGTH: Final = np.array([0x80 + length << 56 for length in range(8)], np.uint64)
 _INLINE_BYTES: Final = np.array([(1 << 8 * length) - 1 for length in range(8)], np.uint64)
-# From each of these on, a number and its sign need a byte more.
-_BYTE_MORE: Final = np.array([1 << 8 * count + 7 for count in range(8)], np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +190,7 @@ def _decimals(lower: Words, upper: Words, data_type: DataType, nulls: Nulls) -> 
     if data_type.precision <= _LONGEST_SHORT_DECIMAL:
         _refuse(upper != _sign(lower))
         return Slots(lower, nulls)
-    sign = _sign(upper)
-    size, upper_size = lower ^ sign, upper ^ sign
-    used = np.searchsorted(_BYTE_MORE, size, "right") + 1
-    beyond = upper_size != 0
-    used[beyond] = np.searchsorted(_BYTE_MORE, upper_size[beyond], "right") + 9
+    used = least_bytes(lower, upper)
     # The first byte that is used becomes the first of 16. NumPy shifts by 64 and more to zero.
     shift, word = (8 * (16 - used)).astype(np.uint64), np.uint64(64)
     first = upper << shift | lower >> (word - shift) | lower << (shift - word)

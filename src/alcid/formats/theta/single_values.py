@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from alcid.errors import UnsupportedError
-from alcid.formats.arrays import plain
+from alcid.formats.arrays import least_bytes, plain
 from alcid.formats.same_length import ByteValues
 from alcid.types import DataType
 
@@ -42,7 +42,6 @@ _SERIALIZED: Final[dict[str, Any]] = {
     "TIMESTAMP": pa.timestamp("us"),
     "TIMESTAMP_LTZ": pa.timestamp("us", "UTC"),
 }
-_ONE_BYTE_MORE = np.left_shift(1, np.arange(7, 64, 8, dtype=np.uint64))  # from 80, 8000, 800000 on
 
 
 def single_values(array: pa.Array | pa.ChunkedArray) -> Iterator[ByteValues]:
@@ -116,10 +115,6 @@ def _decimals(array: pa.Array) -> ByteValues:
     """Unscaled numbers of 128 bits, big-endian, without the bytes that only repeat the sign."""
     words = np.frombuffer(array.buffers()[1], np.uint64)
     words = words[2 * array.offset : 2 * (array.offset + len(array))].reshape(-1, 2)
-    sign = (words[:, 1].view(np.int64) >> 63).view(np.uint64)
-    low, high = words[:, 0] ^ sign, words[:, 1] ^ sign  # all bits turned over, if negative
-    lengths = 1 + np.searchsorted(_ONE_BYTE_MORE, low, side="right")
-    wide = np.flatnonzero(high)
-    lengths[wide] = 9 + np.searchsorted(_ONE_BYTE_MORE, high[wide], side="right")
+    lengths = least_bytes(words[:, 0], words[:, 1])
     data = words[:, ::-1].astype(">u8").view(np.uint8).reshape(-1)
     return ByteValues(data, np.arange(16, 16 * len(words) + 16, 16) - lengths, lengths)

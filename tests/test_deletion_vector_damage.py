@@ -124,7 +124,8 @@ def test_the_message_of_a_checksum() -> None:
     with pytest.raises(ChecksumError) as caught:
         DeletionVector.from_bytes(data, name="index-1")
     assert str(caught.value) == (
-        "index-1: bad checksum of a deletion vector at offset 28: found c898f63c, expected c898f63d"
+        "index-1: bad checksum of a deletion vector at offset 28:"
+        " found c898f63c stored, expected c898f63d of the bytes"
     )
 
 

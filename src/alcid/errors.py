@@ -5,18 +5,24 @@ Each class also inherits the builtin that a caller would catch without knowing A
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 __all__ = [
     "AlcidError",
     "AlcidWarning",
     "ChecksumError",
     "ColumnError",
     "DamagedIndexWarning",
+    "FileGoneError",
     "FormatError",
     "LimitError",
     "LiteralError",
+    "NameTakenError",
     "OptionError",
     "PredicateError",
+    "StorageError",
     "UnsupportedError",
+    "require",
 ]
 
 
@@ -79,6 +85,21 @@ class UnsupportedError(AlcidError, TypeError):
     """A type, index or version that the format does not take."""
 
 
+T = TypeVar("T")
+
+
+def require(value: object, kind: type[T], what: str) -> T:
+    """`value`, if it is of the class that is needed.
+
+    >>> require([1], dict, "options")
+    Traceback (most recent call last):
+    alcid.errors.UnsupportedError: options: found list, expected dict
+    """
+    if not isinstance(value, kind):
+        raise UnsupportedError(f"{what}: found {type(value).__name__}, expected {kind.__name__}")
+    return value
+
+
 class LimitError(AlcidError, OverflowError):
     """More rows or bytes than the format can hold."""
 
@@ -97,6 +118,38 @@ class PredicateError(AlcidError, ValueError):
 
 class LiteralError(PredicateError, TypeError):
     """A literal that has no meaning for the type of its column."""
+
+
+class StorageError(AlcidError, OSError):
+    """A file that could not be read, listed, written or removed.
+
+    >>> print(StorageError("could not be read: timed out", file="s3://lake/a.parquet", tries=4))
+    s3://lake/a.parquet: could not be read: timed out (tried 4 times)
+    """
+
+    def __init__(self, problem: str, *, file: str | None = None, tries: int = 1) -> None:
+        """Compose the message from whatever is known."""
+        self.problem, self.file, self.tries = problem, file, tries
+        text = problem if tries == 1 else f"{problem} (tried {tries} times)"
+        super().__init__(text if file is None else f"{file}: {text}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive the trip from an executor, which pickles exceptions by their arguments."""
+        return _restore_storage, (type(self), self.problem, self.file, self.tries)
+
+
+def _restore_storage(
+    kind: type[StorageError], problem: str, file: str | None, tries: int
+) -> StorageError:
+    return kind(problem, file=file, tries=tries)
+
+
+class FileGoneError(StorageError, FileNotFoundError):
+    """A file that is not there any more, or not as it was listed: list again, then plan again."""
+
+
+class NameTakenError(StorageError, FileExistsError):
+    """A file of that name exists, with other bytes; nothing is ever replaced."""
 
 
 class AlcidWarning(UserWarning):

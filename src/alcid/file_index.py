@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -16,20 +15,20 @@ from pyroaring import BitMap
 
 from alcid.columns import Columns, ColumnTypes
 from alcid.errors import (
-    AlcidError,
     AlcidWarning,
     DamagedIndexWarning,
     FormatError,
     PredicateError,
     UnsupportedError,
 )
+from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.file_index import BUILDERS, READERS
 from alcid.formats.file_index.column import KeyColumn, map_key_column, read_column
 from alcid.formats.file_index.container import Container, Entry, write_container
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.file_index.reader import EmptyReader, IndexReader
 from alcid.formats.selection import ANY, EVERY, Selection, no_row
-from alcid.formats.source import BytesSource, FileSource, Source
+from alcid.formats.source import BytesSource, File, FileSource, as_source
 from alcid.options import OptionValue, match_column, parse_options
 from alcid.predicate import (
     And,
@@ -74,6 +73,7 @@ class FileIndex:
         """Use an opened container; `from_bytes`, `open` and `build` are the usual ways to one."""
         self.container = container
         self.strict = strict
+        self._opened: FileSource | None = None
         self._columns = Columns(types)
         self._readers: dict[Entry, IndexReader] = {}
 
@@ -144,7 +144,7 @@ class FileIndex:
     @classmethod
     def open(
         cls,
-        source: Source | str | os.PathLike[str],
+        source: File,
         types: ColumnTypes,
         *,
         strict: bool = False,
@@ -152,24 +152,27 @@ class FileIndex:
         """Open a container by reading its head; indexes are read when they are asked.
 
         Args:
-            source: A local path, or anything that can be read by range. A file stays open until
-                `close`, or the end of a `with` block.
+            source: A local path, a binary file object that can seek, or anything that can be read
+                by range. A path stays open until `close`, or the end of a `with` block; what is
+                not a path belongs to the caller.
             types: As for `from_bytes`.
             strict: As for `from_bytes`.
         """
-        if not isinstance(source, str | os.PathLike):
-            return cls(Container.open(source), types, strict=strict)
-        file = FileSource(source)
+        readable, opened = as_source(source)
         try:
-            return cls(Container.open(file), types, strict=strict)
-        except AlcidError:
-            file.close()
+            index = cls(Container.open(readable), types, strict=strict)
+        except BaseException:
+            if opened is not None:
+                opened.close()
             raise
+        index._opened = opened
+        return index
 
     def close(self) -> None:
         """Close the file that `open` opened; without one, nothing happens."""
-        if isinstance(self.container.source, FileSource):
-            self.container.source.close()
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close()
 
     def __enter__(self) -> FileIndex:
         """Return itself."""
@@ -249,6 +252,8 @@ class FileIndex:
             raise PredicateError(
                 f"top_n: found k={k!r}, nulls={nulls!r}, expected a k >= 0, first or last"
             )
+        if isinstance(among, DeletionVector):
+            raise UnsupportedError("among: found the deleted rows, expected the others: live_rows")
         chosen = among if isinstance(among, Selection) else _selection(among)
         if not chosen.exact:  # rows that do not match could push out those that do
             return chosen

@@ -61,9 +61,11 @@ def test_no_file(alcid: Alcid, tmp_path: Path, command: tuple[str, ...]) -> None
 def test_directory_and_pipe(alcid: Alcid, tmp_path: Path, command: tuple[str, ...]) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for path in (tmp_path, pipe):  # to open the pipe would wait for a writer
+    # To open the pipe would wait for a writer.
+    for path, kind in ((tmp_path, "a directory"), (pipe, "a pipe or a device")):
         run = alcid(command[0], path, *command[1:])
-        assert (run.status, run.out, run.err) == (1, "", f"alcid: {path}: not a file of bytes\n")
+        problem = f"cannot be read: found {kind}, expected a file"
+        assert (run.status, run.out, run.err) == (1, "", f"alcid: {path}: {problem}\n")
 
 
 def test_truncated_file(alcid: Alcid, sample: Path) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["HashIndex", "Hashes", "hash_array"]
 
 Hashes: TypeAlias = "npt.NDArray[np.integer[Any]] | pa.Array | pa.ChunkedArray | Iterable[int]"
-"""Hashes in any order, as `hash_rows` gives them; or integers that fit 32 bits."""
+"""Hashes in any order, as `hash_rows` gives them; or Python's integers that fit 32 bits."""
 
 _STORED = np.dtype(">i4")
 _SIZE = _STORED.itemsize
@@ -103,6 +103,14 @@ class HashIndex:
         found[order[inside]] = self.hashes[place[inside]] == ordered[inside]
         return found
 
+    def __contains__(self, value: object) -> bool:
+        """Whether one hash is in the index."""
+        return isinstance(value, int | np.integer) and bool(self.contains([int(value)])[0])
+
+    def __or__(self, other: HashIndex) -> HashIndex:
+        """The same as `union`."""
+        return self.union(other)
+
     def union(self, hashes: Hashes | HashIndex) -> HashIndex:
         """An index with these hashes as well."""
         more = hashes.hashes if isinstance(hashes, HashIndex) else hash_array(hashes)
@@ -121,8 +129,8 @@ class HashIndex:
         return f"<HashIndex of {len(self)} hashes>"
 
 
-def hash_array(hashes: Hashes) -> npt.NDArray[np.int32]:
-    """Hashes as a NumPy array.
+def hash_array(hashes: Hashes | int) -> npt.NDArray[np.int32]:
+    """Hashes as a NumPy array, or one hash as an array without a dimension.
 
     Raises:
         LimitError: A number that does not fit 32 bits.
@@ -131,13 +139,17 @@ def hash_array(hashes: Hashes) -> npt.NDArray[np.int32]:
     >>> hash_array(range(3))
     array([0, 1, 2], dtype=int32)
     """
-    array = np.asarray(hashes if hasattr(hashes, "__array__") else list(hashes))
-    if array.dtype == np.int32:
-        return array
+    is_array = hasattr(hashes, "__array__") and not isinstance(hashes, np.generic)
+    listed = list(hashes) if isinstance(hashes, Iterable) and not is_array else hashes
+    array = np.asarray(listed)
+    if array.dtype.kind == "i" and array.dtype.itemsize == _SIZE:
+        return array.astype(np.int32, copy=False)
     if not array.size:
         return np.zeros(0, np.int32)
-    if array.dtype.kind not in "iu":
-        raise UnsupportedError(f"hashes: found {array.dtype}, expected integers of 32 bits")
+    if is_array or array.dtype.kind not in "iu":  # keys themselves, perhaps
+        raise UnsupportedError(
+            f"hashes: found {array.dtype}, expected int32, as hash_rows gives them"
+        )
     limits = np.iinfo(np.int32)
     for extreme in (int(array.min()), int(array.max())):
         if not limits.min <= extreme <= limits.max:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TypeAlias, cast
 
 from alcid.errors import FormatError, UnsupportedError
 
-__all__ = ["BytesSource", "FileObjectSource", "FileSource", "Section", "Source"]
+__all__ = [
+    "BytesSource",
+    "File",
+    "FileObjectSource",
+    "FileSource",
+    "Section",
+    "Source",
+    "as_source",
+]
 
 
 class Source(Protocol):
@@ -51,7 +59,8 @@ class FileSource:
         self.size = status.st_size
         if not stat.S_ISREG(status.st_mode):
             self.close()
-            raise FormatError("not a file of bytes", file=self.name)
+            kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
+            raise FormatError("cannot be read", file=self.name, found=kind, expected="a file")
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`, or an error if the file shrank meanwhile."""
@@ -119,6 +128,23 @@ class FileObjectSource:
             parts.append(part)
             missing -= len(part)
         return b"".join(parts)
+
+
+File: TypeAlias = "str | os.PathLike[str] | BinaryIO | Source"
+"""A local path, a binary file object that can seek, or anything that can be read by range."""
+
+
+def as_source(file: File) -> tuple[Source, FileSource | None]:
+    """What to read from, and the same again if it was opened here, and is to be closed."""
+    if isinstance(file, str | os.PathLike):
+        opened = FileSource(file)
+        return opened, opened
+    if hasattr(file, "seek"):
+        return FileObjectSource(cast("BinaryIO", file)), None
+    if hasattr(file, "size") and hasattr(file, "read"):
+        return file, None
+    kind = type(file).__name__
+    raise UnsupportedError(f"expected a path, a binary file or a Source, found {kind}")
 
 
 class Section:

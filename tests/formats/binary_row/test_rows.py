@@ -395,8 +395,12 @@ def test_columns_that_do_not_go_together() -> None:
         hash_rows([])
     with pytest.raises(UnsupportedError, match="column 0: found ndarray, expected an Arrow array"):
         hash_rows([np.array([1])])
-    with pytest.raises(UnsupportedError, match="column 0: found Int64Scalar"):
-        hash_rows(pa.array([1]))
+
+
+def test_one_column_and_types_as_text_will_do() -> None:
+    keys = pa.array([1, 2])
+    assert hash_rows(keys).tolist() == hash_rows([keys]).tolist()
+    assert hash_rows(keys, ["BIGINT"]).tolist() == hash_rows([keys]).tolist()
 
 
 def test_a_row_beyond_two_gigabytes_is_refused_before_it_is_read() -> None:

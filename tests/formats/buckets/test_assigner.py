@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid import FormatError, LimitError, OptionError
+from alcid import AlcidError, AlcidWarning, FormatError, LimitError, OptionError, UnsupportedError
 from alcid.formats.binary_row.rows import EMPTY_ROW_HASH
 from alcid.formats.buckets import assigner as module
 from alcid.formats.buckets.assigner import (
@@ -77,7 +79,7 @@ def test_a_number_of_buckets_that_cannot_be(buckets: int) -> None:
 
 def test_a_hash_beyond_32_bits_does_not_wrap() -> None:
     with pytest.raises(LimitError, match="found 2147483648"):
-        fixed_bucket(np.array([2**31]), 4)
+        fixed_bucket([2**31], 4)
 
 
 # -- options and routing -----------------------------------------------------------------------
@@ -217,14 +219,41 @@ def test_of_two_buckets_of_a_hash_the_last_restored_counts() -> None:
     assigner = BucketAssigner()
     assigner.restore(5, HashIndex([1, 2]))
     assigner.restore(3, HashIndex([2, 3]))
-    assert assigner.assign([1, 2, 3]).tolist() == [5, 3, 3]
+    with pytest.warns(AlcidWarning, match="^1 hashes are in two buckets"):
+        assert assigner.assign([1, 2, 3]).tolist() == [5, 3, 3]
 
 
-def test_what_was_assigned_stays_whatever_is_restored_later() -> None:
+def test_nothing_is_restored_once_keys_are_assigned() -> None:
     assigner = BucketAssigner()
     assert assigner.assign([1]).tolist() == [0]
-    assigner.restore(3, HashIndex([1, 2]))
-    assert assigner.assign([1, 2]).tolist() == [0, 3]
+    with pytest.raises(AlcidError, match="bucket 3: restored after keys were assigned"):
+        assigner.restore(3, HashIndex([1, 2]))
+
+
+def test_keys_are_not_taken_for_hashes() -> None:
+    message = "hashes: found int64, expected int32, as hash_rows gives them"
+    for keys in (np.array([1]), pa.array([1]), pa.chunked_array([[1]])):
+        with pytest.raises(UnsupportedError, match=message):
+            BucketAssigner().assign(keys)
+
+
+def test_a_table_of_fixed_buckets_is_refused() -> None:
+    with pytest.raises(OptionError, match="bucket: found '4', expected -1"):
+        BucketOptions.parse({"bucket": "4"})
+
+
+@pytest.mark.parametrize(
+    "misuse",
+    [
+        lambda: BucketAssigner({"dynamic-bucket.target-row-num": "2"}),  # type: ignore[arg-type]
+        lambda: BucketAssigner().restore(0, np.array([1], np.int32)),  # type: ignore[arg-type]
+        lambda: BucketAssigner().restore("0", HashIndex()),  # type: ignore[arg-type]
+    ],
+    ids=["options", "hashes", "bucket"],
+)
+def test_arguments_of_other_classes_are_named(misuse: Callable[[], object]) -> None:
+    with pytest.raises(UnsupportedError, match=r"found (dict|ndarray|str), expected "):
+        misuse()
 
 
 def test_beyond_the_limit_hashes_are_spread_the_same_way_in_every_run() -> None:

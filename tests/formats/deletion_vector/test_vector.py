@@ -473,21 +473,35 @@ def test_contains_in_the_forms_of_arrays() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ([1], "positions must be a NumPy or Arrow array, found list"),
-        (1, "positions must be a NumPy or Arrow array, found int"),
+        ([1.5], "positions must be integers, found float"),
+        (1, "positions must be an iterable, found int"),
         (np.array([1.0]), "found NumPy's float64"),
         (np.array([True]), "found NumPy's bool"),
-        (np.array([1], object), "found NumPy's object"),
+        (np.array(["1"], object), "positions must be integers, found str"),
         (np.array([[1]]), "positions must have one dimension, found 2"),
         (pa.array([1, None]), "positions must not be null"),
         (pa.array(["1"]), "found Arrow's string"),
     ],
     ids=["list", "int", "float", "bool", "object", "two dimensions", "null", "string"],
 )
-def test_contains_refuses_what_is_not_an_array_of_integers(asked: Any, message: str) -> None:
+def test_contains_refuses_what_are_not_integers(asked: Any, message: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         DeletionVector([1]).contains(asked)
     assert message in str(caught.value)
+
+
+def test_contains_takes_any_iterable() -> None:
+    assert DeletionVector([1, 2**40]).contains([0, 1, 2**40]).tolist() == [False, True, True]
+    assert DeletionVector([1]).contains(range(3)).tolist() == [False, True, False]
+
+
+@given(st.sets(st.integers(0, 100_000)), st.sets(st.integers(0, 100_000)))
+def test_live_rows_are_those_that_are_not_deleted(deleted: set[int], rows: set[int]) -> None:
+    vector = DeletionVector([*deleted, 2**32 + 1])
+    given_rows = BitMap(rows)
+    assert set(vector.live_rows(given_rows)) == rows - deleted
+    assert set(given_rows) == rows
+    assert set(vector.live_rows(1000)) == set(range(1000)) - deleted
 
 
 # -- parts of a file -------------------------------------------------------------------------------

@@ -604,3 +604,29 @@ def test_damage_of_a_deletion_vector_is_named_by_its_place_in_the_file(tmp_path:
         reader.read_deletion_vector(reader.blobs[1])
     assert caught.value.file == str(path)
     assert caught.value.offset == blob.offset + 4
+
+
+def test_a_data_file_has_one_vector() -> None:
+    with puffin.create(io.BytesIO()) as writer:
+        writer.add_deletion_vector(DeletionVector([1]), "a.parquet")
+        with pytest.raises(AlcidError, match=r"found a second one of 'a\.parquet'"):
+            writer.add_deletion_vector(DeletionVector([2]), "a.parquet")
+        with pytest.raises(AlcidError, match="found no data file"):
+            writer.add_deletion_vector(DeletionVector([1]), "")
+
+
+def test_arguments_of_other_classes_are_named() -> None:
+    file = io.BytesIO()
+    writer: Any
+    with puffin.create(file) as writer:
+        with pytest.raises(UnsupportedError, match="vector: found list, expected DeletionVector"):
+            writer.add_deletion_vector([1], "a")
+        with pytest.raises(UnsupportedError, match="sketch: found bytes, expected ThetaSketch"):
+            writer.add_theta_sketch(b"", 1, snapshot_id=1, sequence_number=1)
+        with pytest.raises(UnsupportedError, match="fields: found 1, expected a list of field ids"):
+            writer.add("a", b"", fields=1)
+    reader: Any
+    with puffin.open(file) as reader:
+        for read in (reader.read, reader.read_deletion_vector, reader.read_theta_sketch):
+            with pytest.raises(UnsupportedError, match="blob: found int, expected Blob"):
+                read(0)

@@ -16,10 +16,14 @@ from alcid.types import DataType
 
 __all__ = ["Columns", "RowColumn", "row_columns"]
 
-Columns: TypeAlias = "Sequence[pa.Array | pa.ChunkedArray] | pa.Table | pa.RecordBatch"
+Columns: TypeAlias = (
+    "Sequence[pa.Array | pa.ChunkedArray] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch"
+)
 
 
-def row_columns(columns: Columns, types: Sequence[DataType] | None) -> tuple[int, list[RowColumn]]:
+def row_columns(
+    columns: Columns, types: Sequence[DataType | str] | None
+) -> tuple[int, list[RowColumn]]:
     """The number of rows, and the columns of the types given, or else of those that Arrow's mean.
 
     Raises:
@@ -31,13 +35,16 @@ def row_columns(columns: Columns, types: Sequence[DataType] | None) -> tuple[int
         types = [_type_of(number, array) for number, array in enumerate(arrays)]
     if len(types) != len(arrays):
         raise ColumnError(f"types: found {len(types)}, expected {len(arrays)}")
-    pairs = zip(arrays, types, strict=True)
+    parsed = [DataType.parse(kind) if isinstance(kind, str) else kind for kind in types]
+    pairs = zip(arrays, parsed, strict=True)
     return row_count, [RowColumn(number, *pair) for number, pair in enumerate(pairs)]
 
 
 def _arrays(columns: Columns) -> tuple[Sequence[Any], int]:
     if isinstance(columns, pa.Table | pa.RecordBatch):
         return columns.columns, columns.num_rows
+    if isinstance(columns, pa.Array | pa.ChunkedArray):
+        return [columns], len(columns)
     if not len(columns):
         raise ColumnError("no columns: give a table without any, which has a number of rows")
     for number, array in enumerate(columns):

@@ -44,13 +44,15 @@ _LONGEST_ROW = (1 << 31) - 1
 _ROW_KIND_BITS = 8
 
 
-def hash_rows(columns: Columns, types: Sequence[DataType] | None = None) -> npt.NDArray[np.int32]:
+def hash_rows(
+    columns: Columns, types: Sequence[DataType | str] | None = None
+) -> npt.NDArray[np.int32]:
     """The hash of every row, without making the rows.
 
     Args:
-        columns: The columns of the key in its order. If there may be none, give a table, which
-            has a number of rows even so.
-        types: Their types, by default those that the Arrow types stand for.
+        columns: The columns of the key in its order, or the only one. If there may be none, give a
+            table, which has a number of rows even so.
+        types: Their types, also as Paimon's text; by default those that the Arrow types stand for.
 
     Raises:
         UnsupportedError: A type that a key cannot have; it is named with its column's number.
@@ -65,7 +67,7 @@ def hash_rows(columns: Columns, types: Sequence[DataType] | None = None) -> npt.
     return np.concatenate([np.zeros(0, np.int32), *hashes])
 
 
-def binary_rows(columns: Columns, types: Sequence[DataType] | None = None) -> BinaryRows:
+def binary_rows(columns: Columns, types: Sequence[DataType | str] | None = None) -> BinaryRows:
     """Every row as bytes; arguments and errors are those of `hash_rows`.
 
     >>> import pyarrow as pa
@@ -119,7 +121,7 @@ class BinaryRows:
         return hashes
 
 
-def _blocks(columns: Columns, types: Sequence[DataType] | None) -> Iterator[_Block]:
+def _blocks(columns: Columns, types: Sequence[DataType | str] | None) -> Iterator[_Block]:
     row_count, parts = row_columns(columns, types)
     for start in range(0, row_count, _BLOCK):
         count = min(_BLOCK, row_count - start)

@@ -10,13 +10,21 @@ keys only, and the same key may end up in two buckets. Paimon does not support t
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from alcid.errors import FormatError, LimitError, OptionError
+from alcid.errors import (
+    AlcidError,
+    AlcidWarning,
+    FormatError,
+    LimitError,
+    OptionError,
+    require,
+)
 from alcid.formats.arrays import changes
 from alcid.formats.binary_row.row_hash import mix_hash
 from alcid.formats.binary_row.rows import EMPTY_ROW_HASH
@@ -75,12 +83,14 @@ class BucketAssigner:
         Raises:
             OptionError: No such channel.
         """
+        require(options, BucketOptions, "options")
         if not 0 <= channel < routing.channels:
             raise OptionError(f"channel: found {channel}, expected 0 to {routing.channels - 1}")
         self._options, self._channel, self._routing = options, channel, routing
         self._partition_hash = partition_hash
         self._known = KnownHashes()
         self._restored: set[int] = set()
+        self._started = False
         self._waiting: dict[int, HashArray] = {}  # restored, and not among the known yet
         self._counts: dict[int, int] = {}
         self._open: list[int] = []  # own buckets that are not full, ascending
@@ -100,9 +110,13 @@ class BucketAssigner:
 
         Raises:
             FormatError: A bucket that cannot be, or that was restored already.
+            AlcidError: Keys have been assigned: they may be in this bucket, and are in another.
         """
-        if not 0 <= bucket < MOST_BUCKETS:
+        require(index, HashIndex, "hash index")
+        if not 0 <= require(bucket, int, "bucket") < MOST_BUCKETS:
             raise FormatError("bad bucket", found=bucket, expected=f"0 to {MOST_BUCKETS - 1}")
+        if self._started:
+            raise AlcidError(f"bucket {bucket}: restored after keys were assigned, expected before")
         if bucket in self._restored:
             raise FormatError(f"bucket {bucket}: found a second hash index, expected one")
         self._restored.add(bucket)
@@ -176,10 +190,18 @@ class BucketAssigner:
 
     def _load(self) -> None:
         """Take what was restored."""
-        if self._waiting:
-            self._known.load(self._waiting)
-            self._waiting = {}
-            self._open = self._not_full(self._counts)
+        if self._started:
+            return
+        self._started = True
+        if self._waiting and (shared := self._known.load(self._waiting)):
+            warnings.warn(
+                f"{shared} hashes are in two buckets, of which the last restored counts: were there"
+                " two writers at once?",
+                AlcidWarning,
+                stacklevel=3,
+            )
+        self._waiting = {}
+        self._open = self._not_full(self._counts)
 
     def _not_full(self, buckets: Iterable[int]) -> list[int]:
         target = self._options.target_row_num

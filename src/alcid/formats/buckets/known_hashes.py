@@ -75,10 +75,11 @@ class KnownHashes:
             run = self._runs.pop().merge(run)
         self._runs.append(run)
 
-    def load(self, by_bucket: Mapping[int, HashArray]) -> None:
-        """Take the hashes of whole buckets; those known keep their bucket.
+    def load(self, by_bucket: Mapping[int, HashArray]) -> int:
+        """Start with the hashes of whole buckets.
 
-        A hash should be in one bucket. Of several, the last counts, as in Paimon.
+        A hash should be in one bucket. Of several, the last counts, as in Paimon; how many there
+        are is returned.
         """
         places = enumerate(by_bucket.values())
         packed = np.concatenate(
@@ -88,5 +89,5 @@ class KnownHashes:
         hashes = (packed >> _PLACE_BITS).astype(np.int32)
         last = np.append(changes(hashes)[1:], True)[: len(hashes)]
         buckets = np.array(list(by_bucket), np.int16)[packed & (1 << _PLACE_BITS) - 1]
-        fresh = last & (self.find(hashes) == UNKNOWN)
-        self.add(hashes[fresh], buckets[fresh])
+        self.add(hashes[last], buckets[last])
+        return len(hashes) - int(last.sum())

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid.errors import OptionError
-from alcid.formats.hash_index import hash_array
+from alcid.formats.hash_index import Hashes, hash_array
 
 __all__ = ["MOST_BUCKETS", "BucketOptions", "Routing", "assigner_of", "fixed_bucket"]
 
@@ -63,16 +63,19 @@ class BucketOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> BucketOptions:
-        """Read table options; keys that do not start with `dynamic-bucket.` are ignored.
+        """Read table options; of keys that do not start with `dynamic-bucket.`, only `bucket`.
 
         Raises:
-            OptionError: An unknown `dynamic-bucket.` key, or a bad value.
+            OptionError: An unknown `dynamic-bucket.` key, a bad value, or a `bucket` other than
+                -1: the table has a fixed number of them (`fixed_bucket`).
 
         >>> BucketOptions.parse({"bucket": "-1", "dynamic-bucket.max-buckets": "8"}).max_buckets
         8
         """
         known = {_key(field.name): field.name for field in fields(cls)}
         values = {}
+        if str(fixed := options.get("bucket", -1)).strip() != "-1":
+            raise OptionError(f"bucket: found {fixed!r}, expected -1 for dynamic buckets")
         for key, value in options.items():
             if not key.startswith(_PREFIX):
                 continue
@@ -88,7 +91,7 @@ def _key(name: str) -> str:
     return _PREFIX + name.replace("_", "-")
 
 
-def fixed_bucket(hashes: npt.ArrayLike, buckets: int) -> npt.NDArray[np.int32]:
+def fixed_bucket(hashes: Hashes | int, buckets: int) -> npt.NDArray[np.int32]:
     """The bucket of each hash in a table of a fixed number of buckets.
 
     >>> fixed_bucket([7, -7, -(2**31)], 4).tolist()
@@ -97,16 +100,16 @@ def fixed_bucket(hashes: npt.ArrayLike, buckets: int) -> npt.NDArray[np.int32]:
     return _remainder(hashes, buckets).astype(np.int32)
 
 
-def _remainder(hashes: npt.ArrayLike, divisor: int) -> npt.NDArray[np.uint32]:
+def _remainder(hashes: Hashes | int, divisor: int) -> npt.NDArray[np.uint32]:
     """The remainder without its sign, which in Java is that of the hash."""
     if not 1 <= divisor <= _MAX_INT:
         raise OptionError(f"found {divisor} to share hashes among, expected 1 to {_MAX_INT}")
-    sizes = np.abs(hash_array(np.asarray(hashes))).view(np.uint32)  # so that -2^31 is 2^31
+    sizes = np.abs(hash_array(hashes)).view(np.uint32)  # so that -2^31 is 2^31
     return sizes % np.uint32(divisor)
 
 
 def assigner_of(
-    partition_hashes: npt.ArrayLike, key_hashes: npt.ArrayLike, channels: int, assigners: int
+    partition_hashes: Hashes | int, key_hashes: Hashes | int, channels: int, assigners: int
 ) -> npt.NDArray[np.int32]:
     """The channel, 0 to `channels` - 1, that assigns a bucket to each key, as Paimon has it.
 
@@ -169,7 +172,7 @@ class Routing:
         return cls(channels - channels % max(assigners, 1), assigners)
 
     def channel(
-        self, partition_hashes: npt.ArrayLike, key_hashes: npt.ArrayLike
+        self, partition_hashes: Hashes | int, key_hashes: Hashes | int
     ) -> npt.NDArray[np.int32]:
         """The channel of each key.
 

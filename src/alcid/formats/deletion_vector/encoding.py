@@ -87,8 +87,8 @@ def _open_frame(section: Section, data: bytes) -> tuple[Bits, memoryview]:
             "bad checksum of a deletion vector",
             file=section.source.name,
             offset=section.start + len(data) - 4,
-            found=f"{stored:08x}",
-            expected=f"{computed:08x}",
+            found=f"{stored:08x} stored",
+            expected=f"{computed:08x} of the bytes",
         )
     return bits, body
 

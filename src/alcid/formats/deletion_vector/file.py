@@ -10,11 +10,10 @@ leaves out S itself and the CRC, and S + 8 for one of 64 bits, which does not.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from alcid.errors import AlcidError, FormatError
+from alcid.errors import FormatError, require
 from alcid.formats.cursor import Cursor
 from alcid.formats.deletion_vector.encoding import AROUND, LEAST_BODY
 from alcid.formats.deletion_vector.vector import DeletionVector
@@ -26,7 +25,7 @@ from alcid.formats.deletion_vector.writer import (
     roll_deletion_vectors,
     write_deletion_vectors,
 )
-from alcid.formats.source import BytesSource, FileSource, Section, Source
+from alcid.formats.source import BytesSource, File, FileSource, Section, Source, as_source
 
 __all__ = [
     "VERSION",
@@ -62,19 +61,18 @@ class DeletionVectorFile:
         Cursor(self._whole, window=_VERSION_BYTES).version("deletion vector file", VERSION)
 
     @classmethod
-    def open(cls, source: Source | str | os.PathLike[str]) -> DeletionVectorFile:
-        """Open a local path, or anything that can be read by range.
+    def open(cls, source: File) -> DeletionVectorFile:
+        """Open a local path, a binary file object, or anything that can be read by range.
 
-        A path stays open until `close`, or the end of a `with` block; a source is left to whoever
+        A path stays open until `close`, or the end of a `with` block; all else is left to whoever
         opened it.
         """
-        if not isinstance(source, str | os.PathLike):
-            return cls(source)
-        opened = FileSource(source)
+        readable, opened = as_source(source)
         try:
-            file = cls(opened)
-        except AlcidError:
-            opened.close()
+            file = cls(readable)
+        except BaseException:
+            if opened is not None:
+                opened.close()
             raise
         file._opened = opened
         return file
@@ -92,7 +90,7 @@ class DeletionVectorFile:
         Raises:
             FormatError: The range does not fit the file, or the vector is damaged.
         """
-        return self.read_all([place])[place.data_file]
+        return next(iter(self.read_all([place]).values()))
 
     def read_all(self, places: Iterable[DeletionVectorRange]) -> dict[str, DeletionVector]:
         """Read the vectors of these ranges, by data file; what lies close is read at once.
@@ -103,6 +101,7 @@ class DeletionVectorFile:
         """
         wanted: dict[str, DeletionVectorRange] = {}
         for place in places:
+            require(place, DeletionVectorRange, "range")
             with _naming(place):
                 self._check(place)
                 if place.data_file in wanted:
@@ -185,13 +184,14 @@ class DeletionVectorFile:
         """The vector at the start of `data`, which may go on behind it."""
         size = int.from_bytes(data[:4], "big", signed=True)
         if size not in (place.length, place.length - AROUND):
-            expected = f"{place.length}, or {place.length - AROUND} with 64 bits"
-            raise self._whole.error(_BAD_LENGTH, place.offset, size, expected)
+            says = f"{place.length}, or {place.length - AROUND} with 64 bits, by its range"
+            raise self._whole.error(_BAD_LENGTH, place.offset, size, says)
         section = self._whole.section(place.offset, size + AROUND)
         vector = DeletionVector.read(section, place.cardinality, data=data[: section.length])
         if range_length(vector.bits, size) != place.length:
-            expected = f"{place.length - range_length(vector.bits, 0)} with {vector.bits} bits"
-            raise self._whole.error(_BAD_LENGTH, place.offset, size, expected)
+            length = place.length - range_length(vector.bits, 0)
+            says = f"{length} with {vector.bits} bits, by its range"
+            raise self._whole.error(_BAD_LENGTH, place.offset, size, says)
         return vector
 
 

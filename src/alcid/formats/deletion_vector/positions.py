@@ -54,10 +54,7 @@ def group(positions: Positions) -> Bitmaps:
     if isinstance(positions, range) and positions and positions.step == 1:  # all rows of a file
         _check_limits(positions[0], positions[-1])
         positions = np.arange(positions.start, positions.stop)
-    is_array = isinstance(positions, pa.Array | pa.ChunkedArray) or (
-        isinstance(positions, np.ndarray) and positions.dtype != object
-    )
-    values = _integers(positions) if is_array else _listed(positions)
+    values = _values(positions)
     if not len(values):
         return {}
     first, last = int(values.min()), int(values.max())
@@ -101,13 +98,13 @@ def between(bitmaps: Bitmaps, first: int, last: int) -> npt.NDArray[np.int64]:
     return positions
 
 
-def contains(bitmaps: Bitmaps, positions: IntArray | pa.Array) -> npt.NDArray[np.bool_]:
-    """Whether each of the positions is in the set; one beyond every limit is not.
+def contains(bitmaps: Bitmaps, positions: Positions) -> npt.NDArray[np.bool_]:
+    """Whether each of the positions is in the set; one beyond every limit of an array is not.
 
     >>> contains(group([5, 70000]), np.array([-1, 5, 6]))
     array([False,  True, False])
     """
-    values = _integers(positions)
+    values = _values(positions)
     if not len(values):
         return np.zeros(0, bool)
     members = between(bitmaps, int(values.min()), int(values.max()))
@@ -132,6 +129,14 @@ def contains(bitmaps: Bitmaps, positions: IntArray | pa.Array) -> npt.NDArray[np
             asked = distances[maybe]
             hits[maybe] = members[np.searchsorted(members[:-1], asked)] == asked
     return found
+
+
+def _values(positions: Any) -> IntArray:
+    """Positions as a NumPy array of integers, whatever they came in."""
+    is_array = isinstance(positions, pa.Array | pa.ChunkedArray) or (
+        isinstance(positions, np.ndarray) and positions.dtype != object
+    )
+    return _integers(positions) if is_array else _listed(positions)
 
 
 def _integers(values: Any) -> IntArray:

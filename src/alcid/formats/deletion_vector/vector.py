@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyroaring import AbstractBitMap, BitMap
 
 from alcid.errors import LimitError, OptionError, UnsupportedError
 from alcid.formats.deletion_vector.encoding import LARGEST_POSITIONS, MAGICS, Bits, decode, encode
@@ -134,10 +135,23 @@ class DeletionVector:
         return largest(self._bitmaps)
 
     def contains(
-        self, positions: npt.NDArray[Any] | pa.Array | pa.ChunkedArray
+        self, positions: npt.NDArray[Any] | pa.Array | pa.ChunkedArray | Iterable[int]
     ) -> npt.NDArray[np.bool_]:
         """Whether the row at each of these positions is deleted; no row is, beyond the limits."""
         return contains(self._bitmaps, positions)
+
+    def live_rows(self, rows: AbstractBitMap | int) -> BitMap:
+        """Those of `rows` that are not deleted.
+
+        Args:
+            rows: Positions, as a file index gives them; or how many rows the data file has.
+
+        >>> list(DeletionVector([1, 3]).live_rows(5))
+        [0, 2, 4]
+        """
+        chosen = BitMap(range(rows)) if isinstance(rows, int) else BitMap(rows)
+        deleted = self._bitmaps.get(0)  # a bitmap of rows has 32 bits, so no other key matters
+        return chosen if deleted is None else chosen - deleted
 
     def to_numpy(self) -> npt.NDArray[np.int64]:
         """The positions, ascending."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from alcid.errors import LimitError
+from alcid.errors import LimitError, require
 from alcid.formats.deletion_vector.encoding import AROUND, Bits
 from alcid.formats.deletion_vector.vector import DeletionVector
 
@@ -92,6 +92,7 @@ def write_deletion_vectors(
     """
     draft = _Draft()
     for data_file, vector in vectors.items():
+        require(vector, DeletionVector, f"deletion vector of {data_file!r}")
         draft.add(data_file, vector, bits or vector.bits, vector.to_bytes(bits))
     return draft.finish()
 
@@ -115,6 +116,7 @@ def roll_deletion_vectors(
     """
     draft = _Draft()
     for data_file, vector in vectors.items():
+        require(vector, DeletionVector, f"deletion vector of {data_file!r}")
         data = vector.to_bytes(bits)
         if draft.ranges and draft.size + len(data) > _LARGEST_FILE:
             yield draft.finish()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-from typing import BinaryIO, cast
 
-from alcid.errors import AlcidError, FormatError, UnsupportedError
+from alcid.errors import AlcidError, FormatError, require
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.puffin.compression import decompress
 from alcid.formats.puffin.footer import Blob, is_inside, read_footer
@@ -17,7 +15,7 @@ from alcid.formats.puffin.writer import (
     REFERENCED_FILE,
     THETA_SKETCH,
 )
-from alcid.formats.source import FileObjectSource, FileSource, Section, Source
+from alcid.formats.source import File, FileSource, Section, Source, as_source
 from alcid.formats.theta.sketch import ThetaSketch
 
 __all__ = ["PuffinReader", "open"]
@@ -26,7 +24,7 @@ _LARGEST = 128 << 20
 
 
 def open(  # noqa: A001  # used as puffin.open
-    file: str | os.PathLike[str] | BinaryIO | Source,
+    file: File,
     *,
     footer_size: int | None = None,
     largest: int = _LARGEST,
@@ -43,24 +41,15 @@ def open(  # noqa: A001  # used as puffin.open
     Raises:
         FormatError: If the file is not what the format says.
     """
-    if isinstance(file, str | os.PathLike):
-        opened = FileSource(file)
-        try:
-            reader = PuffinReader(opened, footer_size=footer_size, largest=largest)
-        except BaseException:
+    source, opened = as_source(file)
+    try:
+        reader = PuffinReader(source, footer_size=footer_size, largest=largest)
+    except BaseException:
+        if opened is not None:
             opened.close()
-            raise
-        reader._opened = opened
-        return reader
-    source: Source
-    if hasattr(file, "seek"):
-        source = FileObjectSource(cast("BinaryIO", file))
-    elif hasattr(file, "size") and hasattr(file, "read"):
-        source = file
-    else:
-        kind = type(file).__name__
-        raise UnsupportedError(f"expected a path, a binary file or a Source, found {kind}")
-    return PuffinReader(source, footer_size=footer_size, largest=largest)
+        raise
+    reader._opened = opened
+    return reader
 
 
 class PuffinReader:
@@ -89,7 +78,7 @@ class PuffinReader:
 
     def read(self, blob: Blob) -> bytes:
         """The content of a blob, decompressed: one read of its range."""
-        data = self._section(blob).read(0, blob.length)
+        data = self._section(require(blob, Blob, "blob")).read(0, blob.length)
         if blob.codec is None:
             return data
         return decompress(blob.codec, data, self.largest, file=self.name, offset=blob.offset)
@@ -101,7 +90,7 @@ class PuffinReader:
             FormatError: If either is damaged. Do not read the data file without it: rows that were
                 deleted would come back.
         """
-        if blob.type != DELETION_VECTOR:
+        if require(blob, Blob, "blob").type != DELETION_VECTOR:
             raise self._error(blob, "not a deletion vector", repr(blob.type), repr(DELETION_VECTOR))
         if blob.codec is not None:
             raise self._error(blob, "compressed deletion vector", blob.codec, "no codec")
@@ -125,7 +114,7 @@ class PuffinReader:
         Raises:
             FormatError: If it is damaged, or of another type.
         """
-        if blob.type != THETA_SKETCH:
+        if require(blob, Blob, "blob").type != THETA_SKETCH:
             raise self._error(blob, "not a theta sketch", repr(blob.type), repr(THETA_SKETCH))
         name = f"{self.name}, blob at offset {blob.offset}"
         return ThetaSketch.from_bytes(self.read(blob), name=name)

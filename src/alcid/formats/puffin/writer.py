@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, SupportsIndex
 from uuid import uuid4
 
-from alcid.errors import AlcidError, LimitError, UnsupportedError
+from alcid.errors import AlcidError, LimitError, UnsupportedError, require
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.puffin.compression import compress
 from alcid.formats.puffin.footer import MAGIC, Blob, write_footer
@@ -74,6 +74,7 @@ class PuffinWriter:
         self._properties = _properties(properties)
         self._compress_footer = compress_footer
         self._blobs: list[Blob] = []
+        self._deleted_from: set[str] = set()
         self._position = self._footer_size = 0
         self._new = _NewFile(file) if isinstance(file, str | os.PathLike) else None
         self._file: BinaryIO = file if self._new is None else self._new.file  # type: ignore[assignment]
@@ -108,6 +109,8 @@ class PuffinWriter:
                 neither Iceberg's Java code nor pyiceberg reads.
         """
         self._check_open()
+        if not isinstance(fields, Iterable):
+            raise UnsupportedError(f"fields: found {fields!r}, expected a list of field ids")
         try:
             content = memoryview(data).cast("B")
         except TypeError as error:
@@ -130,8 +133,14 @@ class PuffinWriter:
     def add_deletion_vector(self, vector: DeletionVector, data_file: str) -> Blob:
         """Write the deletion vector of `data_file`, its path as the table's metadata has it.
 
-        The offset and length of the blob go into the manifest of the table, with the cardinality.
+        It has 64 bits, whatever the vector's kind. The offset and length of the blob go into the
+        manifest of the table, with the cardinality.
         """
+        require(vector, DeletionVector, "deletion vector")
+        if not data_file or data_file in self._deleted_from:
+            found = f"a second one of {data_file!r}" if data_file else "no data file"
+            raise AlcidError(f"deletion vector: found {found}, expected one for each data file")
+        self._deleted_from.add(data_file)
         properties = {REFERENCED_FILE: data_file, CARDINALITY: str(vector.cardinality)}
         content = vector.to_bytes(bits=64)
         return self.add(DELETION_VECTOR, content, fields=[POSITION_FIELD], properties=properties)
@@ -147,7 +156,7 @@ class PuffinWriter:
         """Write the sketch of a column, by its field id, as Iceberg's own statistics have it."""
         return self.add(
             THETA_SKETCH,
-            sketch.to_bytes(),
+            require(sketch, ThetaSketch, "sketch").to_bytes(),
             fields=[field],
             snapshot_id=snapshot_id,
             sequence_number=sequence_number,

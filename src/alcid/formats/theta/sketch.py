@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from alcid.errors import require
 from alcid.formats.same_length import Hashes
 from alcid.formats.source import BytesSource, Section
 from alcid.formats.theta.compact import MAX_THETA, CompactTheta, decode, encode
@@ -83,7 +84,11 @@ class ThetaSketch:
         Iceberg stores `ThetaSketch().union(task)` for one task, and for several
         `ThetaSketch().union(first).union(second)` and so on.
         """
-        return _sketch(unite(self._compact, other._compact))
+        return _sketch(unite(self._compact, require(other, ThetaSketch, "union")._compact))
+
+    def __or__(self, other: ThetaSketch) -> ThetaSketch:
+        """The same as `union`."""
+        return self.union(other)
 
     @property
     def estimate(self) -> float:

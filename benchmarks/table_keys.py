@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from alcid.formats.binary_row.rows import binary_rows, hash_rows
+from alcid.formats.binary_row import binary_rows, hash_rows
 from benchmarks import table_data
 from benchmarks.table_peers import PyPaimon
 from benchmarks.table_run import TIME, Case, Group, Side, here, scaled

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from alcid import AlcidError, ChecksumError, FormatError
-from alcid.formats.deletion_vector.file import DeletionVectorFile, DeletionVectorRange
-from alcid.formats.deletion_vector.vector import DeletionVector
+from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
 from alcid.testing import Damage, flips, truncations
 
 MEGABYTE = 1 << 20

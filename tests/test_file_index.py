@@ -12,9 +12,11 @@ import pytest
 from pyroaring import BitMap
 
 from alcid import (
+    AlcidError,
     AlcidWarning,
     ColumnError,
     DamagedIndexWarning,
+    DeletionVector,
     FileIndex,
     FormatError,
     LiteralError,
@@ -169,7 +171,7 @@ def test_a_file_is_opened_by_its_path_and_closed(index: FileIndex, tmp_path: Pat
     with FileIndex.open(path, TABLE.schema) as opened:
         assert rows(opened.evaluate("id = 3")) == [1, 4]
         assert repr(opened).startswith(f"<FileIndex {path}: id bitmap, id bloom-filter")
-    with pytest.raises(OSError, match="Bad file descriptor"):
+    with pytest.raises(AlcidError, match=r"x\.index: the file is closed$"):
         opened.evaluate("score > 1")
 
 
@@ -362,3 +364,13 @@ def test_an_answer_can_be_changed_without_changing_the_next_one(index: FileIndex
         expected = BitMap(first)
         first.add(77)
         assert index.evaluate(predicate).rows == expected
+
+
+def test_deleted_rows_are_not_chosen_from_by_mistake(index: FileIndex) -> None:
+    deleted = DeletionVector([0])
+    with pytest.raises(UnsupportedError, match="among: found the deleted rows"):
+        index.top_n("score", 1, among=deleted)
+    live = deleted.live_rows(TABLE.num_rows)
+    everything = index.top_n("score", TABLE.num_rows, among=live).rows
+    assert everything is not None
+    assert 0 not in everything

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pytest
 
 from alcid import AlcidError, DeletionVector, DeletionVectorFile, FormatError, ThetaSketch, puffin
-from alcid.formats.binary_row.rows import binary_rows, hash_rows
-from alcid.formats.buckets.assigner import assigner_of
+from alcid.formats.binary_row import binary_rows, hash_rows
+from alcid.formats.buckets import assigner_of
 from alcid.types import DataType
 
 FOLDER = Path(os.environ["ALCID_GOLDEN"])

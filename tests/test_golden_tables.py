@@ -17,8 +17,8 @@ from alcid import (
     HashIndex,
     Routing,
 )
-from alcid.formats.binary_row.rows import binary_rows, hash_rows
-from alcid.formats.buckets.assigner import assigner_of
+from alcid.formats.binary_row import binary_rows, hash_rows
+from alcid.formats.buckets import assigner_of
 from alcid.types import DataType
 from tests.golden.positions import positions_of
 from tests.golden_files import Golden, Json, arrow_array, golden_files, golden_id

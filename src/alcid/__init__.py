@@ -10,24 +10,26 @@ from __future__ import annotations
 import logging as _logging
 from importlib.metadata import version as _version
 
-from alcid import errors, options
+from alcid import errors, options, puffin
 from alcid.errors import (
     AlcidError,
     AlcidWarning,
     ChecksumError,
     ColumnError,
     DamagedIndexWarning,
+    FileGoneError,
     FormatError,
     LimitError,
     LiteralError,
+    NameTakenError,
     OptionError,
     PredicateError,
+    StorageError,
     UnsupportedError,
 )
 from alcid.file_index import FileIndex
-from alcid.formats import puffin
-from alcid.formats.binary_row import hash_rows
-from alcid.formats.buckets import BucketAssigner, BucketOptions, Routing
+from alcid.formats.binary_row import binary_rows, hash_rows
+from alcid.formats.buckets import BucketAssigner, BucketOptions, Routing, fixed_bucket
 from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
 from alcid.formats.hash_index import HashIndex
 from alcid.formats.selection import Selection
@@ -51,20 +53,25 @@ __all__ = [
     "DeletionVector",
     "DeletionVectorFile",
     "DeletionVectorRange",
+    "FileGoneError",
     "FileIndex",
     "FormatError",
     "HashIndex",
     "LimitError",
     "LiteralError",
+    "NameTakenError",
     "OptionError",
     "Predicate",
     "PredicateError",
     "Routing",
     "Selection",
+    "StorageError",
     "ThetaSketch",
     "UnsupportedError",
+    "binary_rows",
     "col",
     "errors",
+    "fixed_bucket",
     "hash_rows",
     "options",
     "puffin",

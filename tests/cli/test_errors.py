@@ -28,7 +28,7 @@ NOT_EXACT = (
     ("content", "problem"),
     [
         (b"", NOT_AN_INDEX.format("no bytes")),
-        (b"garbage in it", NOT_AN_INDEX.format("bytes 6761726261676520")),
+        (b"garbage in it", NOT_AN_INDEX.format("text, 'garbage in it'")),
         (b"PAR1....", NOT_AN_INDEX.format("a Parquet file")),
         (bytes.fromhex(MAGIC) + b"\0\0", "truncated at offset 8: found 2 bytes, expected 4"),
         (

@@ -29,7 +29,12 @@ def inspect(alcid: Alcid, path: Path, *options: str) -> dict[str, Any]:
 def vector_facts(facts: Json) -> dict[str, Any]:
     positions = positions_of(facts["positions"])
     ends = (positions[0], positions[-1]) if positions else (None, None)
-    return {"cardinality": len(positions), "first": ends[0], "last": ends[1]}
+    return {
+        "cardinality": len(positions),
+        "first": ends[0],
+        "last": ends[1],
+        "positions": positions if len(positions) <= 8 else None,
+    }
 
 
 @pytest.mark.parametrize("golden", golden_files("deletion_vector_file"), ids=golden_id)
@@ -42,6 +47,7 @@ def test_a_deletion_vector_file(alcid: Alcid, golden: Golden) -> None:
             {
                 "offset": vector["offset"],
                 "bytes": end - vector["offset"],
+                "length": vector["length"],
                 "kind": f"{vector['bits']}-bit",
                 "crc": data[end - 4 : end].hex(),
                 "state": "ok",
@@ -54,6 +60,8 @@ def test_a_deletion_vector_file(alcid: Alcid, golden: Golden) -> None:
         "version": 1,
         "vectors": expected,
         "truncated": False,
+        "count": len(expected),
+        "damaged": 0,
     }
 
 
@@ -61,7 +69,7 @@ def test_a_deletion_vector_file(alcid: Alcid, golden: Golden) -> None:
 def test_a_deletion_vector_by_itself(alcid: Alcid, golden: Golden) -> None:
     document = inspect(alcid, golden.path.with_suffix(".bin"))
     (vector,) = document.pop("vectors")
-    assert document == {"kind": "deletion vector", "truncated": False}
+    assert document == {"kind": "deletion vector", "truncated": False, "count": 1, "damaged": 0}
     assert vector.items() >= vector_facts(golden.json).items()
     assert vector["kind"] == f"{golden.json['bits']}-bit"
 
@@ -77,6 +85,7 @@ def test_a_hash_index(alcid: Alcid, tmp_path: Path, golden: Golden) -> None:
         return
     assert inspect(alcid, path) == {
         "kind": "Paimon hash index",
+        "told_by": "its size only",
         "hashes": len(set(stored)),
         "duplicates": len(stored) - len(set(stored)),
         "least": min(stored),
@@ -92,6 +101,8 @@ def test_a_puffin_file(alcid: Alcid, golden: Golden) -> None:
         "kind": "Puffin file",
         "footer_bytes": golden.json["footer_size"],
         "truncated": False,
+        "count": len(blobs),
+        "damaged": 0,
     }
     if golden.json["properties"]:
         expected["properties"] = golden.json["properties"]
@@ -117,6 +128,7 @@ def test_a_theta_sketch_by_itself(alcid: Alcid, golden: Golden) -> None:
     assert inspect(alcid, golden.path.with_suffix(".bin")) == {
         "kind": "theta sketch",
         "estimate": golden.json["estimate"],
+        "ndv": golden.json["ndv"],
         "theta": golden.json["theta"] / 2**63,
         "hashes": golden.json["retained"],
     }
@@ -141,10 +153,10 @@ def test_text_of_a_deletion_vector_file(alcid: Alcid, vectors: Path) -> None:
         f"{vectors}: Paimon deletion vector file, 117 bytes\n"
         "version 1\n"
         "\n"
-        "OFFSET  BYTES  KIND    CRC       FACTS\n"
-        "     1     42  32-bit  7109b50c  cardinality 3, first 1, last 70000\n"
-        "    43     54  64-bit  0efd4dae  cardinality 1, first 4294967296, last 4294967296\n"
-        "    97     20  32-bit  5de5c7e9  cardinality 0\n"
+        "OFFSET  BYTES  LENGTH  KIND    CRC       FACTS\n"
+        "     1     42      34  32-bit  7109b50c  cardinality 3, positions 1, 2, 70000\n"
+        "    43     54      54  64-bit  0efd4dae  cardinality 1, positions 4294967296\n"
+        "    97     20      12  32-bit  5de5c7e9  cardinality 0, positions none\n"
     )
 
 
@@ -210,6 +222,10 @@ def test_what_has_no_columns_is_not_asked_for_one(alcid: Alcid, vectors: Path) -
     ("name", "content", "is_hashes"),
     [
         ("index-1", b"\x00\x00\x00\x07" * 2, True),
+        ("hashes", b"\x00\x00\x00\x07" * 2, False),
+        ("Makefile", b"all: install\n\techo x", False),
+        ("index-1", b"eight by", False),
+        ("a.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00", False),
         ("hashes.bin", b"\x00\x00\x00\x07\xff\x00\x00\x07", True),
         ("other.bin", b"\xff\x00\x00\x07" * 2, False),
         ("text.txt", b"eight by", False),
@@ -252,3 +268,25 @@ def test_damaged_bytes_end_in_one_line_or_a_report(
     document = json.loads(found.out)
     items = document.get("vectors", []) + document.get("blobs", [])
     assert found.status == int(any(item["state"] == "damaged" for item in items))
+
+
+@pytest.mark.parametrize(
+    ("offset", "problem"),
+    [
+        (0, "unknown deletion vector file version"),
+        (5, "not a deletion vector: bad magic"),
+    ],
+)
+def test_a_vector_file_with_a_damaged_head_is_still_one(
+    alcid: Alcid, tmp_path: Path, offset: int, problem: str
+) -> None:
+    path = tmp_path / "index-1"
+    data = bytearray(
+        library.DeletionVectorFile.write({"a": library.DeletionVector([1, 2, 5])}).data
+    )
+    data += bytes(-len(data) % 4)  # the size of whole hashes
+    data[offset] ^= 2
+    path.write_bytes(data)
+    found = alcid("inspect", path)
+    assert found.status == 1
+    assert problem in found.out + found.err

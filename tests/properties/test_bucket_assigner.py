@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from alcid import AlcidError, AlcidWarning
+from alcid.formats.buckets import BucketAssigner, BucketOptions, Routing, assigner_of
 from alcid.formats.buckets import assigner as module
-from alcid.formats.buckets.assigner import BucketAssigner, BucketOptions, Routing, assigner_of
 from alcid.formats.hash_index import HashIndex
 
 INT32 = st.integers(-(2**31), 2**31 - 1)

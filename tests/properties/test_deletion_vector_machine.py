@@ -11,8 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, multiple, rule
 
-from alcid.formats.deletion_vector.file import DeletionVectorFile
-from alcid.formats.deletion_vector.vector import DeletionVector
+from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile
 
 LARGEST_32 = 2**31 - 1
 BORDERS = [0, 1 << 16, 5 << 16, 1 << 31, 1 << 32, (1 << 32) + (1 << 16), 7 << 32]

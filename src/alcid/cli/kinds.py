@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Final
 
 from alcid.errors import FormatError
-from alcid.formats.deletion_vector.encoding import MAGICS
+from alcid.formats.deletion_vector.encoding import AROUND, LEAST_BODY, MAGICS
 from alcid.formats.file_index import container
 from alcid.formats.hash_index import HashIndex
 from alcid.formats.puffin import footer
@@ -34,10 +34,14 @@ _NEIGHBOURS: Final = {
     b"ORC": "an ORC file",
     b"Obj\x01": "an Avro file",
     b"ARROW1": "an Arrow file",
+    b"\x1f\x8b": "a gzip file",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
+    b"PK\x03\x04": "a zip file",
 }
 """What lies beside index files, and is named when it is given in place of one."""
 _SHOWN, _TOLD_BY = 8, 16
 _HASH_BYTES = 4
+_TEXT_LOOKED_AT = 1 << 16
 _OTHER_SUFFIXES: Final = (".index", ".puffin", ".stats")
 _LARGEST_LOOKED_AT = 1 << 28  # 64 million keys of one bucket
 
@@ -63,40 +67,54 @@ def identify(source: Source) -> Kind:
         return Kind.PUFFIN
     if start[4:8] in MAGICS:
         return Kind.DELETION_VECTOR
-    if start == b"\x01" or (start[:1] == b"\x01" and start[5:9] in MAGICS):
+    if start == b"\x01" or start[5:9] in MAGICS or _begins_with_vector(start, source.size):
         return Kind.DELETION_VECTOR_FILE
     if len(start) >= 8 and start[0] in (1, 2, 3) and start[1] in (3, 4) and start[2] == 3:
         return Kind.THETA_SKETCH
-    found = f"bytes {start[:_SHOWN].hex()}" if start else "no bytes"
-    for magic, neighbour in _NEIGHBOURS.items():
-        if start.startswith(magic):
-            found = neighbour
-            break
-    else:
-        if _may_be_hashes(source):
-            return Kind.HASH_INDEX
+    neighbour = next((name for magic, name in _NEIGHBOURS.items() if start.startswith(magic)), None)
+    if neighbour is None and _may_be_hashes(source):
+        return Kind.HASH_INDEX
     raise FormatError(
         "not an index file",
         file=source.name,
         offset=0,
-        found=found,
+        found=neighbour or _shown(start),
         expected=" or ".join(", ".join(f"a {kind}" for kind in Kind).rsplit(", ", 1)),
     )
+
+
+def _shown(start: bytes) -> str:
+    if not start:
+        return "no bytes"
+    return f"text, {start.decode()!r}" if _is_text(start) else f"bytes {start[:_SHOWN].hex()}"
+
+
+def _is_text(data: bytes) -> bool:
+    return data.isascii() and all(byte >= 32 or byte in b"\t\n\r" for byte in data)
+
+
+def _begins_with_vector(start: bytes, size: int) -> bool:
+    """Whether it can be a version and a vector whose magic is damaged: its length fits."""
+    length = int.from_bytes(start[1:5], "big")
+    return start[:1] == b"\x01" and LEAST_BODY <= length <= size - 1 - AROUND
 
 
 def _may_be_hashes(source: Source) -> bool:
     """Whether a file that is nothing else can be a hash index: 4 bytes a hash, and no more.
 
-    Paimon's have a name without an ending. Under another name, no hash may occur twice, which
-    words of most other files do, and it must not be text.
+    It must not be text. Paimon's have names that start with `index-`, and no ending; under another
+    name no hash may occur twice, which words of most other files do.
     """
-    if not source.size or source.size % _HASH_BYTES:
+    name = PurePath(source.name)
+    if not source.size or source.size % _HASH_BYTES or source.size > _LARGEST_LOOKED_AT:
         return False
-    suffix = PurePath(source.name).suffix
-    if suffix in _OTHER_SUFFIXES or source.size > _LARGEST_LOOKED_AT:
+    if name.suffix in _OTHER_SUFFIXES:
         return False
     data = source.read(0, source.size)
-    return not suffix or not (data.isascii() or HashIndex.from_bytes(data).duplicates)
+    if _is_text(data[:_TEXT_LOOKED_AT]):
+        return False
+    is_paimons = name.name.startswith("index-") and not name.suffix
+    return is_paimons or not HashIndex.from_bytes(data).duplicates
 
 
 @contextmanager

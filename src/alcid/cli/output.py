@@ -57,6 +57,8 @@ class JsonOutput:
                 document |= {"properties": report.properties} if report.properties else {}
                 document[things] = [_item(item) for item in report.items]
                 document["truncated"] = report.truncated
+                document["count"] = report.count
+                document["damaged"] = report.damaged
         _print(document)
 
     def probe(self, report: ProbeReport) -> None:

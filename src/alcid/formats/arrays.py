@@ -20,6 +20,9 @@ _BYTE_MORE = np.array([1 << 8 * count + 7 for count in range(8)], np.uint64)
 
 def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One array without dictionary, run-end or extension wrapping."""
+    if isinstance(array, pa.ChunkedArray) and not array.num_chunks:
+        kind = array.type
+        return plain(pa.nulls(0, kind.value_type if pa.types.is_dictionary(kind) else kind))
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()  # an Array, except for what is too large for one
         if isinstance(array, pa.ChunkedArray):
@@ -29,12 +32,21 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(array.type, pa.BaseExtensionType):
         return plain(array.storage)
     if pa.types.is_dictionary(array.type):
-        return plain(array.dictionary_decode())
+        return _decoded(array)
     if pa.types.is_run_end_encoded(array.type):
         return plain(pc.run_end_decode(array))
     if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
         return array.cast(pa.large_binary())  # few functions take views
     return array
+
+
+def _decoded(array: pa.DictionaryArray) -> pa.Array:
+    """The values of a dictionary-encoded array."""
+    values = plain(array.dictionary)
+    try:
+        return values.take(array.indices)
+    except pa.ArrowInvalid:  # repeated, they are too large for offsets of 32 bits
+        return values.cast(_large(values.type)).take(array.indices)
 
 
 def _large(arrow_type: pa.DataType) -> pa.DataType:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from alcid.errors import FormatError, LimitError, UnsupportedError
 from alcid.formats.arrays import changes
+from alcid.formats.source import BytesSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +45,7 @@ class HashIndex:
     [-1, 3, 7]
     """
 
-    __slots__ = ("duplicates", "hashes")
+    __slots__ = ("_duplicates", "_hashes")
 
     def __init__(self, hashes: Hashes = ()) -> None:
         """Keep each of the hashes once.
@@ -54,14 +55,24 @@ class HashIndex:
             UnsupportedError: Other things than integers.
         """
         given = np.sort(hash_array(hashes))
-        self.hashes: npt.NDArray[np.int32] = given[changes(given)]
+        self._hashes: npt.NDArray[np.int32] = given[changes(given)]
+        self._hashes.flags.writeable = False
+        self._duplicates = 0
+
+    @property
+    def hashes(self) -> npt.NDArray[np.int32]:
         """Ascending, each once."""
-        self.hashes.flags.writeable = False
-        self.duplicates = 0
+        return self._hashes
+
+    @property
+    def duplicates(self) -> int:
         """How many the file held that were in it already; a writer leaves none."""
+        return self._duplicates
 
     @classmethod
-    def from_bytes(cls, data: bytes | bytearray | memoryview, name: str = "<bytes>") -> HashIndex:
+    def from_bytes(
+        cls, data: bytes | bytearray | memoryview, *, name: str = "<bytes>"
+    ) -> HashIndex:
         """Read a file.
 
         Raises:
@@ -70,7 +81,8 @@ class HashIndex:
         >>> HashIndex.from_bytes(bytes.fromhex("00000007 ffffffff 00000007")).duplicates
         1
         """
-        size = memoryview(data).nbytes
+        data = BytesSource(data).data
+        size = len(data)
         if size % _SIZE:
             raise FormatError(
                 "truncated hash",
@@ -81,7 +93,7 @@ class HashIndex:
             )
         stored = np.frombuffer(data, _STORED)
         index = cls(stored)
-        index.duplicates = len(stored) - len(index)
+        index._duplicates = len(stored) - len(index)
         return index
 
     def to_bytes(self) -> bytes:
@@ -105,7 +117,10 @@ class HashIndex:
 
     def __contains__(self, value: object) -> bool:
         """Whether one hash is in the index."""
-        return isinstance(value, int | np.integer) and bool(self.contains([int(value)])[0])
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            return False
+        place = int(np.searchsorted(self._hashes, value))
+        return place < len(self) and bool(self._hashes[place] == value)
 
     def __or__(self, other: HashIndex) -> HashIndex:
         """The same as `union`."""
@@ -120,7 +135,13 @@ class HashIndex:
         return len(self.hashes)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, HashIndex) and np.array_equal(self.hashes, other.hashes)
+        if not isinstance(other, HashIndex):
+            return NotImplemented
+        return np.array_equal(self.hashes, other.hashes)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Stay unchangeable on the other side."""
+        return HashIndex.from_bytes, (self.to_bytes(),)
 
     def __hash__(self) -> int:
         return hash(self.hashes.tobytes())
@@ -141,7 +162,13 @@ def hash_array(hashes: Hashes | int) -> npt.NDArray[np.int32]:
     """
     is_array = hasattr(hashes, "__array__") and not isinstance(hashes, np.generic)
     listed = list(hashes) if isinstance(hashes, Iterable) and not is_array else hashes
+    if isinstance(hashes, bytes | bytearray | memoryview):
+        raise UnsupportedError("hashes: found bytes: from_bytes reads those")
+    if getattr(hashes, "null_count", 0):
+        raise UnsupportedError("hashes: found nulls, expected int32, as hash_rows gives them")
     array = np.asarray(listed)
+    if array.ndim > 1:
+        raise UnsupportedError(f"hashes: found {array.ndim} dimensions, expected one")
     if array.dtype.kind == "i" and array.dtype.itemsize == _SIZE:
         return array.astype(np.int32, copy=False)
     if not array.size:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
+from collections.abc import Callable
+from functools import partial
 from typing import BinaryIO, Protocol, TypeAlias, cast
 
-from alcid.errors import FormatError, UnsupportedError
+from alcid.errors import AlcidError, FormatError, UnsupportedError
 
 __all__ = [
     "BytesSource",
@@ -39,13 +42,16 @@ class BytesSource:
 
     def __init__(self, data: bytes | bytearray | memoryview, name: str = "<bytes>") -> None:
         """Serve `data`, called `name` in errors."""
-        self._data = data if isinstance(data, bytes) else bytes(memoryview(data))
+        try:
+            self.data = data if isinstance(data, bytes) else bytes(memoryview(data))
+        except TypeError:
+            raise UnsupportedError(f"expected bytes, found {type(data).__name__}") from None
         self.name = name
-        self.size = len(self._data)
+        self.size = len(self.data)
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`."""
-        return self._data[offset : offset + length]
+        return self.data[offset : offset + length]
 
 
 class FileSource:
@@ -54,8 +60,9 @@ class FileSource:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open `path` for reading."""
         self.name = os.fspath(path)
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for ever
-        status = os.fstat(self._descriptor)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for ever
+        status = os.fstat(descriptor)
+        self._descriptor: int | None = descriptor
         self.size = status.st_size
         if not stat.S_ISREG(status.st_mode):
             self.close()
@@ -64,19 +71,15 @@ class FileSource:
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`, or an error if the file shrank meanwhile."""
-        data = os.pread(self._descriptor, length, offset)
-        while len(data) < length:  # one call gives 2 GiB at most, and a network less
-            more = os.pread(self._descriptor, length - len(data), offset + len(data))
-            if not more:
-                raise FormatError(
-                    "short read", file=self.name, offset=offset, found=len(data), expected=length
-                )
-            data += more
-        return data
+        if self._descriptor is None:  # its number may be that of another file by now
+            raise AlcidError(f"{self.name}: the file is closed")
+        return _read_whole(partial(os.pread, self._descriptor), self.name, offset, length)
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._descriptor)
+        """Close the file; a second time nothing happens."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
     def __enter__(self) -> FileSource:
         """Return itself."""
@@ -85,6 +88,19 @@ class FileSource:
     def __exit__(self, *exception: object) -> None:
         """Close the file."""
         self.close()
+
+
+def _read_whole(read: Callable[[int, int], bytes], name: str, offset: int, length: int) -> bytes:
+    """Read as often as it takes: one call gives 2 GiB at most, and a network or a raw file less."""
+    parts: list[bytes] = []
+    found = 0
+    while found < length:
+        part = read(length - found, offset + found)
+        if not part:
+            raise FormatError("short read", file=name, offset=offset, found=found, expected=length)
+        parts.append(part)
+        found += len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 class FileObjectSource:
@@ -102,7 +118,9 @@ class FileObjectSource:
         """Serve `file`, from its first byte to its last."""
         name = getattr(file, "name", None)
         self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
-        if not file.seekable():
+        if isinstance(file, io.TextIOBase):
+            raise UnsupportedError(f"{self.name}: opened as text, expected a binary file")
+        if not getattr(file, "seekable", lambda: True)():  # mmap can, and does not say so
             raise UnsupportedError(f"{self.name}: a file that cannot seek is not read by range")
         self._file = file
         file.seek(0, os.SEEK_END)
@@ -110,24 +128,11 @@ class FileObjectSource:
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`, or an error if the file shrank meanwhile."""
+        return _read_whole(self._read, self.name, offset, length)
+
+    def _read(self, length: int, offset: int) -> bytes:
         self._file.seek(offset)
-        parts: list[bytes] = []
-        missing = length
-        while missing:  # a file without a buffer may give less than asked
-            part = self._file.read(missing)
-            if not isinstance(part, bytes):
-                raise UnsupportedError(f"{self.name}: opened as text, expected a binary file")
-            if not part:
-                raise FormatError(
-                    "short read",
-                    file=self.name,
-                    offset=offset,
-                    found=length - missing,
-                    expected=length,
-                )
-            parts.append(part)
-            missing -= len(part)
-        return b"".join(parts)
+        return bytes(self._file.read(length) or b"")
 
 
 File: TypeAlias = "str | os.PathLike[str] | BinaryIO | Source"
@@ -143,8 +148,9 @@ def as_source(file: File) -> tuple[Source, FileSource | None]:
         return FileObjectSource(cast("BinaryIO", file)), None
     if hasattr(file, "size") and hasattr(file, "read"):
         return file, None
+    hint = ": io.BytesIO makes a file of bytes" if isinstance(file, bytes) else ""
     kind = type(file).__name__
-    raise UnsupportedError(f"expected a path, a binary file or a Source, found {kind}")
+    raise UnsupportedError(f"expected a path, a binary file or a Source, found {kind}{hint}")
 
 
 class Section:

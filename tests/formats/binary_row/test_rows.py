@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid import ColumnError, LimitError, UnsupportedError
+from alcid.formats.binary_row import EMPTY_ROW_HASH, binary_rows, hash_rows
 from alcid.formats.binary_row import rows as binary_row_module
 from alcid.formats.binary_row import tails as tails_module
-from alcid.formats.binary_row.rows import EMPTY_ROW_HASH, binary_rows, hash_rows
 from alcid.testing.strategies import SampleColumn
 from alcid.types import DataType
 from tests.properties.kit import TYPES, arrow_forms

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid import AlcidError, AlcidWarning, FormatError, LimitError, OptionError, UnsupportedError
-from alcid.formats.binary_row.rows import EMPTY_ROW_HASH
-from alcid.formats.buckets import assigner as module
-from alcid.formats.buckets.assigner import (
+from alcid.formats.binary_row import EMPTY_ROW_HASH
+from alcid.formats.buckets import (
     BucketAssigner,
     BucketOptions,
     Routing,
     assigner_of,
     fixed_bucket,
 )
+from alcid.formats.buckets import assigner as module
 from alcid.formats.hash_index import HashIndex
 
 LEAST, MOST = -(2**31), 2**31 - 1

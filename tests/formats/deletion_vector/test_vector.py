@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64, FrozenBitMap
 
 from alcid import FormatError, LimitError, OptionError, UnsupportedError
-from alcid.formats.deletion_vector import encoding
-from alcid.formats.deletion_vector.vector import DeletionVector
+from alcid.formats.deletion_vector import DeletionVector, encoding
 from alcid.formats.source import BytesSource, Section
 
 LARGEST_32 = 2**31 - 1
@@ -499,9 +498,34 @@ def test_contains_takes_any_iterable() -> None:
 def test_live_rows_are_those_that_are_not_deleted(deleted: set[int], rows: set[int]) -> None:
     vector = DeletionVector([*deleted, 2**32 + 1])
     given_rows = BitMap(rows)
-    assert set(vector.live_rows(given_rows)) == rows - deleted
+    assert set(vector.live_rows(2**32, given_rows)) == rows - deleted
     assert set(given_rows) == rows
     assert set(vector.live_rows(1000)) == set(range(1000)) - deleted
+    assert set(vector.live_rows(1000, given_rows)) == {row for row in rows if row < 1000} - deleted
+
+
+def test_live_rows_of_what_is_no_file_are_refused() -> None:
+    for count in (-1, 2**32 + 1):
+        with pytest.raises(LimitError, match=f"row_count: found {count}, expected 0 to 4294967296"):
+            DeletionVector([1]).live_rows(count)
+    with pytest.raises(UnsupportedError, match="rows: found list, expected AbstractBitMap"):
+        DeletionVector([1]).live_rows(5, [1])  # type: ignore[arg-type]
+
+
+def test_few_questions_to_a_long_run_take_little() -> None:
+    vector = DeletionVector(range(2_000_000_000))
+    tracemalloc.start()
+    try:
+        assert vector.contains(np.array([0, 1_999_999_999, 2_000_000_000])).tolist() == [
+            True,
+            True,
+            False,
+        ]
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert DeletionVector(range(5, 2**33 + 7)).cardinality == 2**33 + 2
+    assert list(DeletionVector(range(2**32 - 1, 2**32 + 2))) == [2**32 - 1, 2**32, 2**32 + 1]
 
 
 # -- parts of a file -------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import alcid
 from alcid import AlcidError, FormatError, LimitError, OptionError, UnsupportedError
 from alcid.formats import puffin
-from alcid.formats.deletion_vector.vector import DeletionVector
+from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.source import BytesSource, FileObjectSource, FileSource
 from alcid.testing import CountingSource
 
@@ -389,11 +389,41 @@ def test_close_gives_up_a_file_that_is_not_finished(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_take_its_place_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    with pytest.raises(IsADirectoryError), puffin.create(tmp_path / "folder") as writer:
-        writer.add("t", b"abc")
-    assert names_in(tmp_path) == ["folder"]
+    with pytest.raises(IsADirectoryError, match="folder"):
+        puffin.create(tmp_path / "folder")
+    with pytest.raises(FileNotFoundError, match=r"'.*/nowhere/a'"):
+        puffin.create(tmp_path / "nowhere" / "a")
+    writer = puffin.create(tmp_path / "late")
+    (tmp_path / "late").mkdir()
+    with pytest.raises(IsADirectoryError):
+        writer.finish()
+    assert names_in(tmp_path) == ["folder", "late"]
     with pytest.raises(AlcidError, match="known when it is finished"):
         _ = writer.file_size
+
+
+def test_what_is_done_to_a_blob_does_not_reach_the_footer() -> None:
+    file = io.BytesIO()
+    with puffin.create(file) as writer:
+        writer.add("t", b"", properties={"a": "b"}).properties["a"] = "c"
+        writer.blobs[0].properties["a"] = "d"
+    with puffin.open(file) as reader:
+        assert reader.blobs[0].properties == {"a": "b"}
+
+
+@pytest.mark.parametrize("file", [io.StringIO(), None, b"x"], ids=["text", "none", "bytes"])
+def test_what_takes_no_bytes_is_refused(file: Any) -> None:
+    with pytest.raises(UnsupportedError, match="expected a path or a binary file, found"):
+        puffin.create(file)
+
+
+def test_a_file_that_takes_nothing_is_an_error() -> None:
+    class Full(io.BytesIO):
+        def write(self, _: Any) -> int:
+            return 0
+
+    with pytest.raises(AlcidError, match="took 0 bytes and no more"):
+        puffin.create(Full())
 
 
 def test_a_finished_file_takes_nothing_more(tmp_path: Path) -> None:
@@ -494,9 +524,9 @@ def test_bad_properties_leave_no_file(tmp_path: Path) -> None:
 
 
 def test_a_compressed_footer_beyond_what_is_read_is_not_written(tmp_path: Path) -> None:
-    large = {"n": "x" * (32 << 20)}
+    large = {"n": "x" * (4 << 20)}
     with (
-        pytest.raises(LimitError, match=r"^a compressed footer holds at most 33554432 bytes"),
+        pytest.raises(LimitError, match=r"^a compressed footer holds at most 4194304 bytes"),
         puffin.create(tmp_path / "a.puffin", properties=large, compress_footer=True),
     ):
         pass

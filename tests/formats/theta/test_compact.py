@@ -207,7 +207,7 @@ def test_one_hash_after_two_longs_is_read() -> None:
         ("0104034001 1acc93 02 05fd", "bad number of bits at offset 3: found 64, expected 1 to 63"),
         ("0104030800 1acc93 02 05fd", "bytes of the count at offset 4: found 0, expected 1 to 4"),
         ("0104030805 1acc93 02 05fd", "bytes of the count at offset 4: found 5, expected 1 to 4"),
-        ("0104030801 1acc93 00", "bad count at offset 8: found 0, expected 1 to 134217728"),
+        ("0104030801 1acc93 00", "bad count at offset 8: found 0, expected 1 to 2097152"),
         ("0104030104 1acc93 ffffffff", "bad count at offset 8: found 4294967295, expected 1 to"),
         ("0104030801 1acc93 02 05", "of another length at offset 11: found 10 bytes, expected 11"),
         (
@@ -244,7 +244,7 @@ def test_an_early_bad_entry_of_version_4_is_found_before_the_rest_is_unpacked(
 
     monkeypatch.setattr(theta_bytes, "_unpack", counted)
     with pytest.raises(FormatError, match="bad hash at offset 12: found 0"):
-        read(bytes.fromhex("0104030104 1acc93 00000008") + bytes(1 << 24))  # 2^27 entries
+        read(bytes.fromhex("0104030104 1acc93 00002000") + bytes(1 << 18))  # 2^21 entries
     assert unpacked == [1 << 16]
 
 

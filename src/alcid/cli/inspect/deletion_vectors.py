@@ -9,17 +9,20 @@ from alcid.cli.kinds import Kind
 from alcid.errors import FormatError
 from alcid.formats.cursor import Cursor
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.deletion_vector.file import VERSION
+from alcid.formats.deletion_vector.encoding import AROUND, LEAST_BODY, MAGICS
+from alcid.formats.deletion_vector.writer import VERSION, range_length
 from alcid.formats.source import Section, Source
 
 __all__ = ["inspect_deletion_vector", "inspect_deletion_vectors", "vector_facts"]
 
-_AROUND = 8  # the length before a vector's body, and the checksum behind it
+_MOST_LISTED = 8
 
 
 def inspect_deletion_vectors(source: Source, limit: int | None) -> Listing:
     """A Paimon index file: a version, then vectors back to back."""
-    vectors = _vectors(Section(source), 1)
+    section = Section(source)
+    Cursor(section).version("deletion vector file", VERSION)
+    vectors = _vectors(section, 1)
     kind, head = Kind.DELETION_VECTOR_FILE, Facts(version=VERSION)
     return Listing.of(source, kind, head, "vectors", vectors, limit)
 
@@ -32,31 +35,45 @@ def inspect_deletion_vector(source: Source, limit: int | None) -> Listing:
 
 def vector_facts(vector: DeletionVector) -> Facts:
     """How many rows are deleted, and where."""
-    return {"cardinality": vector.cardinality, "first": vector.first, "last": vector.last}
+    few = vector.cardinality <= _MOST_LISTED
+    return {
+        "cardinality": vector.cardinality,
+        "first": vector.first,
+        "last": vector.last,
+        "positions": tuple(vector) if few else None,
+    }
 
 
 def _vectors(section: Section, offset: int) -> Iterator[Item]:
     """The vectors one after the other, as far as their lengths can be followed."""
     while offset < section.length:
+        rest = section.length - offset
         try:
-            length = Cursor(section, offset).i32() + _AROUND
-            vector = section.section(offset, max(length, _AROUND))
+            size = Cursor(section, offset).i32()
+            if not LEAST_BODY <= size <= rest - AROUND:
+                limits = f"{LEAST_BODY} to {rest - AROUND}"
+                raise section.error("bad length of a deletion vector", offset, size, limits)
         except FormatError as error:  # nothing tells where the next one begins
-            rest = section.length - offset
-            yield Item(
-                {"offset": offset, "bytes": rest, "kind": None, "crc": None},
-                problem=problem_of(error),
-            )
+            yield Item(_columns(offset, rest), problem=problem_of(error))
             return
-        yield _inspect(vector, offset)
-        offset += vector.length
+        yield _inspect(section.section(offset, size + AROUND), offset)
+        offset += size + AROUND
 
 
 def _inspect(section: Section, offset: int) -> Item:
-    columns: Facts = {"offset": offset, "bytes": section.length, "kind": None}
-    crc: Facts = {"crc": section.read(section.length - 4, 4).hex()}
+    bits = MAGICS.get(section.read(4, 4))
+    columns = _columns(offset, section.length)
+    columns["crc"] = section.read(section.length - 4, 4).hex()
+    if bits is not None:
+        columns["kind"] = f"{bits}-bit"
+        columns["length"] = range_length(bits, section.length - AROUND)
     try:
         vector = DeletionVector.read(section)
     except FormatError as error:
-        return Item(columns | crc, problem=problem_of(error))
-    return Item({**columns, "kind": f"{vector.bits}-bit", **crc}, vector_facts(vector))
+        return Item(columns, problem=problem_of(error))
+    return Item(columns, vector_facts(vector))
+
+
+def _columns(offset: int, size: int) -> Facts:
+    """Where a vector lies; `length` is what a manifest says, which leaves out a part of it."""
+    return {"offset": offset, "bytes": size, "length": None, "kind": None, "crc": None}

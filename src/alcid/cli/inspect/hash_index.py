@@ -14,6 +14,7 @@ def inspect_hash_index(source: Source, limit: int | None) -> Listing:  # noqa: A
     """Count the hashes of a bucket."""
     index = HashIndex.from_bytes(source.read(0, source.size), name=source.name)
     facts: Facts = {
+        "told_by": "its size only",  # nothing in the file says so
         "hashes": len(index),
         "duplicates": index.duplicates,
         "least": int(index.hashes[0]),

@@ -91,6 +91,7 @@ class Listing:
         return self.damaged > 0
 
 
-def problem_of(error: AlcidError) -> str:
+def problem_of(error: AlcidError, file: str | None = None) -> str:
     """The message of an error without the file, which the report names already."""
-    return str(error).removeprefix(f"{getattr(error, 'file', None)}: ")
+    file = getattr(error, "file", None) if file is None else file
+    return str(error).removeprefix(f"{file}: ").removeprefix(f"{file}, ")

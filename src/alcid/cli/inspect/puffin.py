@@ -41,5 +41,6 @@ def _inspect(reader: PuffinReader, blob: Blob) -> Item:
             case _:
                 return Item(columns, properties=blob.properties, known=False)
     except (FormatError, LimitError) as error:
-        return Item(columns, properties=blob.properties, problem=problem_of(error))
+        problem = problem_of(error, reader.name)
+        return Item(columns, properties=blob.properties, problem=problem)
     return Item(columns, facts, blob.properties)

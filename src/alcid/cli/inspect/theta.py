@@ -18,4 +18,9 @@ def inspect_theta(source: Source, limit: int | None) -> Listing:  # noqa: ARG001
 
 def theta_facts(sketch: ThetaSketch) -> Facts:
     """The estimate, and what it is made of."""
-    return {"estimate": sketch.estimate, "theta": sketch.theta, "hashes": len(sketch)}
+    return {
+        "estimate": sketch.estimate,
+        "ndv": sketch.ndv,
+        "theta": sketch.theta,
+        "hashes": len(sketch),
+    }

@@ -181,14 +181,25 @@ def _unscaled(array: pa.Array, nulls: Nulls) -> tuple[Words, Words]:
     return words[:, 0], words[:, 1]
 
 
+def _is_beyond(lower: Words, upper: Words, digits: int) -> npt.NDArray[np.bool_]:
+    """Whether a number has more digits than that."""
+    sign = _sign(upper)
+    size, upper_size = lower ^ sign, upper ^ sign  # one less than its value, if negative
+    most_upper, most = divmod(10**digits - 1, 1 << 64)
+    most_size = np.uint64(most) + sign  # the sum wraps: one less, if negative
+    beyond: npt.NDArray[np.bool_] = upper_size > np.uint64(most_upper)
+    beyond |= (upper_size == np.uint64(most_upper)) & (size > most_size)
+    return beyond
+
+
 def _sign(words: Words) -> Words:
     """All bits set where the highest is, else none."""
     return (words.view(np.int64) >> 63).view(np.uint64)
 
 
 def _decimals(lower: Words, upper: Words, data_type: DataType, nulls: Nulls) -> Slots:
+    _refuse(_is_beyond(lower, upper, data_type.precision))
     if data_type.precision <= _LONGEST_SHORT_DECIMAL:
-        _refuse(upper != _sign(lower))
         return Slots(lower, nulls)
     used = least_bytes(lower, upper)
     # The first byte that is used becomes the first of 16. NumPy shifts by 64 and more to zero.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -29,16 +29,10 @@ from alcid.formats.arrays import changes
 from alcid.formats.binary_row.row_hash import mix_hash
 from alcid.formats.binary_row.rows import EMPTY_ROW_HASH
 from alcid.formats.buckets.known_hashes import UNKNOWN, Buckets, HashArray, KnownHashes
-from alcid.formats.buckets.routing import (
-    MOST_BUCKETS,
-    BucketOptions,
-    Routing,
-    assigner_of,
-    fixed_bucket,
-)
+from alcid.formats.buckets.routing import MOST_BUCKETS, BucketOptions, Routing
 from alcid.formats.hash_index import Hashes, HashIndex, hash_array
 
-__all__ = ["BucketAssigner", "BucketOptions", "Routing", "assigner_of", "fixed_bucket"]
+__all__ = ["BucketAssigner"]
 
 _MOST_UNLIMITED: Final = MOST_BUCKETS - 1  # the buckets that Paimon makes if there is no limit
 _DEFAULT_OPTIONS: Final = BucketOptions()
@@ -113,7 +107,8 @@ class BucketAssigner:
             AlcidError: Keys have been assigned: they may be in this bucket, and are in another.
         """
         require(index, HashIndex, "hash index")
-        if not 0 <= require(bucket, int, "bucket") < MOST_BUCKETS:
+        bucket = int(require(bucket, SupportsIndex, "bucket"))  # type: ignore[type-abstract]
+        if not 0 <= bucket < MOST_BUCKETS:
             raise FormatError("bad bucket", found=bucket, expected=f"0 to {MOST_BUCKETS - 1}")
         if self._started:
             raise AlcidError(f"bucket {bucket}: restored after keys were assigned, expected before")

@@ -49,7 +49,7 @@ class BucketOptions:
     """How many channels there are; by default as many as the engine has."""
 
     def __post_init__(self) -> None:
-        if self.max_buckets != -1:
+        if self.max_buckets != -1 or type(self.max_buckets) is not int:
             self._require("max_buckets", MOST_BUCKETS, "-1, or ")
         self._require("target_row_num", _MAX_LONG)
         for name in ("initial_buckets", "assigner_parallelism"):
@@ -58,7 +58,7 @@ class BucketOptions:
 
     def _require(self, name: str, most: int, otherwise: str = "") -> None:
         value = getattr(self, name)
-        if not 1 <= value <= most:
+        if type(value) is not int or not 1 <= value <= most:
             raise OptionError(f"{_key(name)}: found {value}, expected {otherwise}1 to {most}")
 
     @classmethod

@@ -20,21 +20,13 @@ from alcid.formats.deletion_vector.vector import DeletionVector
 from alcid.formats.deletion_vector.writer import (
     VERSION,
     DeletionVectorRange,
-    WrittenVectors,
     range_length,
     roll_deletion_vectors,
     write_deletion_vectors,
 )
 from alcid.formats.source import BytesSource, File, FileSource, Section, Source, as_source
 
-__all__ = [
-    "VERSION",
-    "DeletionVectorFile",
-    "DeletionVectorRange",
-    "WrittenVectors",
-    "roll_deletion_vectors",
-    "write_deletion_vectors",
-]
+__all__ = ["DeletionVectorFile"]
 
 _VERSION_BYTES = 1
 _LARGEST_READ = 8 << 20

@@ -40,7 +40,9 @@ LARGEST_POSITION = LARGEST_KEY << 32 | 1 << 31  # the reference caps the last ke
 _LARGEST_LOW = (1 << 32) - 1
 _LEAST_ENTRIES = 1 << 18
 _ENTRIES_PER_MEMBER = 32
+_MOST_MEMBERS_PER_VALUE = 4  # of more, members are first cut down to those asked for
 _BLOCK = 1 << 14
+_CONTAINER = 1 << 16
 
 
 def group(positions: Positions) -> Bitmaps:
@@ -53,7 +55,7 @@ def group(positions: Positions) -> Bitmaps:
         return {0: BitMap(positions)} if positions else {}
     if isinstance(positions, range) and positions and positions.step == 1:  # all rows of a file
         _check_limits(positions[0], positions[-1])
-        positions = np.arange(positions.start, positions.stop)
+        return _runs(positions)
     values = _values(positions)
     if not len(values):
         return {}
@@ -104,10 +106,13 @@ def contains(bitmaps: Bitmaps, positions: Positions) -> npt.NDArray[np.bool_]:
     >>> contains(group([5, 70000]), np.array([-1, 5, 6]))
     array([False,  True, False])
     """
-    values = _values(positions)
+    values = _values(positions, limited=False)
     if not len(values):
         return np.zeros(0, bool)
-    members = between(bitmaps, int(values.min()), int(values.max()))
+    first, last = int(values.min()), int(values.max())
+    if _count(bitmaps, first, last) > _MOST_MEMBERS_PER_VALUE * len(values):
+        bitmaps = _common(bitmaps, values)
+    members = between(bitmaps, first, last)
     if not len(members):
         return np.zeros(len(values), bool)
     members -= (origin := members[0])
@@ -131,12 +136,52 @@ def contains(bitmaps: Bitmaps, positions: Positions) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _values(positions: Any) -> IntArray:
-    """Positions as a NumPy array of integers, whatever they came in."""
+def _count(bitmaps: Bitmaps, first: int, last: int) -> int:
+    """How many positions there are from `first` to `last`."""
+    count = 0
+    for key, bitmap in bitmaps.items():
+        low, high = max(first - (key << 32), 0), min(last - (key << 32), _LARGEST_LOW)
+        count += bitmap.range_cardinality(low, high + 1) if low <= high else 0
+    return count
+
+
+def _common(bitmaps: Bitmaps, values: IntArray) -> Bitmaps:
+    """The positions that are among the values: few values need not look at all of a long run."""
+    asked = group(values[(values >= 0) & (values <= LARGEST_POSITION)])
+    common = {key: bitmaps[key] & bitmap for key, bitmap in asked.items() if key in bitmaps}
+    return {key: bitmap for key, bitmap in common.items() if bitmap}
+
+
+def _runs(positions: range) -> Bitmaps:
+    """The bitmaps of positions without a gap, which take no memory for each of them."""
+    bitmaps = {}
+    for key in range(positions[0] >> 32, (positions[-1] >> 32) + 1):
+        begin = max(positions.start - (key << 32), 0)
+        end = min(positions.stop - (key << 32), _LARGEST_LOW + 1)
+        # Where a run is no shorter than an array, as three rows at an end are not, the bitmap
+        # would keep the run: the ends go in as rows, and whole containers as runs.
+        first = min(-(-begin // _CONTAINER) * _CONTAINER, end)
+        last = max(end // _CONTAINER * _CONTAINER, first)
+        ends = array("I", (*range(begin, first), *range(last, end)))
+        bitmaps[key] = BitMap(range(first, last)) | BitMap(ends)
+    return bitmaps
+
+
+def _values(positions: Any, *, limited: bool = True) -> IntArray:
+    """Positions as a NumPy array of integers, whatever they came in.
+
+    Listed ones beyond the limits are refused, or become -1, which is never a member.
+    """
     is_array = isinstance(positions, pa.Array | pa.ChunkedArray) or (
         isinstance(positions, np.ndarray) and positions.dtype != object
     )
-    return _integers(positions) if is_array else _listed(positions)
+    if is_array:
+        return _integers(positions)
+    listed = _listed(positions)
+    if limited and listed:
+        _check_limits(min(listed), max(listed))  # in Python's integers, which have no end
+    inside = (value if 0 <= value <= LARGEST_POSITION else -1 for value in listed)
+    return np.fromiter(inside, np.int64, len(listed))
 
 
 def _integers(values: Any) -> IntArray:
@@ -158,8 +203,8 @@ def _integers(values: Any) -> IntArray:
     return values
 
 
-def _listed(values: Any) -> IntArray:
-    """A NumPy array of the integers that an iterable gives."""
+def _listed(values: Any) -> list[int]:
+    """The integers that an iterable gives."""
     if isinstance(values, bytes | bytearray | memoryview):
         raise UnsupportedError("positions must be integers, found bytes: from_bytes reads those")
     if not isinstance(values, Iterable):
@@ -168,9 +213,7 @@ def _listed(values: Any) -> IntArray:
     for kind in set(map(type, listed)):
         if not issubclass(kind, int | np.integer) or kind is bool:
             raise UnsupportedError(f"positions must be integers, found {kind.__name__}")
-    if listed:
-        _check_limits(min(listed), max(listed))  # in Python's integers, which have no end
-    return np.array(listed, np.int64)
+    return listed
 
 
 def _check_limits(first: int, last: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import AbstractBitMap, BitMap
 
-from alcid.errors import LimitError, OptionError, UnsupportedError
-from alcid.formats.deletion_vector.encoding import LARGEST_POSITIONS, MAGICS, Bits, decode, encode
+from alcid.errors import LimitError, OptionError, UnsupportedError, require
+from alcid.formats.deletion_vector.encoding import LARGEST_POSITIONS, Bits, decode, encode
 from alcid.formats.deletion_vector.positions import (
     LARGEST_POSITION,
     Bitmaps,
@@ -23,7 +24,9 @@ from alcid.formats.deletion_vector.positions import (
 )
 from alcid.formats.source import BytesSource, Section
 
-__all__ = ["MAGICS", "Bits", "DeletionVector"]
+__all__ = ["DeletionVector"]
+
+_MOST_ROWS = 1 << 32
 
 
 class DeletionVector:
@@ -140,18 +143,27 @@ class DeletionVector:
         """Whether the row at each of these positions is deleted; no row is, beyond the limits."""
         return contains(self._bitmaps, positions)
 
-    def live_rows(self, rows: AbstractBitMap | int) -> BitMap:
-        """Those of `rows` that are not deleted.
+    def live_rows(self, row_count: int, rows: AbstractBitMap | None = None) -> BitMap:
+        """The rows that are not deleted.
 
         Args:
-            rows: Positions, as a file index gives them; or how many rows the data file has.
+            row_count: How many rows the data file has.
+            rows: Of these only, as a file index gives them: None for any row.
+
+        Raises:
+            LimitError: More rows than a bitmap holds, or a negative number.
 
         >>> list(DeletionVector([1, 3]).live_rows(5))
         [0, 2, 4]
         """
-        chosen = BitMap(range(rows)) if isinstance(rows, int) else BitMap(rows)
-        deleted = self._bitmaps.get(0)  # a bitmap of rows has 32 bits, so no other key matters
-        return chosen if deleted is None else chosen - deleted
+        count = operator.index(row_count)
+        if not 0 <= count <= _MOST_ROWS:
+            raise LimitError(f"row_count: found {count}, expected 0 to {_MOST_ROWS}")
+        live = BitMap(range(count))
+        if rows is not None:
+            live &= BitMap(require(rows, AbstractBitMap, "rows"))
+        deleted = self._bitmaps.get(0)  # a bitmap has 32 bits, so that no other key matters
+        return live if deleted is None else live - deleted
 
     def to_numpy(self) -> npt.NDArray[np.int64]:
         """The positions, ascending."""
@@ -209,7 +221,7 @@ class DeletionVector:
 
     def _checked(self, bits: Bits) -> Bits:
         """A kind that exists and holds the positions."""
-        if bits not in LARGEST_POSITIONS:
+        if bits not in tuple(LARGEST_POSITIONS):
             raise OptionError(f"bits: found {bits!r}, expected 32 or 64")
         if (self.last or 0) > LARGEST_POSITIONS[bits]:
             most = LARGEST_POSITIONS[bits]

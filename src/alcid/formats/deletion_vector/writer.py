@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from alcid.errors import LimitError, require
 from alcid.formats.deletion_vector.encoding import AROUND, Bits
@@ -40,7 +40,7 @@ class DeletionVectorRange:
 class WrittenVectors:
     """An index file, and the ranges that its entry in the index manifest must hold."""
 
-    data: bytes
+    data: bytes = field(repr=False)
     ranges: tuple[DeletionVectorRange, ...]
 
 

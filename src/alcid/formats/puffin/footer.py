@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 MAGIC = b"PFA1"
-LARGEST_COMPRESSED = 32 << 20
-"""Bytes of JSON that a compressed footer may hold."""
+LARGEST_COMPRESSED = 4 << 20
+"""Bytes of JSON that a compressed footer may hold: as objects they take 25 times as much."""
 
 _END = struct.Struct("<i4s4s")
 _FIXED = len(MAGIC) + _END.size
@@ -103,6 +103,13 @@ def read_footer(source: Source, footer_size: int | None = None) -> Footer:
     first = min(size, _FIRST_READ if footer_size is None else footer_size)
     data = whole.read(size - first, first)
     stored, flags, magic = _END.unpack_from(data, first - _END.size)
+    if magic != MAGIC and whole.read(0, len(MAGIC)) == MAGIC:
+        raise whole.error(
+            "Puffin file that is cut off, or was not finished: bad tail magic",
+            size - len(MAGIC),
+            found=magic.hex(),
+            expected=MAGIC.hex(),
+        )
     _check_magic(whole, size - len(MAGIC), magic, "tail")
     _check_flags(whole, size - 8, flags)
     if not 0 <= stored <= largest - _FIXED:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import operator
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO, Literal, SupportsIndex
@@ -76,6 +79,10 @@ class PuffinWriter:
         self._blobs: list[Blob] = []
         self._deleted_from: set[str] = set()
         self._position = self._footer_size = 0
+        is_path = isinstance(file, str | os.PathLike)
+        if not is_path and (isinstance(file, io.TextIOBase) or not hasattr(file, "write")):
+            kind = type(file).__name__
+            raise UnsupportedError(f"expected a path or a binary file, found {kind}")
         self._new = _NewFile(file) if isinstance(file, str | os.PathLike) else None
         self._file: BinaryIO = file if self._new is None else self._new.file  # type: ignore[assignment]
         self._state: Literal["open", "finished", "closed", "incomplete"] = "open"
@@ -128,7 +135,7 @@ class PuffinWriter:
         )
         self._write(stored)
         self._blobs.append(blob)
-        return blob
+        return _copy(blob)
 
     def add_deletion_vector(self, vector: DeletionVector, data_file: str) -> Blob:
         """Write the deletion vector of `data_file`, its path as the table's metadata has it.
@@ -137,13 +144,15 @@ class PuffinWriter:
         manifest of the table, with the cardinality.
         """
         require(vector, DeletionVector, "deletion vector")
-        if not data_file or data_file in self._deleted_from:
+        if not _text("data file", data_file) or data_file in self._deleted_from:
             found = f"a second one of {data_file!r}" if data_file else "no data file"
             raise AlcidError(f"deletion vector: found {found}, expected one for each data file")
-        self._deleted_from.add(data_file)
         properties = {REFERENCED_FILE: data_file, CARDINALITY: str(vector.cardinality)}
         content = vector.to_bytes(bits=64)
-        return self.add(DELETION_VECTOR, content, fields=[POSITION_FIELD], properties=properties)
+        fields = [POSITION_FIELD]
+        blob = self.add(DELETION_VECTOR, content, fields=fields, properties=properties)
+        self._deleted_from.add(data_file)
+        return blob
 
     def add_theta_sketch(
         self,
@@ -171,7 +180,11 @@ class PuffinWriter:
         self._write(footer)
         if self._new is not None:
             self._state = "incomplete"
-            self._new.publish()
+            try:
+                self._new.publish()
+            except BaseException:
+                self._new.discard()
+                raise
         self._state, self._footer_size = "finished", len(footer)
 
     def close(self) -> None:
@@ -184,7 +197,7 @@ class PuffinWriter:
     @property
     def blobs(self) -> tuple[Blob, ...]:
         """The blobs written so far."""
-        return tuple(self._blobs)
+        return tuple(map(_copy, self._blobs))
 
     @property
     def file_size(self) -> int:
@@ -215,6 +228,8 @@ class PuffinWriter:
         rest = memoryview(data)
         while rest:  # a file without a buffer may take less than it is given
             written: int | None = self._file.write(rest)
+            if written == 0:
+                raise AlcidError(f"the Puffin file took {self._position} bytes and no more")
             rest = rest[len(rest) if written is None else written :]
         self._position += len(data)
         self._state = "open"
@@ -234,8 +249,13 @@ class _NewFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Create it in the folder of `path`."""
         self._path = Path(path)
+        if self._path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
         self._temporary = self._path.with_name(f".alcid-{uuid4().hex}.tmp")
-        self.file = self._temporary.open("xb")
+        try:
+            self.file = self._temporary.open("xb")
+        except OSError as error:  # in the name that was given, not in one that nobody knows
+            raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
 
     def publish(self) -> None:
         """Put it in its place, once its bytes are on the disk."""
@@ -250,6 +270,11 @@ class _NewFile:
             self.file.close()
         finally:
             self._temporary.unlink(missing_ok=True)
+
+
+def _copy(blob: Blob) -> Blob:
+    """The same, so that nobody who changes the properties changes the footer."""
+    return replace(blob, properties=dict(blob.properties))
 
 
 def _properties(properties: Mapping[str, str]) -> dict[str, str]:

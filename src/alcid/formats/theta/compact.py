@@ -40,7 +40,7 @@ _FAMILY = 3
 _BIG_ENDIAN, _READ_ONLY, _EMPTY, _COMPACT, _ORDERED, _SINGLE = (1 << bit for bit in range(6))
 _REQUIRED = _READ_ONLY | _COMPACT
 _EMPTY_SKETCH = bytes.fromhex("01030300001e0000")
-_MOST_HASHES = 1 << 27  # no sketch keeps more; an entry of one bit would become a hash of 64
+_MOST_HASHES = 1 << 21  # what 16 MiB of version 3 hold; writers keep 2^16, by default 2^12
 _BLOCK = 1 << 16
 
 

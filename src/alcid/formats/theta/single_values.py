@@ -68,6 +68,12 @@ def single_values(array: pa.Array | pa.ChunkedArray) -> Iterator[ByteValues]:
     data_type = DataType.from_arrow(array.type)
     if data_type.children:
         raise UnsupportedError(f"distinct values of {data_type} cannot be counted")
+    if (
+        isinstance(array, pa.ChunkedArray)
+        and 0 < len(array) < _PIECE * (array.num_chunks - 1)
+        and not pa.types.is_dictionary(array.type)  # each chunk may have its own
+    ):
+        array = array.combine_chunks()  # small ones cost more to go through than to copy
     for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
         for start in range(0, len(chunk), _PIECE):
             piece = chunk.slice(start, _PIECE)
@@ -91,14 +97,19 @@ def _serialize(array: pa.Array, data_type: DataType) -> ByteValues:
         case "BINARY":
             return _fixed(array)
         case "DECIMAL":
-            return _decimals(array.cast(pa.decimal128(data_type.precision, data_type.scale)))
+            decimals = pa.decimal128(data_type.precision, data_type.scale)
+            return _decimals(_cast(array, decimals))
         case "TIMESTAMP" | "TIMESTAMP_LTZ" if array.type.unit == "ns":
             return _fixed(array)
         case "DATE" if pa.types.is_date64(array.type):
             array = pa.array(array.view(pa.int64()).to_numpy() // _DAY_IN_MILLIS)
+    # A time of day is never negative, so cutting its nanoseconds off rounds it down.
+    return _fixed(_cast(array, _SERIALIZED[data_type.root], safe=data_type.root != "TIME"))
+
+
+def _cast(array: pa.Array, arrow_type: pa.DataType, *, safe: bool = True) -> pa.Array:
     try:
-        # A time of day is never negative, so cutting its nanoseconds off rounds it down.
-        return _fixed(array.cast(_SERIALIZED[data_type.root], safe=data_type.root != "TIME"))
+        return array.cast(arrow_type, safe=safe)
     except pa.ArrowInvalid as error:
         raise UnsupportedError(f"a value does not fit its type in Iceberg: {error}") from None
 

@@ -114,7 +114,9 @@ class ThetaSketch:
         return encode(self._compact)
 
     @classmethod
-    def from_bytes(cls, data: bytes | bytearray | memoryview, name: str = "<bytes>") -> ThetaSketch:
+    def from_bytes(
+        cls, data: bytes | bytearray | memoryview, *, name: str = "<bytes>"
+    ) -> ThetaSketch:
         """Read a compact sketch, of version 3 or 4, by whatever writer.
 
         Raises:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from alcid.formats.deletion_vector.file import WrittenVectors
+from alcid.formats.deletion_vector import WrittenVectors
 from tests.golden.paimon_jvm import PaimonJvm
 
 

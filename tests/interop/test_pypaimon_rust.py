@@ -16,7 +16,7 @@ import pytest
 from pypaimon_rust.datafusion import PaimonCatalog, SQLContext
 
 from alcid import DeletionVector, DeletionVectorFile, HashIndex
-from alcid.formats.binary_row.rows import hash_rows
+from alcid.formats.binary_row import hash_rows
 from alcid.types import DataType
 from tests.golden.paimon_jvm import PaimonJvm
 from tests.golden.payload_columns import LTZ

@@ -96,5 +96,5 @@ def test_wrong_container_offsets_are_seen_though_the_library_ignores_them() -> N
     data = bytearray(BitMap([1, 70000]).serialize())
     data[16] ^= 1
     assert BitMap.deserialize(bytes(data)) == BitMap([1, 70000])
-    with pytest.raises(FormatError, match="offsets that do not fit"):
+    with pytest.raises(FormatError, match="offsets or counts that do not fit"):
         load(section(bytes(data)), 0, len(data), 70001)

@@ -69,7 +69,7 @@ def parse(section: Section, offset: int, data: memoryview, row_count: int) -> tu
     again = bitmap.serialize()
     if again != data[: len(again)].tobytes():  # comparing a view would go byte by byte
         raise section.error(
-            "bad roaring bitmap", offset, found="offsets that do not fit the containers"
+            "bad roaring bitmap", offset, found="offsets or counts that do not fit the containers"
         )
     if bitmap and bitmap.max() >= row_count:
         raise section.error(

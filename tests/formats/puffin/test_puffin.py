@@ -319,7 +319,7 @@ def test_a_file_that_is_refused_is_closed(tmp_path: Path) -> None:
 def test_blobs_can_be_hashed_and_pickled() -> None:
     with puffin.open(io.BytesIO(TWO_BLOBS)) as reader:
         assert len({*reader.blobs, *pickle.loads(pickle.dumps(reader.blobs))}) == 2
-        assert repr(reader) == "<PuffinReader <BytesIO>: 2 blobs>"
+        assert repr(reader) == "<PuffinReader <BytesIO>, blobs: 2>"
 
 
 # --- writing ---

@@ -97,6 +97,9 @@ class BinaryRows:
     def __len__(self) -> int:
         return len(self._lengths)
 
+    def __repr__(self) -> str:
+        return f"<BinaryRows: {len(self)}, bytes: {len(self._data)}>"
+
     def __getitem__(self, row: int) -> bytes:
         end = int(self._ends[row])
         return self._data[end - int(self._lengths[row]) : end].tobytes()

@@ -177,6 +177,10 @@ class BucketAssigner:
         parts = np.split(hashes[order], first[1:])
         return dict(zip(numbers[first].tolist(), map(np.sort, parts), strict=True))
 
+    def __repr__(self) -> str:
+        buckets, keys = len(self._counts), sum(self._counts.values())
+        return f"<BucketAssigner of channel {self._channel}, buckets: {buckets}, keys: {keys}>"
+
     def _is_mine(self, hashes: HashArray) -> npt.NDArray[np.bool_]:
         mine: npt.NDArray[np.bool_] = (
             self._routing.channel(self._partition_hash, hashes) == self._channel

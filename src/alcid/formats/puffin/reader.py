@@ -150,4 +150,4 @@ class PuffinReader:
 
     def __repr__(self) -> str:
         """The name, and how many blobs there are."""
-        return f"<PuffinReader {self.name}: {len(self.blobs)} blobs>"
+        return f"<PuffinReader {self.name}, blobs: {len(self.blobs)}>"

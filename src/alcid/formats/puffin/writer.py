@@ -223,6 +223,10 @@ class PuffinWriter:
         finally:
             self.close()
 
+    def __repr__(self) -> str:
+        """How far it is."""
+        return f"<PuffinWriter: {self._state}, blobs: {len(self._blobs)}, bytes: {self._position}>"
+
     def _write(self, data: bytes | memoryview) -> None:
         self._state = "incomplete"  # unless all of it is written
         rest = memoryview(data)

@@ -1,0 +1,179 @@
+"""The footer of a Parquet file: where its column chunks are.
+
+    pages ... | column indexes | offset indexes | footer: FileMetaData | u32 its length | PAR1
+
+The footer is read once, with what lies before it: the offset indexes as a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from alcid.errors import FormatError, UnsupportedError
+from alcid.formats.source import Source
+from alcid.parquet_file.report import ReadReport
+from alcid.parquet_file.thrift import Struct, StructReader, get
+
+__all__ = ["Chunk", "Footer", "RowGroup", "read_footer"]
+
+_TAIL = 64 << 10
+_MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
+_SMALLEST = 12  # magic, no footer, its length, magic
+_MOST_CODECS = 64  # 8 are known; a number of one byte
+_DATA_PAGES = (0, 3)
+_DICTIONARY = (2, 8)  # encodings: the old number, and the one of today
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One leaf column of a row group."""
+
+    codec: int
+    values: int
+    """With nulls and, in a list, as many as its elements."""
+    offset: int
+    """Where it begins: with the dictionary page if it has one."""
+    length: int
+    offset_index: tuple[int, int] | None
+    """Where its offset index is, and how long."""
+    coded_pages: int | None
+    """How many data pages need the dictionary, if that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group; a chunk that is encrypted is None."""
+
+    rows: int
+    chunks: tuple[Chunk | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What a footer says, as far as rows are read by it."""
+
+    rows: int
+    groups: tuple[RowGroup, ...]
+    """Without those that have no rows."""
+    elements: tuple[bytes, ...]
+    """The schema elements, each as it was written, the root first."""
+    metadata: dict[bytes, bytes]
+    """Keys and values that the writer left, such as ARROW:schema."""
+    created_by: bytes
+    tail: bytes
+    """The last bytes of the file, as far as they were read."""
+
+
+def read_footer(source: Source, report: ReadReport) -> Footer:
+    """Read the footer: one request, or a second one if it is longer than 64 KiB.
+
+    Raises:
+        FormatError: It is not the footer of a Parquet file.
+        UnsupportedError: It is encrypted, or its columns lie in other files.
+    """
+    size, name = source.size, source.name
+    if size < _SMALLEST:
+        raise FormatError(
+            "no Parquet file", file=name, found=f"{size} bytes", expected="12 at least"
+        )
+    tail = _read(source, max(0, size - _TAIL), report)
+    if tail[-4:] == _ENCRYPTED:
+        raise UnsupportedError(f"{name}: its footer is encrypted")
+    if tail[-4:] != _MAGIC:
+        raise FormatError("no Parquet file", file=name, offset=size - 4, found=tail[-4:])
+    length = int.from_bytes(tail[-8:-4], "little")
+    if length > size - _SMALLEST:
+        raise FormatError(
+            "footer longer than the file",
+            file=name,
+            offset=size - 8,
+            found=length,
+            expected=f"up to {size - _SMALLEST}",
+        )
+    begin = size - 8 - length
+    if length + 8 > len(tail):
+        tail = _read(source, begin, report)
+    reader = StructReader(tail[-8 - length : -8], name=name, offset=begin)
+    elements = tuple(reader.spans(2))
+    metadata = reader.struct()
+    return Footer(
+        get(metadata, 3, int, file=name),
+        tuple(_groups(_structs(metadata, 4, name), begin, name)),
+        elements,
+        {
+            get(pair, 1, bytes, file=name): get(pair, 2, bytes, b"", file=name)
+            for pair in _structs(metadata, 5, name)
+        },
+        get(metadata, 6, bytes, b"", file=name),
+        tail,
+    )
+
+
+def _read(source: Source, offset: int, report: ReadReport) -> bytes:
+    report.count(source.size - offset)
+    return source.read(offset, source.size - offset)
+
+
+def _structs(values: Struct, number: int, file: str) -> list[Struct]:
+    found = get(values, number, list, [], file=file)
+    if not all(type(one) is dict for one in found):
+        raise FormatError(f"bad field {number} in the metadata", file=file, expected="structs")
+    return found
+
+
+def _groups(groups: list[Struct], end: int, file: str) -> Iterator[RowGroup]:
+    """The row groups that have rows; the chunks of the others lie nowhere."""
+    for values in groups:
+        rows = get(values, 3, int, file=file)
+        if rows < 0:
+            raise FormatError("bad row group in the metadata", file=file, found=f"{rows} rows")
+        if rows:
+            chunks = _structs(values, 1, file)
+            yield RowGroup(rows, tuple(_chunk(one, end, file) for one in chunks))
+
+
+def _chunk(values: Struct, end: int, file: str) -> Chunk | None:
+    """A column chunk of a file whose pages end before `end`."""
+    if 1 in values:
+        raise UnsupportedError(f"{file}: its columns lie in other files")
+    if 8 in values:
+        return None
+    inner = get(values, 3, dict, file=file)
+    offset, dictionary = (
+        get(inner, 9, int, file=file),
+        get(inner, 11, int, 0, file=file),
+    )
+    if 0 < dictionary < offset:
+        offset = dictionary
+    length, codec = get(inner, 7, int, file=file), get(inner, 4, int, file=file)
+    if offset < len(_MAGIC) or length < 0 or offset + length > end:
+        raise FormatError(
+            "column chunk outside of the file",
+            file=file,
+            offset=offset,
+            found=f"{length} bytes",
+            expected=f"within {len(_MAGIC)} to {end}",
+        )
+    if not 0 <= codec < _MOST_CODECS:
+        raise FormatError("unknown codec in the metadata", file=file, found=codec)
+    place = get(values, 4, int, 0, file=file), get(values, 5, int, 0, file=file)
+    if place[0] < 0 or place[1] < 0 or sum(place) > end:
+        raise FormatError("offset index outside of the file", file=file, offset=place[0])
+    return Chunk(
+        codec,
+        get(inner, 5, int, file=file),
+        offset,
+        length,
+        place if place[1] else None,
+        _coded_pages(_structs(inner, 13, file), file),
+    )
+
+
+def _coded_pages(statistics: list[Struct], file: str) -> int | None:
+    """The data pages with a dictionary, of statistics that count pages by kind and encoding."""
+    counts = [tuple(get(one, number, int, file=file) for number in (1, 2, 3)) for one in statistics]
+    data = [(encoding, count) for kind, encoding, count in counts if kind in _DATA_PAGES]
+    if not data:
+        return None
+    return sum(count for encoding, count in data if encoding in _DICTIONARY)

@@ -1,0 +1,174 @@
+"""A Parquet file, put together in memory from pages of others.
+
+    PAR1 | chunks of the first leaf, of the next ... | footer | u32 its length | PAR1
+
+Each segment becomes a row group. Pages are copied as they are; only the footer is new:
+
+    FileMetaData  1 version  2 schema  3 rows  4 row groups  5 ARROW:schema  6 writer
+    RowGroup      1 chunks  2 bytes  3 rows
+    ColumnChunk   2 offset  3: 1 type  2 encodings  3 path  4 codec  5 values  6, 7 bytes  9 offset
+
+All row groups have the same shape, so they are made as one array of bytes, in which the numbers
+that differ have a fixed width: a varint may be longer than it must be.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from alcid.errors import FormatError, LimitError
+from alcid.parquet_file.schema import Field
+
+__all__ = ["DATA_START", "arrow_schema", "assemble", "decode"]
+
+Integers = npt.NDArray[np.int64]
+
+_MAGIC = b"PAR1"
+DATA_START = len(_MAGIC)
+"""Where the chunks begin."""
+_WIDTH = 5  # bytes of a varint of fixed width: 35 bits, the lowest of them for the sign
+_MOST_BYTES = 1 << 34
+_WORTH_THREADS = 256 << 10
+_HOLE = b"\x80" * (_WIDTH - 1) + b"\x00"
+_SHIFTS = np.arange(0, 7 * _WIDTH, 7)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shape:
+    """The parts of a footer that only depend on the columns."""
+
+    head: bytes
+    group: npt.NDArray[np.uint8]
+    """A row group."""
+    holes: Integers
+    """The bytes in it that are numbers: five for each leaf, two at the end."""
+    tail: bytes
+
+
+def assemble(
+    fields: tuple[Field, ...],
+    codecs: Integers,
+    values: Integers,
+    lengths: Integers,
+    rows: Integers,
+    parts: Iterable[memoryview],
+) -> bytes:
+    """The bytes of a file.
+
+    Args:
+        fields: The columns.
+        codecs: Of each chunk: a row for each leaf, a column for each row group.
+        values: Of each chunk.
+        lengths: Of each chunk, in bytes.
+        rows: Of each row group.
+        parts: The chunks, those of the first leaf first.
+    """
+    shape = _shape(fields)
+    ends = DATA_START + np.cumsum(lengths).reshape(lengths.shape)
+    if ends.max(initial=0) >= _MOST_BYTES:
+        raise LimitError(f"column {fields[0].name}: a row group of {ends.max()} bytes")
+    count = len(rows)
+    chunks = np.stack([codecs, values, lengths, lengths, ends - lengths], axis=2)
+    by_group = np.swapaxes(chunks, 0, 1).reshape(count, 5 * len(codecs))
+    numbers = np.concatenate([by_group, np.stack([rows, rows], axis=1)], axis=1)
+    groups = np.tile(shape.group, (count, 1))
+    digits = (2 * numbers)[:, :, None] >> _SHIFTS & 0x7F
+    groups[:, shape.holes] |= digits.astype(np.uint8).reshape(count, len(shape.holes))
+    footer = b"".join(
+        [
+            shape.head,
+            b"\x16" + _varint(2 * int(rows.sum())),
+            b"\x19" + _list_head(count, 12),
+            groups.tobytes(),
+            shape.tail,
+        ]
+    )
+    return b"".join([_MAGIC, *parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
+
+
+@lru_cache(maxsize=64)
+def _shape(fields: tuple[Field, ...]) -> _Shape:
+    elements = [element for field in fields for element in field.elements]
+    root = b"\x48\x06schema\x15" + _varint(2 * len(fields)) + b"\x00"
+    head = b"".join([b"\x15\x04\x19", _list_head(len(elements) + 1, 12), root, *elements])
+    leaves = [leaf for field in fields for leaf in field.leaves]
+    group = bytearray(b"\x19" + _list_head(len(leaves), 12))
+    holes: list[int] = []
+
+    def hole(header: bytes) -> None:
+        group.extend(header)
+        holes.extend(range(len(group), len(group) + _WIDTH))
+        group.extend(_HOLE)
+
+    for leaf in leaves:
+        group.extend(b"\x26\x00\x1c\x15" + _varint(2 * leaf.physical_type) + b"\x19\x05")
+        group.extend(b"\x19" + _list_head(len(leaf.path), 8))
+        for name in leaf.path:
+            group.extend(_varint(len(name)) + name)
+        for header in (b"\x15", b"\x16", b"\x16", b"\x16", b"\x26"):
+            hole(header)
+        group.extend(b"\x00\x00")
+    hole(b"\x16")  # the bytes of the row group, which nobody asks for: the rows again
+    hole(b"\x16")
+    group.extend(b"\x00")
+    created_by = fields[0].created_by
+    tail = b"\x28"
+    if fields[0].arrow:
+        value = base64.b64encode(_joined([field.arrow for field in fields]))
+        tail = b"\x19\x1c\x18\x0cARROW:schema\x18" + _varint(len(value)) + value + b"\x00\x18"
+    tail += _varint(len(created_by)) + created_by + b"\x00"
+    return _Shape(head, np.frombuffer(bytes(group), np.uint8), np.array(holes), tail)
+
+
+def _joined(schemas: Iterable[bytes]) -> bytes:
+    """One serialised Arrow schema of several, each of one field."""
+    fields = [pa.ipc.read_schema(pa.py_buffer(schema)).field(0) for schema in schemas]
+    joined: bytes = pa.schema(fields).serialize().to_pybytes()
+    return joined
+
+
+def _list_head(count: int, kind: int) -> bytes:
+    return bytes((count << 4 | kind,)) if count < 15 else bytes((0xF0 | kind,)) + _varint(count)
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value >= 0x80:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def decode(data: bytes, file: str) -> pa.Table:
+    """Let Arrow read the file, as if the columns were read from the original.
+
+    INT96 becomes microseconds: the nanoseconds of an int64 do not reach the years 1 and 9999.
+
+    Raises:
+        FormatError: Arrow cannot read it; the error names `file`.
+    """
+    try:
+        virtual = pq.ParquetFile(
+            pa.BufferReader(data),
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
+        )
+        return virtual.read(use_threads=len(data) > _WORTH_THREADS)
+    except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
+        raise FormatError(f"damaged pages: {error}", file=file) from error
+
+
+def arrow_schema(fields: tuple[Field, ...], file: str) -> pa.Schema:
+    """The names and types that Arrow gives columns, read from a file without rows."""
+    leaves = sum(len(field.leaves) for field in fields)
+    none = np.zeros((leaves, 0), np.int64)
+    return decode(assemble(fields, none, none, none, none[0], ()), file).schema

@@ -1,0 +1,171 @@
+"""S3 through Arrow, which every installation has.
+
+Arrow asks for a file's size before it reads from it, so opened files are kept: they hold no
+connection, and the next read is one request. It lists no ETag, and it cannot put only where nothing
+is. s3fs can do all of that (`library=fsspec`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from alcid.storage.backend import Known, below, check_unchanged, is_unchanged
+from alcid.storage.listing import Entry
+from alcid.storage.location import Location, join
+from alcid.storage.options import arrow_s3_options
+from alcid.storage.retry import ShortReadError
+from alcid.storage.traffic import TrafficCounter
+
+__all__ = ["ArrowS3Files"]
+
+_PAGE = 1000
+_KEPT = 1024
+_PAGE_TRIES = 5
+_NOT_SHOWN = "flush response stream"
+_MARKS = (0xA7, 0x58)
+
+
+class ArrowS3Files:
+    """The objects below a prefix of a bucket."""
+
+    gap = 128 << 10  # about what a connection carries in the time that one of 32 requests takes
+    largest = 8 << 20
+    remote = True
+
+    def __init__(
+        self, location: Location, options: Mapping[str, Any], traffic: TrafficCounter
+    ) -> None:
+        from pyarrow import fs
+
+        self._root, self._traffic = location.text.removeprefix("s3://"), traffic
+        given = arrow_s3_options(options)
+
+        def connect(tries: int) -> Any:
+            strategy = fs.AwsStandardS3RetryStrategy(max_attempts=tries)
+            try:  # a small file is then one request, not three
+                return fs.S3FileSystem(**given, retry_strategy=strategy, allow_delayed_open=True)
+            except TypeError:  # Arrow 19 does not know it
+                return fs.S3FileSystem(**given, retry_strategy=strategy)
+
+        # One layer of retries, ours; but not all pages of a listing again because one of them
+        # failed.
+        self._files, self._lister = connect(1), connect(_PAGE_TRIES)
+        self._opened: OrderedDict[str, Any] = OrderedDict()
+        self._turns: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def entries(self, under: str, *, hidden: bool) -> list[Entry]:
+        """All objects below a prefix."""
+        from pyarrow import fs
+
+        folder = join(self._root, under)
+        selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
+        found = self._lister.get_file_info(selector)
+        self._traffic.add(lists=max(1, -(-len(found) // _PAGE)))
+        files = (
+            (one.path, one.size, str(one.mtime_ns)) for one in found if one.type == fs.FileType.File
+        )
+        return list(below(files, self._root, folder, hidden=hidden))
+
+    def stat(self, path: str) -> Known:
+        """Size and version of an object; the answer serves the next read too."""
+        return _known(self._open(join(self._root, path)))
+
+    def read(self, path: str, pieces: Sequence[tuple[int, int]], known: Known) -> list[bytes]:
+        """The bytes of each (offset, length)."""
+        key = join(self._root, path)
+        file = self._opened_once(key, known)
+        check_unchanged(f"s3://{key}", known, _known(file))
+        try:
+            return [self._read_at(file, offset, length) for offset, length in pieces]
+        except OSError as error:
+            with self._lock:
+                self._opened.pop(key, None)
+            if _NOT_SHOWN in str(error):
+                # The server's answer did not fit into the few bytes that were asked for, and is
+                # lost: ask for the size, which fails for the same reason if the reason lasts.
+                self._open(key)
+            raise
+
+    def _read_at(self, file: Any, offset: int, length: int) -> bytes:
+        """Bytes of an opened file, as many as the server gave.
+
+        Arrow takes it that an object is as long as when it was opened. From one that has become
+        shorter it returns the full length, and what lies in memory after the last byte received. So
+        the last byte gets a value beforehand; if it comes back, another one shows whether it was
+        written or left.
+        """
+        for mark in _MARKS:
+            self._traffic.add(reads=1)
+            data = bytearray(length)
+            data[-1] = mark
+            count = file.get_stream(offset, length).readinto(data)
+            if count != length:
+                break
+            if data[-1] != mark:
+                return bytes(data)
+        raise ShortReadError(f"too few bytes at offset {offset}, expected {length}")
+
+    def _opened_once(self, key: str, known: Known) -> Any:
+        """The opened file; of many threads that want it, one asks and the others wait."""
+        with self._lock:
+            turn = self._turns.setdefault(key, threading.Lock())
+        try:
+            with turn:
+                with self._lock:
+                    file = self._opened.get(key)
+                if file is None or not is_unchanged(known, _known(file)):
+                    file = self._open(key)
+                return file
+        finally:
+            with self._lock:
+                self._turns.pop(key, None)
+
+    def _open(self, key: str) -> Any:
+        self._traffic.add(stats=1)
+        file = self._files.open_input_file(key)
+        with self._lock:
+            self._opened[key] = file
+            if len(self._opened) > _KEPT:
+                self._opened.popitem(last=False)
+        return file
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write an object that does not exist: Arrow cannot ask for that, so it is looked up first.
+
+        Names are unique, so that nobody is expected to come between.
+        """
+        key = join(self._root, path)
+        try:
+            self._open(key)
+        except FileNotFoundError:
+            pass
+        else:
+            raise FileExistsError(key)
+        self._traffic.add(puts=1)
+        with self._files.open_output_stream(key) as stream:
+            stream.write(data)
+
+    def delete(self, path: str) -> None:
+        """Remove an object; nothing happens if it is not there."""
+        key = join(self._root, path)
+        with self._lock:
+            self._opened.pop(key, None)
+        self._traffic.add(deletes=1)
+        try:
+            self._files.delete_file(key)
+        except FileNotFoundError:
+            return
+
+
+def _known(file: Any) -> Known:
+    """Size and version as a listing gives them: S3 counts time in seconds in both."""
+    changed = (file.metadata() or {}).get("Last-Modified")
+    if changed is None:
+        return Known(file.size())
+    seconds = int(datetime.fromisoformat(changed.decode()).timestamp())
+    return Known(file.size(), f"{seconds}000000000")

@@ -1,0 +1,146 @@
+"""Files through fsspec: `memory://`, `gs://`, `abfs://`, `hdfs://`, S3 with s3fs, and many more."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from alcid.errors import OptionError, UnsupportedError
+from alcid.storage.backend import Known, below
+from alcid.storage.listing import Entry
+from alcid.storage.location import Location, join
+from alcid.storage.options import s3fs_options
+from alcid.storage.traffic import TrafficCounter
+
+__all__ = ["FsspecFiles"]
+
+_PAGE = 1000
+_PAGE_TRIES = 5
+_ETAGS = ("ETag", "etag", "e_tag")
+_TIMES = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
+
+
+class FsspecFiles:
+    """The files below a root of a file system that fsspec knows."""
+
+    gap = 128 << 10
+    largest = 8 << 20
+    remote = True
+
+    def __init__(
+        self, location: Location, options: Mapping[str, Any], traffic: TrafficCounter
+    ) -> None:
+        self._traffic, scheme = traffic, location.scheme
+        kind = _file_system_class(scheme)
+        self._root = str(kind._strip_protocol(location.text)).rstrip("/")
+        parts = kind._get_kwargs_from_urls(location.text)
+
+        def connect(tries: int) -> Any:
+            given = s3fs_options(options, tries) if scheme == "s3" else options
+            # What others write must be seen at once, so that no listing is kept.
+            caches = {"use_listings_cache": False, "skip_instance_cache": True}
+            try:
+                files = kind(**{**parts, **given, **caches})
+            except (TypeError, ValueError) as error:
+                # Without the cause: it may quote a value.
+                problem = f"{type(error).__name__} for the options {', '.join(sorted(options))}"
+                raise OptionError(f"{location.text}: {problem}") from None
+            if scheme == "s3":
+                files.retries = 1  # s3fs has a loop of its own around that of botocore
+            return files
+
+        # As for Arrow: one layer of retries, but not a whole listing again for one of its pages.
+        self._files = connect(1)
+        self._lister = connect(_PAGE_TRIES) if scheme == "s3" else self._files
+
+    def entries(self, under: str, *, hidden: bool) -> list[Entry]:
+        """All files below a folder."""
+        folder = join(self._root, under)
+        try:
+            found = self._lister.find(folder, detail=True)
+        except FileNotFoundError:
+            found = {}
+        self._traffic.add(lists=max(1, -(-len(found) // _PAGE)))
+        files = (
+            (name, known.size, known.version)
+            for name, info in found.items()
+            if info["type"] == "file" and (known := _known(info)).size is not None
+        )
+        return list(below(files, self._root, folder, hidden=hidden))
+
+    def stat(self, path: str) -> Known:
+        """Size and version of a file."""
+        self._traffic.add(stats=1)
+        info = self._files.info(join(self._root, path))
+        if info["type"] != "file":
+            raise IsADirectoryError(info["name"])
+        return _known(info)
+
+    def read(self, path: str, pieces: Sequence[tuple[int, int]], _known: Known) -> list[bytes]:
+        """The bytes of each (offset, length); a file replaced by another is not noticed here."""
+        name = join(self._root, path)
+        self._traffic.add(reads=len(pieces))
+        return [
+            self._files.cat_file(name, start=offset, end=offset + length)
+            for offset, length in pieces
+        ]
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file that does not exist; on S3 it is the server who sees to that."""
+        name = join(self._root, path)
+        self._traffic.add(puts=1)
+        try:
+            self._files.pipe_file(name, data, mode="create")
+        except FileNotFoundError:  # where folders are real, they are made first
+            self._files.makedirs(name.rpartition("/")[0], exist_ok=True)
+            self._files.pipe_file(name, data, mode="create")
+
+    def delete(self, path: str) -> None:
+        """Remove a file; nothing happens if it is not there."""
+        self._traffic.add(deletes=1)
+        try:
+            self._files.rm_file(join(self._root, path))
+        except FileNotFoundError:
+            return
+
+
+def _file_system_class(scheme: str) -> Any:
+    try:
+        fsspec: Any = importlib.import_module("fsspec")
+    except ImportError:
+        raise UnsupportedError(
+            f"{scheme}:// needs fsspec, and the package for {scheme} that it names"
+        ) from None
+    try:
+        return fsspec.get_filesystem_class(scheme)
+    except ValueError:
+        raise UnsupportedError(f"{scheme}:// is not known to fsspec") from None
+    except ImportError as error:  # it says what to install
+        raise UnsupportedError(f"{scheme}://: {error}") from None
+
+
+def _known(info: Mapping[str, Any]) -> Known:
+    """Size and version out of what the file systems call them."""
+    for key in _ETAGS:
+        if etag := info.get(key):
+            return Known(info["size"], f'"{str(etag).strip(chr(34))}"')
+    for key in _TIMES:
+        if (changed := info.get(key)) is not None:
+            return Known(info["size"], _nanoseconds(changed))
+    return Known(info["size"])
+
+
+def _nanoseconds(changed: Any) -> str | None:
+    if isinstance(changed, str):
+        try:
+            changed = datetime.fromisoformat(changed)
+        except ValueError:
+            return None
+    if isinstance(changed, datetime):
+        aware = changed if changed.tzinfo else changed.replace(tzinfo=UTC)
+        since = aware - datetime(1970, 1, 1, tzinfo=UTC)
+        return str(((since.days * 86_400 + since.seconds) * 10**6 + since.microseconds) * 1000)
+    # Seconds, as a float of which the microseconds are exact.
+    return f"{round(changed * 1e6)}000" if isinstance(changed, int | float) else None

@@ -1,0 +1,275 @@
+"""A storage: listing, ranged reads, puts under new names; the same on a disk and on a network."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from alcid.errors import FileGoneError, FormatError, NameTakenError, OptionError, StorageError
+from alcid.storage.arrow_s3 import ArrowS3Files
+from alcid.storage.backend import Backend, Known
+from alcid.storage.fsspec_files import FsspecFiles
+from alcid.storage.listing import Listing, listing_of
+from alcid.storage.local import LocalFiles
+from alcid.storage.location import Location
+from alcid.storage.options import Hidden
+from alcid.storage.pool import run_all
+from alcid.storage.retry import Retry, ShortReadError, persist
+from alcid.storage.rounds import Job, Request, Round
+from alcid.storage.traffic import Traffic, TrafficCounter
+
+__all__ = ["Storage", "StorageSource"]
+
+_Result = TypeVar("_Result")
+_LIBRARIES = ("arrow", "fsspec")
+_Parts = list[bytes]  # within the class, `list` is its method
+
+
+class Storage:
+    """The files below a folder or prefix; many threads may use it at a time.
+
+    It pickles as its location and options, and is opened anew on the other side; its options are
+    never shown.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        options: Hidden,
+        retry: Retry,
+        backend: Backend,
+        traffic: TrafficCounter,
+    ) -> None:
+        """For `open`."""
+        self._location, self._options, self._retry = location, options, retry
+        self._backend, self._traffic = backend, traffic
+
+    @classmethod
+    def open(
+        cls,
+        location: str | os.PathLike[str],
+        storage_options: Mapping[str, Any] | None = None,
+        *,
+        retry: Retry | None = None,
+    ) -> Storage:
+        """Open a folder: a path, or a URI of `file`, `s3` or what fsspec knows.
+
+        Args:
+            location: Need not exist; a file of its own is the path `""` in it.
+            storage_options: Keys, endpoint and such, in the spelling of Arrow, s3fs or pyiceberg;
+                for other schemes they go to fsspec as they are. `library` chooses between `arrow`
+                (the default) and `fsspec` for S3.
+            retry: How often and how long requests are tried.
+
+        Raises:
+            OptionError: A location or an option that cannot be.
+            UnsupportedError: A scheme that no installed package knows.
+        """
+        place = Location.parse(location)
+        hidden = Hidden(storage_options or {})
+        options, traffic = dict(hidden.options), TrafficCounter()
+        library = options.pop("library", "arrow")
+        if library not in _LIBRARIES:
+            raise OptionError(f"storage option library: expected one of {', '.join(_LIBRARIES)}")
+        backend: Backend
+        if place.scheme == "file":
+            backend = LocalFiles(place, traffic)
+        elif place.scheme == "s3" and library == "arrow":
+            backend = ArrowS3Files(place, options, traffic)
+        else:
+            backend = FsspecFiles(place, options, traffic)
+        return cls(place, hidden, retry or Retry(), backend, traffic)
+
+    @property
+    def location(self) -> str:
+        """Where it is: an absolute path, or a URI."""
+        return self._location.text
+
+    @property
+    def remote(self) -> bool:
+        """Whether each read is a request over a network."""
+        return self._backend.remote
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was asked since it was opened; subtract an earlier one to see what a step cost."""
+        return self._traffic.snapshot()
+
+    def list(self, under: str = "", *, suffix: str | None = None, hidden: bool = False) -> Listing:
+        """All files below the folder `under`, with their sizes and versions.
+
+        Names that Spark passes over, those that begin with `_` or `.`, are left out, but not those
+        of `under` itself; `hidden` gives all. A folder that does not exist has no files.
+        """
+        entries = self._persist(
+            lambda: self._backend.entries(under, hidden=hidden), "could not be listed", under
+        )
+        return listing_of(entries, suffix=suffix, location=self._location.name(under))
+
+    def source(
+        self, path: str, size: int | None = None, version: str | None = None
+    ) -> StorageSource:
+        """A file, to be read by range; nothing is asked before the first read.
+
+        Args:
+            path: Below the location.
+            size: As listed; without it, it is asked for when it is needed.
+            version: As listed. Where it costs nothing (on a disk, on S3 through Arrow) a file that
+                was replaced since then is a FileGoneError.
+        """
+        return StorageSource(self, path, Known(size, version))
+
+    def read_many(self, requests: Iterable[tuple[str, int, int]]) -> _Parts:
+        """One round of reads, each a path, an offset and a length, over any number of files.
+
+        Ranges of a file that are near each other are read together; over a network all reads of the
+        round run side by side.
+
+        Raises:
+            FileGoneError: A file does not exist.
+            StorageError: Any other failure, and a file that ends before a range does.
+        """
+        return self._read(
+            Request(path, Known(), offset, length) for path, offset, length in requests
+        )
+
+    def _read(self, requests: Iterable[Request]) -> _Parts:
+        backend = self._backend
+        plan = Round(
+            map(self._checked, requests),
+            gap=backend.gap,
+            largest=backend.largest,
+            apart=backend.remote,
+        )
+        run = run_all if backend.remote else map
+        return plan.results(run(self._fetch, plan.jobs))
+
+    def _checked(self, request: Request) -> Request:
+        path, (size, _), offset, length = request
+        if offset < 0 or length < 0 or (size is not None and offset + length > size):
+            raise FormatError(
+                "range outside of the file",
+                file=self._location.name(path),
+                offset=offset,
+                found=f"{length} bytes",
+                expected=None if size is None else f"at most {max(size - offset, 0)}",
+            )
+        return request
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a whole file under a name that is not taken; others see all of it, or nothing.
+
+        An answer may get lost on its way, so a file of that name with the same bytes is a success.
+
+        Raises:
+            NameTakenError: There is a file of that name, with other bytes.
+        """
+        try:
+            self._persist(lambda: self._put(path, data), "could not be written", path)
+        except NameTakenError:
+            source = self.source(path)
+            if source.size != len(data) or source.read(0, len(data)) != data:
+                raise
+        self._traffic.add(bytes_written=len(data))
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Remove files; those that are not there are passed over."""
+
+        def remove(path: str) -> None:
+            self._persist(lambda: self._backend.delete(path), "could not be removed", path)
+
+        if self._backend.remote:
+            run_all(remove, list(paths))
+        else:
+            for path in paths:
+                remove(path)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file of that name."""
+        try:
+            self.stat(path)
+        except FileGoneError:
+            return False
+        return True
+
+    def stat(self, path: str) -> Known:
+        """Size and version of a file.
+
+        Raises:
+            FileGoneError: It does not exist.
+        """
+        return self._persist(lambda: self._backend.stat(path), "could not be read", path)
+
+    def _put(self, path: str, data: bytes) -> None:
+        try:
+            self._backend.put(path, data)
+        except FileExistsError:
+            raise NameTakenError("exists already", file=self._location.name(path)) from None
+
+    def _fetch(self, job: Job) -> _Parts:
+        def read() -> _Parts:
+            parts = self._backend.read(job.path, job.pieces, job.known)
+            self._traffic.add(bytes_read=sum(map(len, parts)))
+            for (offset, length), part in zip(job.pieces, parts, strict=True):
+                if len(part) != length:
+                    found = f"{len(part)} bytes at offset {offset}, expected {length}"
+                    if self._backend.remote:
+                        raise ShortReadError(found)
+                    raise StorageError(f"short read: {found}", file=self._location.name(job.path))
+            return parts
+
+        return self._persist(read, "could not be read", job.path)
+
+    def _persist(self, call: Callable[[], _Result], doing: str, path: str) -> _Result:
+        return persist(
+            call,
+            doing=doing,
+            file=self._location.name(path),
+            retry=self._retry,
+            cover=self._options.cover,
+            on_retry=lambda: self._traffic.add(retries=1),
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _open, (self.location, self._options.options, self._retry)
+
+    def __repr__(self) -> str:
+        return f"Storage({self.location!r})"
+
+
+def _open(location: str, options: dict[str, Any], retry: Retry) -> Storage:
+    return Storage.open(location, options, retry=retry)
+
+
+class StorageSource:
+    """A file of a storage, as formats read it; nothing stays open, so there is nothing to close."""
+
+    __slots__ = ("_known", "_path", "_storage", "name")
+
+    def __init__(self, storage: Storage, path: str, known: Known) -> None:
+        """For `Storage.source`."""
+        self._storage, self._path, self._known = storage, path, known
+        self.name = storage._location.name(path)
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes; asked for once if it was not given."""
+        if self._known.size is None:
+            self._known = Known(self._storage.stat(self._path).size, self._known.version)
+        if self._known.size is None:
+            raise StorageError("its file system does not tell its size", file=self.name)
+        return self._known.size
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`."""
+        return self.read_ranges([(offset, length)])[0]
+
+    def read_ranges(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        """The bytes of each (offset, length), in one round of reads."""
+        return self._storage._read(
+            Request(self._path, self._known, offset, length) for offset, length in ranges
+        )
+
+    def __repr__(self) -> str:
+        return f"StorageSource({self.name!r})"

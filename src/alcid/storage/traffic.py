@@ -1,0 +1,60 @@
+"""What was asked of a storage, and how many bytes went over the line."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict, astuple, dataclass
+
+__all__ = ["Traffic", "TrafficCounter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Counts since a storage was opened, or the difference of two such counts.
+
+    Each try counts. What a library asks within one call of its own is counted where it is known:
+    the pages of a listing, the question for a size that Arrow puts before the first read of a file.
+
+    >>> Traffic(reads=3, bytes_read=100) - Traffic(reads=1, bytes_read=40)
+    Traffic(lists=0, stats=0, reads=2, puts=0, deletes=0, bytes_read=60, bytes_written=0, retries=0)
+    """
+
+    lists: int = 0
+    """Pages of listings; folders, on a disk."""
+    stats: int = 0
+    """Questions for a file's size, or whether it exists."""
+    reads: int = 0
+    puts: int = 0
+    deletes: int = 0
+    bytes_read: int = 0
+    """With the gaps between ranges that were read together."""
+    bytes_written: int = 0
+    retries: int = 0
+    """How many of the requests repeat one that failed."""
+
+    @property
+    def requests(self) -> int:
+        """All requests, of whatever kind."""
+        return self.lists + self.stats + self.reads + self.puts + self.deletes
+
+    def __sub__(self, before: Traffic) -> Traffic:
+        return Traffic(*(x - y for x, y in zip(astuple(self), astuple(before), strict=True)))
+
+
+class TrafficCounter:
+    """A count that many threads add to."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = asdict(Traffic())
+
+    def add(self, **counts: int) -> None:
+        """Add to the counts of these names."""
+        with self._lock:
+            for name, count in counts.items():
+                self._counts[name] += count
+
+    def snapshot(self) -> Traffic:
+        """The counts as they stand."""
+        with self._lock:
+            return Traffic(**self._counts)

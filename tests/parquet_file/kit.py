@@ -1,0 +1,148 @@
+"""Tables of every type that Arrow writes to Parquet, and rows read in the plain way."""
+
+from __future__ import annotations
+
+import decimal
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from alcid.formats.source import BytesSource
+from alcid.testing import CountingSource
+
+ROWS = 1000
+
+PAGED = {"write_page_index": True, "write_batch_size": 10, "data_page_size": 1}
+"""Pages of 10 rows, in pyarrow of any version."""
+
+
+def _floats(bits: int) -> pa.Array:
+    kind = {16: np.float16, 32: np.float32, 64: np.float64}[bits]
+    patterns = np.arange(ROWS, dtype=f"u{bits // 8}")
+    patterns[::7] = np.array(np.nan, kind).view(f"u{bits // 8}") + 1  # a NaN with a payload
+    patterns[::11] = 1 << (bits - 1)  # -0.0
+    return pa.array(patterns.view(kind))
+
+
+def _ticks(data_type: pa.DataType, step: int = 1, start: int = 0) -> pa.Array:
+    width = pa.int32() if data_type.bit_width == 32 else pa.int64()
+    return pa.array(np.arange(ROWS) * step + start).cast(width).view(data_type)
+
+
+def _numbers(data_type: pa.DataType, least: int, most: int) -> pa.Array:
+    return pa.array([least + (most - least) * row // (ROWS - 1) for row in range(ROWS)], data_type)
+
+
+_WORDS = [f"słowo {row % 40}" * (row % 5) for row in range(ROWS)]
+_DECIMALS = [decimal.Decimal(row - 500).scaleb(-2) for row in range(ROWS)]
+
+COLUMNS: dict[str, pa.Array] = {
+    "bool": pa.array([row % 3 == 0 for row in range(ROWS)]),
+    **{
+        str(kind): _numbers(kind, -(1 << kind.bit_width - 1), (1 << kind.bit_width - 1) - 1)
+        for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+    },
+    **{
+        str(kind): _numbers(kind, 0, (1 << kind.bit_width) - 1)
+        for kind in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
+    },
+    "float16": _floats(16),
+    "float32": _floats(32),
+    "float64": _floats(64),
+    "string": pa.array(_WORDS),
+    "large_string": pa.array(_WORDS, pa.large_string()),
+    "binary": pa.array([word.encode() for word in _WORDS]),
+    "large_binary": pa.array([word.encode() for word in _WORDS], pa.large_binary()),
+    "fixed_binary": pa.array([row.to_bytes(5, "big") for row in range(ROWS)], pa.binary(5)),
+    "decimal": pa.array(_DECIMALS, pa.decimal128(9, 2)),
+    "wide_decimal": pa.array(_DECIMALS, pa.decimal128(38, 2)),
+    "decimal256": pa.array(_DECIMALS, pa.decimal256(60, 2)),
+    "date32": _ticks(pa.date32(), 700, -300_000),
+    "date64": _ticks(pa.date64(), 86_400_000),
+    "time_s": _ticks(pa.time32("s")),
+    "time_ms": _ticks(pa.time32("ms"), 86_000),
+    "time_us": _ticks(pa.time64("us"), 86_000_000),
+    "time_ns": _ticks(pa.time64("ns"), 86_000_000_000),
+    "timestamp_s": _ticks(pa.timestamp("s"), 10**6),
+    "timestamp_ms": _ticks(pa.timestamp("ms"), 10**9),
+    "timestamp_us": _ticks(pa.timestamp("us"), 10**12),
+    "timestamp_ns": _ticks(pa.timestamp("ns"), 10**15 + 1),
+    "timestamp_zone": _ticks(pa.timestamp("us", "Europe/Warsaw"), 10**12),
+    "duration": _ticks(pa.duration("us"), 12345),
+    "dictionary": pa.array(_WORDS).dictionary_encode(),
+    "number_dictionary": pa.array(np.arange(ROWS) % 9).dictionary_encode(),
+    "null": pa.nulls(ROWS),
+    "one": pa.array(["the same"] * ROWS),
+}
+"""Flat columns, without nulls."""
+
+NESTED: dict[str, pa.Array] = {
+    "list": pa.array([list(range(row % 4)) if row % 9 else None for row in range(ROWS)]),
+    "struct": pa.array([{"a": row, "b": [str(row)] * (row % 3)} for row in range(ROWS)]),
+    "map": pa.array(
+        [[(str(key), key) for key in range(row % 3)] for row in range(ROWS)],
+        pa.map_(pa.string(), pa.int64()),
+    ),
+}
+
+NULLS: dict[str, np.ndarray[Any, np.dtype[np.bool_]]] = {
+    "without nulls": np.zeros(ROWS, np.bool_),
+    "nulls at page borders": np.arange(ROWS) % 10 % 9 == 0,
+    "one row in 97": np.arange(ROWS) % 97 != 0,
+    "only nulls": np.ones(ROWS, np.bool_),
+}
+
+
+def with_nulls(array: pa.Array, nulls: str) -> pa.Array:
+    """The column with some rows made null."""
+    places = np.where(NULLS[nulls], -1, np.arange(ROWS))
+    return array.take(pa.array(places, mask=places < 0))
+
+
+def table_of(nulls: str = "without nulls", *, nested: bool = False) -> pa.Table:
+    """All columns."""
+    columns = COLUMNS | NESTED if nested else COLUMNS
+    return pa.table({name: with_nulls(array, nulls) for name, array in columns.items()})
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    """The bytes of a Parquet file."""
+    file = io.BytesIO()
+    pq.write_table(table, file, **options)
+    return file.getvalue()
+
+
+def counted(data: bytes, name: str = "a.parquet") -> CountingSource:
+    return CountingSource(BytesSource(data, name))
+
+
+def plain_read(
+    data: bytes, positions: Sequence[int] | None = None, columns: list[str] | None = None
+) -> pa.Table:
+    """Rows as Arrow reads them."""
+    table = pq.ParquetFile(io.BytesIO(data), coerce_int96_timestamp_unit="us").read(columns)
+    if positions is not None:
+        table = table.take(pa.array(positions, pa.int64()))
+    return table.replace_schema_metadata()
+
+
+def assert_same(found: pa.Table, expected: pa.Table) -> None:
+    """Equal in types, names, nulls and values, floats bit by bit."""
+    found.validate(full=True)
+    assert found.schema.equals(expected.schema, check_metadata=True)
+    assert found.num_rows == expected.num_rows
+    for name, one, other in zip(found.column_names, found.columns, expected.columns, strict=True):
+        assert _bits(one).equals(_bits(other)), name
+
+
+def _bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):  # holds the values of the pages that were read
+        return column.cast(column.type.value_type)
+    if not pa.types.is_floating(column.type):
+        return column
+    width = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width]
+    return pa.chunked_array([chunk.view(width) for chunk in column.chunks], width)

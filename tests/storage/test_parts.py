@@ -1,0 +1,284 @@
+"""Locations, options, retries and threads, each on its own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alcid.errors import (
+    FileGoneError,
+    FormatError,
+    NameTakenError,
+    OptionError,
+    StorageError,
+    UnsupportedError,
+)
+from alcid.storage import Retry, Storage, Traffic
+from alcid.storage.location import Location
+from alcid.storage.options import Hidden, arrow_s3_options, s3fs_options
+from alcid.storage.pool import run_all
+from alcid.storage.retry import is_gone, is_passing, persist
+from alcid.storage.traffic import TrafficCounter
+
+
+@pytest.mark.parametrize(
+    ("given", "scheme", "text"),
+    [
+        ("/a/b/", "file", "/a/b"),
+        ("/", "file", "/"),
+        ("file:///a/b", "file", "/a/b"),
+        ("file:/a/b/", "file", "/a/b"),
+        ("file://localhost/a", "file", "/a"),
+        ("file:///a%20b#c?d=e f", "file", "/a%20b#c?d=e f"),
+        ("/data/s3:x", "file", "/data/s3:x"),
+        ("s3://lake", "s3", "s3://lake"),
+        ("s3a://lake/a b%20#?=é/", "s3", "s3://lake/a b%20#?=é"),
+        ("S3N://lake/x", "s3", "s3://lake/x"),
+        ("memory://x/y", "memory", "memory://x/y"),
+        ("abfs://box@account.example/x", "abfs", "abfs://box@account.example/x"),
+        (Path("/a/b"), "file", "/a/b"),
+    ],
+)
+def test_locations(given: str | Path, scheme: str, text: str) -> None:
+    assert Location.parse(given) == Location(scheme, text)
+
+
+@pytest.mark.parametrize(
+    "given", ["s3://key:hush@lake/x", "ftp://me:hush@host/x", "s3://", "s3:///x", "file://host/x"]
+)
+def test_locations_that_cannot_be(given: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        Location.parse(given)
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"key": "K", "secret": "S", "token": "T", "endpoint_url": "http://h:1", "anon": False},
+        {
+            "s3.access-key-id": "K",
+            "s3.secret-access-key": "S",
+            "s3.session-token": "T",
+            "s3.endpoint": "http://h:1/",
+            "anonymous": "false",
+        },
+        {
+            "fs.s3a.access.key": "K",
+            "fs.s3a.secret.key": "S",
+            "fs.s3a.session.token": "T",
+            "fs.s3a.endpoint": "http://h:1",
+            "anon": "False",
+        },
+        {
+            "AWS_ACCESS_KEY_ID": "K",
+            "AWS_SECRET_ACCESS_KEY": "S",
+            "AWS_SESSION_TOKEN": "T",
+            "client_kwargs": {"endpoint_url": "http://h:1", "region_name": "us-east-1"},
+            "anonymous": False,
+        },
+        {
+            "access_key": "K",
+            "secret_key": "S",
+            "session_token": "T",
+            "endpoint_override": "h:1",
+            "scheme": "http",
+            "anonymous": False,
+        },
+    ],
+)
+def test_spellings_of_s3_options_mean_the_same(given: dict[str, Any]) -> None:
+    expected = {
+        "access_key": "K",
+        "secret_key": "S",
+        "session_token": "T",
+        "endpoint_override": "h:1",
+        "scheme": "http",
+        "region": "us-east-1",
+        "anonymous": False,
+        "connect_timeout": 5.0,
+        "request_timeout": 20.0,
+    }
+    assert arrow_s3_options(given) == expected
+
+
+def test_options_for_s3fs() -> None:
+    given = {
+        "access_key": "K",
+        "secret_key": "S",
+        "endpoint_override": "h:1",
+        "scheme": "http",
+        "region": "eu-west-1",
+        "read_timeout": "7",
+        "requester_pays": True,
+        "client_kwargs": {"verify": False},
+    }
+    assert s3fs_options(given, 2) == {
+        "key": "K",
+        "secret": "S",
+        "endpoint_url": "http://h:1",
+        "requester_pays": True,
+        "client_kwargs": {"verify": False, "region_name": "eu-west-1"},
+        "config_kwargs": {
+            "connect_timeout": 5.0,
+            "read_timeout": 7.0,
+            "retries": {"total_max_attempts": 2},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"acess_key": "hush"}, "unknown storage options for s3: acess_key"),
+        ({"client_kwargs": {"verify": "hush"}}, "unknown storage options for s3: client_kwargs"),
+        ({"key": "hush1", "access_key": "hush2"}, "access_key is given twice"),
+        ({"anon": "hush"}, "anonymous has a bad value"),
+        ({"connect_timeout": "hush"}, "connect_timeout has a bad value"),
+        ({"library": "hush"}, "library: expected one of arrow, fsspec"),
+    ],
+)
+def test_bad_options_are_named_and_their_values_not_shown(
+    given: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(OptionError, match=problem) as caught:
+        Storage.open("s3://lake/x", given)
+    assert "hush" not in str(caught.value)
+
+
+def test_hidden_values_do_not_show() -> None:
+    hidden = Hidden({"a": "abcd", "b": "abcdef", "c": {"d": "nested!"}, "e": 1, "scheme": "http"})
+    assert hidden.cover("abcdef abcd nested! 1 http") == "*** *** *** 1 http"
+    assert repr(hidden) == "Hidden()"
+    assert pickle.loads(pickle.dumps(hidden)).options == hidden.options
+
+
+def test_a_scheme_that_nobody_knows_is_named() -> None:
+    pytest.importorskip("fsspec")
+    with pytest.raises(UnsupportedError, match="nonsense:// is not known to fsspec"):
+        Storage.open("nonsense://x")
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(UnsupportedError, match="memory:// needs fsspec"):
+        Storage.open("memory://x")
+
+
+@pytest.mark.parametrize(
+    ("error", "passing", "gone"),
+    [
+        (TimeoutError(), True, False),
+        (ConnectionResetError(), True, False),
+        (OSError(errno.EBUSY, "busy"), True, False),
+        (OSError(errno.EIO, "broken disk"), False, False),
+        (PermissionError(), False, False),
+        (FileNotFoundError(), False, True),
+        (OSError("AWS Error NETWORK_CONNECTION during GetObject operation: x"), True, False),
+        (OSError("AWS Error UNKNOWN (HTTP status 503) during HeadObject operation"), True, False),
+        (OSError("AWS Error UNKNOWN (HTTP status 400) during HeadObject operation"), False, False),
+        (OSError("AWS Error NO_SUCH_KEY during GetObject operation: x"), False, True),
+        (OSError("AWS Error ACCESS_DENIED during GetObject operation: x"), False, False),
+        (ValueError(), False, False),
+    ],
+    ids=repr,
+)
+def test_which_errors_pass(error: Exception, passing: bool, gone: bool) -> None:
+    assert (is_passing(error), is_gone(error)) == (passing, gone)
+
+
+@pytest.mark.parametrize(
+    ("status", "passing", "gone"),
+    [(500, True, False), (429, True, False), (404, False, True), (403, False, False)],
+)
+def test_the_status_behind_an_error_decides(status: int, passing: bool, gone: bool) -> None:
+    class ClientError(Exception):
+        response = {"ResponseMetadata": {"HTTPStatusCode": status}}  # noqa: RUF012
+
+    error = OSError(errno.EIO, "translated")
+    error.__cause__ = ClientError()
+    assert (is_passing(error), is_gone(error)) == (passing, gone)
+
+
+def tries_of(failures: list[Exception], retry: Retry) -> tuple[int, int]:
+    """How often it was called, and how often told to be a retry."""
+    calls, retries = [0], [0]
+
+    def call() -> None:
+        calls[0] += 1
+        if failures:
+            raise failures.pop(0)
+
+    def again() -> None:
+        retries[0] += 1
+
+    persist(call, doing="read", file="f", retry=retry, cover=str, on_retry=again)
+    return calls[0], retries[0]
+
+
+def test_tries_end_with_the_first_success() -> None:
+    assert tries_of([], Retry(wait=0.001)) == (1, 0)
+    assert tries_of([TimeoutError(), OSError(errno.EPIPE, "x")], Retry(wait=0.001)) == (3, 2)
+
+
+def test_the_last_cause_is_told() -> None:
+    with pytest.raises(StorageError) as caught:
+        tries_of([TimeoutError("one"), TimeoutError("two")], Retry(tries=2, wait=0.001))
+    assert str(caught.value) == "f: read: TimeoutError: two (tried 2 times)"
+    assert str(caught.value.__cause__) == "two"
+
+
+def test_errors_survive_pickling() -> None:
+    for kind in (StorageError, FileGoneError, NameTakenError):
+        error = kind("broken", file="s3://a/b", tries=3)
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is kind
+        assert (str(again), again.tries) == ("s3://a/b: broken (tried 3 times)", 3)
+        assert isinstance(again, OSError)
+
+
+def test_results_of_threads_come_in_order_and_errors_stop_the_rest() -> None:
+    assert run_all(lambda number: number * 2, range(100)) == list(range(0, 200, 2))
+    began: list[int] = []
+
+    def call(number: int) -> None:
+        began.append(number)
+        if number == 0:
+            raise FormatError("bad")
+        threading.Event().wait(0.01)
+
+    with pytest.raises(FormatError):
+        run_all(call, range(2000))
+    assert len(began) < 2000
+
+
+def test_threads_work_again_in_a_forked_process() -> None:
+    run_all(str, range(4))
+    script = "from alcid.storage.pool import run_all\nimport os, sys\nrun_all(str, range(4))\n"
+    script += "child = os.fork()\nif child == 0:\n    os._exit(len(run_all(str, range(7))))\n"
+    script += "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
+    arguments = [sys.executable, "-W", "ignore", "-c", script]
+    assert os.waitstatus_to_exitcode(os.spawnv(os.P_WAIT, sys.executable, arguments) << 8) == 7
+
+
+def test_traffic_is_counted_by_many_threads() -> None:
+    counter = TrafficCounter()
+
+    def count() -> None:
+        for _ in range(1000):
+            counter.add(reads=1, bytes_read=3)
+
+    threads = [threading.Thread(target=count) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counter.snapshot() == Traffic(reads=8000, bytes_read=24_000)
+    assert counter.snapshot().requests == 8000

@@ -28,7 +28,7 @@ from alcid.formats.same_length import Hashes
 from alcid.formats.selection import ANY, Selection, no_row
 from alcid.formats.source import Section
 
-__all__ = ["BloomFilterReader", "build", "sizing"]
+__all__ = ["BloomFilterReader", "bit_positions", "build", "sizing"]
 
 _HEAD = 4
 _MOST_BITS = (1 << 31) - 8
@@ -87,12 +87,14 @@ def build(column: KeyColumn, *, items: int | None = None, fpp: float | None = No
         bits, functions = sizing(items, _PAIMON_FPP if fpp is None else fpp)
     is_set = np.zeros(bits, bool)
     for start in range(0, len(hashes), _BLOCK):  # a block stays in the cache for all functions
-        for positions in _positions(hashes[start : start + _BLOCK], functions, bits):
+        for positions in bit_positions(hashes[start : start + _BLOCK], functions, bits):
             is_set[positions.astype(np.intp)] = True  # NumPy would convert more slowly itself
     return Writer().i32(functions).raw(np.packbits(is_set, bitorder="little").tobytes()).to_bytes()
 
 
-def _positions(hashes: Hashes, functions: int, bits: int) -> Sequence[npt.NDArray[np.uint32]]:
+def bit_positions(
+    hashes: Hashes, functions: int, bits: int | npt.NDArray[np.uint32]
+) -> Sequence[npt.NDArray[np.uint32]]:
     """The bit of each hash, for each function."""
     low, high = hashes.astype(np.uint32), (hashes >> np.uint64(32)).astype(np.uint32)
     positions = []
@@ -134,7 +136,7 @@ class BloomFilterReader(IndexReader):
     def is_in(self, keys: Sequence[Key]) -> Selection:
         """Any row if one of the keys may be there, else none."""
         hashes = hash_column(self._column(keys))
-        probes = np.array(_positions(hashes, self.functions, self.bits)).T
+        probes = np.array(bit_positions(hashes, self.functions, self.bits)).T
         if probes.size * 64 >= self._section.length:
             return ANY if self._all_set(self.filter, probes).any() else no_row()
         for positions in probes:

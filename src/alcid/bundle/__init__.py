@@ -1,0 +1,66 @@
+"""Bundles: the indexes and statistics of many data files in one Puffin file.
+
+| the format     |                                                               |
+|----------------|---------------------------------------------------------------|
+| `kinds`        | what payloads there are; names of blobs and properties        |
+| `blocks`       | payloads in small blocks, each with its checksum              |
+| `directory`    | which files have a payload of a kind, and where               |
+| `statistics`   | least and greatest values of a column, nulls, NaN             |
+| `files`        | the table of the files                                        |
+| `footer_check` | the checksum that a Puffin footer does not have               |
+
+| writing        |                                                               |
+|----------------|---------------------------------------------------------------|
+| `assembly`     | the blobs of a bundle, in their order                         |
+| `writer`       | a bundle, file by file                                        |
+| `merging`      | many bundles to one                                           |
+
+| reading        |                                                               |
+|----------------|---------------------------------------------------------------|
+| `kept`         | a source with parts in memory                                 |
+| `checked`      | one payload as a source that checks what it gives             |
+| `series`       | all payloads of a kind in a bundle                            |
+| `reader`       | one bundle                                                    |
+| `opening`      | many bundles, in two rounds of reads                          |
+| `coverage`     | which files of a table have a payload of a kind               |
+| `bundle_set`   | all bundles of a table, against its files: what is fresh      |
+| `bloom`        | the bloom filters of many files, in one round of reads        |
+
+The bytes are described in docs/bundle-format.md. Bundles know no file system, SQL or Spark.
+"""
+
+from __future__ import annotations
+
+from alcid.bundle.bloom import probe
+from alcid.bundle.bundle_set import BundleSet
+from alcid.bundle.checked import CheckedSource, Range, ReadMany, prefetch
+from alcid.bundle.coverage import Coverage, State
+from alcid.bundle.files import FileEntry, FileTable, Statistics
+from alcid.bundle.kinds import Kind
+from alcid.bundle.merging import merge
+from alcid.bundle.opening import open_bundles
+from alcid.bundle.reader import Bundle
+from alcid.bundle.series import Series
+from alcid.bundle.statistics import ColumnStatistics
+from alcid.bundle.writer import BundleWriter
+
+__all__ = [
+    "Bundle",
+    "BundleSet",
+    "BundleWriter",
+    "CheckedSource",
+    "ColumnStatistics",
+    "Coverage",
+    "FileEntry",
+    "FileTable",
+    "Kind",
+    "Range",
+    "ReadMany",
+    "Series",
+    "State",
+    "Statistics",
+    "merge",
+    "open_bundles",
+    "prefetch",
+    "probe",
+]

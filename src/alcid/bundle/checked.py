@@ -1,0 +1,121 @@
+"""One payload as a source of its own, which checks every block before it gives a byte of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple, TypeAlias
+
+from alcid.bundle.blocks import BLOCK, CONTENT, block_count, damaged_block, stored, unseal
+from alcid.bundle.directory import HEAD
+from alcid.errors import ChecksumError, FormatError
+from alcid.formats.source import Source
+
+__all__ = ["CheckedSource", "Range", "ReadMany", "check_blocks", "prefetch", "read_each"]
+
+
+class Range(NamedTuple):
+    """Bytes to read."""
+
+    source: Source
+    offset: int
+    length: int
+
+
+ReadMany: TypeAlias = Callable[[Sequence[Range]], Sequence[bytes]]
+"""Reads ranges in one round, at the same time where that is faster; the storage has such a one."""
+
+
+def read_each(ranges: Sequence[Range]) -> list[bytes]:
+    """Read one range after the other: right for memory and local disks."""
+    return [source.read(offset, length) for source, offset, length in ranges]
+
+
+class CheckedSource:
+    """The payload of one file: a `Source` for the readers of `alcid.formats.file_index`.
+
+    Blocks are read when a part of them is asked for, in one read from the first that is missing to
+    the last, and kept. The first four bytes are known from the directory and cost no read.
+    """
+
+    def __init__(self, source: Source, start: int, length: int, head: bytes, what: str) -> None:
+        """Serve `length` bytes, whose blocks begin at `start` of `source`."""
+        self.name = f"{source.name}: {what}"
+        self._what = what
+        self.size = length
+        self._source, self._start, self._head = source, start, head
+        self._payload = bytearray(length)
+        self._known = bytearray(block_count(length))  # 1 for each block that was checked
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`.
+
+        Raises:
+            ChecksumError: A block is damaged; the error names the bundle and the place in it.
+        """
+        if offset + length <= HEAD:
+            return self._head[offset : offset + length]
+        for first, end in self._missing([(offset, length)]):
+            self._accept(first, end, self._source.read(*self._place(first, end)))
+        return bytes(memoryview(self._payload)[offset : offset + length])
+
+    def _missing(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """For each range the blocks to read, from the first that is missing to the last."""
+        for offset, length in ranges:
+            blocks = offset // CONTENT, block_count(min(offset + length, self.size))
+            needed = length and offset + length > HEAD
+            first = self._known.find(0, *blocks) if needed else -1
+            if first >= 0:
+                yield first, self._known.rfind(0, *blocks) + 1
+
+    def _place(self, first: int, end: int) -> tuple[int, int]:
+        """Offset and length of some blocks in the bundle."""
+        begins = first * BLOCK
+        return self._start + begins, min(end * BLOCK, stored(self.size)) - begins
+
+    def _accept(self, first: int, end: int, data: bytes) -> None:
+        """Check blocks, and keep what they hold."""
+        place = Range(self._source, *self._place(first, end))
+        self._payload[first * CONTENT : end * CONTENT] = unseal(
+            check_blocks(data, place, self._what)
+        )
+        self._known[first:end] = b"\1" * (end - first)
+
+
+def check_blocks(data: bytes, place: Range, what: str) -> memoryview:
+    """Blocks of `what` that were read at `place`, if none is damaged.
+
+    Raises:
+        ChecksumError: One is.
+    """
+    source, offset, length = place
+    if len(data) != length:
+        raise FormatError(
+            "short read", file=source.name, offset=offset, found=len(data), expected=length
+        )
+    blocks = memoryview(data)
+    damaged = damaged_block(blocks)
+    if damaged is not None:
+        problem = f"damaged block of {what}"
+        raise ChecksumError(problem, file=source.name, offset=offset + damaged * BLOCK)
+    return blocks
+
+
+def prefetch(
+    wanted: Iterable[tuple[CheckedSource, Sequence[tuple[int, int]]]],
+    read_many: ReadMany = read_each,
+) -> None:
+    """Read ranges, as (offset, length), of many payloads in one round.
+
+    What is damaged is left out: reading it then raises, for that file alone.
+    """
+    places: list[tuple[CheckedSource, int, int]] = []
+    ranges: list[Range] = []
+    for checked, parts in wanted:
+        for first, end in checked._missing(parts):
+            places.append((checked, first, end))
+            ranges.append(Range(checked._source, *checked._place(first, end)))
+    parts_read = read_many(ranges) if ranges else ()
+    for (checked, first, end), data in zip(places, parts_read, strict=True):
+        with suppress(FormatError):
+            checked._accept(first, end, data)

@@ -1,0 +1,210 @@
+"""The table of a bundle's files: one row a data file, with the statistics of its columns.
+
+It is an Arrow IPC stream. First come `path`, `size`, `version`, `footer_crc` and `rows`; then, for
+each column and each type that it has in some file, a struct of statistics, null for files where the
+column has another type. Field metadata `column` and `type` name them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from alcid.bundle.statistics import ColumnStatistics, statistics_array, statistics_type
+from alcid.errors import FormatError, UnsupportedError
+from alcid.types import DataType
+
+__all__ = ["CORE", "FileEntry", "FileTable", "Statistics"]
+
+CORE = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("size", pa.int64(), nullable=False),
+        pa.field("version", pa.string(), nullable=False),
+        pa.field("footer_crc", pa.uint32()),
+        pa.field("rows", pa.int64(), nullable=False),
+    ]
+)
+"""The first columns of the table."""
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A data file, as it was when its indexes were built."""
+
+    path: str
+    """Relative to the table's root; on Iceberg its location."""
+    size: int
+    version: str
+    """What the listing says of its content: ETag, or time of change; only compared for equality."""
+    rows: int
+    footer_crc: int | None = None
+    """CRC-32 of its Parquet footer."""
+    statistics: Mapping[str, ColumnStatistics] = field(default_factory=dict, hash=False)
+    """By column. A partition column is one whose least and greatest value are the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """The statistics of a column, in all files where it has one type."""
+
+    column: str
+    data_type: DataType
+    values: pa.StructArray
+    """For each file `min`, `max`, `min_exact`, `max_exact`, `nulls`, `has_nan`; or null."""
+
+    @property
+    def field(self) -> pa.Field:
+        """Its place in the table; the name is for the eye, the metadata for readers."""
+        return pa.field(
+            f"{self.column}: {self.data_type}",
+            self.values.type,
+            metadata={"column": self.column, "type": str(self.data_type)},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FileTable:
+    """The table, in columns."""
+
+    paths: pa.StringArray
+    sizes: Integers
+    versions: pa.StringArray
+    footer_crcs: pa.UInt32Array
+    """Null where it is not known."""
+    rows: Integers
+    statistics: tuple[Statistics, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @classmethod
+    def of(cls, entries: Sequence[FileEntry]) -> FileTable:
+        """The table of these files, in this order.
+
+        Raises:
+            UnsupportedError: A path twice, a negative number, or statistics that cannot be.
+        """
+        groups: dict[tuple[str, DataType], list[ColumnStatistics | None]] = {}
+        for row, entry in enumerate(entries):
+            for column, known in entry.statistics.items():
+                if known.nulls is not None and not 0 <= known.nulls <= entry.rows:
+                    found = f"{known.nulls} nulls in {entry.rows} rows"
+                    raise UnsupportedError(f"{entry.path}: column {column!r}: {found}")
+                group = column, known.data_type
+                if group not in groups:
+                    groups[group] = [None] * len(entries)
+                groups[group][row] = known
+        statistics = (
+            Statistics(column, data_type, statistics_array(column, data_type, group))
+            for (column, data_type), group in groups.items()
+        )
+        table = cls(
+            pa.array([entry.path for entry in entries], pa.string()),
+            np.array([entry.size for entry in entries], np.int64),
+            pa.array([entry.version for entry in entries], pa.string()),
+            pa.array([entry.footer_crc for entry in entries], pa.uint32()),
+            np.array([entry.rows for entry in entries], np.int64),
+            tuple(sorted(statistics, key=lambda found: (found.column, str(found.data_type)))),
+        )
+        if table.problem:
+            raise UnsupportedError(f"files of a bundle: {table.problem}")
+        return table
+
+    @property
+    def problem(self) -> str:
+        """Why this cannot be a table of files, or an empty text."""
+        if (self.sizes < 0).any() or (self.rows < 0).any():
+            return "a negative size or number of rows"
+        return "a path twice" if len(self.paths.unique()) != len(self) else ""
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """All of it as one Arrow table."""
+        core = [self.paths, pa.array(self.sizes), self.versions, self.footer_crcs]
+        core.append(pa.array(self.rows))
+        fields = [*CORE, *(known.field for known in self.statistics)]
+        columns = [*core, *(known.values for known in self.statistics)]
+        return pa.table(columns, schema=pa.schema(fields))
+
+    def to_bytes(self) -> bytes:
+        """The Arrow IPC stream."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.table.schema) as writer:
+            writer.write_table(self.table)
+        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, name: str = "<bytes>", offset: int = 0) -> FileTable:
+        """Read and check a stream, called `name` in errors.
+
+        Columns and statistics that this version does not know are left out.
+        """
+
+        def error(problem: str, found: object = None, expected: object = None) -> FormatError:
+            problem = f"table of files: {problem}"
+            return FormatError(problem, file=name, offset=offset, found=found, expected=expected)
+
+        try:
+            table = pa.ipc.open_stream(pa.BufferReader(data)).read_all().combine_chunks()
+            table.validate(full=True)
+        except (pa.ArrowException, OSError) as problem:
+            raise error(f"not an Arrow stream ({str(problem).splitlines()[0]})") from None
+        schema = table.schema
+        if (named := _described(schema)[: len(CORE)]) != (wanted := _described(CORE)):
+            raise error("other columns", ", ".join(named), ", ".join(wanted))
+        columns = [_one(column) for column in table.columns]
+        if any(column.null_count for column in (*columns[:3], columns[4])):
+            raise error("a file without path, size, version or rows")
+        statistics = []
+        for place in range(len(CORE), len(schema)):
+            known = _statistics(schema.field(place), columns[place])
+            if known is not None:
+                if known.values.type != statistics_type(known.data_type):
+                    raise error(f"statistics of {known.column!r}", found=known.values.type)
+                statistics.append(known)
+        paths, sizes, versions, crcs, rows = columns[: len(CORE)]
+        found = cls(paths, sizes.to_numpy(), versions, crcs, rows.to_numpy(), tuple(statistics))
+        if found.problem:
+            raise error(found.problem)
+        return found
+
+    def take(self, rows: Integers, statistics: Sequence[Statistics]) -> FileTable:
+        """Some of the files, with `statistics` of them that were taken elsewhere."""
+        places = pa.array(rows)
+        return FileTable(
+            self.paths.take(places),
+            self.sizes[rows],
+            self.versions.take(places),
+            self.footer_crcs.take(places),
+            self.rows[rows],
+            tuple(statistics),
+        )
+
+
+def _described(schema: pa.Schema) -> list[str]:
+    return [f"{column.name} {column.type}" for column in schema]
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    """The single chunk of a column; a table without rows has none."""
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+
+
+def _statistics(named: pa.Field, values: pa.Array) -> Statistics | None:
+    """The statistics that a column of the table is, if it is one."""
+    metadata = named.metadata or {}
+    if b"column" not in metadata or b"type" not in metadata:
+        return None
+    try:
+        data_type = DataType.parse(metadata[b"type"].decode())
+    except UnsupportedError:  # a type of a later version
+        return None
+    return Statistics(metadata[b"column"].decode(), data_type, values)

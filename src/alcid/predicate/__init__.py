@@ -32,6 +32,7 @@ from alcid.predicate.lower import lower
 from alcid.predicate.negation import normalize
 from alcid.predicate.numbers import Place
 from alcid.predicate.question import Anything, NotNulls, Nulls, Outside, Question, Within
+from alcid.predicate.rows import matching
 from alcid.predicate.sql import parse
 from alcid.predicate.text import SessionTimestamp
 
@@ -62,6 +63,7 @@ __all__ = [
     "ask",
     "col",
     "lower",
+    "matching",
     "normalize",
     "parse",
     "place",

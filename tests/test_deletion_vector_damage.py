@@ -268,7 +268,7 @@ REFUSED = {
     ),
     "offsets beside the containers": (
         narrow(plain((0, 1, u16(1)), shift=2)),
-        "offsets that do not fit",
+        "offsets or counts that do not fit",
     ),
     "bitset of another cardinality": (narrow(plain((0, 30_000, HALF))), "bad roaring bitmap"),
     "bitset cut off": (narrow(plain((0, 32_768, HALF[:-1]))), "bad roaring bitmap"),

@@ -25,6 +25,7 @@ from alcid import AlcidError, DeletionVector, DeletionVectorFile, FormatError, T
 from alcid.formats.binary_row import binary_rows, hash_rows
 from alcid.formats.buckets import assigner_of
 from alcid.types import DataType
+from tests.test_golden_puffin import write_again
 
 FOLDER = Path(os.environ["ALCID_GOLDEN"])
 
@@ -147,20 +148,8 @@ def test_a_vector_file_of_paimon(name: str) -> None:
 @pytest.mark.parametrize("name", names("puffin/*.bin"))
 def test_puffin_is_read_and_written_with_its_bytes(name: str, tmp_path: Path) -> None:
     copy = tmp_path / "copy.puffin"
-    with (
-        puffin.open(FOLDER / name) as reader,
-        puffin.create(copy, properties=reader.properties) as writer,
-    ):
-        for blob in reader.blobs:
-            writer.add(
-                blob.type,
-                reader.read(blob),
-                fields=blob.fields,
-                snapshot_id=blob.snapshot_id,
-                sequence_number=blob.sequence_number,
-                properties=blob.properties,
-                codec=blob.codec,
-            )
+    with puffin.open(FOLDER / name) as reader:
+        write_again(reader, copy)
         blobs = [reader.read(blob) for blob in reader.blobs]
     if not any(blob.codec for blob in reader.blobs):
         assert copy.read_bytes() == (FOLDER / name).read_bytes()

@@ -28,7 +28,7 @@ from alcid.formats.file_index.container import Container, Entry, write_container
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.file_index.reader import EmptyReader, IndexReader
 from alcid.formats.selection import ANY, EVERY, Selection, no_row
-from alcid.formats.source import BytesSource, File, FileSource, as_source
+from alcid.formats.source import BytesSource, File, FileSource, Source, open_with
 from alcid.options import OptionValue, match_column, parse_options
 from alcid.predicate import (
     And,
@@ -158,13 +158,11 @@ class FileIndex:
             types: As for `from_bytes`.
             strict: As for `from_bytes`.
         """
-        readable, opened = as_source(source)
-        try:
-            index = cls(Container.open(readable), types, strict=strict)
-        except BaseException:
-            if opened is not None:
-                opened.close()
-            raise
+
+        def make(readable: Source) -> FileIndex:
+            return cls(Container.open(readable), types, strict=strict)
+
+        index, opened = open_with(source, make)
         index._opened = opened
         return index
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from functools import cache
-from importlib.metadata import version
 from typing import BinaryIO
 
 from alcid.bundle.directory import Payloads
@@ -21,13 +19,9 @@ from alcid.bundle.kinds import BUNDLE, DIRECTORY, FILES, OWN_TYPES, VERSION, VER
 from alcid.errors import OptionError
 from alcid.formats import puffin
 from alcid.formats.puffin import Blob
+from alcid.formats.puffin.writer import created_by
 
 __all__ = ["Assembly"]
-
-
-@cache
-def _created_by() -> str:
-    return f"Alcid {version('alcid')}"  # which costs a millisecond
 
 
 class Assembly:
@@ -42,7 +36,7 @@ class Assembly:
         sequence_number: int = -1,
     ) -> None:
         """Begin a bundle; see `BundleWriter`."""
-        self._properties = {"created-by": _created_by(), VERSION_PROPERTY: VERSION}
+        self._properties = {"created-by": created_by(), VERSION_PROPERTY: VERSION}
         self._writer = puffin.create(file, properties=self._properties)
         self._field_ids = field_ids or {}
         self._snapshot_id, self._sequence_number = snapshot_id, sequence_number

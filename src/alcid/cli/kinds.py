@@ -110,11 +110,10 @@ def _may_be_hashes(source: Source) -> bool:
         return False
     if name.suffix in _OTHER_SUFFIXES:
         return False
-    data = source.read(0, source.size)
-    if _is_text(data[:_TEXT_LOOKED_AT]):
+    if _is_text(source.read(0, min(source.size, _TEXT_LOOKED_AT))):
         return False
     is_paimons = name.name.startswith("index-") and not name.suffix
-    return is_paimons or not HashIndex.from_bytes(data).duplicates
+    return is_paimons or not HashIndex.from_bytes(source.read(0, source.size)).duplicates
 
 
 @contextmanager

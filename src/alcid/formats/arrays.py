@@ -9,10 +9,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["IntArray", "byte_offsets", "changes", "least_bytes", "plain"]
+__all__ = [
+    "DAY_IN_MILLIS",
+    "TICKS_PER_SECOND",
+    "IntArray",
+    "byte_offsets",
+    "changes",
+    "least_bytes",
+    "plain",
+]
 
 IntArray: TypeAlias = npt.NDArray[Any]
 """Integers of whatever width."""
+
+DAY_IN_MILLIS = 86_400_000
+TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+"""By the unit of an Arrow time or timestamp."""
 
 # From each of these on, a number and its sign need a byte more: 80, 8000, 800000 ...
 _BYTE_MORE = np.array([1 << 8 * count + 7 for count in range(8)], np.uint64)

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable
 from functools import partial
-from typing import BinaryIO, Protocol, TypeAlias, cast
+from typing import BinaryIO, Protocol, TypeAlias, TypeVar, cast
 
 from alcid.errors import AlcidError, FormatError, UnsupportedError
 
@@ -18,8 +18,11 @@ __all__ = [
     "FileSource",
     "Section",
     "Source",
-    "as_source",
+    "open_with",
 ]
+
+
+T = TypeVar("T")
 
 
 class Source(Protocol):
@@ -139,15 +142,26 @@ File: TypeAlias = "str | os.PathLike[str] | BinaryIO | Source"
 """A local path, a binary file object that can seek, or anything that can be read by range."""
 
 
-def as_source(file: File) -> tuple[Source, FileSource | None]:
-    """What to read from, and the same again if it was opened here, and is to be closed."""
-    if isinstance(file, str | os.PathLike):
-        opened = FileSource(file)
-        return opened, opened
+def open_with(file: File, make: Callable[[Source], T]) -> tuple[T, FileSource | None]:
+    """What `make` makes of a file, and the file if it was opened here, and is to be closed.
+
+    If `make` fails, it is closed already.
+    """
+    if not isinstance(file, str | os.PathLike):
+        return make(_as_source(file)), None
+    opened = FileSource(file)
+    try:
+        return make(opened), opened
+    except BaseException:
+        opened.close()
+        raise
+
+
+def _as_source(file: BinaryIO | Source) -> Source:
     if hasattr(file, "seek"):
-        return FileObjectSource(cast("BinaryIO", file)), None
+        return FileObjectSource(cast("BinaryIO", file))
     if hasattr(file, "size") and hasattr(file, "read"):
-        return file, None
+        return file
     hint = ": io.BytesIO makes a file of bytes" if isinstance(file, bytes) else ""
     kind = type(file).__name__
     raise UnsupportedError(f"expected a path, a binary file or a Source, found {kind}{hint}")

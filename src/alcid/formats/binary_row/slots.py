@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from alcid.errors import UnsupportedError
-from alcid.formats.arrays import least_bytes
+from alcid.formats.arrays import DAY_IN_MILLIS, TICKS_PER_SECOND, least_bytes
 from alcid.formats.binary_row.row_hash import Words
 from alcid.formats.binary_row.tails import (
     LONGEST_INLINE,
@@ -57,8 +57,6 @@ INTEGERS: Final = {"TINYINT": "i1", "SMALLINT": "i2", "INT": "i4", "BIGINT": "i8
 """The NumPy types of integers."""
 
 _LONGEST_SHORT_DECIMAL: Final = 18
-_DAY_IN_MILLIS: Final = 86_400_000
-_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _INLINE_LENGTH: Final = np.array([0x80 + length << 56 for length in range(8)], np.uint64)
 _INLINE_BYTES: Final = np.array([(1 << 8 * length) - 1 for length in range(8)], np.uint64)
 
@@ -97,7 +95,7 @@ def read_slots(array: pa.Array, data_type: DataType) -> Slots:
         case "DOUBLE":
             return _unsigned(_values(array.cast(pa.float64()), "u8", nulls), nulls)
         case "DATE" if types.is_date64(array.type):
-            return _narrow(_values(array, "i8", nulls) // _DAY_IN_MILLIS, "i4", nulls)
+            return _narrow(_values(array, "i8", nulls) // DAY_IN_MILLIS, "i4", nulls)
         case "DATE":
             return _narrow(_values(array, "i4", nulls), "i4", nulls)
         case "TIME":
@@ -150,7 +148,7 @@ def _refuse(misfits: npt.NDArray[np.bool_]) -> None:
 def _split_ticks(array: pa.Array, nulls: Nulls) -> tuple[Integers, Integers]:
     """Milliseconds, rounded down, and the nanoseconds beyond them."""
     ticks = _values(array, f"i{array.type.bit_width // 8}", nulls).astype(np.int64, copy=False)
-    per_second = _PER_SECOND[array.type.unit]
+    per_second = TICKS_PER_SECOND[array.type.unit]
     if per_second == 1:
         limit = np.iinfo(np.int64).max // 1_000
         _refuse((ticks > limit) | (ticks < -limit))

@@ -83,7 +83,6 @@ class BucketAssigner:
         self._options, self._channel, self._routing = options, channel, routing
         self._partition_hash = partition_hash
         self._known = KnownHashes()
-        self._restored: set[int] = set()
         self._started = False
         self._waiting: dict[int, HashArray] = {}  # restored, and not among the known yet
         self._counts: dict[int, int] = {}
@@ -112,9 +111,8 @@ class BucketAssigner:
             raise FormatError("bad bucket", found=bucket, expected=f"0 to {MOST_BUCKETS - 1}")
         if self._started:
             raise AlcidError(f"bucket {bucket}: restored after keys were assigned, expected before")
-        if bucket in self._restored:
+        if bucket in self._waiting:
             raise FormatError(f"bucket {bucket}: found a second hash index, expected one")
-        self._restored.add(bucket)
         self._waiting[bucket] = index.hashes[self._is_mine(index.hashes)]
         if len(index) and self._routing.owns(self._channel, bucket):
             self._counts[bucket] = self._counts.get(bucket, 0) + len(index)

@@ -24,7 +24,7 @@ from alcid.formats.deletion_vector.writer import (
     roll_deletion_vectors,
     write_deletion_vectors,
 )
-from alcid.formats.source import BytesSource, File, FileSource, Section, Source, as_source
+from alcid.formats.source import BytesSource, File, FileSource, Section, Source, open_with
 
 __all__ = ["DeletionVectorFile"]
 
@@ -59,13 +59,7 @@ class DeletionVectorFile:
         A path stays open until `close`, or the end of a `with` block; all else is left to whoever
         opened it.
         """
-        readable, opened = as_source(source)
-        try:
-            file = cls(readable)
-        except BaseException:
-            if opened is not None:
-                opened.close()
-            raise
+        file, opened = open_with(source, cls)
         file._opened = opened
         return file
 

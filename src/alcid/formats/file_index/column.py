@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid.errors import LimitError, UnsupportedError
-from alcid.formats.arrays import IntArray, plain
+from alcid.formats.arrays import DAY_IN_MILLIS, TICKS_PER_SECOND, IntArray, plain
 from alcid.formats.file_index.keys import KeyType, key_type, order_floats
 from alcid.types import DataType
 
@@ -19,9 +19,6 @@ __all__ = ["MOST_ROWS", "KeyColumn", "map_key_column", "read_column"]
 
 MOST_ROWS = (1 << 31) - 1
 Keys: TypeAlias = Any  # a NumPy array of integers, or an Arrow large_binary array
-
-_DAY_IN_MILLIS = 86_400_000
-_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,7 @@ def _integers(
         case "DECIMAL":
             return _unscaled(array, data_type, rows)
         case "DATE" if pa.types.is_date64(arrow_type):
-            return _narrow(array, array.view(pa.int64()).to_numpy() // _DAY_IN_MILLIS, kind, rows)
+            return _narrow(array, array.view(pa.int64()).to_numpy() // DAY_IN_MILLIS, kind, rows)
         case "DATE":
             return array.view(pa.int32()).to_numpy()  # type: ignore[no-any-return]
         case "TIME" | "TIMESTAMP" | "TIMESTAMP_LTZ":
@@ -132,7 +129,7 @@ def _ticks(array: pa.Array, kind: KeyType, rows: npt.NDArray[np.uint32] | None) 
     width = array.type.bit_width
     ticks: IntArray = array.view(pa.int32() if width == 32 else pa.int64()).to_numpy()
     ticks = ticks.astype(np.int64, copy=False)
-    have, want = _PER_SECOND[array.type.unit], _PER_SECOND["ms" if kind.millis else "us"]
+    have, want = TICKS_PER_SECOND[array.type.unit], TICKS_PER_SECOND["ms" if kind.millis else "us"]
     if have >= want:
         return ticks if have == want else ticks // (have // want)
     factor = want // have

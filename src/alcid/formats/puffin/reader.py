@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from alcid.errors import AlcidError, FormatError, require
 from alcid.formats.deletion_vector import DeletionVector
@@ -15,7 +16,7 @@ from alcid.formats.puffin.writer import (
     REFERENCED_FILE,
     THETA_SKETCH,
 )
-from alcid.formats.source import File, FileSource, Section, Source, as_source
+from alcid.formats.source import File, FileSource, Section, Source, open_with
 from alcid.formats.theta.sketch import ThetaSketch
 
 __all__ = ["PuffinReader", "open"]
@@ -41,13 +42,8 @@ def open(  # noqa: A001  # used as puffin.open
     Raises:
         FormatError: If the file is not what the format says.
     """
-    source, opened = as_source(file)
-    try:
-        reader = PuffinReader(source, footer_size=footer_size, largest=largest)
-    except BaseException:
-        if opened is not None:
-            opened.close()
-        raise
+    make = partial(PuffinReader, footer_size=footer_size, largest=largest)
+    reader, opened = open_with(file, make)
     reader._opened = opened
     return reader
 

@@ -8,6 +8,7 @@ import operator
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO, Literal, SupportsIndex
@@ -28,6 +29,7 @@ __all__ = [
     "THETA_SKETCH",
     "PuffinWriter",
     "create",
+    "created_by",
 ]
 
 THETA_SKETCH = "apache-datasketches-theta-v1"
@@ -37,6 +39,12 @@ REFERENCED_FILE = "referenced-data-file"
 CARDINALITY = "cardinality"
 POSITION_FIELD = 2147483645
 """The id of `_pos`, the row's position in its file: the field of a deletion vector."""
+
+
+@cache
+def created_by() -> str:
+    """What a file says of its writer; to ask for the version costs a millisecond."""
+    return f"Alcid {version('alcid')}"
 
 
 def create(
@@ -73,7 +81,7 @@ class PuffinWriter:
     ) -> None:
         """Begin the file; see `alcid.puffin.create`."""
         if properties is None:
-            properties = {"created-by": f"Alcid {version('alcid')}"}
+            properties = {"created-by": created_by()}
         self._properties = _properties(properties)
         self._compress_footer = compress_footer
         self._blobs: list[Blob] = []

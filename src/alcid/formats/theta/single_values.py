@@ -23,14 +23,13 @@ import numpy as np
 import pyarrow as pa
 
 from alcid.errors import UnsupportedError
-from alcid.formats.arrays import least_bytes, plain
+from alcid.formats.arrays import DAY_IN_MILLIS, least_bytes, plain
 from alcid.formats.same_length import ByteValues
 from alcid.types import DataType
 
 __all__ = ["single_values"]
 
 _PIECE = 1 << 20  # rows that are brought to bytes at once, so that a large column needs little
-_DAY_IN_MILLIS = 86_400_000
 _SERIALIZED: Final[dict[str, Any]] = {
     "BOOLEAN": pa.uint8(),
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT"), pa.int32()),
@@ -102,7 +101,7 @@ def _serialize(array: pa.Array, data_type: DataType) -> ByteValues:
         case "TIMESTAMP" | "TIMESTAMP_LTZ" if array.type.unit == "ns":
             return _fixed(array)
         case "DATE" if pa.types.is_date64(array.type):
-            array = pa.array(array.view(pa.int64()).to_numpy() // _DAY_IN_MILLIS)
+            array = pa.array(array.view(pa.int64()).to_numpy() // DAY_IN_MILLIS)
     # A time of day is never negative, so cutting its nanoseconds off rounds it down.
     return _fixed(_cast(array, _SERIALIZED[data_type.root], safe=data_type.root != "TIME"))
 

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from alcid.formats.arrays import plain
 from alcid.predicate.intervals import Interval, points
 from alcid.predicate.question import Anything, Nulls, Outside, Question, Within
-from alcid.predicate.row_numbers import Mask, Wide, numbers_within, to_mask
+from alcid.predicate.row_lists import Mask, to_mask
+from alcid.predicate.row_numbers import Wide, numbers_within
 from alcid.predicate.row_patterns import Pattern
 
 __all__ = ["RowColumn"]

@@ -5,10 +5,6 @@ stored without padding. Rows may not. A `Cut` holds the values below a literal a
 it, each as intervals, because neither need be one:
 
 - TIME and TIMESTAMP in the ticks of the Arrow column, so that nothing is rounded.
-- TIMESTAMP (wall clocks) against a list with instants: Spark makes instants of the column. Where a
-  zone puts its clock forward, the hour that it skips moves, so that 02:30 and 03:30 are equal to
-  03:30, and below it is all before 02:30, and 03:00 to 03:30. Against one instant it makes a wall
-  clock of that, so that only 03:30 is equal.
 - CHAR, of values without the spaces at their end. Spark compares them padded: `a` is above
   `a\t`, because a space is, though it begins it.
 """
@@ -24,7 +20,6 @@ from alcid.predicate.intervals import Interval
 from alcid.predicate.moments import _instant, _session_zone, _wall_clock
 from alcid.predicate.numbers import Place
 from alcid.predicate.text import (
-    NANOS_PER_DAY,
     NANOS_PER_SECOND,
     SessionTimestamp,
     WallClock,
@@ -33,7 +28,7 @@ from alcid.predicate.text import (
 from alcid.predicate.zones import Zone, instant_of, moved_forward, wall_of
 from alcid.types import DataType
 
-__all__ = ["Cut", "cut_at", "cut_moments", "cut_padded"]
+__all__ = ["Cut", "cut_at", "cut_moments", "cut_padded", "equal_as_instants"]
 
 _MICROS, _NANOS = 6, 9
 
@@ -76,34 +71,53 @@ def cut_padded(literal: str, longest: int) -> Cut:
 
 def _padded_above(bare: bytes) -> Iterator[bytes]:
     for length in range(len(bare)):
-        start = bare[:length]
-        if not start.endswith(b" ") and bare[length:].lstrip(b" ")[0] < ord(" "):
-            yield start
+        if bare[length:].lstrip(b" ")[0] < ord(" "):
+            yield bare[:length]
 
 
-def cut_moments(literal: object, data_type: DataType, nanos: int, *, as_instants: bool) -> Cut:
+def cut_moments(literal: object, data_type: DataType, nanos: int) -> Cut:
     """The cut among the values of a TIME or TIMESTAMP column.
 
     Args:
         literal: What `place` takes for the type.
         data_type: The type.
         nanos: The nanoseconds of a tick, in which the column counts.
-        as_instants: Wall clocks are made instants of the session's zone.
     """
     if data_type.root == "TIME":
-        return _in_ticks(_at(_time(literal, data_type)), nanos)
+        return _at(_time(literal, data_type), nanos)
+    if data_type.root == "TIMESTAMP" and not isinstance(literal, SessionTimestamp):
+        return _at(_clock(literal, data_type).nanos, nanos)
+    instant, zone = _instant_in(literal, data_type)
+    # Spark makes a wall clock of an instant that wall clocks are compared with.
+    return _at(wall_of(instant, zone) if data_type.root == "TIMESTAMP" else instant, nanos)
+
+
+def equal_as_instants(literal: object, data_type: DataType, nanos: int) -> tuple[Interval, ...]:
+    """The wall clocks of a TIMESTAMP column that are the instant of a literal.
+
+    In a list with instants Spark makes instants of all, the column too. Where a zone puts its clock
+    forward, the hour that it skips moves: 02:30 and 03:30 are the same instant.
+    """
+    instant, zone = _instant_in(literal, data_type)
+    wall = wall_of(instant, zone)
+    skipped = wall - moved_forward(wall, zone)
+    walls = {wall, skipped} if instant_of(skipped, zone) == instant else {wall}
+    return tuple(interval for clock in walls for interval in _at(clock, nanos).equal)
+
+
+def _clock(literal: object, data_type: DataType) -> WallClock:
     clock = _wall_clock(literal, _NANOS if data_type.precision > _MICROS else _MICROS)
     if not isinstance(clock, WallClock):
         raise LiteralError(f"{data_type} does not take {literal!r}: {clock}")
-    if data_type.root == "TIMESTAMP" and not (as_instants or isinstance(literal, SessionTimestamp)):
-        return _in_ticks(_at(clock.nanos), nanos)
-    instant, zone = _instant(clock), _session_zone()
+    return clock
+
+
+def _instant_in(literal: object, data_type: DataType) -> tuple[int, Zone]:
+    """The instant of a literal, and the session's zone."""
+    instant, zone = _instant(_clock(literal, data_type)), _session_zone()
     if isinstance(instant, str) or isinstance(zone, str):
         raise LiteralError(f"{data_type} does not take {literal!r}: it names no known zone")
-    if data_type.root == "TIMESTAMP_LTZ":
-        return _in_ticks(_at(instant), nanos)
-    found = _among_walls(instant, zone) if as_instants else _at(wall_of(instant, zone))
-    return _in_ticks(found, nanos)
+    return instant, zone
 
 
 def _time(literal: object, data_type: DataType) -> int:
@@ -113,40 +127,7 @@ def _time(literal: object, data_type: DataType) -> int:
     return to_time(str(literal), _NANOS if data_type.precision > _MICROS else _MICROS) or 0
 
 
-def _at(nanos: int) -> Cut:
-    return Cut(((None, nanos),), ((nanos, nanos + 1),))
-
-
-def _in_ticks(cut: Cut, nanos: int) -> Cut:
-    def ticks(intervals: tuple[Interval, ...]) -> tuple[Interval, ...]:
-        return tuple((_round_up(begin, nanos), _round_up(end, nanos)) for begin, end in intervals)
-
-    return Cut(ticks(cut.below), ticks(cut.equal))
-
-
-def _round_up(bound: object, nanos: int) -> int | None:
-    return -(-bound // nanos) if isinstance(bound, int) else None
-
-
-def _among_walls(instant: int, zone: Zone) -> Cut:
-    wall = wall_of(instant, zone)
-    gap = moved_forward(wall, zone)
-    if not gap:
-        return _at(wall)
-    resumed = _end_of_gap(wall, zone)
-    skipped = min(wall - gap, resumed)  # the skipped wall clock that is the same instant
-    return Cut(
-        ((None, skipped), (resumed, wall)), ((skipped, min(skipped + 1, resumed)), (wall, wall + 1))
-    )
-
-
-def _end_of_gap(wall: int, zone: Zone) -> int:
-    """The first wall clock that is shown after the gap, in the day before `wall`."""
-    after = wall - instant_of(wall, zone)
-    low, high = -NANOS_PER_DAY // NANOS_PER_SECOND, 0  # seconds from the wall clock's own
-    start = wall // NANOS_PER_SECOND
-    while low + 1 < high:
-        middle = (low + high) // 2
-        shown = (start + middle) * NANOS_PER_SECOND
-        low, high = (low, middle) if shown - instant_of(shown, zone) == after else (middle, high)
-    return (start + high) * NANOS_PER_SECOND
+def _at(moment: int, nanos: int) -> Cut:
+    """The cut at a moment in nanoseconds, among ticks of `nanos` each."""
+    begin, end = -(-moment // nanos), moment // nanos + 1
+    return Cut(((None, begin),), ((begin, end),))

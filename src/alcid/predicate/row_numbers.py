@@ -17,18 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid.formats.arrays import IntArray
-from alcid.formats.file_index.keys import float_order, order_float
+from alcid.formats.file_index.keys import KeyType, float_order, order_float
 from alcid.predicate.intervals import Interval, points
+from alcid.predicate.row_lists import Mask, numbers_in, to_mask
 
-__all__ = ["Mask", "Wide", "numbers_within", "to_mask"]
-
-Mask = npt.NDArray[np.bool_]
+__all__ = ["Wide", "numbers_within"]
 
 _FEW = 6
-_MOST_SPAN = 1 << 20
-_SLOTS_LOG2 = 16
-# Odd, with bits all over: the upper bits of a product tell numbers apart.
-_MULTIPLIER = {4: np.uint32(0x9E3779B1), 8: np.uint64(0x9E3779B97F4A7C15)}
 
 
 class Wide:
@@ -36,6 +31,7 @@ class Wide:
 
     def __init__(self, words: npt.NDArray[np.int64]) -> None:
         """Take words of 64 bits, the lower half of each number first."""
+        self._words = words
         self.upper = words[1::2]
         self.lower = words.view(np.uint64)[0::2]
 
@@ -52,6 +48,12 @@ class Wide:
         mask |= self.upper > upper
         return mask
 
+    def is_in(self, keys: Sequence[int]) -> Mask:
+        """True where a number is one of `keys`."""
+        listed = pa.array([key.to_bytes(16, "little", signed=True) for key in keys], pa.binary(16))
+        values = pa.Array.from_buffers(listed.type, len(self), [None, pa.py_buffer(self._words)])
+        return to_mask(pc.is_in(values, value_set=listed))
+
 
 def numbers_within(values: npt.NDArray[Any] | Wide, intervals: Sequence[Interval]) -> Mask:
     """True where a value lies in one of the intervals, which are sorted and apart.
@@ -59,14 +61,15 @@ def numbers_within(values: npt.NDArray[Any] | Wide, intervals: Sequence[Interval
     >>> numbers_within(np.array([1, 5, 9], np.int8), [(None, 2), (9, 1000)]).tolist()
     [True, False, True]
     """
-    if isinstance(values, Wide):
-        return _any(values, [_wide(values, *_bounds(interval)) for interval in intervals])
     few = len(intervals) <= _FEW
+    if isinstance(values, Wide):
+        return _wide_within(values, intervals)
     if values.dtype.kind == "f":
         if few:
             return _any(values, [_floats(values, *_bounds(interval)) for interval in intervals])
         return _many_floats(values, intervals)
-    cut = [_cut(interval, values.dtype) for interval in intervals]
+    holds = np.iinfo(values.dtype)
+    cut = [_cut(interval, int(holds.min), int(holds.max)) for interval in intervals]
     kept = [pair for pair in cut if pair is not None]
     if few:
         return _any(values, [_integers(values, *pair) for pair in kept])
@@ -86,6 +89,16 @@ def _bounds(interval: Interval) -> tuple[int | None, int | None]:
     return begin if isinstance(begin, int) else None, end if isinstance(end, int) else None
 
 
+def _wide_within(values: Wide, intervals: Sequence[Interval]) -> Mask:
+    listed = [points(interval) for interval in intervals]
+    keys = [int(key) for keys in listed for key in keys or ()]
+    if len(keys) <= _FEW:
+        return _any(values, [_wide(values, *_bounds(interval)) for interval in intervals])
+    ranges = [pair for pair, few in zip(intervals, listed, strict=True) if few is None]
+    masks = [_wide(values, *_bounds(interval)) for interval in ranges]
+    return _any(values, [values.is_in(keys), *masks])
+
+
 def _wide(values: Wide, begin: int | None, end: int | None) -> Mask:
     mask = np.ones(len(values), bool) if begin is None else values.at_least(begin)
     if end is not None:
@@ -93,9 +106,8 @@ def _wide(values: Wide, begin: int | None, end: int | None) -> Mask:
     return mask
 
 
-def _cut(interval: Interval, dtype: np.dtype[Any]) -> tuple[int | None, int | None] | None:
-    """The interval within what the type holds, with None for its edges; None if nothing is left."""
-    least, greatest = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+def _cut(interval: Interval, least: int, greatest: int) -> tuple[int | None, int | None] | None:
+    """The interval within what a type holds, with None for its edges; None if nothing is left."""
     begin, end = _bounds(interval)
     if (begin is not None and begin > greatest) or (end is not None and end <= least):
         return None
@@ -140,7 +152,7 @@ def _many_integers(values: IntArray, intervals: Sequence[tuple[int | None, int |
     listed = [points(interval) for interval in intervals]
     if None not in listed:
         keys = [key for keys in listed for key in keys or ()]
-        return _is_in(values, np.array(keys, values.dtype))
+        return numbers_in(values, np.array(keys, values.dtype))
     edges = [bound for interval in intervals for bound in interval if bound is not None]
     passed = np.searchsorted(np.array(edges, values.dtype), values, "right")
     inside = 0 if intervals[0][0] is None else 1
@@ -150,54 +162,14 @@ def _many_integers(values: IntArray, intervals: Sequence[tuple[int | None, int |
 
 def _many_floats(values: npt.NDArray[Any], intervals: Sequence[Interval]) -> Mask:
     width = values.dtype.itemsize
-    single, ranges = list[float](), list[Mask]()
+    infinity = order_float(math.inf, width)
+    ranks, ranges = list[int](), list[Mask]()
     for interval in intervals:
         listed = points(interval)
-        if listed is None or math.isnan(float_order(int(listed[0]), width)):
+        if listed is None or int(listed[-1]) > infinity:
             ranges.append(_floats(values, *_bounds(interval)))
         else:
-            single += (float_order(int(rank), width) for rank in listed)
-    return _any(values, [_is_in(values, np.array(single, values.dtype)), *ranges])
-
-
-def _is_in(values: npt.NDArray[Any], keys: npt.NDArray[Any]) -> Mask:
-    """True where a value is one of `keys`: no NaN, and both zeros or none."""
-    if not len(keys):
-        return np.zeros(len(values), bool)
-    if values.dtype.kind != "f":
-        if values.dtype.itemsize < 4:
-            values, keys = values.astype(np.int32), keys.astype(np.int32)
-        if int(keys.max()) - int(keys.min()) < _MOST_SPAN:
-            return _is_in_table(values, keys)
-    # Most rows match none: what has the hash of no key is not looked for.
-    taken = np.zeros(1 << _SLOTS_LOG2, bool)
-    taken[_slots(keys)] = True
-    mask: Mask = taken[_slots(values)]
-    rows = np.flatnonzero(mask)
-    mask[rows] = to_mask(pc.is_in(pa.array(values[rows]), value_set=pa.array(keys)))
-    return mask
-
-
-def _is_in_table(values: IntArray, keys: IntArray) -> Mask:
-    unsigned = f"u{values.dtype.itemsize}"
-    least = keys.min().astype(unsigned)
-    # Differences wrap around, so that a value below the least key is far above the greatest.
-    places = keys.view(unsigned) - least
-    beyond = places.max() + 1
-    table = np.zeros(int(beyond) + 1, bool)
-    table[places] = True
-    mask: Mask = table[np.minimum(values.view(unsigned) - least, beyond)]
-    return mask
-
-
-def _slots(values: npt.NDArray[Any]) -> IntArray:
-    width = values.dtype.itemsize
-    bits = values.view(f"u{width}")
-    slots: IntArray = (bits * _MULTIPLIER[width]) >> (8 * width - _SLOTS_LOG2)
-    return slots
-
-
-def to_mask(array: pa.BooleanArray) -> Mask:
-    """Arrow's bits, null as false, as NumPy's."""
-    filled = array.fill_null(False) if array.null_count else array
-    return filled.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+            ranks += map(int, listed)
+    stored = KeyType(width, floating=True).to_stored(np.array(ranks, f"i{width}"))
+    keys = stored.view(f">f{width}").astype(values.dtype)
+    return _any(values, [numbers_in(values, keys), *ranges])

@@ -21,7 +21,7 @@ from alcid.predicate.literal import INTEGERS, place
 from alcid.predicate.lower import lower
 from alcid.predicate.numbers import as_double
 from alcid.predicate.question import Anything, NotNulls, Nulls, Outside, Question, Within
-from alcid.predicate.row_cuts import Cut, cut_at, cut_moments, cut_padded
+from alcid.predicate.row_cuts import Cut, cut_at, cut_moments, cut_padded, equal_as_instants
 from alcid.predicate.text import SessionTimestamp, to_double, to_timestamp
 from alcid.types import MAX_LENGTH, DataType
 
@@ -122,20 +122,19 @@ def _merge(intervals: Iterable[Interval], data_type: DataType) -> tuple[Interval
 
 def _equal(literals: list[object], row_type: RowType) -> list[Interval]:
     """The values that equal a literal of a list."""
-    alike = _alike(literals, row_type.data_type)
-    as_instants = any(isinstance(literal, SessionTimestamp) for literal in literals)
-    cuts = {_cut(literal, row_type, as_instants=as_instants) for literal in alike}
-    if len(cuts) == 1 and as_instants:  # Spark takes a list of one value for a comparison
-        cuts = {_cut(alike[0], row_type)}
-    return [interval for cut in cuts for interval in cut.equal]
+    data_type = row_type.data_type
+    equal = [_cut(literal, row_type).equal for literal in _alike(literals, data_type)]
+    if data_type.root == "TIMESTAMP" and any(map(_is_zoned, literals)) and len(set(equal)) > 1:
+        equal = [equal_as_instants(literal, data_type, row_type.nanos) for literal in literals]
+    return [interval for intervals in equal for interval in intervals]
 
 
-def _cut(literal: object, row_type: RowType, *, as_instants: bool = False) -> Cut:
+def _cut(literal: object, row_type: RowType) -> Cut:
     data_type, literal = row_type.data_type, plain(literal)
     if data_type.root == "CHAR":
         return cut_padded(str(literal), row_type.longest())
     if data_type.root in _MOMENTS:
-        return cut_moments(literal, data_type, row_type.nanos, as_instants=as_instants)
+        return cut_moments(literal, data_type, row_type.nanos)
     # A double that equals many numbers leaves nothing open: Spark takes every one as equal.
     return cut_at(place(literal, "", data_type))
 

@@ -28,9 +28,9 @@ from alcid.predicate.expression import (
     Unknown,
 )
 from alcid.predicate.negation import normalize
-from alcid.predicate.question import Anything, NotNulls, Nulls, Question, Within
+from alcid.predicate.question import NotNulls, Nulls, Question, Within
 from alcid.predicate.row_columns import RowColumn
-from alcid.predicate.row_numbers import Mask
+from alcid.predicate.row_lists import Mask
 from alcid.predicate.row_patterns import Pattern, read_pattern
 from alcid.predicate.row_questions import row_question
 from alcid.predicate.row_table import RowTable
@@ -161,8 +161,6 @@ def _prepare_pattern(unknown: Unknown, pattern: Pattern, rows: RowTable) -> _Nod
 def _evaluate(node: _Node, row_count: int) -> _Truth:
     match node:
         case _Asked(column, question):
-            if isinstance(question, Anything):
-                return _everywhere(True, row_count)
             mask = column.ask(question)
             return _Truth(mask, mask)
         case _Joined():

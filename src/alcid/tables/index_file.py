@@ -1,0 +1,234 @@
+"""From one Parquet file to what a bundle keeps of it: indexes, statistics, and where its pages are.
+
+The footer is read once. Of the rows only the columns to index are read, one at a time, so that no
+more than one of them is in memory.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from alcid.bundle import BundleWriter, ColumnStatistics, FileEntry, Kind
+from alcid.bundle.kept import KeptSource
+from alcid.errors import (
+    AlcidError,
+    ColumnError,
+    FileGoneError,
+    FormatError,
+    LimitError,
+    UnsupportedError,
+)
+from alcid.formats.file_index import BUILDERS
+from alcid.formats.file_index.column import KeyColumn, map_key_column, read_column
+from alcid.formats.source import Source
+from alcid.options import IndexSpec, find_column
+from alcid.parquet_file import FileLayout, read_layout, read_rows
+from alcid.tables.file_columns import FileColumn, file_columns
+from alcid.tables.file_statistics import footer_statistics, value_statistics
+from alcid.tables.page_bytes import pack_pages
+from alcid.types import DataType
+
+__all__ = ["IndexedFile", "footer_crc", "index_file"]
+
+_TAIL = 64 << 10  # what is read first: the footer as a rule, and the offset indexes before it
+_END = 8  # the length of the footer, and the magic
+_SMALLEST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """What a bundle keeps of a data file."""
+
+    entry: FileEntry
+    """The file, and the statistics of its columns."""
+    payloads: Mapping[Kind, bytes | None]
+    """Indexes, and the pages of every column that can be read; None as in `BundleWriter.add`."""
+    types: Mapping[str, DataType]
+    """The types of its columns, without those that have none here."""
+    skipped: Mapping[Kind, str]
+    """What was not made, and why."""
+
+    def add_to(self, writer: BundleWriter) -> int:
+        """Add all of it to a bundle, and return the row of the file there."""
+        row = writer.add_file(self.entry)
+        for kind, payload in self.payloads.items():
+            writer.add(row, kind, payload)
+        return row
+
+
+def index_file(
+    source: Source, specs: Iterable[IndexSpec], *, path: str, size: int, version: str
+) -> IndexedFile:
+    """Read a file, and make what is kept of it.
+
+    Args:
+        source: The file.
+        specs: The indexes to build; see `alcid.options.parse_options`.
+        path: What the bundle calls the file.
+        size: Its size, as the listing says.
+        version: Its version, as the listing says.
+
+    Raises:
+        FormatError: The file is damaged.
+        FileGoneError: It is not of the size that the listing says.
+        UnsupportedError: Its footer is encrypted.
+
+    >>> import io
+    >>> from alcid.formats.source import BytesSource
+    >>> from alcid.options import parse_options
+    >>> file = io.BytesIO()
+    >>> pq.write_table(pa.table({"id": [3, 1, 2]}), file)
+    >>> source, specs = (
+    ...     BytesSource(file.getvalue()),
+    ...     parse_options({"file-index.bsi.columns": "id"}),
+    ... )
+    >>> found = index_file(source, specs, path="a.parquet", size=source.size, version="1")
+    >>> list(map(str, found.payloads)), found.entry.statistics["id"].maximum.as_py()
+    (["bsi of 'id'", "pages of 'id'"], 3)
+    """
+    if size != source.size:
+        problem = f"not as it was listed: found {source.size} bytes, expected {size}"
+        raise FileGoneError(problem, file=source.name)
+    kept = KeptSource(source)
+    footer = _keep_footer(kept)
+    layout = read_layout(kept)  # first, as it says what is encrypted
+    metadata = _metadata(footer, source.name)
+    columns = file_columns(layout, metadata.metadata or {})
+    work = _Work(kept, layout, columns)
+    work.build(specs)
+    for column in columns:
+        if column.name not in work.statistics and work.is_single(column):
+            known = footer_statistics(column, metadata)
+            if known is not None:
+                work.statistics[column.name] = known
+    work.pack()
+    entry = FileEntry(path, size, version, layout.rows, zlib.crc32(footer), work.statistics)
+    types = {column.name: column.data_type for column in columns if column.data_type is not None}
+    return IndexedFile(entry, work.payloads, types, work.skipped)
+
+
+def footer_crc(source: Source) -> int:
+    """CRC-32 of a file's footer: the metadata, its length and the magic, up to the last byte.
+
+    Raises:
+        FormatError: It has no footer.
+    """
+    return zlib.crc32(_keep_footer(KeptSource(source)))
+
+
+def _keep_footer(kept: KeptSource) -> bytes:
+    """The footer to the end of the file: one read, or a second one if it is long."""
+    size = kept.size
+    if size < _SMALLEST:
+        raise FormatError("no Parquet file", file=kept.name, found=f"{size} bytes")
+    tail = min(_TAIL, size)
+    kept.keep(size - tail, tail)
+    end = kept.read(size - _END, _END)
+    length = int.from_bytes(end[:4], "little") + _END
+    if length > size - 4:
+        raise FormatError(
+            "footer longer than the file",
+            file=kept.name,
+            offset=size - _END,
+            found=length - _END,
+            expected=f"up to {size - _SMALLEST}",
+        )
+    kept.keep(size - length, length)
+    return kept.read(size - length, length)
+
+
+def _metadata(footer: bytes, file: str) -> pq.FileMetaData:
+    """What Arrow reads from a footer; that the file before it is missing does not matter."""
+    try:
+        return pq.read_metadata(pa.BufferReader(b"PAR1" + footer))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        problem = str(error).splitlines()[0]
+        raise FormatError(f"damaged footer: {problem}", file=file) from None
+
+
+class _Work:
+    """The columns of a file, and what was made of them so far."""
+
+    def __init__(self, source: Source, layout: FileLayout, columns: Sequence[FileColumn]) -> None:
+        self._source, self._layout, self._columns = source, layout, columns
+        self._names = [column.name for column in columns]
+        self._counts = Counter(self._names)
+        self.payloads: dict[Kind, bytes | None] = {}
+        self.statistics: dict[str, ColumnStatistics] = {}
+        self.skipped: dict[Kind, str] = {}
+
+    def is_single(self, column: FileColumn) -> bool:
+        """Whether no other column has the same name."""
+        return self._counts[column.name] == 1
+
+    def build(self, specs: Iterable[IndexSpec]) -> None:
+        """Build the indexes, column by column."""
+        found: list[tuple[FileColumn, IndexSpec, DataType]] = []
+        for spec in specs:
+            try:
+                found.append(self._resolve(spec))
+            except (ColumnError, UnsupportedError) as error:
+                self.skipped[Kind.index(spec.column, spec.index_type)] = str(error)
+        found.sort(key=lambda one: (one[0].leaf, one[1].column, one[1].index_type))
+        for column, group in groupby(found, key=lambda one: one[0]):
+            self._index(column, [one[1:] for one in group])
+
+    def _index(self, column: FileColumn, wanted: Sequence[tuple[IndexSpec, DataType]]) -> None:
+        """Read a column, and build its indexes or those of keys of the map that it is."""
+        table = read_rows(self._source, None, [column.name], layout=self._layout)
+        values = table.column(0)
+        known = value_statistics(column, values)
+        if known is not None:
+            self.statistics[column.name] = known
+        for name, same in groupby(wanted, key=lambda one: one[0].column):
+            self._build(name, values, list(same))
+
+    def _resolve(self, spec: IndexSpec) -> tuple[FileColumn, IndexSpec, DataType]:
+        """The column that an index is of, the index in the file's spelling, the type of its values.
+
+        Raises:
+            ColumnError: No such column, or more than one.
+            UnsupportedError: The index does not take it, or it gets none.
+        """
+        name = find_column(spec.top_level, self._names)
+        column = self._columns[self._names.index(name)]
+        if column.problem or column.data_type is None:
+            raise UnsupportedError(f"column {name}: {column.problem}")
+        return column, *spec.resolve({name: column.data_type})
+
+    def _build(
+        self, name: str, values: pa.ChunkedArray, wanted: Sequence[tuple[IndexSpec, DataType]]
+    ) -> None:
+        """Build the indexes of a column or of a key of a map."""
+        keys: KeyColumn | None = None
+        for spec, data_type in wanted:
+            kind = Kind.index(name, spec.index_type)
+            if spec.map_key is not None and not len(values):
+                self.payloads[kind] = None
+                continue
+            try:
+                if keys is None:
+                    key = spec.map_key
+                    array = values if key is None else map_key_column(values, key)
+                    keys = read_column(array, data_type)
+                self.payloads[kind] = BUILDERS[spec.index_type](keys, **asdict(spec.options))
+            except (UnsupportedError, LimitError) as error:  # of a value, or of too many
+                self.skipped[kind] = str(error)
+
+    def pack(self) -> None:
+        """Pack the pages of every column."""
+        for column, described in zip(self._layout.columns, self._columns, strict=True):
+            kind = Kind.pages(described.name)
+            try:
+                if not self.is_single(described):
+                    raise ColumnError(f"column {described.name}: fits more than one column")
+                self.payloads[kind] = pack_pages(self._layout, column)
+            except AlcidError as error:
+                self.skipped[kind] = str(error)

@@ -27,9 +27,10 @@ lint: .venv/.installed ## Check style, format, types and the order of the layers
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
 
-bench: .venv/.installed ## Measure file indexes, table indexes, Puffin and sketches, beside peers
+bench: .venv/.installed ## Measure file indexes, table indexes, Puffin, sketches and whole queries, beside peers
 	$(BIN)/python -m benchmarks.file_index
 	$(BIN)/python -m benchmarks.table_index
+	$(BIN)/python -m benchmarks.queries
 
 fuzz: .venv/.installed ## Run the property tests for long, with new random examples
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n 2 -m "hypothesis or fuzz" -o faulthandler_timeout=0 tests
@@ -51,7 +52,7 @@ constraints: ## Take the newest versions of everything into constraints.txt
 	rm -rf .constraints-venv
 
 clean: ## Remove all that these commands made, but not the golden files
-	rm -rf .venv .peer-venv .bench-venv .constraints-venv .jars .hypothesis .import_linter_cache
+	rm -rf .venv .peer-venv .bench-venv .bench-data .constraints-venv .jars .hypothesis .import_linter_cache
 	rm -rf .mypy_cache .pytest_cache .ruff_cache build dist
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 

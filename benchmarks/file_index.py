@@ -22,8 +22,9 @@ from alcid import FileIndex, col
 from benchmarks.build import build_index
 from benchmarks.cases import Case, cases_of
 from benchmarks.columns import NAMES, Column, make_column
+from benchmarks.environment import PeerError
 from benchmarks.measure import fastest, machine_facts
-from benchmarks.peer import PEER, Peer, PeerError
+from benchmarks.peer import PEER, Peer
 from benchmarks.questions import ask_all
 from benchmarks.report import Report, Result
 from benchmarks.scan import Scan, scan_column

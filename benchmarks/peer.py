@@ -1,28 +1,21 @@
-"""Our side of the peer: its environment, and the process that answers requests."""
+"""Our side of a peer: the process that answers requests."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
-import venv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from benchmarks.environment import ROOT, PeerError, peer_python
 from benchmarks.measure import Cost
 
-__all__ = ["PEER", "Peer", "PeerError", "PeerProcess", "Written"]
+__all__ = ["PEER", "Peer", "PeerProcess", "Written"]
 
 PEER = "pypaimon-rust"
-_ROOT = Path(__file__).resolve().parent.parent
-_ENVIRONMENT = _ROOT / ".bench-venv"
-_PYTHON = _ENVIRONMENT / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-
-
-class PeerError(Exception):
-    """The peer cannot be installed, started or asked; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +29,23 @@ class Written:
 class PeerProcess:
     """A running peer: it gets one line of JSON for each request, and answers with another."""
 
-    def __init__(self, name: str, python: Path, script: Path) -> None:
+    def __init__(self, name: str, python: Path, *arguments: str | Path) -> None:
         """Start it; once it is ready it says so, with a first line.
+
+        Args:
+            name: What errors call it.
+            python: The interpreter.
+            arguments: A script, or -m and a module; then what it is given.
 
         Raises:
             PeerError: It does not start.
         """
         self._name = name
+        command: Sequence[str | Path] = [python, "-W", "ignore", *arguments]
         self._process = subprocess.Popen(
-            [python, "-W", "ignore", script],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
         )
-        self._receive()
+        self.ready = self._receive()
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send a request, and wait for the answer.
@@ -99,28 +95,11 @@ class Peer(PeerProcess):
         Raises:
             PeerError: It does not start.
         """
-        _install()
-        super().__init__(PEER, _PYTHON, Path(__file__).with_name("peer_paimon_rust.py"))
+        script = Path(__file__).with_name("peer_paimon_rust.py")
+        super().__init__(PEER, peer_python(), script)
 
     def write(self, arrow: Path, data_type: str, options: dict[str, str]) -> Written:
         """Write the column in the Arrow file `arrow` with these table options."""
         answer = self.ask({"arrow": str(arrow), "type": data_type, "options": options})
         container = Path(answer["index"]).read_bytes() if answer["index"] else None
         return Written(Cost(answer["cpu"], answer["wall"]), container)
-
-
-def _install() -> None:
-    """Make the environment, held by constraints.txt, unless it is there."""
-    done = _ENVIRONMENT / ".installed"
-    if done.exists():
-        return
-    print(f"installing {PEER} into {_ENVIRONMENT.name}", file=sys.stderr)
-    venv.create(_ENVIRONMENT, with_pip=True, clear=True)
-    (_ENVIRONMENT / ".gitignore").write_text("*\n")
-    pip = [str(_PYTHON), "-m", "pip", "install", "--quiet", "--constraint", "constraints.txt"]
-    ended = subprocess.run(
-        [*pip, PEER, "pyarrow"], cwd=_ROOT, capture_output=True, text=True, check=False
-    )
-    if ended.returncode:
-        raise PeerError(f"{PEER} was not installed: {ended.stderr.strip().splitlines()[-1]}")
-    done.touch()

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+from benchmarks.environment import PeerError
 from benchmarks.measure import machine_facts
-from benchmarks.peer import PeerError
 from benchmarks.table_buckets import bucket_cases
 from benchmarks.table_keys import key_cases
 from benchmarks.table_peers import PyPaimon

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from benchmarks.environment import PeerError
 from benchmarks.measure import Cost
-from benchmarks.peer import PeerError, PeerProcess
+from benchmarks.peer import PeerProcess
 from benchmarks.table_run import Side
 from tests.interop.peers import UNAVAILABLE, pypaimon_python
 

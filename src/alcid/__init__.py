@@ -35,6 +35,7 @@ from alcid.formats.hash_index import HashIndex
 from alcid.formats.selection import Selection
 from alcid.formats.theta import ThetaSketch
 from alcid.predicate import Column, Predicate, col
+from alcid.tables import ParquetTable, parquet
 from alcid.types import DataType
 
 __version__ = _version("alcid")
@@ -61,6 +62,7 @@ __all__ = [
     "LiteralError",
     "NameTakenError",
     "OptionError",
+    "ParquetTable",
     "Predicate",
     "PredicateError",
     "Routing",
@@ -74,5 +76,6 @@ __all__ = [
     "fixed_bucket",
     "hash_rows",
     "options",
+    "parquet",
     "puffin",
 ]

@@ -43,6 +43,7 @@ __all__ = [
     "RangeBitmapOptions",
     "case_sensitive",
     "find_column",
+    "fold_name",
     "match_column",
     "memory_size",
     "parse_options",
@@ -151,7 +152,7 @@ def _split(column: str) -> tuple[str, str | None]:
     return top_level, key
 
 
-def _fold(column: str) -> str:
+def fold_name(column: str) -> str:
     """What is the same for names of the same column; keys of a map always differ in case."""
     if case_sensitive:
         return column
@@ -173,7 +174,7 @@ def find_column(name: str, columns: Collection[str]) -> str:
     if found is not None:
         return found
     outer = name.partition(".")[0]
-    if any(_fold(column) == _fold(outer) for column in columns):
+    if any(fold_name(column) == fold_name(outer) for column in columns):
         raise UnsupportedError(f"column {name}: no index takes a field within a column")
     raise ColumnError(f"column {name}: not in the table{_did_you_mean(name, columns)}")
 
@@ -187,7 +188,7 @@ def match_column(name: str, columns: Iterable[str]) -> str | None:
     >>> match_column("Tags[color]", ["id", "tags[color]"])
     'tags[color]'
     """
-    fitting = [column for column in columns if _fold(column) == _fold(name)]
+    fitting = [column for column in columns if fold_name(column) == fold_name(name)]
     if len(fitting) > 1:
         raise ColumnError(f"column {name}: fits more than one column: {', '.join(fitting)}")
     return fitting[0] if fitting else None
@@ -322,7 +323,7 @@ def parse_options(options: Mapping[str, OptionValue]) -> tuple[IndexSpec, ...]:
         if option == "columns":
             declared |= _columns(key, index_type, value)
             continue
-        place = index_type, _fold(column)
+        place = index_type, fold_name(column)
         attribute = option.replace("-", "_")
         if attribute in given.setdefault(place, {}):
             raise OptionError(f"{key}: given twice, in another case")
@@ -334,7 +335,9 @@ def parse_options(options: Mapping[str, OptionValue]) -> tuple[IndexSpec, ...]:
         values = whole_map | given.get((index_type, folded), {})
         specs.append(IndexSpec(column, index_type, _KINDS[index_type](**values)))
     taken = {
-        (spec.index_type, _fold(name)) for spec in specs for name in (spec.column, spec.top_level)
+        (spec.index_type, fold_name(name))
+        for spec in specs
+        for name in (spec.column, spec.top_level)
     }
     for (index_type, column), key in keys.items():
         if (index_type, column) not in taken:
@@ -383,7 +386,7 @@ def _columns(key: str, index_type: str, value: object) -> dict[tuple[str, str], 
         map_key = _split(name)[1]
         if map_key is not None and map_key[:1] in ("'", '"'):
             raise OptionError(f"{key}: found {name}, write the key of a map without quotes")
-        place = index_type, _fold(name)
+        place = index_type, fold_name(name)
         if place in declared:
             raise OptionError(f"{key}: found {value!r}, which names {declared[place]} twice")
         declared[place] = name

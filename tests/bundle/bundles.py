@@ -49,7 +49,7 @@ def content(bundle: Bundle) -> list[dict[str, object]]:
     """All that a bundle says, file by file; what is not there is left out."""
     files = bundle.files
     found = []
-    for row, core in enumerate(files.table.select(range(5)).to_pylist()):
+    for row, core in enumerate(files.table.select(range(6)).to_pylist()):
         statistics = {
             (known.column, str(known.data_type)): repr(known.values[row])
             for known in files.statistics
@@ -79,6 +79,7 @@ def some_files(count: int = 3) -> list[File]:
                     "id": ColumnStatistics(BIGINT, number, number + 5, 0),
                     "score": ColumnStatistics(DOUBLE, 0.0, 1.5, None, number % 2 == 0),
                 },
+                schema=(None, b"one schema", b"another")[number % 3],
             ),
             {kind: bytes([number]) * (7 * place) for place, kind in enumerate(KINDS)},
         )
@@ -140,6 +141,7 @@ def data_files(paths: st.SearchStrategy[str] = texts) -> st.SearchStrategy[list[
         st.integers(LEAST_ROWS, 2**40),
         st.none() | st.integers(0, 2**32 - 1),
         st.dictionaries(st.sampled_from(["a", "b", "size"]), statistics, max_size=2),
+        st.sampled_from([None, b"", b"one schema", b"another"]),
     )
     sizes = st.integers(0, 8) | st.integers(1015, 1030) | st.integers(0, 5000)
     payloads = st.builds(_payload, sizes, st.integers(0, 255))
@@ -159,6 +161,7 @@ def expected(files: Sequence[File]) -> list[dict[str, object]]:
             "version": entry.version,
             "footer_crc": entry.footer_crc,
             "rows": entry.rows,
+            "schema": entry.schema,
         }
         statistics = {
             (column, str(known.data_type)): repr(stored_statistics(known))

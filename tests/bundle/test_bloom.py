@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid.bundle import BundleSet, FileEntry, Kind, Range, bloom, open_bundles, probe
+from alcid.bundle import BundleSet, FileEntry, Kind, bloom, open_bundles, probe
 from alcid.bundle.blocks import BLOCK, seal
-from alcid.bundle.checked import read_each
 from alcid.formats.file_index import BUILDERS
 from alcid.formats.file_index.column import read_column
 from alcid.formats.file_index.keys import Key, key_type
-from alcid.formats.source import BytesSource
+from alcid.formats.source import BytesSource, Range, read_each
 from alcid.testing import CountingSource
 from alcid.types import DataType
 from tests.bundle.bundles import BIGINT, STRING, File, write

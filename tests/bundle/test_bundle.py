@@ -240,6 +240,6 @@ def test_rows_and_sizes_are_arrays() -> None:
     files = reopened(some_files()).files
     assert files.sizes.dtype == files.rows.dtype == np.int64
     assert files.table.column_names == [
-        *("path", "size", "version", "footer_crc", "rows"),
+        *("path", "size", "version", "footer_crc", "rows", "schema"),
         *("id: BIGINT", "score: DOUBLE"),
     ]

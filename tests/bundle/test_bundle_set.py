@@ -20,20 +20,18 @@ from alcid.bundle import (
     BundleWriter,
     FileEntry,
     Kind,
-    Range,
     State,
     merge,
     open_bundles,
     prefetch,
     reader,
 )
-from alcid.bundle.checked import read_each
 from alcid.errors import AlcidWarning
 from alcid.formats.file_index import BUILDERS
 from alcid.formats.file_index.column import read_column
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.puffin import Blob
-from alcid.formats.source import BytesSource
+from alcid.formats.source import BytesSource, Range, read_each
 from alcid.testing import CountingSource
 from tests.bundle.bundles import (
     BIGINT,
@@ -91,8 +89,10 @@ def test_statistics_and_rows_are_those_of_the_newest(
     fresh = [file for files in bundles for file in files if is_fresh(file, listing)]
     rows = {file.entry.path: file.entry.rows for file in fresh}
     crcs = {file.entry.path: file.entry.footer_crc for file in fresh}
+    schemas = {file.entry.path: file.entry.schema for file in fresh}
     assert found.rows.to_pylist() == [rows.get(path) for path in listing]
     assert found.footer_crcs.to_pylist() == [crcs.get(path) for path in listing]
+    assert found.schemas.to_pylist() == [schemas.get(path) for path in listing]
     known: dict[tuple[str, str], dict[str, str]] = {}
     for file, told in zip(fresh, expected(fresh), strict=True):
         statistics = told["statistics"]
@@ -163,6 +163,25 @@ def test_a_merge_keeps_the_newest_of_other_blobs() -> None:
         ({"column": "a", "n": "1"}, b"sketch 1"),
         ({"column": "b", "n": "2"}, b"sketch 2"),
     ]
+
+
+def test_a_merge_may_leave_kinds_out_and_say_what_it_replaces() -> None:
+    files = some_files(3)
+    listing = {file.entry.path: (file.entry.size, file.entry.version) for file in files}
+    data = io.BytesIO()
+    merge(opened([files], listing), data, kinds=KINDS[:2], replaces=["a.puffin", "b.puffin"])
+    bundle = Bundle.open(BytesSource(data.getvalue()))
+    assert bundle.replaces == ("a.puffin", "b.puffin")
+    left = [replace(f, payloads={kind: f.payloads[kind] for kind in KINDS[:2]}) for f in files]
+    assert content(bundle) == expected(left)
+    assert Bundle.open(BytesSource(write(files))).replaces == ()
+
+
+def test_the_lengths_of_payloads_are_known_without_reading_them() -> None:
+    files = some_files(3)
+    listing = {file.entry.path: (file.entry.size, file.entry.version) for file in files[:2]}
+    found = opened([files[1:]], {"new": (1, ""), **listing})
+    assert found.coverage(KINDS[3]).lengths.tolist() == [0, 0, len(files[1].payloads[KINDS[3]])]
 
 
 def test_listings_come_as_arrow_or_python() -> None:

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid import ChecksumError, FormatError
-from alcid.bundle import CheckedSource, Range, prefetch
+from alcid.bundle import CheckedSource, prefetch
 from alcid.bundle.blocks import BLOCK, CONTENT, damaged_block, seal, stored, unseal
-from alcid.bundle.checked import read_each
-from alcid.formats.source import BytesSource
+from alcid.formats.source import BytesSource, Range, read_each
 from alcid.testing import CountingSource, flips
 
 PAYLOAD = bytes(place * 7 & 255 for place in range(5000))

@@ -11,11 +11,23 @@ from decimal import Decimal
 import pyarrow as pa
 
 from alcid import FileIndex, ThetaSketch
-from alcid.bundle import Bundle, BundleWriter, ColumnStatistics, FileEntry, Kind
+from alcid.bundle import (
+    Bundle,
+    BundleSet,
+    BundleWriter,
+    ColumnStatistics,
+    FileEntry,
+    Kind,
+    merge,
+    open_bundles,
+)
 from alcid.formats.puffin import THETA_SKETCH, Blob
+from alcid.formats.source import BytesSource
 from alcid.types import DataType
 from tests.golden.values import Json
 
+# What pyarrow writes for a schema may change with its version, so the bytes are any.
+SCHEMA = b"a schema message"
 INDEX_TYPES = ("bloom-filter", "bitmap", "range-bitmap", "bsi")
 
 
@@ -28,6 +40,7 @@ def cases() -> dict[str, bytes]:
         "statistics": statistics(),
         "payloads": payloads(),
         "sketch-beside": sketch_beside(),
+        "merged": merged(),
     }
 
 
@@ -57,7 +70,15 @@ def indexes(**options: Json) -> bytes:
             known = {name: ColumnStatistics.of(table.column(name)) for name in table.column_names}
             path = f"dt=2025-08-0{number}/part-{number}.parquet"
             row = writer.add_file(
-                FileEntry(path, 4000 + number, f'"etag-{number}"', len(table), 99 + number, known)
+                FileEntry(
+                    path,
+                    4000 + number,
+                    f'"etag-{number}"',
+                    len(table),
+                    99 + number,
+                    known,
+                    SCHEMA if number else None,
+                )
             )
             chosen = {f"file-index.{name}.columns": "id" for name in INDEX_TYPES}
             if number != 1:
@@ -138,10 +159,27 @@ def sketch_beside() -> bytes:
     return data.getvalue()
 
 
+def merged() -> bytes:
+    """Two bundles merged to one that replaces them; the second file of the first is stale."""
+    bundles = open_bundles(map(BytesSource, (indexes(), sketch_beside())))
+    paths = [f"dt=2025-08-0{number}/part-{number}.parquet" for number in range(3)]
+    sizes, versions = [4000, 1, 4002, 1], ['"etag-0"', '"etag-1"', '"etag-2"', "1"]
+    data = io.BytesIO()
+    merge(
+        BundleSet(bundles, [*paths, "a.parquet"], sizes, versions),
+        data,
+        kinds=[Kind.index("id", "bitmap"), Kind.index("id", "bsi")],
+        replaces=["one.puffin", "two.puffin"],
+    )
+    return data.getvalue()
+
+
 def described(bundle: Bundle) -> Json:
     """All that a bundle says, as JSON."""
     files = bundle.files
     core = files.table.select(range(5)).to_pylist()
+    for row, schema in zip(core, files.schemas.to_pylist(), strict=True):
+        row["schema"] = None if schema is None else schema.hex()
     groups = [
         {
             "column": known.column,
@@ -159,7 +197,13 @@ def described(bundle: Bundle) -> Json:
         [blob.type, list(blob.fields), hashlib.sha256(bundle.read_blob(blob)).hexdigest()]
         for blob in bundle.others
     ]
-    return {"files": core, "statistics": groups, "payloads": held, "others": others}
+    return {
+        "files": core,
+        "statistics": groups,
+        "payloads": held,
+        "others": others,
+        "replaces": list(bundle.replaces),
+    }
 
 
 def _plain(value: pa.Scalar) -> Json:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from alcid.formats.source import BytesSource
 from alcid.testing import CountingSource
@@ -113,6 +114,30 @@ def written(table: pa.Table, **options: Any) -> bytes:
     """The bytes of a Parquet file."""
     file = io.BytesIO()
     pq.write_table(table, file, **options)
+    return file.getvalue()
+
+
+def encrypted(table: pa.Table, *, write_page_index: bool = False, **keys: Any) -> bytes:
+    """The bytes of a Parquet file with a plain footer; `keys` say which columns are encrypted."""
+    encryption = pytest.importorskip("pyarrow.parquet.encryption")
+
+    class Client(encryption.KmsClient):  # type: ignore[misc, name-defined]
+        def wrap_key(self, key_bytes: bytes, _master_key: str) -> bytes:
+            return key_bytes.hex().encode()
+
+        def unwrap_key(self, wrapped_key: bytes, _master_key: str) -> bytes:
+            return bytes.fromhex(wrapped_key.decode())
+
+    factory = encryption.CryptoFactory(lambda _: Client())
+    properties = factory.file_encryption_properties(
+        encryption.KmsConnectionConfig(),
+        encryption.EncryptionConfiguration(footer_key="foot", plaintext_footer=True, **keys),
+    )
+    file = io.BytesIO()
+    with pq.ParquetWriter(
+        file, table.schema, encryption_properties=properties, write_page_index=write_page_index
+    ) as writer:
+        writer.write_table(table)
     return file.getvalue()
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from alcid.errors import FormatError
+from alcid.formats.source import Range, read_each
 from alcid.parquet_file import Coalescing, FileRows, ReadReport, read_layout, read_many, read_rows
 from tests.parquet_file.kit import PAGED, assert_same, counted, plain_read, written
 
@@ -200,15 +202,26 @@ def test_many_files_are_read_each_in_its_own_requests() -> None:
     assert (report.requests, report.pages, report.row_groups) == (2, 2, 2)
 
 
-def test_an_executor_changes_nothing_in_what_is_read() -> None:
+def test_all_ranges_are_read_in_one_round() -> None:
     source = counted(DATA)
     layout = read_layout(source)
     source.take()
     alone = read_rows(source, range(0, 100, 7), layout=layout, coalescing=APART)
-    expected = sorted(source.take())
-    with ThreadPoolExecutor(4) as executor:
-        found = read_rows(
-            source, range(0, 100, 7), layout=layout, coalescing=APART, executor=executor
-        )
+    expected = source.take()
+    rounds: list[list[tuple[int, int]]] = []
+
+    def read_ranges(ranges: Sequence[Range]) -> list[bytes]:
+        rounds.append([(offset, length) for _, offset, length in ranges])
+        return read_each(ranges)
+
+    found = read_rows(
+        source, range(0, 100, 7), layout=layout, coalescing=APART, read_ranges=read_ranges
+    )
     assert found == alone == TABLE.take(list(range(0, 100, 7)))
-    assert sorted(source.take()) == expected
+    assert rounds == [expected]
+
+
+def test_a_round_that_gives_too_few_bytes_is_refused() -> None:
+    source = counted(DATA)
+    with pytest.raises(FormatError, match=r"^a.parquet: short read at offset 0: found \d+"):
+        read_layout(source, read_ranges=lambda ranges: [part[1:] for part in read_each(ranges)])

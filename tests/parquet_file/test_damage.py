@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from alcid.errors import AlcidError, FormatError, UnsupportedError
 from alcid.formats.source import BytesSource
 from alcid.parquet_file import FileLayout, read_layout, read_rows
 from alcid.testing import flips, truncations
-from tests.parquet_file.kit import PAGED, counted, written
+from tests.parquet_file.kit import PAGED, counted, encrypted, written
 
 TABLE = pa.table(
     {
@@ -150,29 +148,8 @@ def test_a_page_that_holds_other_rows_than_the_layout_says_is_refused() -> None:
 
 
 def test_encrypted_columns_are_refused_and_the_others_read() -> None:
-    encryption = pytest.importorskip("pyarrow.parquet.encryption")
-
-    class Client(encryption.KmsClient):  # type: ignore[misc, name-defined]
-        def wrap_key(self, key_bytes: bytes, _master_key: str) -> bytes:
-            return key_bytes.hex().encode()
-
-        def unwrap_key(self, wrapped_key: bytes, _master_key: str) -> bytes:
-            return bytes.fromhex(wrapped_key.decode())
-
-    factory = encryption.CryptoFactory(lambda _: Client())
-    properties = factory.file_encryption_properties(
-        encryption.KmsConnectionConfig(),
-        encryption.EncryptionConfiguration(
-            footer_key="foot", column_keys={"key": ["word"]}, plaintext_footer=True
-        ),
-    )
-    file = io.BytesIO()
     table = TABLE.select(["id", "word"])
-    with pq.ParquetWriter(
-        file, table.schema, encryption_properties=properties, write_page_index=True
-    ) as writer:
-        writer.write_table(table)
-    source = counted(file.getvalue())
+    source = counted(encrypted(table, column_keys={"key": ["word"]}, write_page_index=True))
     layout = read_layout(source)
     assert layout.column("word").whole == "encrypted"
     assert layout.column("word").leaves == ()

@@ -8,29 +8,10 @@ from hypothesis import strategies as st
 
 from alcid.formats.source import BytesSource
 from alcid.parquet_file.report import ReadReport
-from alcid.parquet_file.requests import Coalescing, RangeReader, coalesce
+from alcid.parquet_file.requests import Coalescing, RangeReader
 from alcid.testing import CountingSource
 
 ranges = st.lists(st.tuples(st.integers(0, 180), st.integers(1, 20)), min_size=1, max_size=20)
-
-
-@given(ranges, st.integers(0, 20), st.integers(1, 60))
-def test_requests_cover_the_ranges_and_no_gap_that_is_too_wide(
-    wanted: list[tuple[int, int]], gap: int, largest: int
-) -> None:
-    starts, lengths = np.array(wanted).T
-    begins, ends = coalesce(starts, lengths, Coalescing(gap, largest))
-    covered = [byte for begin, end in zip(begins, ends, strict=True) for byte in range(begin, end)]
-    assert covered == sorted(set(covered))
-    needed = {byte for start, length in wanted for byte in range(start, start + length)}
-    assert needed <= set(covered)
-    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-        unread = 0
-        for byte in range(begin, end):
-            unread = 0 if byte in needed else unread + 1
-            assert unread <= gap
-    unlimited, _ = coalesce(starts, lengths, Coalescing(gap, 1 << 40))
-    assert set(unlimited) <= set(begins)  # a limit only cuts further
 
 
 @given(st.lists(ranges, min_size=1, max_size=3), st.integers(0, 20))

@@ -31,6 +31,7 @@ from alcid.predicate import (
 )
 from alcid.predicate.intervals import merge
 from alcid.types import DataType
+from tests.predicate.questions import holds, inside
 from tests.predicate.strategies import leaves, truth
 
 NONE = Within(())
@@ -225,25 +226,6 @@ def test_points_take_a_limit() -> None:
     assert points((0, 100), limit=100) == list(range(100))
 
 
-def holds(question: Question, key: Key | None) -> bool:
-    match question:
-        case Nulls():
-            return key is None
-        case NotNulls():
-            return key is not None
-        case Within(intervals):
-            return key is not None and any(_inside(key, interval) for interval in intervals)
-        case Outside(intervals):
-            return key is not None and not any(_inside(key, interval) for interval in intervals)
-    return True
-
-
-def _inside(key: Key, interval: tuple[Key | None, Key | None]) -> bool:
-    begin, end = interval
-    below = begin is not None and key < begin  # type: ignore[operator]
-    return not below and (end is None or key < end)  # type: ignore[operator]
-
-
 BYTE = st.one_of(st.integers(-140, 140), st.decimals(-140, 140, places=1), st.none())
 
 
@@ -263,8 +245,8 @@ def test_merged_intervals_of_bytes_hold_the_same_keys(
     merged = merge(intervals, DataType.parse("BYTES"))
     for key in [b"", b"\0", *(bound for interval in intervals for bound in interval if bound)]:
         for near in (key, key + b"\0", key[:-1]):
-            expected = any(_inside(near, interval) for interval in intervals)
-            assert any(_inside(near, interval) for interval in merged) == expected
+            expected = any(inside(near, interval) for interval in intervals)
+            assert any(inside(near, interval) for interval in merged) == expected
     for (_, end), (begin, _) in pairwise(merged):
         assert isinstance(end, bytes)
         assert isinstance(begin, bytes)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from alcid.errors import FileGoneError, NameTakenError, StorageError
+from alcid.formats.source import Range
 from alcid.storage import Storage
 
 
@@ -37,6 +38,27 @@ def test_a_file_that_was_replaced_since_its_listing_is_gone(tmp_path: Path) -> N
         source.read(0, 4)
     with pytest.raises(FileGoneError, match="size 4, version 1; expected 5, None"):
         storage.source("a", 5).read(0, 4)
+
+
+def test_a_round_opens_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage.open(tmp_path)
+    sources = []
+    for name in "ab":
+        storage.put(name, bytes(range(100)))
+        sources.append(storage.source(name, 100))
+    opened: list[str] = []
+    real_open = os.open
+
+    def counting_open(path: str, flags: int) -> int:
+        opened.append(Path(path).name)
+        return real_open(path, flags)
+
+    monkeypatch.setattr(os, "open", counting_open)
+    ranges = [Range(sources[place % 2], 5 * place, 3) for place in range(12)]
+    assert storage.read_ranges(ranges) == [
+        bytes(range(5 * place, 5 * place + 3)) for place in range(12)
+    ]
+    assert opened == ["a", "b"]
 
 
 def test_a_put_leaves_only_its_file_with_the_rights_of_any_new_file(tmp_path: Path) -> None:

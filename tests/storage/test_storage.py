@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from alcid.errors import (
     NameTakenError,
     StorageError,
 )
-from alcid.formats.source import Section
+from alcid.formats.source import BytesSource, Range, Section
 from alcid.storage import Storage
 
 DATA = random.Random(7).randbytes(50_000)
@@ -111,6 +112,57 @@ def test_one_round_over_many_files_keeps_the_order(storage: Storage) -> None:
     ]
     assert storage.read_many(requests) == expected
     assert storage.read_many([]) == []
+
+
+def test_one_round_over_sources_of_many_files(storage: Storage) -> None:
+    for number in range(5):
+        storage.put(f"f{number}", DATA[number * 1000 :])
+    sources = [storage.source(f"f{number}", len(DATA) - number * 1000) for number in range(5)]
+    draw = random.Random(4)
+    chosen = [(draw.randrange(5), draw.randrange(9000), draw.randrange(99)) for _ in "x" * 40]
+    ranges = [Range(sources[number], offset, length) for number, offset, length in chosen]
+    expected = [DATA[number * 1000 + offset :][:length] for number, offset, length in chosen]
+    assert storage.read_ranges(ranges) == expected
+    assert storage.read_ranges(ranges[:1]) == expected[:1]
+    assert storage.read_ranges([]) == []
+
+
+def test_a_round_reads_sources_of_others_too(storage: Storage, tmp_path: Path) -> None:
+    storage.put("a", DATA)
+    other = Storage.open(tmp_path / "other")
+    other.put("a", DATA[::-1])
+    own, theirs, plain = storage.source("a"), other.source("a"), BytesSource(b"0123456789")
+    before, theirs_before = storage.traffic, other.traffic
+    found = storage.read_ranges(
+        [
+            Range(plain, 2, 3),
+            Range(own, 10, 5),
+            Range(theirs, 0, 4),
+            Range(own, 15, 5),
+            Range(storage.source("a"), 20, 5),
+            Range(plain, 0, 0),
+        ]
+    )
+    assert found == [b"234", DATA[10:15], DATA[::-1][:4], DATA[15:20], DATA[20:25], b""]
+    assert (storage.traffic - before).reads == 1  # side by side, in one file
+    assert (other.traffic - theirs_before).reads == 1
+
+
+def test_a_round_checks_every_range(storage: Storage) -> None:
+    storage.put("a", b"0123456789")
+    known, unknown = storage.source("a", 10), storage.source("a")
+    for offset, length in ((-1, 1), (0, -1), (5, 6), (11, 1), (1 << 63, 1), (0, 1 << 70)):
+        with pytest.raises(FormatError, match="range outside of the file"):
+            storage.read_ranges([Range(known, 0, 1), Range(known, offset, length)])
+    for offset, length in ((-1, 1), (1 << 60, 1), (1 << 63, 1)):
+        with pytest.raises(FormatError, match="range outside of the file"):
+            storage.read_ranges([Range(known, 0, 1), Range(unknown, offset, length)])
+    with pytest.raises(FileGoneError):
+        storage.read_ranges([Range(known, 0, 1), Range(storage.source("no"), 0, 1)])
+
+
+def test_the_gap_is_wider_over_a_network(storage: Storage) -> None:
+    assert storage.gap == (1 << 20 if storage.remote else 16 << 10)
 
 
 def test_a_range_longer_than_one_request_is_put_together(storage: Storage) -> None:
@@ -252,6 +304,8 @@ def test_any_ranges_equal_slices(
     files = {"a": DATA, "b": DATA[::-1]}
     expected = [files[name][offset : offset + length] for name, offset, length in ranges]
     assert storage.read_many(ranges) == expected
+    sources = {name: storage.source(name, len(DATA)) for name in "ab"}
+    assert expected == storage.read_ranges([Range(sources[name], *one) for name, *one in ranges])
     only = [one for one in ranges if one[0] == "a"]
     assert storage.source("a").read_ranges(one[1:] for one in only) == [
         DATA[offset : offset + length] for _, offset, length in only

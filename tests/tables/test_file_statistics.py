@@ -21,7 +21,7 @@ from alcid import FormatError
 from alcid.bundle import ColumnStatistics
 from alcid.bundle.statistics import statistics_array
 from alcid.formats.source import BytesSource
-from alcid.parquet_file import read_layout, read_rows
+from alcid.parquet_file import read_rows
 from alcid.tables.file_columns import FileColumn, file_columns
 from alcid.tables.file_statistics import footer_statistics, value_statistics
 from alcid.testing.strategies import SampleColumn, columns
@@ -31,7 +31,7 @@ from tests.parquet_file.kit import COLUMNS, NESTED, NULLS, ROWS, with_nulls, wri
 
 def described(data: bytes) -> tuple[dict[str, FileColumn], pq.FileMetaData]:
     metadata = pq.read_metadata(io.BytesIO(data))
-    found = file_columns(read_layout(BytesSource(data, "a.parquet")), metadata.metadata or {})
+    found = file_columns(metadata, "a.parquet")
     return {column.name: column for column in found}, metadata
 
 

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from alcid.bundle.bloom import probe
 from alcid.bundle.bundle_set import BundleSet
-from alcid.bundle.checked import CheckedSource, Range, ReadMany, prefetch
+from alcid.bundle.checked import CheckedSource, prefetch
 from alcid.bundle.coverage import Coverage, State
 from alcid.bundle.files import FileEntry, FileTable, Statistics
 from alcid.bundle.kinds import Kind
@@ -54,8 +54,6 @@ __all__ = [
     "FileEntry",
     "FileTable",
     "Kind",
-    "Range",
-    "ReadMany",
     "Series",
     "State",
     "Statistics",

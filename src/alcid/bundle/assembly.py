@@ -9,13 +9,22 @@ all of a small bundle.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 from alcid.bundle.directory import Payloads
 from alcid.bundle.files import FileTable
 from alcid.bundle.footer_check import CRC_PROPERTY, closing_properties
-from alcid.bundle.kinds import BUNDLE, DIRECTORY, FILES, OWN_TYPES, VERSION, VERSION_PROPERTY, Kind
+from alcid.bundle.kinds import (
+    BUNDLE,
+    DIRECTORY,
+    FILES,
+    OWN_TYPES,
+    REPLACES_PROPERTY,
+    VERSION,
+    VERSION_PROPERTY,
+    Kind,
+)
 from alcid.errors import OptionError
 from alcid.formats import puffin
 from alcid.formats.puffin import Blob
@@ -34,9 +43,12 @@ class Assembly:
         field_ids: Mapping[str, int] | None = None,
         snapshot_id: int = -1,
         sequence_number: int = -1,
+        replaces: Sequence[str] = (),
     ) -> None:
-        """Begin a bundle; see `BundleWriter`."""
+        """Begin a bundle; see `BundleWriter`, and `merge` for `replaces`."""
         self._properties = {"created-by": created_by(), VERSION_PROPERTY: VERSION}
+        if replaces:
+            self._properties[REPLACES_PROPERTY] = ",".join(replaces)
         self._writer = puffin.create(file, properties=self._properties)
         self._field_ids = field_ids or {}
         self._snapshot_id, self._sequence_number = snapshot_id, sequence_number

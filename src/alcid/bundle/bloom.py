@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from alcid.bundle.blocks import BLOCK, CONTENT, RESIDUE
-from alcid.bundle.checked import Range, ReadMany, read_each
 from alcid.bundle.coverage import Coverage
 from alcid.bundle.directory import HEAD, Integers
 from alcid.bundle.series import Series
@@ -25,6 +24,7 @@ from alcid.formats.file_index.column import KeyColumn
 from alcid.formats.file_index.hashes import hash_column
 from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.same_length import Hashes
+from alcid.formats.source import Range, ReadMany, read_each
 
 __all__ = ["Answer", "probe"]
 

@@ -102,6 +102,11 @@ class BundleSet:
         """The CRC of the Parquet footer of each listed file, if it is known."""
         return self._all.footer_crcs.take(_or_null(self._newest))
 
+    @property
+    def schemas(self) -> pa.DictionaryArray:
+        """The schema of each listed file, as `FileEntry` has it; null where it is not known."""
+        return self._all.schemas.take(_or_null(self._newest))
+
     def coverage(self, kind: Kind) -> Coverage:
         """Where the payloads of a kind are; reads their directories the first time."""
         if kind not in self._coverages:
@@ -207,4 +212,5 @@ def _concatenate(tables: Sequence[FileTable]) -> FileTable:
         pa.concat_arrays([table.versions for table in every]),
         pa.concat_arrays([table.footer_crcs for table in every]),
         np.concatenate([table.rows for table in every]),
+        pa.concat_arrays([table.schemas for table in every]),
     )

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias
 
 from alcid.bundle.blocks import BLOCK, CONTENT, block_count, damaged_block, stored, unseal
 from alcid.bundle.directory import HEAD
 from alcid.errors import ChecksumError, FormatError
-from alcid.formats.source import Source
+from alcid.formats.source import Range, ReadMany, Source, read_each
 
-__all__ = ["CheckedSource", "Range", "ReadMany", "check_blocks", "prefetch", "read_each"]
-
-
-class Range(NamedTuple):
-    """Bytes to read."""
-
-    source: Source
-    offset: int
-    length: int
-
-
-ReadMany: TypeAlias = Callable[[Sequence[Range]], Sequence[bytes]]
-"""Reads ranges in one round, at the same time where that is faster; the storage has such a one."""
-
-
-def read_each(ranges: Sequence[Range]) -> list[bytes]:
-    """Read one range after the other: right for memory and local disks."""
-    return [source.read(offset, length) for source, offset, length in ranges]
+__all__ = ["CheckedSource", "check_blocks", "prefetch"]
 
 
 class CheckedSource:

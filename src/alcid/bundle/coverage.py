@@ -44,6 +44,16 @@ class Coverage:
     entries: Integers
     """The entry in `series[bundle]`; -1: none."""
 
+    @property
+    def lengths(self) -> Integers:
+        """The bytes of each payload; 0 where there is none."""
+        found = np.zeros(len(self.entries), np.int64)
+        for number, series in enumerate(self.series):
+            if series is not None:
+                files = np.flatnonzero(self.bundles == number)
+                found[files] = series.directory.lengths[self.entries[files]]
+        return found
+
     def payload(self, file: int) -> CheckedSource | None:
         """The payload of a file, by its place in the listing."""
         found = self.find(file)

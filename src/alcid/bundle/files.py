@@ -1,8 +1,8 @@
 """The table of a bundle's files: one row a data file, with the statistics of its columns.
 
-It is an Arrow IPC stream. First come `path`, `size`, `version`, `footer_crc` and `rows`; then, for
-each column and each type that it has in some file, a struct of statistics, null for files where the
-column has another type. Field metadata `column` and `type` name them.
+It is an Arrow IPC stream. First come `path`, `size`, `version`, `footer_crc`, `rows` and `schema`;
+then, for each column and each type that it has in some file, a struct of statistics, null for files
+where the column has another type. Field metadata `column` and `type` name them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from alcid.bundle.statistics import ColumnStatistics, statistics_array, statistics_type
 from alcid.errors import FormatError, UnsupportedError
@@ -30,7 +31,8 @@ CORE = pa.schema(
         pa.field("rows", pa.int64(), nullable=False),
     ]
 )
-"""The first columns of the table."""
+"""The first columns of the table, but for `schema`, which the first bundles did not have."""
+_SCHEMA = pa.field("schema", pa.dictionary(pa.int32(), pa.binary()))
 
 Integers = npt.NDArray[np.int64]
 
@@ -49,6 +51,8 @@ class FileEntry:
     """CRC-32 of its Parquet footer."""
     statistics: Mapping[str, ColumnStatistics] = field(default_factory=dict, hash=False)
     """By column. A partition column is one whose least and greatest value are the same."""
+    schema: bytes | None = None
+    """The names and types of its columns, see `alcid.tables.schema_bytes`; None: not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,8 @@ class FileTable:
     footer_crcs: pa.UInt32Array
     """Null where it is not known."""
     rows: Integers
+    schemas: pa.DictionaryArray
+    """Null where it is not known; equal ones are kept once."""
     statistics: tuple[Statistics, ...] = ()
 
     def __len__(self) -> int:
@@ -112,6 +118,7 @@ class FileTable:
             pa.array([entry.version for entry in entries], pa.string()),
             pa.array([entry.footer_crc for entry in entries], pa.uint32()),
             np.array([entry.rows for entry in entries], np.int64),
+            _encoded([entry.schema for entry in entries]),
             tuple(sorted(statistics, key=lambda found: (found.column, str(found.data_type)))),
         )
         if table.problem:
@@ -129,8 +136,8 @@ class FileTable:
     def table(self) -> pa.Table:
         """All of it as one Arrow table."""
         core = [self.paths, pa.array(self.sizes), self.versions, self.footer_crcs]
-        core.append(pa.array(self.rows))
-        fields = [*CORE, *(known.field for known in self.statistics)]
+        core += (pa.array(self.rows), self.schemas)
+        fields = [*CORE, _SCHEMA, *(known.field for known in self.statistics)]
         columns = [*core, *(known.values for known in self.statistics)]
         return pa.table(columns, schema=pa.schema(fields))
 
@@ -161,6 +168,12 @@ class FileTable:
         if (named := _described(schema)[: len(CORE)]) != (wanted := _described(CORE)):
             raise error("other columns", ", ".join(named), ", ".join(wanted))
         columns = [_one(column) for column in table.columns]
+        place = len(CORE)
+        schemas = pa.nulls(len(table), pa.binary()).dictionary_encode()
+        if place < len(schema) and schema.field(place).name == _SCHEMA.name:
+            if (kind := schema.field(place).type) != _SCHEMA.type:
+                raise error("bad column 'schema'", kind, _SCHEMA.type)
+            schemas = columns[place]
         if any(column.null_count for column in (*columns[:3], columns[4])):
             raise error("a file without path, size, version or rows")
         statistics = []
@@ -171,7 +184,9 @@ class FileTable:
                     raise error(f"statistics of {known.column!r}", found=known.values.type)
                 statistics.append(known)
         paths, sizes, versions, crcs, rows = columns[: len(CORE)]
-        found = cls(paths, sizes.to_numpy(), versions, crcs, rows.to_numpy(), tuple(statistics))
+        found = cls(
+            paths, sizes.to_numpy(), versions, crcs, rows.to_numpy(), schemas, tuple(statistics)
+        )
         if found.problem:
             raise error(found.problem)
         return found
@@ -185,6 +200,7 @@ class FileTable:
             self.versions.take(places),
             self.footer_crcs.take(places),
             self.rows[rows],
+            _without_unused(self.schemas.take(places)),
             tuple(statistics),
         )
 
@@ -196,6 +212,21 @@ def _described(schema: pa.Schema) -> list[str]:
 def _one(column: pa.ChunkedArray) -> pa.Array:
     """The single chunk of a column; a table without rows has none."""
     return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+
+
+def _encoded(schemas: Sequence[bytes | None]) -> pa.DictionaryArray:
+    """Each schema once, and for each file which; together they could be beyond all memory."""
+    known: dict[bytes, int] = {}
+    indices = [None if one is None else known.setdefault(one, len(known)) for one in schemas]
+    dictionary = pa.array(list(known), pa.binary())
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), dictionary)
+
+
+def _without_unused(schemas: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same, without those that no file has; in the order in which they first occur."""
+    used = schemas.indices.unique().drop_null()
+    indices = pc.index_in(schemas.indices, value_set=used)
+    return pa.DictionaryArray.from_arrays(indices, schemas.dictionary.take(used))
 
 
 def _statistics(named: pa.Field, values: pa.Array) -> Statistics | None:

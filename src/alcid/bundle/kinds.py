@@ -15,6 +15,7 @@ __all__ = [
     "INDEX",
     "OWN_TYPES",
     "PAGES",
+    "REPLACES_PROPERTY",
     "VERSION",
     "VERSION_PROPERTY",
     "Kind",
@@ -24,6 +25,8 @@ __all__ = [
 VERSION = "1.0"
 """The version that is written."""
 VERSION_PROPERTY = "alcid.bundle-version"
+REPLACES_PROPERTY = "alcid.replaces"
+"""The names of other bundles that one is written for, with commas between."""
 
 FILES = "alcid-files-v1"
 DIRECTORY = "alcid-directory-v1"

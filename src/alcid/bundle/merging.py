@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from alcid.bundle.assembly import Assembly
 from alcid.bundle.bundle_set import BundleSet
-from alcid.bundle.checked import ReadMany, check_blocks, read_each
+from alcid.bundle.checked import check_blocks
 from alcid.bundle.coverage import Coverage
 from alcid.bundle.directory import Integers, Payloads
+from alcid.bundle.kinds import Kind
 from alcid.bundle.series import Series
 from alcid.errors import FormatError
 from alcid.formats.puffin import Blob
+from alcid.formats.source import ReadMany, read_each
 
 __all__ = ["merge"]
 
@@ -26,6 +28,8 @@ def merge(
     field_ids: Mapping[str, int] | None = None,
     snapshot_id: int = -1,
     sequence_number: int = -1,
+    kinds: Collection[Kind] | None = None,
+    replaces: Sequence[str] = (),
     read_many: ReadMany = read_each,
 ) -> int:
     """Write one bundle that is worth as much as those of a set, and return how many files it has.
@@ -41,13 +45,19 @@ def merge(
         field_ids: On Iceberg, the field id of each column.
         snapshot_id: On Iceberg, the snapshot whose files these are.
         sequence_number: The sequence number of that snapshot.
+        kinds: Only payloads of these; by default of all.
+        replaces: The names of bundles that are not to be used once this one is there.
         read_many: How to read a round of ranges.
     """
     assembly = Assembly(
-        file, field_ids=field_ids, snapshot_id=snapshot_id, sequence_number=sequence_number
+        file,
+        field_ids=field_ids,
+        snapshot_id=snapshot_id,
+        sequence_number=sequence_number,
+        replaces=replaces,
     )
     live, files = bundles.live()
-    for kind in bundles.kinds:
+    for kind in bundles.kinds if kinds is None else sorted(kinds):
         payloads = _copy(bundles.coverage(kind), live, bundles, read_many)
         if len(payloads):
             assembly.add_payloads(kind, payloads)

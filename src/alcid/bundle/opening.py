@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 
-from alcid.bundle.checked import Range, ReadMany, read_each
 from alcid.bundle.kept import KeptSource
 from alcid.bundle.reader import Bundle, opening_places
 from alcid.errors import (
@@ -15,7 +14,7 @@ from alcid.errors import (
     LimitError,
     UnsupportedError,
 )
-from alcid.formats.source import Source
+from alcid.formats.source import Range, ReadMany, Source, read_each
 
 __all__ = ["open_bundles"]
 

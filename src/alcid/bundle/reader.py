@@ -13,6 +13,7 @@ from alcid.bundle.kinds import (
     DIRECTORY,
     FILES,
     OWN_TYPES,
+    REPLACES_PROPERTY,
     VERSION_PROPERTY,
     Kind,
     check_version,
@@ -67,6 +68,9 @@ class Bundle:
         self.version: str = reader.properties[VERSION_PROPERTY]
         """The version that its writer stated."""
         check_version(self.version, self.name)
+        replaced = reader.properties.get(REPLACES_PROPERTY, "")
+        self.replaces: tuple[str, ...] = tuple(replaced.split(",")) if replaced else ()
+        """The names of bundles beside it that this one was merged from: they are not to be used."""
         end = kept.size - reader.footer_size
         closing = check_footer(reader.blobs, reader.properties, file=self.name, offset=end)
         self.file_count = number(closing, "files", file=self.name)

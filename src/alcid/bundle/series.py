@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alcid.bundle.checked import CheckedSource, Range
+from alcid.bundle.checked import CheckedSource
 from alcid.bundle.directory import Directory
 from alcid.bundle.kinds import INDEX, Kind
 from alcid.errors import UnsupportedError
 from alcid.formats.file_index import READERS
 from alcid.formats.file_index.keys import KeyType
 from alcid.formats.file_index.reader import EmptyReader, IndexReader
-from alcid.formats.source import Section, Source
+from alcid.formats.source import Range, Section, Source
 
 __all__ = ["Series"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 from alcid.bundle.assembly import Assembly
@@ -36,6 +36,7 @@ class BundleWriter:
         field_ids: Mapping[str, int] | None = None,
         snapshot_id: int = -1,
         sequence_number: int = -1,
+        replaces: Sequence[str] = (),
     ) -> None:
         """Begin a bundle.
 
@@ -44,9 +45,14 @@ class BundleWriter:
             field_ids: On Iceberg, the field id of each column.
             snapshot_id: On Iceberg, the snapshot whose files these are.
             sequence_number: The sequence number of that snapshot.
+            replaces: The names of bundles that are not to be used once this one is there.
         """
         self._assembly = Assembly(
-            file, field_ids=field_ids, snapshot_id=snapshot_id, sequence_number=sequence_number
+            file,
+            field_ids=field_ids,
+            snapshot_id=snapshot_id,
+            sequence_number=sequence_number,
+            replaces=replaces,
         )
         self._files: list[FileEntry] = []
         self._payloads: dict[Kind, Payloads] = defaultdict(Payloads)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import BinaryIO, Protocol, TypeAlias, TypeVar, cast
+from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from alcid.errors import AlcidError, FormatError, UnsupportedError
 
@@ -16,9 +16,12 @@ __all__ = [
     "File",
     "FileObjectSource",
     "FileSource",
+    "Range",
+    "ReadMany",
     "Section",
     "Source",
     "open_with",
+    "read_each",
 ]
 
 
@@ -38,6 +41,26 @@ class Source(Protocol):
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`; the caller has checked the bounds."""
+
+
+class Range(NamedTuple):
+    """Bytes to read."""
+
+    source: Source
+    offset: int
+    length: int
+
+
+ReadMany: TypeAlias = Callable[[Sequence[Range]], Sequence[bytes]]
+"""Reads ranges in one round, at the same time where that is faster, each with its exact length.
+
+`read_each` does for memory and opened files; for files of a storage, `Storage.read_ranges`.
+"""
+
+
+def read_each(ranges: Sequence[Range]) -> list[bytes]:
+    """Read one range after the other: right for memory and local disks."""
+    return [source.read(offset, length) for source, offset, length in ranges]
 
 
 class BytesSource:

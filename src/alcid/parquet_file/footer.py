@@ -1,9 +1,4 @@
-"""The footer of a Parquet file: where its column chunks are.
-
-    pages ... | column indexes | offset indexes | footer: FileMetaData | u32 its length | PAR1
-
-The footer is read once, with what lies before it: the offset indexes as a rule.
-"""
+"""The footer of a Parquet file: where its column chunks are."""
 
 from __future__ import annotations
 
@@ -11,15 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from alcid.errors import FormatError, UnsupportedError
-from alcid.formats.source import Source
+from alcid.formats.source import ReadMany, Source, read_each
 from alcid.parquet_file.report import ReadReport
+from alcid.parquet_file.tail import END, MAGIC, footer_length, read_tails
 from alcid.parquet_file.thrift import Struct, StructReader, get
 
-__all__ = ["Chunk", "Footer", "RowGroup", "read_footer"]
+__all__ = ["Chunk", "Footer", "RowGroup", "parse_footer", "read_footer"]
 
-_TAIL = 64 << 10
-_MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
-_SMALLEST = 12  # magic, no footer, its length, magic
 _MOST_CODECS = 64  # 8 are known; a number of one byte
 _DATA_PAGES = (0, 3)
 _DICTIONARY = (2, 8)  # encodings: the old number, and the one of today
@@ -65,36 +58,23 @@ class Footer:
     """The last bytes of the file, as far as they were read."""
 
 
-def read_footer(source: Source, report: ReadReport) -> Footer:
+def read_footer(source: Source, report: ReadReport, read_ranges: ReadMany = read_each) -> Footer:
     """Read the footer: one request, or a second one if it is longer than 64 KiB.
 
     Raises:
         FormatError: It is not the footer of a Parquet file.
         UnsupportedError: It is encrypted, or its columns lie in other files.
     """
-    size, name = source.size, source.name
-    if size < _SMALLEST:
-        raise FormatError(
-            "no Parquet file", file=name, found=f"{size} bytes", expected="12 at least"
-        )
-    tail = _read(source, max(0, size - _TAIL), report)
-    if tail[-4:] == _ENCRYPTED:
-        raise UnsupportedError(f"{name}: its footer is encrypted")
-    if tail[-4:] != _MAGIC:
-        raise FormatError("no Parquet file", file=name, offset=size - 4, found=tail[-4:])
-    length = int.from_bytes(tail[-8:-4], "little")
-    if length > size - _SMALLEST:
-        raise FormatError(
-            "footer longer than the file",
-            file=name,
-            offset=size - 8,
-            found=length,
-            expected=f"up to {size - _SMALLEST}",
-        )
-    begin = size - 8 - length
-    if length + 8 > len(tail):
-        tail = _read(source, begin, report)
-    reader = StructReader(tail[-8 - length : -8], name=name, offset=begin)
+    (tail,) = read_tails([source], report, read_ranges)
+    return parse_footer(source, tail)
+
+
+def parse_footer(source: Source, tail: bytes) -> Footer:
+    """The footer at the end of a file; for its errors, see `read_footer`."""
+    name = source.name
+    length = footer_length(tail)
+    begin = source.size - END - length
+    reader = StructReader(tail[-END - length : -END], name=name, offset=begin)
     elements = tuple(reader.spans(2))
     metadata = reader.struct()
     return Footer(
@@ -108,11 +88,6 @@ def read_footer(source: Source, report: ReadReport) -> Footer:
         get(metadata, 6, bytes, b"", file=name),
         tail,
     )
-
-
-def _read(source: Source, offset: int, report: ReadReport) -> bytes:
-    report.count(source.size - offset)
-    return source.read(offset, source.size - offset)
 
 
 def _structs(values: Struct, number: int, file: str) -> list[Struct]:
@@ -147,13 +122,13 @@ def _chunk(values: Struct, end: int, file: str) -> Chunk | None:
     if 0 < dictionary < offset:
         offset = dictionary
     length, codec = get(inner, 7, int, file=file), get(inner, 4, int, file=file)
-    if offset < len(_MAGIC) or length < 0 or offset + length > end:
+    if offset < len(MAGIC) or length < 0 or offset + length > end:
         raise FormatError(
             "column chunk outside of the file",
             file=file,
             offset=offset,
             found=f"{length} bytes",
-            expected=f"within {len(_MAGIC)} to {end}",
+            expected=f"within {len(MAGIC)} to {end}",
         )
     if not 0 <= codec < _MOST_CODECS:
         raise FormatError("unknown codec in the metadata", file=file, found=codec)

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from alcid.errors import ColumnError, FormatError
-from alcid.parquet_file.schema import Field
+from alcid.errors import FormatError
+from alcid.parquet_file.schema import ColumnPlaces, Field
 
 __all__ = ["ColumnLayout", "FileLayout", "LeafLayout"]
 
@@ -130,15 +130,8 @@ class FileLayout:
         Raises:
             ColumnError: There is none, or more than one.
         """
-        places = self._places.get(name, [])
-        if len(places) != 1:
-            what = f"{len(places)} columns of this name" if places else "no such column"
-            raise ColumnError(f"{self.file}: column {name}: found {what}")
-        return self.columns[places[0]]
+        return self.columns[self._places.place(name)]
 
     @cached_property
-    def _places(self) -> dict[str, list[int]]:
-        places: dict[str, list[int]] = {}
-        for place, name in enumerate(self.names):
-            places.setdefault(name, []).append(place)
-        return places
+    def _places(self) -> ColumnPlaces:
+        return ColumnPlaces(self.names, self.file)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid.errors import ColumnError, FormatError
-from alcid.formats.source import Source
+from alcid.formats.source import ReadMany, Source, read_each
 from alcid.parquet_file.footer import Chunk, Footer, RowGroup, read_footer
 from alcid.parquet_file.layout import ColumnLayout, FileLayout, LeafLayout
 from alcid.parquet_file.offset_index import parse_offset_indexes
@@ -30,6 +30,7 @@ def read_layout(
     *,
     report: ReadReport | None = None,
     coalescing: Coalescing | None = None,
+    read_ranges: ReadMany = read_each,
 ) -> FileLayout:
     """Read where the pages of a file are.
 
@@ -38,6 +39,7 @@ def read_layout(
         columns: Only these columns, spelled as in the file; by default all.
         report: Is told what was read.
         coalescing: How offset indexes are read that did not come with the footer.
+        read_ranges: Reads the ranges of a round; `Storage.read_ranges` for files of a storage.
 
     Raises:
         FormatError: The footer or an offset index is not what Parquet says.
@@ -45,7 +47,7 @@ def read_layout(
         ColumnError: There is no such column.
     """
     report = ReadReport() if report is None else report
-    footer = read_footer(source, report)
+    footer = read_footer(source, report, read_ranges)
     fields = _fields(footer, source.name)
     _check_groups(footer, sum(len(field.leaves) for field in fields), source.name)
     groups = footer.groups
@@ -55,7 +57,7 @@ def read_layout(
         for field, leaf in _choose(fields, columns, source.name)
     ]
     paged = [_chunks(groups, leaf) for _, leaf, whole in chosen if not whole]
-    reader = RangeReader([source], coalescing or Coalescing(), report)
+    reader = RangeReader([source], coalescing or Coalescing(), report, read_ranges)
     pages = iter(_read_pages(source, footer, reader, paged))
     layouts: list[ColumnLayout] = []
     for field, leaf, whole in chosen:

@@ -135,7 +135,10 @@ def _select(
     needed = np.flatnonzero(counts)
     rows = np.append(firsts[1:], segments.bases[-1])[needed] - firsts[needed]
     before = np.cumsum(rows) - rows
-    index = positions - np.repeat(firsts[needed] - before, counts[needed])
+    if len(positions) == rows.sum():  # all rows of all these pages
+        index = np.arange(len(positions))
+    else:
+        index = positions - np.repeat(firsts[needed] - before, counts[needed])
 
     # The slots: before the first page of each segment comes its dictionary.
     heads = np.searchsorted(firsts, segments.starts[touched])
@@ -197,6 +200,5 @@ def _stacked(
 
 def _through(parts: Sequence[Integers], bases: Integers) -> Integers:
     """Numbers of several files, each counted from its file's base."""
-    joined: Integers = np.concatenate(parts)
-    joined += np.repeat(bases[: len(parts)], [len(part) for part in parts])
-    return joined
+    moved = [part + base for part, base in zip(parts, bases.tolist(), strict=False)]
+    return np.concatenate(moved) if len(moved) > 1 else moved[0]

@@ -7,7 +7,6 @@ a small file in memory, one for each column, with the pages of all files; Arrow 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from itertools import groupby
 from typing import NamedTuple
 
@@ -17,12 +16,14 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from alcid.errors import ColumnError, FormatError, UnsupportedError
-from alcid.formats.source import Source
+from alcid.formats.source import ReadMany, Source, read_each
+from alcid.parquet_file.decoding import rows_without_columns
 from alcid.parquet_file.layout import FileLayout
 from alcid.parquet_file.layout_reader import read_layout
 from alcid.parquet_file.report import ReadReport
 from alcid.parquet_file.requests import Coalescing
 from alcid.parquet_file.run import Wanted, read_run
+from alcid.parquet_file.scan import open_scan
 from alcid.parquet_file.virtual import arrow_schema
 
 __all__ = ["FileRows", "Positions", "read_many", "read_rows"]
@@ -48,7 +49,7 @@ def read_rows(
     *,
     layout: FileLayout | None = None,
     coalescing: Coalescing | None = None,
-    executor: Executor | None = None,
+    read_ranges: ReadMany = read_each,
     report: ReadReport | None = None,
 ) -> pa.Table:
     """Read rows of one file, in its order, with the types that Arrow gives them.
@@ -66,10 +67,10 @@ def read_rows(
         source: The file.
         positions: The rows; by default all.
         columns: The columns, in the order that is wanted; by default all.
-        layout: Where the pages are, if it is known; it must have the columns.
+        layout: Where the pages are, if it is known; it must have the columns. All rows are read
+            faster without it, as a `ParquetScan` does.
         coalescing: Which ranges are read in one request.
-        executor: Reads ranges at the same time; the source must allow it. Do not call this
-            from a thread of the same executor, which could wait for itself.
+        read_ranges: Reads the ranges of a round; `Storage.read_ranges` for files of a storage.
         report: Is told what was read.
 
     Raises:
@@ -77,11 +78,16 @@ def read_rows(
         ColumnError: It has no such column, or more than one.
         UnsupportedError: A column is encrypted.
     """
+    if positions is None and layout is None:
+        scan = open_scan(source, read_ranges=read_ranges, report=report)
+        return scan.read(
+            None, columns, coalescing=coalescing, read_ranges=read_ranges, report=report
+        )
     return read_many(
         [FileRows(source, layout, positions)],
         columns,
         coalescing=coalescing,
-        executor=executor,
+        read_ranges=read_ranges,
         report=report,
     )
 
@@ -91,7 +97,7 @@ def read_many(
     columns: Sequence[str] | None = None,
     *,
     coalescing: Coalescing | None = None,
-    executor: Executor | None = None,
+    read_ranges: ReadMany = read_each,
     report: ReadReport | None = None,
 ) -> pa.Table:
     """Read rows of several files, one file after the other, with as few calls as possible.
@@ -106,19 +112,19 @@ def read_many(
     """
     report = ReadReport() if report is None else report
     coalescing = Coalescing() if coalescing is None else coalescing
-    wanted = [_wanted(FileRows(*file), columns, coalescing, report) for file in files]
+    wanted = [_wanted(FileRows(*file), columns, coalescing, report, read_ranges) for file in files]
     if not wanted:
         raise UnsupportedError("no file: it is not known of which types the columns are")
     first = wanted[0]
     for file in wanted[1:]:
         _check_names(file, first)
     if not first.columns:
-        return pa.table([pa.nulls(sum(len(file.positions) for file in wanted))], [""]).select([])
+        return rows_without_columns(sum(len(file.positions) for file in wanted))
     found: pa.Table | None = None
     with_rows = (file for file in wanted if len(file.positions))
     for _, alike in groupby(with_rows, key=lambda file: file.kind):
         run = list(alike)
-        table = read_run(run, coalescing, report, executor)
+        table = read_run(run, coalescing, report, read_ranges)
         found = table if found is None else _appended(found, table, run[0].source.name)
     if found is None:
         fields = tuple(column.field for column in first.columns)
@@ -127,11 +133,17 @@ def read_many(
 
 
 def _wanted(
-    file: FileRows, columns: Sequence[str] | None, coalescing: Coalescing, report: ReadReport
+    file: FileRows,
+    columns: Sequence[str] | None,
+    coalescing: Coalescing,
+    report: ReadReport,
+    read_ranges: ReadMany,
 ) -> Wanted:
     source, layout, positions = file
     if layout is None:
-        layout = read_layout(source, columns, report=report, coalescing=coalescing)
+        layout = read_layout(
+            source, columns, report=report, coalescing=coalescing, read_ranges=read_ranges
+        )
     if layout.end > source.size:
         raise FormatError(
             "pages outside of the file", file=source.name, found=source.size, expected=layout.end
@@ -163,7 +175,7 @@ def _positions(given: Positions, rows: int, file: str) -> Integers:
             found=found[0] if found[0] < 0 else found[-1],
             expected=f"0 to {rows - 1}" if rows else "none",
         )
-    return found.astype(np.int64)
+    return found.astype(np.int64, copy=False)
 
 
 def _check_names(file: Wanted, first: Wanted) -> None:

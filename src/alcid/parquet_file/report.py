@@ -9,13 +9,7 @@ __all__ = ["ReadReport"]
 
 @dataclass(slots=True)
 class ReadReport:
-    """Filled by the reads that it is given to; several reads add up.
-
-    >>> report = ReadReport()
-    >>> report.count(100)
-    >>> report.requests, report.bytes_read
-    (1, 100)
-    """
+    """Filled by the reads that it is given to; several reads add up."""
 
     requests: int = 0
     """Ranged reads, those of footers too."""
@@ -27,8 +21,3 @@ class ReadReport:
     """Row groups that hold a row that was asked for."""
     whole: dict[str, str] = field(default_factory=dict)
     """Columns of which whole row groups were read, and why."""
-
-    def count(self, length: int) -> None:
-        """Note a read of so many bytes."""
-        self.requests += 1
-        self.bytes_read += length

@@ -1,24 +1,19 @@
-"""Ranged reads of several files at once, coalesced.
-
-Every byte of every file has one address: the files are thought of as lying one after the other,
-further apart than the widest gap that is read along. So the ranges of all files are sorted and
-merged in one go.
-"""
+"""Ranged reads of several files at once, coalesced and counted; see `alcid.formats.ranges`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from alcid.errors import FormatError
-from alcid.formats.source import Source
+from alcid.formats.ranges import base_addresses, coalesce
+from alcid.formats.source import Range, ReadMany, Source, read_each
 from alcid.parquet_file.report import ReadReport
 
-__all__ = ["Coalescing", "Fetched", "RangeReader", "coalesce"]
+__all__ = ["Coalescing", "Fetched", "RangeReader", "read_counted"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -28,33 +23,13 @@ class Coalescing:
     """When ranges are read in one request.
 
     The defaults are for local files, where a request costs no more than reading 16 KiB. Over a
-    network it costs as much as a MiB or more: `Coalescing(gap=1 << 20)`.
+    network it costs as much as a MiB or more: `Coalescing(gap=storage.gap)`.
     """
 
     gap: int = 16 << 10
     """Ranges that lie so many bytes apart, or nearer, are read together with what is between."""
     largest: int = 16 << 20
     """Ranges are not merged beyond this; a single one may be longer."""
-
-
-def coalesce(starts: Integers, lengths: Integers, how: Coalescing) -> tuple[Integers, Integers]:
-    """Merge ranges: where the requests begin and where they end, ascending.
-
-    >>> coalesce(np.array([50, 0, 10]), np.array([5, 10, 10]), Coalescing(gap=8))
-    (array([ 0, 50]), array([20, 55]))
-    """
-    order = np.argsort(starts, kind="stable")
-    begins = starts[order]
-    ends = np.maximum.accumulate(begins + lengths[order])
-    opens = np.ones(len(begins), np.bool_)
-    opens[1:] = begins[1:] > ends[:-1] + how.gap
-    # A merged range is cut at every `largest` bytes, at the next range that begins there.
-    run_begins = begins[np.maximum.accumulate(np.where(opens, np.arange(len(begins)), 0))]
-    part = (begins - run_begins) // how.largest
-    opens[1:] |= (part[1:] != part[:-1]) & (begins[1:] >= ends[:-1])
-    closes = np.ones(len(begins), np.bool_)
-    closes[:-1] = opens[1:]
-    return begins[opens], ends[closes]
 
 
 class Fetched:
@@ -98,28 +73,27 @@ class RangeReader:
         sources: Sequence[Source],
         how: Coalescing,
         report: ReadReport,
-        executor: Executor | None = None,
+        read_ranges: ReadMany = read_each,
     ) -> None:
-        """Read of `sources`; with an executor at the same time, which they must allow."""
+        """Read of `sources` by `read_ranges`."""
         self._sources, self._how, self._report = sources, how, report
-        self._executor = executor
-        spaced = np.array([source.size + how.gap + 1 for source in sources], np.int64)
-        self.bases: Integers = np.cumsum(spaced) - spaced
+        self._read_ranges = read_ranges
+        self.bases: Integers = base_addresses((source.size for source in sources), how.gap)
 
     def fetch(self, starts: Integers, lengths: Integers) -> Fetched:
-        """Read these ranges; the caller has checked that each lies within its source."""
-        begins, ends = coalesce(starts, lengths, self._how)
+        """Read these ranges in one round; the caller has checked that each lies in its source."""
+        begins, ends = coalesce(starts, lengths, self._how.gap, self._how.largest)
         files = np.searchsorted(self.bases, begins, side="right") - 1
-        offsets = (begins - self.bases[files]).tolist()
-        sources = [self._sources[file] for file in files.tolist()]
-        sizes = (ends - begins).tolist()
-        for size in sizes:
-            self._report.count(size)
-        if self._executor is None or len(sizes) == 1:
-            parts = list(map(_read, sources, offsets, sizes))
-        else:
-            parts = list(self._executor.map(_read, sources, offsets, sizes))
-        return Fetched(begins, parts)
+        ranges = [
+            Range(self._sources[file], offset, length)
+            for file, offset, length in zip(
+                files.tolist(),
+                (begins - self.bases[files]).tolist(),
+                (ends - begins).tolist(),
+                strict=True,
+            )
+        ]
+        return Fetched(begins, read_counted(ranges, self._report, self._read_ranges))
 
     def place(self, address: int) -> tuple[str, int]:
         """The file and the offset of an address, for errors."""
@@ -127,10 +101,16 @@ class RangeReader:
         return self._sources[file].name, address - int(self.bases[file])
 
 
-def _read(source: Source, offset: int, length: int) -> bytes:
-    data = source.read(offset, length)
-    if len(data) != length:
-        raise FormatError(
-            "short read", file=source.name, offset=offset, found=len(data), expected=length
-        )
-    return data
+def read_counted(ranges: Sequence[Range], report: ReadReport, read_ranges: ReadMany) -> list[bytes]:
+    """Read ranges in one round; each is counted, and of the length that was asked for."""
+    if not ranges:
+        return []
+    report.requests += len(ranges)
+    report.bytes_read += sum(length for _, _, length in ranges)
+    parts = list(read_ranges(ranges))
+    for (source, offset, length), part in zip(ranges, parts, strict=True):
+        if len(part) != length:
+            raise FormatError(
+                "short read", file=source.name, offset=offset, found=len(part), expected=length
+            )
+    return parts

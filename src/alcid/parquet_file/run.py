@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from alcid.errors import FormatError
-from alcid.formats.source import Source
+from alcid.formats.source import ReadMany, Source, read_each
 from alcid.parquet_file.layout import ColumnLayout
 from alcid.parquet_file.page_header import values_of_pages
 from alcid.parquet_file.pages import PageSet, Segments, select_pages, select_segments
@@ -49,7 +48,7 @@ def read_run(
     files: Sequence[Wanted],
     coalescing: Coalescing,
     report: ReadReport,
-    executor: Executor | None = None,
+    read_ranges: ReadMany = read_each,
 ) -> pa.Table:
     """Read the rows of files of one kind, of at least one column.
 
@@ -57,7 +56,7 @@ def read_run(
         FormatError: A file is damaged.
     """
     segments = select_segments([file.starts for file in files], [file.positions for file in files])
-    reader = RangeReader([file.source for file in files], coalescing, report, executor)
+    reader = RangeReader([file.source for file in files], coalescing, report, read_ranges)
     columns = list(zip(*(file.columns for file in files), strict=True))
     batches = _Batches(segments, reader, tuple(layouts[0].field for layouts in columns))
     sets = select_pages(columns, reader.bases, segments)
@@ -150,8 +149,10 @@ class _Batches:
                 found=f"{table.num_rows} rows of {table.num_columns} columns",
                 expected=f"{rows} rows of {len(pages.columns)} columns",
             )
-        index = pages.index[int(bounds[begin]) : int(bounds[end])] - bases[begin]
-        return table if len(index) == rows else table.take(pa.array(index))
+        wanted = slice(int(bounds[begin]), int(bounds[end]))
+        if wanted.stop - wanted.start == rows:
+            return table
+        return table.take(pa.array(pages.index[wanted] - bases[begin]))
 
     def _check_pages(self, pages: PageSet, data: bytes, first: int, last: int) -> None:
         """Compare each page's own number of values with the rows that it must hold."""

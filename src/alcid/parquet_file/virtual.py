@@ -22,9 +22,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from alcid.errors import FormatError, LimitError
+from alcid.errors import LimitError
+from alcid.parquet_file.decoding import arrow_file, naming_damage
 from alcid.parquet_file.schema import Field
 
 __all__ = ["DATA_START", "arrow_schema", "assemble", "decode"]
@@ -151,20 +151,11 @@ def _varint(value: int) -> bytes:
 def decode(data: bytes, file: str) -> pa.Table:
     """Let Arrow read the file, as if the columns were read from the original.
 
-    INT96 becomes microseconds: the nanoseconds of an int64 do not reach the years 1 and 9999.
-
     Raises:
         FormatError: Arrow cannot read it; the error names `file`.
     """
-    try:
-        virtual = pq.ParquetFile(
-            pa.BufferReader(data),
-            coerce_int96_timestamp_unit="us",
-            page_checksum_verification=True,
-        )
-        return virtual.read(use_threads=len(data) > _WORTH_THREADS)
-    except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
-        raise FormatError(f"damaged pages: {error}", file=file) from error
+    with naming_damage(file):
+        return arrow_file(pa.BufferReader(data)).read(use_threads=len(data) > _WORTH_THREADS)
 
 
 def arrow_schema(fields: tuple[Field, ...], file: str) -> pa.Schema:

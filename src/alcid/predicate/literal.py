@@ -1,7 +1,8 @@
-"""Literals brought to the type of their column, exactly, as Spark's ANSI comparison would.
+"""Literals brought to the type of their column, as Spark's ANSI comparison would.
 
-`place` says where a literal lies among the keys of a column; it never rounds and never wraps. What
-a type does not take is a `LiteralError`:
+`place` says where a literal lies among the keys of a column. It never wraps, and rounds only what
+Spark does: numbers beside a double, and decimals that with their column need more than 38 digits.
+What a type does not take is a `LiteralError`:
 
 | column           | takes                                                                         |
 |------------------|-------------------------------------------------------------------------------|
@@ -22,6 +23,7 @@ NULL is not a literal here: whoever compares with it knows the answer (`normaliz
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from decimal import Decimal
 
 import numpy as np
@@ -31,24 +33,43 @@ from alcid.formats.file_index.keys import key_type
 from alcid.predicate.column import plain
 from alcid.predicate.moments import place_of_date, place_of_time, place_of_timestamp
 from alcid.predicate.numbers import (
+    BIGINT_DIGITS,
+    INT_DIGITS,
+    Digits,
     Number,
     Place,
     among_doubles,
     among_floats,
     among_fractions,
+    among_rounded,
     as_double,
+    digits_of,
+    either,
 )
 from alcid.predicate.padding import padded_place
 from alcid.predicate.text import SessionTimestamp, to_boolean, to_double, to_integer
 from alcid.types import DataType
 
-__all__ = ["INTEGERS", "bounds_of", "place"]
+__all__ = ["INTEGERS", "bounds_of", "common_digits", "place"]
 
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_DIGITS = {
+    "TINYINT": Digits(3, 0),
+    "SMALLINT": Digits(5, 0),
+    "INT": INT_DIGITS,
+    "BIGINT": BIGINT_DIGITS,
+}
 _MOST_SHOWN = 40
 
 
-def place(literal: object, column: str, data_type: DataType, *, mixed: bool = False) -> Place:
+def place(
+    literal: object,
+    column: str,
+    data_type: DataType,
+    *,
+    mixed: bool = False,
+    digits: Digits | None = None,
+) -> Place:
     """Where `literal` lies among the keys of a column.
 
     Args:
@@ -57,6 +78,7 @@ def place(literal: object, column: str, data_type: DataType, *, mixed: bool = Fa
         data_type: The type of the column.
         mixed: The literal stands in a list with others of another type, and Spark brings a list
             to one type before it compares.
+        digits: The `common_digits` of the list that the literal stands in.
 
     Returns:
         The place, within the range of the keys.
@@ -74,7 +96,7 @@ def place(literal: object, column: str, data_type: DataType, *, mixed: bool = Fa
     alcid.errors.LiteralError: column a of type INT does not take the str 'x'
     """
     value = plain(literal)
-    found = _place(value, data_type, mixed)
+    found = _place(value, data_type, mixed, digits)
     if isinstance(found, Place):
         return found
     # repr(int) refuses thousands of digits.
@@ -86,7 +108,9 @@ def place(literal: object, column: str, data_type: DataType, *, mixed: bool = Fa
     raise LiteralError(f"column {column} of type {data_type} does not take the {named}{reason}")
 
 
-def _place(value: object, data_type: DataType, mixed: bool) -> Place | str | None:
+def _place(
+    value: object, data_type: DataType, mixed: bool, digits: Digits | None
+) -> Place | str | None:
     """The place; else why there is none, or None where types say it all."""
     match data_type.root:
         case "BOOLEAN":
@@ -94,9 +118,9 @@ def _place(value: object, data_type: DataType, mixed: bool) -> Place | str | Non
         case "FLOAT" | "DOUBLE":
             return _among_floating(value, key_type(data_type).width)
         case "DECIMAL":
-            return _among_exact(value, data_type, mixed)
+            return _among_exact(value, data_type, mixed, digits)
         case root if root in INTEGERS:
-            return _among_exact(value, data_type, mixed)
+            return _among_exact(value, data_type, mixed, digits)
         case "CHAR" | "VARCHAR":
             return _among_bytes(value, data_type) if isinstance(value, str) else None
         case "BINARY" | "VARBINARY":
@@ -123,6 +147,39 @@ def bounds_of(data_type: DataType) -> tuple[int, int]:
     return keys.minimum, keys.maximum
 
 
+def common_digits(literals: Sequence[object], data_type: DataType) -> Digits | None:
+    """The DECIMAL type to which Spark brings a list of literals and its column.
+
+    Args:
+        literals: Those of the list, in its order: what is cut for one is not given back.
+        data_type: The type of the column.
+
+    Returns:
+        The type; None for a column that is neither an integer nor a DECIMAL. A literal that no
+        DECIMAL holds, a double among them, has no part in it.
+
+    >>> from alcid.types import DataType
+    >>> common_digits([Decimal("0.5"), 10**20], DataType("DECIMAL", precision=18, scale=18))
+    Digits(precision=38, scale=17)
+    """
+    if data_type.root != "DECIMAL" and data_type.root not in INTEGERS:
+        return None
+    common = _digits_of_column(data_type)
+    for digits in dict.fromkeys(map(_listed_digits, literals)):  # once each: a list may be long
+        common = common if digits is None else common.widened(digits)
+    return common
+
+
+def _listed_digits(literal: object) -> Digits | None:
+    if isinstance(literal, int | Decimal) and not isinstance(literal, bool):
+        return digits_of(literal, listed=True)
+    return BIGINT_DIGITS if isinstance(literal, str) else None  # beside a DECIMAL all are doubles
+
+
+def _digits_of_column(data_type: DataType) -> Digits:
+    return _DIGITS.get(data_type.root) or Digits(data_type.precision, data_type.scale)
+
+
 def _as_number(value: object) -> Number | None:
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return value
@@ -146,7 +203,9 @@ def _among_floating(value: object, width: int) -> Place | None:
     return among_floats(double, width)
 
 
-def _among_exact(value: object, data_type: DataType, mixed: bool) -> Place | None:
+def _among_exact(
+    value: object, data_type: DataType, mixed: bool, digits: Digits | None
+) -> Place | None:
     number = _as_number(value)
     if isinstance(value, str):  # Spark reads text as a BIGINT, or beside a DECIMAL as a DOUBLE
         number = to_double(value) if data_type.root == "DECIMAL" else to_integer(value)
@@ -159,14 +218,25 @@ def _among_exact(value: object, data_type: DataType, mixed: bool) -> Place | Non
         return Place(edge, edge)
     if isinstance(number, float):
         return among_doubles(number, data_type.scale, bounds)
+    found = _among_decimals(number, data_type, digits, bounds)
+    return either(found, among_doubles(double, data_type.scale, bounds)) if mixed else found
+
+
+def _among_decimals(
+    number: int | Decimal, data_type: DataType, listed: Digits | None, bounds: tuple[int, int]
+) -> Place:
     exact = among_fractions(number, data_type.scale, bounds)
-    if not mixed:
+    if isinstance(number, int) and data_type.scale == 0:
         return exact
-    rounded = among_doubles(double, data_type.scale, bounds)
-    if exact == rounded:
+    own, column = digits_of(number), _digits_of_column(data_type)
+    if own is None:
         return exact
-    begin, end = min(exact.begin, rounded.begin), max(exact.end, rounded.end)
-    return Place(begin, end, certain=False)
+    common = listed or column.widened(own)
+    if common.scale >= max(own.scale, column.scale):  # nothing is cut
+        return exact
+    rounded = among_rounded(number, data_type.scale, common.scale, bounds)
+    # Spark rounds to find what equals an integer, but orders integers and decimals exactly.
+    return rounded if listed or data_type.root == "DECIMAL" else either(exact, rounded)
 
 
 def _among_bytes(value: str | bytes, data_type: DataType) -> Place | str:

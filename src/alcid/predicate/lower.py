@@ -21,11 +21,12 @@ from alcid.predicate.expression import (
     Predicate,
 )
 from alcid.predicate.intervals import EVERY_KEY, Interval, merge
-from alcid.predicate.literal import INTEGERS, place
+from alcid.predicate.literal import INTEGERS, common_digits, place
 from alcid.predicate.negation import normalize
 from alcid.predicate.numbers import Place
 from alcid.predicate.padding import padded_keys, padded_place
 from alcid.predicate.question import Anything, NotNulls, Nulls, Outside, Question, Within
+from alcid.predicate.text import SessionTimestamp
 from alcid.types import DataType
 
 __all__ = ["lower"]
@@ -118,7 +119,8 @@ def _lower_between(low: object, high: object, column: str, data_type: DataType) 
 def _lower_in(leaf: In, column: str, data_type: DataType) -> Question:
     literals = [plain(literal) for literal in leaf.literals]
     mixed = len({_kind(literal) for literal in literals}) > 1
-    places = [place(literal, column, data_type, mixed=mixed) for literal in literals]
+    digits = common_digits(literals, data_type)
+    places = [place(literal, column, data_type, mixed=mixed, digits=digits) for literal in literals]
     exact = all(at.certain for at in places)
     if leaf.negated:
         return _outside([(at.begin, at.end) for at in places if at.certain], data_type, exact)
@@ -127,6 +129,8 @@ def _lower_in(leaf: In, column: str, data_type: DataType) -> Question:
 
 def _kind(literal: object) -> object:
     """Literals of one kind have one type in Spark, or types without loss between them."""
+    if isinstance(literal, datetime.datetime) and literal.tzinfo is not None:
+        return SessionTimestamp  # an instant, too
     if isinstance(literal, datetime.datetime | np.datetime64):
         return datetime.datetime
     return int if isinstance(literal, Decimal) else type(literal)

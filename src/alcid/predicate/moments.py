@@ -7,11 +7,12 @@ Each function gives the place, or says in words why there is none. A literal is 
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import numpy as np
 
 from alcid import options
-from alcid.predicate.numbers import Place
+from alcid.predicate.numbers import Place, either
 from alcid.predicate.text import (
     NANOS_PER_DAY,
     NANOS_PER_SECOND,
@@ -23,7 +24,16 @@ from alcid.predicate.text import (
 )
 from alcid.predicate.zones import Zone, find_zone, instant_of, moved_forward, wall_of
 
-__all__ = ["place_of_date", "place_of_time", "place_of_timestamp"]
+__all__ = [
+    "day_of_instant",
+    "days_at_instant",
+    "instant_of_clock",
+    "place_of_date",
+    "place_of_time",
+    "place_of_timestamp",
+    "session_zone",
+    "wall_clock",
+]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_DAY = _EPOCH.date().toordinal()
@@ -41,20 +51,36 @@ _NANOS_PER = {
 
 
 def place_of_date(value: object, mixed: bool = False) -> Place | str | None:
-    """The place among days; a timestamp is compared with the midnights."""
+    """The place among days; a timestamp is compared with the midnights.
+
+    In a list with an instant, all that is `mixed` with it is an instant too, the column's days
+    among them. A day that the zone skipped is then the same as the next one.
+    """
     if isinstance(value, str):
-        days = to_date(value)
-        # In a list with a timestamp, text is a timestamp too: the time of day counts.
-        return "it is no date" if days is None else Place(days, days + 1, certain=not mixed)
-    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
-        days = value.toordinal() - _EPOCH_DAY
-        return Place(days, days + 1)
-    clock = _wall_clock(value, _NANOS)
+        return _place_of_day(value, mixed)
+    clock = wall_clock(value, _NANOS)
     if not isinstance(clock, WallClock):
         return clock
-    if clock.zone is None and not isinstance(value, SessionTimestamp):
-        return _among(clock.nanos, NANOS_PER_DAY)
-    return _among_midnights(clock)
+    if clock.zone is not None or isinstance(value, SessionTimestamp):
+        return _among_days(clock)
+    place = _among(clock.nanos, NANOS_PER_DAY)
+    if not mixed:
+        return place
+    beside = _among_days(clock)
+    return beside if isinstance(beside, str) else either(place, beside)
+
+
+def _place_of_day(text: str, mixed: bool) -> Place | str:
+    days = to_date(text)
+    if days is None:
+        return "it is no date"
+    place = Place(days, days + 1)
+    if not mixed:
+        return place
+    # As a timestamp its time of the day counts; as an instant its zone, too.
+    clock = wall_clock(text, _MICROS)
+    beside = _among_days(clock) if isinstance(clock, WallClock) else place
+    return replace(place if isinstance(beside, str) else either(place, beside), certain=False)
 
 
 def place_of_time(value: object, precision: int) -> Place | str | None:
@@ -79,11 +105,11 @@ def place_of_timestamp(
     """The place among the milliseconds or microseconds of a TIMESTAMP, or `local` TIMESTAMP_LTZ."""
     unit = _NANOS_PER_MILLI if precision <= _MILLIS else _NANOS_PER_MICRO
     truncated = precision > _MICROS
-    clock = _wall_clock(value, _NANOS if truncated else _MICROS)
+    clock = wall_clock(value, _NANOS if truncated else _MICROS)
     if not isinstance(clock, WallClock):
         return clock
     if local:
-        instant = _instant(clock)
+        instant = instant_of_clock(clock)
         return instant if isinstance(instant, str) else _among(instant, unit, truncated)
     if clock.zone is not None:
         return "a TIMESTAMP has no zone"
@@ -92,8 +118,8 @@ def place_of_timestamp(
     return _among(clock.nanos, unit, truncated)
 
 
-def _wall_clock(value: object, digits: int) -> WallClock | str | None:
-    """What a literal shows, with the zone that it names."""
+def wall_clock(value: object, digits: int) -> WallClock | str | None:
+    """What a literal shows, with the zone that it names; else why it shows nothing."""
     match value:
         case str() | SessionTimestamp():
             text = value if isinstance(value, str) else value.text
@@ -132,13 +158,15 @@ def _among(nanos: int, unit: int, truncated: bool = False) -> Place:
     return Place(key + 1 if rest else key, key + 1)
 
 
-def _session_zone() -> Zone | str:
+def session_zone() -> Zone | str:
+    """The zone of `alcid.options.timezone`; else words that say that it is none."""
     return find_zone(options.timezone) or f"alcid.options.timezone {options.timezone!r} is no zone"
 
 
-def _instant(clock: WallClock) -> int | str:
+def instant_of_clock(clock: WallClock) -> int | str:
+    """The instant when its zone, or the session's, shows a wall clock; else why there is none."""
     if clock.zone is None:
-        zone = _session_zone()
+        zone = session_zone()
     else:
         zone = find_zone(clock.zone) or f"{clock.zone!r} is no zone"
     if isinstance(zone, str):
@@ -146,14 +174,28 @@ def _instant(clock: WallClock) -> int | str:
     return instant_of(clock.nanos, zone)
 
 
-def _among_midnights(clock: WallClock) -> Place | str:
-    """An instant among days, which Spark compares as their midnights in the session's zone."""
-    instant, zone = _instant(clock), _session_zone()
+def _among_days(clock: WallClock) -> Place | str:
+    """An instant among days, alone or in a list."""
+    instant, zone = instant_of_clock(clock), session_zone()
     if isinstance(instant, str):
         return instant
     if isinstance(zone, str):
         return zone
-    # A midnight may move by some hours, so the day is looked for among its neighbours.
+    return either(day_of_instant(instant, zone), days_at_instant(instant, zone))
+
+
+def day_of_instant(instant: int, zone: Zone) -> Place:
+    """A lone instant among days: Spark makes a day of it, if that begins at this instant."""
+    day = wall_of(instant, zone) // NANOS_PER_DAY
+    return Place(day if instant_of(day * NANOS_PER_DAY, zone) == instant else day + 1, day + 1)
+
+
+def days_at_instant(instant: int, zone: Zone) -> Place:
+    """An instant of a list among days, of which Spark makes instants: their midnights.
+
+    They are those of the zone, and two where it skipped a day. Nor need they part days as its
+    clock does: it may show 23:30 again after midnight.
+    """
     day = wall_of(instant, zone) // NANOS_PER_DAY
     midnights = {near: instant_of(near * NANOS_PER_DAY, zone) for near in range(day - 1, day + 3)}
     return Place(
@@ -168,7 +210,7 @@ def _among_walls(clock: WallClock, unit: int, truncated: bool) -> Place | str:
     Wall clocks that the zone skipped are the same instants as later ones. So in the day after the
     clock was put forward, the place reaches back by the gap, and is not certain.
     """
-    instant, zone = _instant(clock), _session_zone()
+    instant, zone = instant_of_clock(clock), session_zone()
     if isinstance(instant, str):
         return instant
     if isinstance(zone, str):

@@ -1,4 +1,8 @@
-"""Where a number lies among the keys of a numeric column."""
+"""Where a number lies among the keys of a numeric column.
+
+Spark compares a DECIMAL with a DECIMAL, or with an integer, in one DECIMAL type for both. Where
+that would need more than 38 digits it keeps those before the point, and both sides are rounded.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,34 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from alcid.formats.file_index.keys import Key, order_float
 
-__all__ = ["Number", "Place", "among_doubles", "among_floats", "among_fractions", "as_double"]
+__all__ = [
+    "BIGINT_DIGITS",
+    "INT_DIGITS",
+    "Digits",
+    "Number",
+    "Place",
+    "among_doubles",
+    "among_floats",
+    "among_fractions",
+    "among_rounded",
+    "as_double",
+    "digits_of",
+    "either",
+]
 
 Number: TypeAlias = int | float | Decimal
 
 # No column holds a number of this many digits before or behind the point, and a Fraction of a
 # Decimal with an exponent in the millions would not fit into memory.
 _MOST_DIGITS = 1_000
+_MOST_PRECISE = 38
+_BEYOND = 10**_MOST_PRECISE
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +61,66 @@ class Place:
     """The least key above the literal: `begin` when no key equals it."""
     certain: bool = True
     """False when a key from `begin` to `end` may or may not equal the literal."""
+
+
+def either(first: Place, second: Place) -> Place:
+    """The place of a literal that may lie at either of two among integer keys.
+
+    >>> either(Place(5, 6), Place(6, 6))
+    Place(begin=5, end=6, certain=False)
+    """
+    if first == second:
+        return first
+    keys = [int(key) for at in (first, second) for key in (at.begin, at.end)]
+    return Place(min(keys), max(keys), certain=False)
+
+
+class Digits(NamedTuple):
+    """The type DECIMAL(precision, scale)."""
+
+    precision: int
+    scale: int
+
+    def widened(self, other: Digits) -> Digits:
+        """The type in which Spark compares two: what is beyond 38 digits is cut from the scale.
+
+        >>> Digits(10, 2).widened(Digits(5, 4))
+        Digits(precision=12, scale=4)
+        >>> Digits(38, 0).widened(Digits(2, 1))
+        Digits(precision=38, scale=0)
+        """
+        scale = max(self.scale, other.scale)
+        precision = scale + max(self.precision - self.scale, other.precision - other.scale)
+        beyond = max(0, precision - _MOST_PRECISE)
+        return Digits(precision - beyond, max(0, scale - beyond))
+
+
+INT_DIGITS, BIGINT_DIGITS = Digits(10, 0), Digits(20, 0)
+"""The DECIMALs that Spark takes an INT and a BIGINT for."""
+
+
+def digits_of(number: int | Decimal, *, listed: bool = False) -> Digits | None:
+    """The DECIMAL type of a literal; None for one that has too many digits for any.
+
+    Args:
+        number: The literal, with the zeros at its end: 5.50 has two digits behind the point.
+        listed: It stands in a list, where Spark takes every INT for the widest.
+
+    >>> digits_of(5), digits_of(Decimal("0.05"))
+    (Digits(precision=1, scale=0), Digits(precision=2, scale=2))
+    >>> digits_of(5, listed=True)
+    Digits(precision=10, scale=0)
+    """
+    if isinstance(number, int):
+        if listed and -(1 << 63) <= number < 1 << 63:
+            return INT_DIGITS if -(1 << 31) <= number < 1 << 31 else BIGINT_DIGITS
+        return Digits(len(str(abs(number))), 0) if -_BEYOND < number < _BEYOND else None
+    _, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        return None
+    scale = max(0, -exponent)
+    precision = max(scale, len(digits) + (max(0, exponent) if number else 0))
+    return Digits(precision, scale) if precision <= _MOST_PRECISE else None
 
 
 def among_floats(number: float, width: int) -> Place:
@@ -85,6 +164,37 @@ def among_fractions(number: int | Decimal, scale: int, bounds: tuple[int, int]) 
         number = Decimal(1 if number > 0 else -1).scaleb(-_MOST_DIGITS)
     scaled = Fraction(number or 0) * 10**scale
     return _clip(math.ceil(scaled), math.floor(scaled) + 1, bounds)
+
+
+def among_rounded(number: int | Decimal, scale: int, kept: int, bounds: tuple[int, int]) -> Place:
+    """The place of a number where only `kept` digits behind the point are compared.
+
+    Halves are rounded away from zero. Where keys have more digits they are rounded as well, so
+    that one number equals many.
+
+    Args:
+        number: A number that has a DECIMAL type.
+        scale: The digits behind the point of the keys.
+        kept: The digits behind the point of the type in which the two are compared.
+        bounds: The least and the greatest key.
+
+    >>> among_rounded(Decimal("5.5"), 0, 0, (-128, 127))
+    Place(begin=6, end=7, certain=True)
+    >>> among_rounded(1, 2, 1, (-128, 127))
+    Place(begin=95, end=105, certain=True)
+    """
+    scaled = Fraction(number) * 10**kept
+    nearest = math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled > 0 else -1)
+    if kept >= scale:
+        among = Fraction(nearest, 10 ** (kept - scale))
+        return _clip(math.ceil(among), math.floor(among) + 1, bounds)
+    step = 10 ** (scale - kept)
+    return _clip(_first_near(nearest, step), _first_near(nearest + 1, step), bounds)
+
+
+def _first_near(number: int, step: int) -> int:
+    """The least key that is rounded to `number` steps, or to more."""
+    return number * step - step // 2 + (1 if number <= 0 else 0)
 
 
 def among_doubles(number: float, scale: int, bounds: tuple[int, int]) -> Place:

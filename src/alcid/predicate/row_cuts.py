@@ -12,12 +12,18 @@ it, each as intervals, because neither need be one:
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from alcid.errors import LiteralError
 from alcid.predicate.intervals import Interval
-from alcid.predicate.moments import _instant, _session_zone, _wall_clock
+from alcid.predicate.moments import (
+    day_of_instant,
+    days_at_instant,
+    instant_of_clock,
+    session_zone,
+    wall_clock,
+)
 from alcid.predicate.numbers import Place
 from alcid.predicate.text import (
     NANOS_PER_SECOND,
@@ -28,9 +34,18 @@ from alcid.predicate.text import (
 from alcid.predicate.zones import Zone, instant_of, moved_forward, wall_of
 from alcid.types import DataType
 
-__all__ = ["Cut", "cut_at", "cut_moments", "cut_padded", "equal_as_instants"]
+__all__ = [
+    "Cut",
+    "cut_at",
+    "cut_day",
+    "cut_moments",
+    "cut_padded",
+    "equal_as_instants",
+    "equal_days",
+]
 
 _MICROS, _NANOS = 6, 9
+_DATE = DataType("DATE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +107,22 @@ def cut_moments(literal: object, data_type: DataType, nanos: int) -> Cut:
     return _at(wall_of(instant, zone) if data_type.root == "TIMESTAMP" else instant, nanos)
 
 
+def cut_day(literal: object) -> Cut:
+    """The cut at an instant among the values of a DATE column."""
+    return cut_at(day_of_instant(*_instant_in(literal, _DATE)))
+
+
+def equal_days(literals: Sequence[object]) -> list[Interval]:
+    """The values of a DATE column that equal a literal of a list with an instant in it.
+
+    Spark makes instants of all, the column's days too; but of a single one it makes a day.
+    """
+    moments = dict.fromkeys(_instant_in(literal, _DATE) for literal in literals)
+    find = day_of_instant if len(moments) == 1 else days_at_instant
+    places = [find(instant, zone) for instant, zone in moments]
+    return [(found.begin, found.end) for found in places]
+
+
 def equal_as_instants(literal: object, data_type: DataType, nanos: int) -> tuple[Interval, ...]:
     """The wall clocks of a TIMESTAMP column that are the instant of a literal.
 
@@ -106,7 +137,7 @@ def equal_as_instants(literal: object, data_type: DataType, nanos: int) -> tuple
 
 
 def _clock(literal: object, data_type: DataType) -> WallClock:
-    clock = _wall_clock(literal, _NANOS if data_type.precision > _MICROS else _MICROS)
+    clock = wall_clock(literal, _NANOS if data_type.precision > _MICROS else _MICROS)
     if not isinstance(clock, WallClock):
         raise LiteralError(f"{data_type} does not take {literal!r}: {clock}")
     return clock
@@ -114,7 +145,7 @@ def _clock(literal: object, data_type: DataType) -> WallClock:
 
 def _instant_in(literal: object, data_type: DataType) -> tuple[int, Zone]:
     """The instant of a literal, and the session's zone."""
-    instant, zone = _instant(_clock(literal, data_type)), _session_zone()
+    instant, zone = instant_of_clock(_clock(literal, data_type)), session_zone()
     if isinstance(instant, str) or isinstance(zone, str):
         raise LiteralError(f"{data_type} does not take {literal!r}: it names no known zone")
     return instant, zone

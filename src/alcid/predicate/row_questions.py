@@ -17,11 +17,19 @@ from alcid.errors import LiteralError
 from alcid.predicate.column import plain
 from alcid.predicate.expression import Comparison, In, IsNull, Leaf, Like, Operator
 from alcid.predicate.intervals import Interval, merge
-from alcid.predicate.literal import INTEGERS, place
+from alcid.predicate.literal import INTEGERS, bounds_of, common_digits, place
 from alcid.predicate.lower import lower
-from alcid.predicate.numbers import as_double
+from alcid.predicate.numbers import Digits, among_fractions, as_double
 from alcid.predicate.question import Anything, NotNulls, Nulls, Outside, Question, Within
-from alcid.predicate.row_cuts import Cut, cut_at, cut_moments, cut_padded, equal_as_instants
+from alcid.predicate.row_cuts import (
+    Cut,
+    cut_at,
+    cut_day,
+    cut_moments,
+    cut_padded,
+    equal_as_instants,
+    equal_days,
+)
 from alcid.predicate.text import SessionTimestamp, to_double, to_timestamp
 from alcid.types import MAX_LENGTH, DataType
 
@@ -68,10 +76,9 @@ def row_question(leaf: Leaf, row_type: RowType) -> Question | None:
         case Comparison(_, operator, literal):
             if isinstance(question, Anything) or _is_exact(question, data_type):
                 return question
-            return _compared(operator, _cut(literal, row_type), data_type)
+            return _compared(operator, _cut_for(operator, literal, row_type), data_type)
         case In(_, literals, negated):
-            zoned_dates = data_type.root == "DATE" and any(map(_is_zoned, literals))
-            if _is_exact(question, data_type) and not zoned_dates:
+            if _is_exact(question, data_type):
                 return question
             equal = _equal([plain(literal) for literal in literals], row_type)
             return (Outside if negated else Within)(_merge(equal, data_type))
@@ -123,20 +130,35 @@ def _merge(intervals: Iterable[Interval], data_type: DataType) -> tuple[Interval
 def _equal(literals: list[object], row_type: RowType) -> list[Interval]:
     """The values that equal a literal of a list."""
     data_type = row_type.data_type
-    equal = [_cut(literal, row_type).equal for literal in _alike(literals, data_type)]
+    if data_type.root == "DATE" and any(map(_is_zoned, literals)):
+        return equal_days(literals)
+    digits = common_digits(literals, data_type)
+    equal = [_cut(literal, row_type, digits).equal for literal in _alike(literals, data_type)]
     if data_type.root == "TIMESTAMP" and any(map(_is_zoned, literals)) and len(set(equal)) > 1:
         equal = [equal_as_instants(literal, data_type, row_type.nanos) for literal in literals]
     return [interval for intervals in equal for interval in intervals]
 
 
-def _cut(literal: object, row_type: RowType) -> Cut:
+def _cut_for(operator: Operator, literal: object, row_type: RowType) -> Cut:
+    """The cut for one operator: beside a DECIMAL, integers are rounded only to find equal ones."""
+    data_type = row_type.data_type
+    if data_type.root not in INTEGERS or not isinstance(literal, Decimal):
+        return _cut(literal, row_type)
+    if operator in ("=", "<=>", "<>"):
+        return _cut(literal, row_type, common_digits([literal], data_type))
+    return cut_at(among_fractions(literal, 0, bounds_of(data_type)))
+
+
+def _cut(literal: object, row_type: RowType, digits: Digits | None = None) -> Cut:
     data_type, literal = row_type.data_type, plain(literal)
     if data_type.root == "CHAR":
         return cut_padded(str(literal), row_type.longest())
     if data_type.root in _MOMENTS:
         return cut_moments(literal, data_type, row_type.nanos)
+    if data_type.root == "DATE" and _is_zoned(literal):
+        return cut_day(literal)
     # A double that equals many numbers leaves nothing open: Spark takes every one as equal.
-    return cut_at(place(literal, "", data_type))
+    return cut_at(place(literal, "", data_type, digits=digits))
 
 
 def _alike(literals: list[object], data_type: DataType) -> list[object]:
@@ -173,12 +195,7 @@ def _double(literal: object) -> float | None:
 
 
 def _alike_dates(literals: list[object]) -> list[object]:
-    """Beside an instant all are instants; beside a wall clock, text is one: its time counts."""
-    if any(map(_is_zoned, literals)):
-        return [
-            literal if _is_zoned(literal) else SessionTimestamp(str(literal))
-            for literal in literals
-        ]
+    """Beside a wall clock, text is one: its time counts."""
     if not any(map(_is_wall_clock, literals)):
         return literals
     return [_wall_clock(literal) if isinstance(literal, str) else literal for literal in literals]

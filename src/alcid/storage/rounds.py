@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
+import numpy as np
+
+from alcid.formats.ranges import base_addresses, coalesce
 from alcid.storage.backend import Known
-from alcid.storage.ranges import Run, merge
 
-__all__ = ["Job", "Request", "Round"]
+__all__ = ["File", "Job", "Place", "Round"]
 
 
-class Request(NamedTuple):
-    """A range of a file."""
+class File(NamedTuple):
+    """A file, and what is known of it."""
 
     path: str
     known: Known
-    offset: int
-    length: int
+
+
+Place = tuple[int, int, int]
+"""The number of a file, an offset and a length."""
 
 
 class Job(NamedTuple):
@@ -29,46 +34,80 @@ class Job(NamedTuple):
 
 
 class Round:
-    """Requests that are answered together.
+    """Ranges that are read together.
 
-    >>> requests = [Request("a", Known(), 90, 10), Request("a", Known(), 0, 4)]
-    >>> plan = Round(requests, gap=8, largest=5, apart=True)
+    >>> places = [(0, 90, 10), (0, 0, 4)]
+    >>> plan = Round([File("a", Known())], places, gap=8, largest=5, apart=True)
     >>> [job.pieces for job in plan.jobs]
     [[(0, 4)], [(90, 5)], [(95, 5)]]
     >>> plan.results([[b"0123"], [b"abcde"], [b"fghij"]])
     [b'abcdefghij', b'0123']
     """
 
-    def __init__(self, requests: Iterable[Request], *, gap: int, largest: int, apart: bool) -> None:
-        """Plan the jobs: one for each piece if they are to run `apart`, else for each file."""
-        by_file: dict[tuple[str, Known], list[tuple[int, int, int]]] = {}
-        position = -1
-        for position, (path, known, offset, length) in enumerate(requests):
-            if length:
-                by_file.setdefault((path, known), []).append((offset, length, position))
-        self._count = position + 1
-        self._runs: list[tuple[Run, int]] = []
+    def __init__(
+        self,
+        files: Sequence[File],
+        places: Sequence[Place],
+        *,
+        gap: int,
+        largest: int,
+        apart: bool,
+    ) -> None:
+        """Plan the jobs: one for each piece if they are to run `apart`, else for each file.
+
+        Raises:
+            OverflowError: A range ends where no file does.
+        """
+        numbers, offsets, self._lengths = np.array(places, np.int64).reshape(-1, 3).T
+        sizes = np.zeros(len(files), np.int64)
+        np.maximum.at(sizes, numbers, offsets + self._lengths)
+        bases = base_addresses(sizes.tolist(), gap)
+        self._starts = bases[numbers] + offsets
+        filled = self._lengths > 0
+        self._begins, ends = coalesce(self._starts[filled], self._lengths[filled], gap, largest)
+        run_files = np.searchsorted(bases, self._begins, side="right") - 1
+        self._counts: list[int] = []
         self.jobs: list[Job] = []
-        for (path, known), ranges in by_file.items():
-            all_pieces: list[tuple[int, int]] = []
-            for run in merge(ranges, gap):
-                pieces = run.pieces(largest)
-                self._runs.append((run, len(pieces)))
-                all_pieces += pieces
+        by_file: dict[int, list[tuple[int, int]]] = {}
+        runs = run_files, self._begins - bases[run_files], ends - self._begins
+        for number, offset, length in zip(*(column.tolist() for column in runs), strict=True):
+            pieces = [(offset, length)] if length <= largest else _split(offset, length, largest)
+            self._counts.append(len(pieces))
             if apart:
-                self.jobs += [Job(path, known, [piece]) for piece in all_pieces]
+                path, known = files[number]
+                self.jobs += [Job(path, known, [piece]) for piece in pieces]
             else:
-                self.jobs.append(Job(path, known, all_pieces))
+                by_file.setdefault(number, []).extend(pieces)
+        self.jobs += [Job(*files[number], pieces) for number, pieces in by_file.items()]
 
     def results(self, answers: Iterable[list[bytes]]) -> list[bytes]:
-        """The bytes of each request, from those of the jobs."""
+        """The bytes of each range, from those of the jobs."""
         parts = [part for answer in answers for part in answer]
-        results = [b""] * self._count
-        first = 0
-        for run, count in self._runs:
-            data = parts[first] if count == 1 else b"".join(parts[first : first + count])
-            first += count
-            for offset, length, position in run.members:
-                begin = offset - run.begin
-                results[position] = data[begin : begin + length]
-        return results
+        if len(parts) > len(self._counts):
+            ends = accumulate(self._counts)
+            parts = [
+                b"".join(parts[end - count : end])
+                for end, count in zip(ends, self._counts, strict=True)
+            ]
+        if not parts:
+            return [b""] * len(self._starts)
+        runs = np.searchsorted(self._begins, self._starts, side="right") - 1
+        begins = self._starts - self._begins[runs]
+        ends_within = begins + self._lengths
+        return [
+            parts[run][begin:end]
+            for run, begin, end in zip(
+                runs.tolist(), begins.tolist(), ends_within.tolist(), strict=True
+            )
+        ]
+
+
+def _split(offset: int, length: int, largest: int) -> list[tuple[int, int]]:
+    """Offsets and lengths of requests of one size, each up to `largest` bytes long.
+
+    >>> _split(10, 20, 8)
+    [(10, 7), (17, 7), (24, 6)]
+    """
+    step = -(-length // -(-length // largest))
+    end = offset + length
+    return [(begin, min(step, end - begin)) for begin in range(offset, end, step)]

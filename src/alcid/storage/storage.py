@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from alcid.errors import FileGoneError, FormatError, NameTakenError, OptionError, StorageError
+from alcid.formats.source import Range
 from alcid.storage.arrow_s3 import ArrowS3Files
 from alcid.storage.backend import Backend, Known
 from alcid.storage.fsspec_files import FsspecFiles
@@ -16,13 +17,14 @@ from alcid.storage.location import Location
 from alcid.storage.options import Hidden
 from alcid.storage.pool import run_all
 from alcid.storage.retry import Retry, ShortReadError, persist
-from alcid.storage.rounds import Job, Request, Round
+from alcid.storage.rounds import File, Job, Place, Round
 from alcid.storage.traffic import Traffic, TrafficCounter
 
 __all__ = ["Storage", "StorageSource"]
 
 _Result = TypeVar("_Result")
 _LIBRARIES = ("arrow", "fsspec")
+_LONGEST = 1 << 60  # no file has so many bytes
 _Parts = list[bytes]  # within the class, `list` is its method
 
 
@@ -92,6 +94,15 @@ class Storage:
         return self._backend.remote
 
     @property
+    def gap(self) -> int:
+        """Bytes between two ranges of a file that are cheaper to read along than to leave out.
+
+        For whoever plans many ranges, such as those of pages: 16 KiB on a disk, 1 MiB over a
+        network, where requests cost time and money. A round of reads by itself joins less.
+        """
+        return 1 << 20 if self.remote else 16 << 10
+
+    @property
     def traffic(self) -> Traffic:
         """What was asked since it was opened; subtract an earlier one to see what a step cost."""
         return self._traffic.snapshot()
@@ -118,7 +129,7 @@ class Storage:
             version: As listed. Where it costs nothing (on a disk, on S3 through Arrow) a file that
                 was replaced since then is a FileGoneError.
         """
-        return StorageSource(self, path, Known(size, version))
+        return StorageSource(self, File(path, Known(size, version)))
 
     def read_many(self, requests: Iterable[tuple[str, int, int]]) -> _Parts:
         """One round of reads, each a path, an offset and a length, over any number of files.
@@ -130,32 +141,55 @@ class Storage:
             FileGoneError: A file does not exist.
             StorageError: Any other failure, and a file that ends before a range does.
         """
-        return self._read(
-            Request(path, Known(), offset, length) for path, offset, length in requests
-        )
+        numbers: dict[File, int] = {}
+        places = [
+            (numbers.setdefault(File(path, Known()), len(numbers)), offset, length)
+            for path, offset, length in requests
+        ]
+        return self._read([*numbers], places)
 
-    def _read(self, requests: Iterable[Request]) -> _Parts:
+    def read_ranges(self, ranges: Sequence[Range]) -> _Parts:
+        """One round of reads, of sources of this storage; others are read one by one.
+
+        It is a `ReadMany`: what reads ranges of many sources can be given it.
+
+        Raises:
+            FileGoneError: A file does not exist, or is not the one that was listed.
+            FormatError: A range is outside of its file.
+            StorageError: Any other failure.
+        """
+        numbers: dict[File, int] = {}
+        places: list[Place] = []
+        others: list[int] = []
+        for position, (source, offset, length) in enumerate(ranges):
+            if isinstance(source, StorageSource) and source._storage is self:
+                number = numbers.setdefault(source._file, len(numbers))
+                places.append((number, offset, length))
+            else:
+                others.append(position)
+        parts = self._read([*numbers], places)
+        for position in others:
+            source, offset, length = ranges[position]
+            parts.insert(position, source.read(offset, length))
+        return parts
+
+    def _read(self, files: Sequence[File], places: Sequence[Place]) -> _Parts:
         backend = self._backend
-        plan = Round(
-            map(self._checked, requests),
-            gap=backend.gap,
-            largest=backend.largest,
-            apart=backend.remote,
-        )
+        for number, offset, length in places:
+            size = files[number].known.size
+            if offset < 0 or length < 0 or offset + length > (_LONGEST if size is None else size):
+                raise FormatError(
+                    "range outside of the file",
+                    file=self._location.name(files[number].path),
+                    offset=offset,
+                    found=f"{length} bytes",
+                    expected=None if size is None else f"at most {max(size - offset, 0)}",
+                )
+        if len(places) == 1 and 0 < length <= backend.largest:  # the usual read needs no plan
+            return self._fetch(Job(*files[0], [(offset, length)]))
+        plan = Round(files, places, gap=backend.gap, largest=backend.largest, apart=backend.remote)
         run = run_all if backend.remote else map
         return plan.results(run(self._fetch, plan.jobs))
-
-    def _checked(self, request: Request) -> Request:
-        path, (size, _), offset, length = request
-        if offset < 0 or length < 0 or (size is not None and offset + length > size):
-            raise FormatError(
-                "range outside of the file",
-                file=self._location.name(path),
-                offset=offset,
-                found=f"{length} bytes",
-                expected=None if size is None else f"at most {max(size - offset, 0)}",
-            )
-        return request
 
     def put(self, path: str, data: bytes) -> None:
         """Write a whole file under a name that is not taken; others see all of it, or nothing.
@@ -245,21 +279,23 @@ def _open(location: str, options: dict[str, Any], retry: Retry) -> Storage:
 class StorageSource:
     """A file of a storage, as formats read it; nothing stays open, so there is nothing to close."""
 
-    __slots__ = ("_known", "_path", "_storage", "name")
+    __slots__ = ("_file", "_storage", "name")
 
-    def __init__(self, storage: Storage, path: str, known: Known) -> None:
+    def __init__(self, storage: Storage, file: File) -> None:
         """For `Storage.source`."""
-        self._storage, self._path, self._known = storage, path, known
-        self.name = storage._location.name(path)
+        self._storage, self._file = storage, file
+        self.name = storage._location.name(file.path)
 
     @property
     def size(self) -> int:
         """Its length in bytes; asked for once if it was not given."""
-        if self._known.size is None:
-            self._known = Known(self._storage.stat(self._path).size, self._known.version)
-        if self._known.size is None:
+        path, (size, version) = self._file
+        if size is None:
+            size = self._storage.stat(path).size
+            self._file = File(path, Known(size, version))
+        if size is None:
             raise StorageError("its file system does not tell its size", file=self.name)
-        return self._known.size
+        return size
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`."""
@@ -267,9 +303,7 @@ class StorageSource:
 
     def read_ranges(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
         """The bytes of each (offset, length), in one round of reads."""
-        return self._storage._read(
-            Request(self._path, self._known, offset, length) for offset, length in ranges
-        )
+        return self._storage._read([self._file], [(0, *one) for one in ranges])
 
     def __repr__(self) -> str:
         return f"StorageSource({self.name!r})"

@@ -37,6 +37,9 @@ class Traffic:
         """All requests, of whatever kind."""
         return self.lists + self.stats + self.reads + self.puts + self.deletes
 
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(*(x + y for x, y in zip(astuple(self), astuple(other), strict=True)))
+
     def __sub__(self, before: Traffic) -> Traffic:
         return Traffic(*(x - y for x, y in zip(astuple(self), astuple(before), strict=True)))
 

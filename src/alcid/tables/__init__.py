@@ -8,4 +8,27 @@
 | `file_statistics` | what a footer says of them, as far as it can be trusted          |
 | `page_bytes`      | where the pages of a column are, packed                          |
 | `index_file`      | all that a bundle keeps of one file, made in one go              |
+| `schema_bytes`    | the columns of a file, as a bundle keeps them                    |
+| `table_schema`    | one schema for files of several                                  |
+
+| building          |                                                                  |
+|-------------------|------------------------------------------------------------------|
+| `data_files`      | which files of a folder are its data                             |
+| `bundle_folder`   | the bundles of a table, as files in a folder                     |
+| `build_plan`      | what each file lacks                                             |
+| `building`        | the work, in threads                                             |
+| `compaction`      | many bundles to one                                              |
+| `build_report`    | what was done                                                    |
+| `folder_indexes`  | build, look at and drop the indexes of a folder                  |
+
+| reading           |                                                                  |
+|-------------------|------------------------------------------------------------------|
+| `folder_files`    | the files of a folder at one moment, as planning asks for them   |
+| `parquet_folder`  | a folder as a table: what a user holds                           |
 """
+
+from __future__ import annotations
+
+from alcid.tables.parquet_folder import ParquetTable, parquet
+
+__all__ = ["ParquetTable", "parquet"]

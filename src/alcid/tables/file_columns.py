@@ -1,5 +1,7 @@
 """The columns of a Parquet file, as Spark reads them: their types, and which are left alone.
 
+Arrow's reading of the footer is all that is needed, so that a file without indexes is soon known.
+
 Spark writes its own schema into the footer. It tells what Parquet's schema does not: CHAR(n) and
 VARCHAR(n), and collations, by which texts of other bytes may be equal. An index or a bound that
 goes by the bytes would then hide rows, so a collated column gets neither. Nor do dates and
@@ -9,16 +11,17 @@ timestamps that were written in the calendar before 1582: Spark moves them when 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from alcid.errors import FormatError, UnsupportedError
-from alcid.parquet_file import Field, FileLayout
-from alcid.parquet_file.virtual import arrow_schema
 from alcid.types import DataType
 
-__all__ = ["FileColumn", "file_columns"]
+__all__ = ["FileColumn", "file_columns", "place_columns", "stored_type"]
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _SPARK_VERSION = b"org.apache.spark.version"
@@ -27,7 +30,6 @@ _FIRST_CORRECT = {_LEGACY_MOMENTS: b"3.0.0", _LEGACY_INT96: b"3.1.0"}
 _OLD_SCHEMA = b"StructType("  # of Spark before 1.2, which had neither CHAR(n) nor collations
 _CHAR, _COLLATIONS = "__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS"
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
-_INT96 = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,59 +40,103 @@ class FileColumn:
     """As the file spells it."""
     leaf: int
     """The number of its first leaf column in the file."""
-    field: Field
-    arrow_type: Any = None
-    """The type that `read_rows` gives; None if it cannot be read."""
+    arrow_type: Any
+    """The type that `read_rows` gives."""
     data_type: DataType | None = None
     """Its type; None if there is no such type here."""
     problem: str = ""
     """Why it gets neither index nor statistics; empty if it may get both."""
 
     @property
+    def nested(self) -> bool:
+        """Whether a row may have none, or many, or several values."""
+        return pa.types.is_nested(stored_type(self.arrow_type))  # type: ignore[no-any-return]
+
+    @property
     def has_bounds(self) -> bool:
         """Whether it may get statistics: it is flat, and not INT96, which has no order."""
-        flat = self.data_type is not None and not self.field.nested
-        return flat and not self.problem and self.field.leaves[0].physical_type != _INT96
+        if self.problem or self.data_type is None or self.nested:
+            return False
+        # Only of INT96 Spark makes a moment of the world where Arrow sees no zone.
+        moment = self.data_type.root == "TIMESTAMP_LTZ"
+        return not moment or stored_type(self.arrow_type).tz is not None
 
 
-def file_columns(layout: FileLayout, metadata: Mapping[bytes, bytes]) -> tuple[FileColumn, ...]:
+def file_columns(
+    metadata: pq.FileMetaData, file: str, encrypted: Collection[int] = frozenset()
+) -> tuple[FileColumn, ...]:
     """The columns of a file, in its order.
 
     Args:
-        layout: All columns of the file.
-        metadata: Keys and values of its footer.
+        metadata: Its footer.
+        file: What errors call it.
+        encrypted: The first leaves of the columns that cannot be read, as far as it is known.
 
     Raises:
-        FormatError: Spark's schema is damaged, so that collations may be hidden in it.
+        FormatError: The schema is damaged; or Spark's is, so that collations may be hidden in it.
     """
-    spark = _spark_fields(metadata, layout.file)
-    old = {key for key in _FIRST_CORRECT if _is_old(metadata, key)}
-    readable = tuple(column.field for column in layout.columns if column.leaves)
-    arrow = iter(arrow_schema(readable, layout.file) if readable else ())
-    found = []
-    leaf = 0
-    for column in layout.columns:
-        field = column.field
-        if column.leaves:
-            told = spark.get(field.name, {})
-            found.append(_column(field, leaf, next(arrow).type, told, old))
-        else:
-            found.append(FileColumn(field.name, leaf, field, problem=column.whole))
-        leaf += len(field.leaves)
-    return tuple(found)
-
-
-def _column(
-    field: Field, leaf: int, arrow_type: Any, told: Mapping[str, Any], old: Collection[bytes]
-) -> FileColumn:
-    """A column that can be read, of which Spark's schema has `told` some metadata."""
-    is_int96 = any(leaf.physical_type == _INT96 for leaf in field.leaves)
+    told = metadata.metadata or {}
+    spark = _spark_fields(told, file)
+    old = {key for key in _FIRST_CORRECT if _is_old(told, key)}
     try:
-        data_type = DataType.from_arrow(arrow_type)
+        schema = _arrow_schema(metadata)
+        placed = list(place_columns((field.name, field.type) for field in schema))
+        physical = [
+            metadata.schema.column(leaf).physical_type for leaf in range(len(metadata.schema))
+        ]
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise FormatError(f"damaged schema: {str(error).splitlines()[0]}", file=file) from None
+    ends = [column.leaf for column in placed[1:]] + [len(physical)]
+    return tuple(
+        replace(column, problem="encrypted")
+        if column.leaf in encrypted
+        else _describe(
+            column, "INT96" in physical[column.leaf : end], spark.get(column.name, {}), old
+        )
+        for column, end in zip(placed, ends, strict=True)
+    )
+
+
+def place_columns(columns: Iterable[tuple[str, Any]]) -> Iterator[FileColumn]:
+    """Columns by name and Arrow type, each with the number of its first leaf."""
+    leaf = 0
+    for name, arrow_type in columns:
+        yield FileColumn(name, leaf, arrow_type)
+        leaf += _leaves(arrow_type)
+
+
+def _arrow_schema(metadata: pq.FileMetaData) -> pa.Schema:
+    """The types as they are read: INT96 in microseconds, see `alcid.parquet_file.virtual`."""
+    empty = pa.BufferReader(b"")  # the footer is known, and nothing else is read
+    return pq.ParquetFile(empty, metadata=metadata, coerce_int96_timestamp_unit="us").schema_arrow
+
+
+def stored_type(arrow_type: Any) -> Any:
+    """The type without extension or dictionary, which Parquet does not store."""
+    while isinstance(arrow_type, pa.BaseExtensionType) or pa.types.is_dictionary(arrow_type):
+        known = isinstance(arrow_type, pa.BaseExtensionType)
+        arrow_type = arrow_type.storage_type if known else arrow_type.value_type
+    return arrow_type
+
+
+def _leaves(arrow_type: Any) -> int:
+    """How many leaf columns Parquet has for a type."""
+    stored = stored_type(arrow_type)
+    if not pa.types.is_nested(stored):
+        return 1
+    return sum(_leaves(stored.field(place).type) for place in range(stored.num_fields))
+
+
+def _describe(
+    column: FileColumn, is_int96: bool, told: Mapping[str, Any], old: Collection[bytes]
+) -> FileColumn:
+    """A column with its type, of which Spark's schema has `told` some metadata."""
+    try:
+        data_type = DataType.from_arrow(column.arrow_type)
         if _CHAR in told and data_type.root == "VARCHAR":
             data_type = DataType.from_spark(str(told[_CHAR]))
     except UnsupportedError as error:
-        return FileColumn(field.name, leaf, field, arrow_type, problem=str(error))
+        return replace(column, problem=str(error))
     if is_int96 and data_type.root == "TIMESTAMP":
         data_type = replace(data_type, root="TIMESTAMP_LTZ")  # as Spark reads it
     problem = ""
@@ -99,7 +145,7 @@ def _column(
         problem = f"collated by {names}"
     elif (key := _LEGACY_INT96 if is_int96 else _LEGACY_MOMENTS) in old and _moments(data_type):
         problem = f"dates of the old calendar ({key.decode()})"
-    return FileColumn(field.name, leaf, field, arrow_type, data_type, problem)
+    return replace(column, data_type=data_type, problem=problem)
 
 
 def _moments(data_type: DataType) -> bool:

@@ -7,6 +7,7 @@ says. What cannot be trusted is not known: no bound is better than a wrong one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,12 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import types
 
-from alcid.bundle import ColumnStatistics
+from alcid.bundle import ColumnStatistics, Statistics
 from alcid.bundle.statistics import statistics_array
 from alcid.errors import UnsupportedError
-from alcid.tables.file_columns import FileColumn
+from alcid.tables.file_columns import FileColumn, stored_type
+from alcid.types import DataType
 
-__all__ = ["footer_statistics", "value_statistics"]
+__all__ = ["footer_statistics", "group_statistics", "value_statistics"]
 
 _TEXT = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 
@@ -45,15 +47,34 @@ def footer_statistics(column: FileColumn, metadata: pq.FileMetaData) -> ColumnSt
     """
     if not column.has_bounds or column.data_type is None:
         return None
+    return _of_chunks(column, column.data_type, _chunks(column, metadata))
+
+
+def group_statistics(column: FileColumn, metadata: pq.FileMetaData) -> Statistics | None:
+    """The same for each row group by itself."""
     data_type = column.data_type
-    chunks = [
-        (group.num_rows, group.column(column.leaf).statistics)
-        for number in range(metadata.num_row_groups)
-        if (group := metadata.row_group(number)).num_rows
-    ]
+    if not column.has_bounds or data_type is None:
+        return None
+    found = [_of_chunks(column, data_type, [chunk]) for chunk in _chunks(column, metadata)]
+    return Statistics(column.name, data_type, statistics_array(column.name, data_type, found))
+
+
+_Chunk = tuple[int, pq.Statistics | None]
+
+
+def _chunks(column: FileColumn, metadata: pq.FileMetaData) -> list[_Chunk]:
+    """For each row group its rows, and what is said of the column."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return [(group.num_rows, group.column(column.leaf).statistics) for group in groups]
+
+
+def _of_chunks(
+    column: FileColumn, data_type: DataType, chunks: Sequence[_Chunk]
+) -> ColumnStatistics:
+    chunks = [chunk for chunk in chunks if chunk[0]]
     nulls = _nulls(chunks)
     try:
-        bounds = _bounds(chunks, _value_type(column.arrow_type))
+        bounds = _bounds(chunks, stored_type(column.arrow_type))
         least, most = (None if bound is None else _scalar(bound, column) for bound in bounds)
         exact = data_type.root not in _TEXT
         found = ColumnStatistics(data_type, least, most, nulls, None, exact, exact)
@@ -63,7 +84,7 @@ def footer_statistics(column: FileColumn, metadata: pq.FileMetaData) -> ColumnSt
     return found
 
 
-def _nulls(chunks: list[tuple[int, pq.Statistics | None]]) -> int | None:
+def _nulls(chunks: Sequence[_Chunk]) -> int | None:
     """The nulls of all row groups, if each says a number that can be."""
     total = 0
     for rows, known in chunks:
@@ -73,7 +94,7 @@ def _nulls(chunks: list[tuple[int, pq.Statistics | None]]) -> int | None:
     return total
 
 
-def _bounds(chunks: list[tuple[int, pq.Statistics | None]], arrow_type: Any) -> tuple[Any, Any]:
+def _bounds(chunks: Sequence[_Chunk], arrow_type: Any) -> tuple[Any, Any]:
     """The least and the greatest of all row groups that have a value; None where not known."""
     found: list[tuple[Any, Any]] = []
     for rows, known in chunks:
@@ -89,14 +110,6 @@ def _bounds(chunks: list[tuple[int, pq.Statistics | None]], arrow_type: Any) -> 
     return min(least for least, _ in found), max(most for _, most in found)
 
 
-def _value_type(arrow_type: Any) -> Any:
-    """The type without dictionary or extension, which Parquet does not store."""
-    while isinstance(arrow_type, pa.BaseExtensionType) or types.is_dictionary(arrow_type):
-        known = isinstance(arrow_type, pa.BaseExtensionType)
-        arrow_type = arrow_type.storage_type if known else arrow_type.value_type
-    return arrow_type
-
-
 def _ordered(raw: Any, arrow_type: Any) -> Any:
     """A bound as a number or bytes that compare as the values do."""
     if types.is_unsigned_integer(arrow_type):
@@ -110,7 +123,7 @@ def _ordered(raw: Any, arrow_type: Any) -> Any:
 
 def _scalar(bound: Any, column: FileColumn) -> Any:
     """A bound as `ColumnStatistics` takes it."""
-    kind = _value_type(column.arrow_type)
+    kind = stored_type(column.arrow_type)
     if types.is_decimal(kind):
         return _decimal(bound, kind.scale)
     if types.is_temporal(kind):

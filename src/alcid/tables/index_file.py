@@ -9,14 +9,15 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import groupby
+from dataclasses import asdict, dataclass, replace
+from itertools import accumulate, groupby
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alcid.bundle import BundleWriter, ColumnStatistics, FileEntry, Kind
 from alcid.bundle.kept import KeptSource
+from alcid.bundle.kinds import INDEX
 from alcid.errors import (
     AlcidError,
     ColumnError,
@@ -33,9 +34,10 @@ from alcid.parquet_file import FileLayout, read_layout, read_rows
 from alcid.tables.file_columns import FileColumn, file_columns
 from alcid.tables.file_statistics import footer_statistics, value_statistics
 from alcid.tables.page_bytes import pack_pages
+from alcid.tables.schema_bytes import schema_bytes
 from alcid.types import DataType
 
-__all__ = ["IndexedFile", "footer_crc", "index_file"]
+__all__ = ["IndexedFile", "footer_crc", "index_file", "resolve_spec"]
 
 _TAIL = 64 << 10  # what is read first: the footer as a rule, and the offset indexes before it
 _END = 8  # the length of the footer, and the magic
@@ -54,6 +56,19 @@ class IndexedFile:
     """The types of its columns, without those that have none here."""
     skipped: Mapping[Kind, str]
     """What was not made, and why."""
+    read: frozenset[str] = frozenset()
+    """The columns of which all values were read."""
+
+    def only_indexes(self) -> IndexedFile:
+        """The indexes, and the statistics of the columns that were read for them.
+
+        It is what to add where an older bundle has the rest. Statistics of other columns come from
+        the footer, and older ones may say more.
+        """
+        kept = self.entry.statistics.items()
+        statistics = {name: known for name, known in kept if name in self.read}
+        payloads = {kind: one for kind, one in self.payloads.items() if kind.type == INDEX}
+        return replace(self, entry=replace(self.entry, statistics=statistics), payloads=payloads)
 
     def add_to(self, writer: BundleWriter) -> int:
         """Add all of it to a bundle, and return the row of the file there."""
@@ -100,7 +115,7 @@ def index_file(
     footer = _keep_footer(kept)
     layout = read_layout(kept)  # first, as it says what is encrypted
     metadata = _metadata(footer, source.name)
-    columns = file_columns(layout, metadata.metadata or {})
+    columns = file_columns(metadata, source.name, _encrypted(layout))
     work = _Work(kept, layout, columns)
     work.build(specs)
     for column in columns:
@@ -109,9 +124,38 @@ def index_file(
             if known is not None:
                 work.statistics[column.name] = known
     work.pack()
-    entry = FileEntry(path, size, version, layout.rows, zlib.crc32(footer), work.statistics)
+    entry = FileEntry(
+        path,
+        size,
+        version,
+        layout.rows,
+        zlib.crc32(footer),
+        work.statistics,
+        schema_bytes(columns),
+    )
     types = {column.name: column.data_type for column in columns if column.data_type is not None}
-    return IndexedFile(entry, work.payloads, types, work.skipped)
+    return IndexedFile(entry, work.payloads, types, work.skipped, frozenset(work.read))
+
+
+def resolve_spec(
+    spec: IndexSpec, columns: Sequence[FileColumn]
+) -> tuple[FileColumn, IndexSpec, DataType]:
+    """The column that an index is of, the index in the file's spelling, the type of its values.
+
+    Args:
+        spec: The index.
+        columns: All columns of the file.
+
+    Raises:
+        ColumnError: No such column, or more than one.
+        UnsupportedError: The index does not take it, or it gets none.
+    """
+    names = [column.name for column in columns]
+    name = find_column(spec.top_level, names)
+    column = columns[names.index(name)]
+    if column.problem or column.data_type is None:
+        raise UnsupportedError(f"column {name}: {column.problem}")
+    return column, *spec.resolve({name: column.data_type})
 
 
 def footer_crc(source: Source) -> int:
@@ -144,6 +188,13 @@ def _keep_footer(kept: KeptSource) -> bytes:
     return kept.read(size - length, length)
 
 
+def _encrypted(layout: FileLayout) -> set[int]:
+    """The first leaves of the columns that cannot be read."""
+    leaves = [len(column.field.leaves) for column in layout.columns]
+    firsts = accumulate(leaves, initial=0)
+    return {leaf for leaf, column in zip(firsts, layout.columns, strict=False) if not column.leaves}
+
+
 def _metadata(footer: bytes, file: str) -> pq.FileMetaData:
     """What Arrow reads from a footer; that the file before it is missing does not matter."""
     try:
@@ -158,11 +209,11 @@ class _Work:
 
     def __init__(self, source: Source, layout: FileLayout, columns: Sequence[FileColumn]) -> None:
         self._source, self._layout, self._columns = source, layout, columns
-        self._names = [column.name for column in columns]
-        self._counts = Counter(self._names)
+        self._counts = Counter(column.name for column in columns)
         self.payloads: dict[Kind, bytes | None] = {}
         self.statistics: dict[str, ColumnStatistics] = {}
         self.skipped: dict[Kind, str] = {}
+        self.read: list[str] = []
 
     def is_single(self, column: FileColumn) -> bool:
         """Whether no other column has the same name."""
@@ -173,7 +224,7 @@ class _Work:
         found: list[tuple[FileColumn, IndexSpec, DataType]] = []
         for spec in specs:
             try:
-                found.append(self._resolve(spec))
+                found.append(resolve_spec(spec, self._columns))
             except (ColumnError, UnsupportedError) as error:
                 self.skipped[Kind.index(spec.column, spec.index_type)] = str(error)
         found.sort(key=lambda one: (one[0].leaf, one[1].column, one[1].index_type))
@@ -184,24 +235,12 @@ class _Work:
         """Read a column, and build its indexes or those of keys of the map that it is."""
         table = read_rows(self._source, None, [column.name], layout=self._layout)
         values = table.column(0)
+        self.read.append(column.name)
         known = value_statistics(column, values)
         if known is not None:
             self.statistics[column.name] = known
         for name, same in groupby(wanted, key=lambda one: one[0].column):
             self._build(name, values, list(same))
-
-    def _resolve(self, spec: IndexSpec) -> tuple[FileColumn, IndexSpec, DataType]:
-        """The column that an index is of, the index in the file's spelling, the type of its values.
-
-        Raises:
-            ColumnError: No such column, or more than one.
-            UnsupportedError: The index does not take it, or it gets none.
-        """
-        name = find_column(spec.top_level, self._names)
-        column = self._columns[self._names.index(name)]
-        if column.problem or column.data_type is None:
-            raise UnsupportedError(f"column {name}: {column.problem}")
-        return column, *spec.resolve({name: column.data_type})
 
     def _build(
         self, name: str, values: pa.ChunkedArray, wanted: Sequence[tuple[IndexSpec, DataType]]

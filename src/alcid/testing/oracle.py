@@ -17,7 +17,8 @@ A column is a list of these, None for null:
 | TIME                        | int, nanoseconds of the day                        |
 | TIMESTAMP, TIMESTAMP_LTZ    | int, nanoseconds since 1970-01-01 (LTZ: in UTC)    |
 
-CHAR(n) is compared as Spark does, padded with spaces. Not followed is one fold of its optimiser:
+CHAR(n) is compared as Spark does, padded with spaces. Numbers beside a DECIMAL are rounded where
+both need more than 38 digits. Not followed is one fold of its optimiser:
 an integer column below a number that is too large for a BIGINT is TRUE there, for null rows too.
 
 `values_of` makes such a list of an Arrow column. Literals are Python objects; text stands only for
@@ -30,7 +31,7 @@ import datetime
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -60,6 +61,9 @@ _NANOS_PER_DAY = 86_400 * 10**9
 _NANOS_PER = {"W": 7 * _NANOS_PER_DAY, "D": _NANOS_PER_DAY, "h": 3600 * 10**9, "m": 60 * 10**9}
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
+_INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
+_MOST_DIGITS = 38
+_EXACT = Context(prec=100)
 _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "<=>": operator.eq,
@@ -190,18 +194,31 @@ def _is_in(value: Any, literals: Sequence[object], data_type: DataType) -> Truth
         return False
     # Spark brings a list to one type first: a double in it makes doubles of all its numbers.
     doubles = any(isinstance(literal, float) for literal in literals)
-    equal = [_compare("=", value, literal, data_type, doubles=doubles) for literal in literals]
+    scale = _common_scale(literals, data_type, listed=True)
+    equal = [_compare("=", value, literal, data_type, scale, doubles) for literal in literals]
     return _join(equal, True)
 
 
 def _compare(
-    name: str, value: Any, literal: Any, data_type: DataType, *, doubles: bool = False
+    name: str,
+    value: Any,
+    literal: Any,
+    data_type: DataType,
+    scale: int | None = None,
+    doubles: bool = False,
 ) -> Truth:
+    """One comparison; `scale` and `doubles` say what a list around it has made of its numbers."""
     if value is None or literal is None:
         return None
     if isinstance(literal, Decimal) and not literal.is_finite():
         literal = float(literal)
     as_double = doubles or isinstance(literal, float)
+    if not as_double and _digits(literal) is not None:
+        # Spark brings an order of integers and a DECIMAL to an order of integers, exactly.
+        if scale is None and (data_type.root == "DECIMAL" or name in ("=", "<=>", "<>")):
+            scale = _common_scale([literal], data_type, listed=False)
+        if scale is not None:
+            value, literal = _rounded(value, scale), _rounded(literal, scale)
     if data_type.root == "CHAR":  # both are padded with spaces, to the length of the longer one
         value, literal = value.ljust(len(literal)), literal.ljust(max(data_type.length, len(value)))
     left = _value(value, data_type, as_double=as_double)
@@ -243,6 +260,47 @@ def _literal(literal: Any, data_type: DataType, *, as_double: bool) -> Any:
         case "DATE" | "TIMESTAMP" | "TIMESTAMP_LTZ":
             return _nanos(literal)
     raise TypeError(f"the oracle does not compare {data_type} with {literal!r}")
+
+
+def _common_scale(literals: Sequence[object], data_type: DataType, *, listed: bool) -> int | None:
+    """The digits behind the point in which Spark compares a column with literals.
+
+    None for a column that is neither an integer nor a DECIMAL.
+    """
+    if data_type.root == "DECIMAL":
+        before, behind = data_type.precision - data_type.scale, data_type.scale
+    elif data_type.root in _INTEGER_DIGITS:
+        before, behind = _INTEGER_DIGITS[data_type.root], 0
+    else:
+        return None
+    for literal in literals:
+        digits = _digits(literal)
+        if digits is None:
+            continue
+        if listed and isinstance(literal, int) and -(2**63) <= literal < 2**63:
+            digits = (10 if -(2**31) <= literal < 2**31 else 20), 0
+        before, behind = max(before, digits[0]), max(behind, digits[1])
+        behind = min(behind, _MOST_DIGITS - before)
+    return behind
+
+
+def _digits(literal: object) -> tuple[int, int] | None:
+    """The digits before and behind the point; None for a literal that is no DECIMAL of Spark's."""
+    if isinstance(literal, bool) or not isinstance(literal, int | Decimal):
+        return None
+    number = Decimal(literal)
+    if not number.is_finite() or abs(number.adjusted()) > 2 * _MOST_DIGITS:
+        return None
+    whole, _, fraction = format(number.copy_abs(), "f").partition(".")
+    before, behind = len(whole.lstrip("0")), len(fraction)
+    if before + behind > _MOST_DIGITS:
+        return None
+    return max(before, 0 if behind else 1), behind
+
+
+def _rounded(number: int | Decimal, scale: int) -> Decimal:
+    """The number as a DECIMAL of this scale; halves go away from zero."""
+    return Decimal(number).quantize(Decimal((0, (1,), -scale)), ROUND_HALF_UP, _EXACT)
 
 
 def _is_number(literal: object) -> bool:

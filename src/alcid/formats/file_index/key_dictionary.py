@@ -211,6 +211,17 @@ class KeyDictionary:
             return code + place - 1, True
         return code + place, False
 
+    def extremes(self, k: int, *, descending: bool) -> list[Key]:
+        """The `k` highest (else lowest) keys, the outermost first."""
+        found: list[Key] = []
+        blocks = range(len(self._chunks.firsts))
+        for index in reversed(blocks) if descending else blocks:
+            keys = self._block(index)
+            found += keys[: -(k - len(found)) - 1 : -1] if descending else keys[: k - len(found)]
+            if len(found) >= k:
+                break
+        return found
+
     def __iter__(self) -> Iterator[Key]:
         """Every key, ascending."""
         for index in range(len(self._chunks.firsts)):

@@ -200,6 +200,10 @@ class RangeBitmapReader(IndexReader):
             rows |= null_rows if ties else null_rows[:missing]
         return Selection(rows)
 
+    def extremes(self, k: int, *, descending: bool) -> list[Key]:
+        """The `k` highest (else lowest) keys, from the dictionary alone."""
+        return self._dictionary.extremes(k, descending=descending) if self.cardinality else []
+
     def _best(self, k: int, descending: bool, among: BitMap | None, ties: bool) -> BitMap:
         if not self.cardinality:
             return BitMap()

@@ -52,6 +52,10 @@ class IndexReader:
         """The `k` highest (else lowest) rows `among` some; with `ties`, all that equal the last."""
         return self._unanswered()
 
+    def extremes(self, k: int, *, descending: bool) -> list[Key]:  # noqa: ARG002
+        """The `k` highest (else lowest) keys that some row has, or fewer; none if not known."""
+        return []
+
 
 class EmptyReader(IndexReader):
     """The index of a map key in a file without rows, of which nothing was written: no row."""

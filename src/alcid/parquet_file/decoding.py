@@ -1,0 +1,45 @@
+"""How Arrow is asked to decode, and what becomes of its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from alcid.errors import AlcidError, FormatError
+
+__all__ = ["arrow_file", "naming_damage", "rows_without_columns"]
+
+
+def arrow_file(file: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """A file for Arrow to decode; its footer is read unless it is given.
+
+    INT96 becomes microseconds: the nanoseconds of an int64 do not reach the years 1 and 9999. All
+    of it is in memory, so nothing is read ahead.
+    """
+    return pq.ParquetFile(
+        file,
+        metadata=metadata,
+        pre_buffer=False,
+        coerce_int96_timestamp_unit="us",
+        page_checksum_verification=True,
+    )
+
+
+@contextmanager
+def naming_damage(file: str, problem: str = "damaged pages") -> Iterator[None]:
+    """Turn what Arrow raises into a FormatError that names `file`."""
+    try:
+        yield
+    except AlcidError:
+        raise
+    except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
+        raise FormatError(f"{problem}: {error}", file=file) from error
+
+
+def rows_without_columns(rows: int) -> pa.Table:
+    """A table that only has a number of rows."""
+    return pa.table([pa.nulls(rows)], [""]).select([])

@@ -1,0 +1,205 @@
+"""Row groups of a Parquet file as a whole: Arrow decodes them where they lie.
+
+For most or all rows of a file this is as fast as Arrow itself; for a few, see `read_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from alcid.errors import FormatError, UnsupportedError
+from alcid.formats.source import ReadMany, Source, read_each
+from alcid.parquet_file.decoding import arrow_file, naming_damage, rows_without_columns
+from alcid.parquet_file.held import HeldFile
+from alcid.parquet_file.metadata import (
+    ScanField,
+    check_chunks,
+    chunk_places,
+    parse_metadata,
+    rows_of,
+    scan_fields,
+)
+from alcid.parquet_file.report import ReadReport
+from alcid.parquet_file.requests import Coalescing, RangeReader
+from alcid.parquet_file.schema import ColumnPlaces
+from alcid.parquet_file.tail import read_tails
+
+__all__ = ["ParquetScan", "open_scan", "open_scans"]
+
+
+def open_scan(
+    source: Source, *, read_ranges: ReadMany = read_each, report: ReadReport | None = None
+) -> ParquetScan:
+    """Read the footer of a file; see `open_scans`."""
+    return open_scans([source], read_ranges=read_ranges, report=report)[0]
+
+
+def open_scans(
+    sources: Sequence[Source],
+    *,
+    read_ranges: ReadMany = read_each,
+    report: ReadReport | None = None,
+) -> list[ParquetScan]:
+    """Read the footers of files, all of them in one round; longer ones than 64 KiB in a second.
+
+    Raises:
+        FormatError: A file is no Parquet file, or its footer is damaged.
+        UnsupportedError: A footer is encrypted.
+    """
+    tails = read_tails(sources, ReadReport() if report is None else report, read_ranges)
+    return [
+        ParquetScan(source, *parse_metadata(source, tail))
+        for source, tail in zip(sources, tails, strict=True)
+    ]
+
+
+class ParquetScan:
+    """A file whose footer was read; nothing of it stays open, and many threads may use it.
+
+    >>> import io
+    >>> from alcid.formats.source import BytesSource
+    >>> file = io.BytesIO()
+    >>> pq.write_table(pa.table({"id": range(5), "a": list("vwxyz")}), file, row_group_size=2)
+    >>> scan = open_scan(BytesSource(file.getvalue()))
+    >>> scan.metadata.num_row_groups
+    3
+    >>> scan.read([0, 2], ["a"]).to_pydict()
+    {'a': ['v', 'w', 'z']}
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        metadata: pq.FileMetaData,
+        encrypted: frozenset[int] = frozenset(),
+    ) -> None:
+        """For `open_scan`."""
+        self.source, self.metadata = source, metadata
+        self.encrypted = encrypted
+        """The leaf columns that cannot be read; Arrow must not be asked where their chunks are."""
+
+    @cached_property
+    def fields(self) -> tuple[ScanField, ...]:
+        """The top-level columns, in the order of the file.
+
+        Raises:
+            FormatError: Its schemas contradict each other.
+        """
+        return scan_fields(self.metadata, self.source.name)
+
+    @cached_property
+    def group_rows(self) -> tuple[int, ...]:
+        """The rows of each row group, the empty ones too.
+
+        Raises:
+            FormatError: They are not as many as the file says.
+        """
+        return rows_of(self.metadata, self.source.name)
+
+    def check(self, row_groups: Sequence[int], leaves: Sequence[int]) -> None:
+        """Look at column chunks before `metadata` is asked for them; see `check_chunks`.
+
+        Raises:
+            FormatError: There is a chunk that cannot be read.
+        """
+        check_chunks(self.source, self.metadata, row_groups, leaves)
+
+    def read(
+        self,
+        row_groups: Sequence[int] | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        coalescing: Coalescing | None = None,
+        read_ranges: ReadMany = read_each,
+        report: ReadReport | None = None,
+    ) -> pa.Table:
+        """Read row groups, with the types and the order of columns that `read_rows` gives.
+
+        All that is needed is read in one round, and held until it is decoded.
+
+        Args:
+            row_groups: Their numbers, as in `metadata`, in the order that is wanted; by default
+                all.
+            columns: The columns, in the order that is wanted; by default all.
+            coalescing: Which ranges are read in one request.
+            read_ranges: Reads the ranges; `Storage.read_ranges` for files of a storage.
+            report: Is told what was read.
+
+        Raises:
+            FormatError: The file is damaged, or has no such row group.
+            ColumnError: It has no such column, or more than one.
+            UnsupportedError: A column is encrypted.
+        """
+        report = ReadReport() if report is None else report
+        every = range(len(self.group_rows)) if row_groups is None else row_groups
+        groups = [group for group in every if self._has_rows(group)]
+        rows = sum(self.group_rows[group] for group in groups)
+        chosen = range(len(self.fields)) if columns is None else [*map(self._places.place, columns)]
+        report.row_groups += len(groups)
+        if not chosen:
+            return rows_without_columns(rows)
+        fields = sorted(set(chosen))
+        leaves = [self._leaves(field) for field in fields]
+        together = [leaf for several in leaves for leaf in several]
+        reader = RangeReader([self.source], coalescing or Coalescing(), report, read_ranges)
+        held = HeldFile(self.source, self._fetch(groups, together, reader), report)
+        # Beside an encrypted column, Arrow 19 does not read two others at a time.
+        table = self._decode(held, groups, leaves if self.encrypted else [together])
+        if table.shape != (rows, len(fields)):
+            raise FormatError(
+                "damaged pages",
+                file=self.source.name,
+                found=f"{table.num_rows} rows of {table.num_columns} columns",
+                expected=f"{rows} rows of {len(fields)} columns",
+            )
+        order = {field: place for place, field in enumerate(fields)}
+        return table.select([order[field] for field in chosen])
+
+    def _decode(
+        self, held: HeldFile, groups: Sequence[int], parts: Sequence[Sequence[int]]
+    ) -> pa.Table:
+        """The columns of each part, side by side."""
+        with naming_damage(self.source.name):
+            reader = arrow_file(pa.PythonFile(held, mode="r"), self.metadata).reader
+            tables = [
+                reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
+                for leaves in parts
+            ]
+            fields = [field for table in tables for field in table.schema]
+            arrays = [array for table in tables for array in table.columns]
+            return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _has_rows(self, group: int) -> bool:
+        if not 0 <= group < len(self.group_rows):
+            raise FormatError(
+                "no such row group",
+                file=self.source.name,
+                found=group,
+                expected=f"0 to {len(self.group_rows) - 1}" if self.group_rows else "none",
+            )
+        return self.group_rows[group] > 0
+
+    @cached_property
+    def _places(self) -> ColumnPlaces:
+        return ColumnPlaces((field.name for field in self.fields), self.source.name)
+
+    def _leaves(self, place: int) -> range:
+        name, leaves = self.fields[place]
+        if not self.encrypted.isdisjoint(leaves):
+            raise UnsupportedError(f"{self.source.name}: column {name}: encrypted")
+        return leaves
+
+    def _fetch(
+        self, groups: Sequence[int], leaves: Sequence[int], reader: RangeReader
+    ) -> dict[int, memoryview]:
+        """The column chunks, by their offsets."""
+        if not groups:
+            return {}
+        places = chunk_places(self.source, self.metadata, groups, leaves)
+        fetched = reader.fetch(*np.array(places, np.int64).T)
+        return {offset: fetched.range(offset, length) for offset, length in places}

@@ -1,0 +1,56 @@
+"""From a predicate to rows: which files, which rows of them, read how, and why.
+
+| planning       |                                                                     |
+|----------------|---------------------------------------------------------------------|
+| `table_files`  | what is asked of a table, whatever its kind                         |
+| `columns`      | its columns, and what they are in each file                         |
+| `verdict`      | files that may match, files of which every row does                 |
+| `bounds`       | the same from least and greatest values                             |
+| `leaves`       | the parts of a predicate, for all files                             |
+| `indexes`      | the indexes of all files                                            |
+| `cost`         | what reading an index costs, and what it saves                      |
+| `blooms`       | which files may have a value                                        |
+| `positions`    | which rows of a file may match                                      |
+| `candidates`   | files and rows that are left                                        |
+| `planner`      | the stages, one after the other                                     |
+
+| reading        |                                                                     |
+|----------------|---------------------------------------------------------------------|
+| `row_groups`   | which row groups may have a row                                     |
+| `access`       | by pages, or whole row groups                                       |
+| `conform`      | rows of a file as rows of the table                                 |
+| `reading`      | the rows that match                                                 |
+| `sorting`      | ORDER BY                                                            |
+| `top`          | ORDER BY with a LIMIT, by a cut-off over all files                  |
+| `threads`      | several at a time                                                   |
+| `scan`         | the query that a user holds                                         |
+
+| explaining     |                                                                     |
+|----------------|---------------------------------------------------------------------|
+| `recorder`     | takes down what stages do                                           |
+| `report`       | the stages of reading                                               |
+| `explanation`  | text and JSON                                                       |
+"""
+
+from __future__ import annotations
+
+from alcid.plan.columns import Column, TableColumns
+from alcid.plan.conform import table_schema
+from alcid.plan.explanation import Counts, Explanation, IndexUse, Stage
+from alcid.plan.indexes import Indexes
+from alcid.plan.scan import Query, Scan
+from alcid.plan.table_files import TableFiles
+
+__all__ = [
+    "Column",
+    "Counts",
+    "Explanation",
+    "IndexUse",
+    "Indexes",
+    "Query",
+    "Scan",
+    "Stage",
+    "TableColumns",
+    "TableFiles",
+    "table_schema",
+]

@@ -1,0 +1,59 @@
+"""The files that may have rows, and which rows: what stages hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.formats.selection import ANY, EVERY, Selection
+from alcid.plan.explanation import Counts
+from alcid.plan.table_files import Integers, TableFiles
+
+__all__ = ["Candidates"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Files in the order of the table, with the rows of each that may match."""
+
+    files: Integers
+    selections: tuple[Selection, ...]
+
+    @classmethod
+    def of(cls, files: Integers, certain: npt.NDArray[np.bool_]) -> Candidates:
+        """Whole files, of which every row matches, or any."""
+        return cls(files, tuple(EVERY if sure else ANY for sure in certain.tolist()))
+
+    def chosen(self, selections: Iterable[Selection]) -> Candidates:
+        """With other selections; files of which no row is left are dropped."""
+        pairs = [
+            (file, found)
+            for file, found in zip(self.files.tolist(), selections, strict=True)
+            if not found.skip
+        ]
+        files = np.array([file for file, _ in pairs], np.int64)
+        return Candidates(files, tuple(found for _, found in pairs))
+
+    def slice(self, start: int, end: int) -> Candidates:
+        """Some of the files, one after the other."""
+        return Candidates(self.files[start:end], self.selections[start:end])
+
+    def rows(self, table: TableFiles) -> Integers:
+        """How many rows of each file are left."""
+        whole = table.rows[self.files].tolist()
+        found = [
+            rows if selection.rows is None else len(selection.rows)
+            for rows, selection in zip(whole, self.selections, strict=True)
+        ]
+        return np.array(found, np.int64)
+
+    def counts(self, table: TableFiles) -> Counts:
+        """What is left to be read."""
+        return Counts(
+            len(self.files),
+            rows=int(self.rows(table).sum()),
+            bytes=int(table.sizes[self.files].sum()),
+        )

@@ -1,0 +1,137 @@
+"""The columns of a table, and what they are in each of its files.
+
+Files of a table were written over years: a column may be missing in some, or narrower, or spelled
+otherwise. Files with the same schema are one group, so that planning asks each group once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.errors import ColumnError
+from alcid.options import find_column, fold_name, match_column
+from alcid.plan.verdict import Mask
+from alcid.types import DataType
+
+__all__ = ["Column", "ColumnGroup", "TableColumns"]
+
+_ALIKE = (("TINYINT", "SMALLINT", "INT", "BIGINT"), ("FLOAT", "DOUBLE"))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table or of a file."""
+
+    name: str
+    arrow_type: Any
+    data_type: DataType | None = None
+    """None if there is no such type here: it can be read, and asked whether it is null."""
+    problem: str = ""
+    """Why its indexes and statistics must not be used; empty if they may."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnGroup:
+    """A column, or a key of a map, in those files where it is spelled and typed alike."""
+
+    files: Mask
+    """Which files of the table."""
+    name: str | None
+    """As the files spell it, and their indexes; None where they do not have it."""
+    data_type: DataType | None
+    problem: str
+    """Why neither index nor statistics can be used; empty if they can."""
+
+
+class TableColumns:
+    """The columns of a table with several files, and of each file."""
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        partitions: Mapping[str, DataType],
+        schemas: Sequence[Sequence[Column]],
+        schema_of: npt.NDArray[np.int64],
+    ) -> None:
+        """Take the columns of the table, those in the paths, and those of the files.
+
+        Args:
+            columns: Of the table, with the partition columns, in its order.
+            partitions: The types of the columns that stand in the paths.
+            schemas: The different schemas of files.
+            schema_of: Which of these each file has.
+        """
+        self.columns = {column.name: column for column in columns}
+        self.partitions = partitions
+        self.schemas = tuple({column.name: column for column in schema} for schema in schemas)
+        self.schema_of = schema_of
+        self._groups: dict[str, list[ColumnGroup]] = {}
+        self._spelled = [{fold_name(name): name for name in schema} for schema in self.schemas]
+
+    def find(self, name: str) -> str:
+        """The column of the table that a name in a query means; of `m[key]` the map `m`.
+
+        Raises:
+            ColumnError: There is none, or more than one.
+        """
+        found = match_column(name, self.columns)
+        if found is None and name.endswith("]"):
+            found = match_column(name.partition("[")[0], self.columns)
+        return find_column(name, self.columns) if found is None else found
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column, or such a map."""
+        return any(match_column(one, self.columns) for one in (name, name.partition("[")[0]))
+
+    def type_of(self, name: str) -> DataType | None:
+        """The type of a column, or of the values of a map, as the table has it."""
+        top_level = self.columns[self.find(name)]
+        return _value_type(name, top_level)
+
+    def file_name(self, file: int, column: str) -> str | None:
+        """How a file spells a column of the table; None if it does not have it."""
+        return self._spelled[int(self.schema_of[file])].get(fold_name(column))
+
+    def groups(self, name: str) -> list[ColumnGroup]:
+        """The column that a name means, in all files."""
+        if name not in self._groups:
+            self._groups[name] = [self._group(name, place) for place in range(len(self.schemas))]
+        return self._groups[name]
+
+    def _group(self, name: str, place: int) -> ColumnGroup:
+        files, schema = self.schema_of == place, self.schemas[place]
+        top_level = self.find(name)
+        own = self._spelled[place].get(fold_name(top_level))
+        if own is None:
+            return ColumnGroup(files, None, None, "")
+        is_key = match_column(name, self.columns) is None
+        spelled = f"{own}[{name.partition('[')[2]}" if is_key else own
+        data_type, problem = _value_type(name, schema[own]), schema[own].problem
+        expected = self.type_of(name)
+        if not problem and (data_type is None or expected is None):
+            problem = "a type that is not compared"
+        elif not problem and not _is_alike(data_type, expected):
+            problem = f"{data_type} in the file, {expected} in the table"
+        return ColumnGroup(files, spelled, data_type, problem)
+
+
+def _value_type(name: str, column: Column) -> DataType | None:
+    """The type of a column; of a key of a map, that of its values."""
+    data_type = column.data_type
+    if data_type is None or match_column(name, [column.name]):
+        return data_type
+    if data_type.root != "MAP":
+        raise ColumnError(f"column {name}: found {data_type}, expected a map")
+    return data_type.children[1]
+
+
+def _is_alike(one: DataType | None, other: DataType | None) -> bool:
+    """Whether a literal means the same among values of both types."""
+    if one is None or other is None:
+        return False
+    return one == other or any(one.root in some and other.root in some for some in _ALIKE)

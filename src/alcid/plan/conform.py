@@ -1,0 +1,75 @@
+"""Rows of a file as rows of the table: columns by the table's names, in its types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from alcid.errors import UnsupportedError
+from alcid.plan.table_files import Integers, TableFiles
+
+__all__ = ["bare_rows", "conform", "file_columns", "table_schema"]
+
+
+def table_schema(table: TableFiles, columns: Sequence[str]) -> pa.Schema:
+    """The schema of some columns of the table; every column may be null."""
+    return pa.schema([(name, table.columns.columns[name].arrow_type) for name in columns])
+
+
+def file_columns(table: TableFiles, file: int, columns: Sequence[str]) -> list[str]:
+    """Those of some columns of the table that a file has, as it spells them."""
+    inside = (name for name in columns if name not in table.columns.partitions)
+    found = (table.columns.file_name(file, name) for name in inside)
+    return [name for name in found if name is not None]
+
+
+def conform(table: TableFiles, rows: pa.Table, columns: Sequence[str], files: Integers) -> pa.Table:
+    """Columns of the table, from rows that were read of files of one schema.
+
+    Args:
+        table: The table.
+        rows: What was read; it may have more columns.
+        columns: Of the table, those that the files do not have among them.
+        files: The file of each row.
+
+    Raises:
+        UnsupportedError: A value does not fit the type that the table has.
+    """
+    schema = table_schema(table, columns)
+    arrays = []
+    for field in schema:
+        if field.name in table.columns.partitions:
+            values = table.partitions.column(field.name).take(pa.array(files))
+        elif len(files) and (own := table.columns.file_name(int(files[0]), field.name)) is not None:
+            values = rows.column(own)
+        else:
+            values = pa.nulls(len(files), field.type)
+        if values.type != field.type:
+            values = _cast(table, values, field, files)
+        arrays.append(values)
+    return pa.Table.from_arrays(arrays, schema=schema) if arrays else bare_rows(len(files))
+
+
+def bare_rows(count: int) -> pa.Table:
+    """So many rows without a column, of which Arrow knows the number only if it is made so.
+
+    >>> bare_rows(3).num_rows
+    3
+    """
+    return pa.table([pa.nulls(count)], [""]).select([])
+
+
+def _cast(
+    table: TableFiles, values: pa.ChunkedArray, field: pa.Field, files: Integers
+) -> pa.ChunkedArray:
+    try:
+        return values.cast(field.type)
+    except pa.ArrowException as error:
+        path = table.paths[int(np.min(files))].as_py()
+        problem = str(error).splitlines()[0]
+        raise UnsupportedError(
+            f"{path}: column {field.name}: found {values.type}, "
+            f"expected {field.type} as in the table: {problem}"
+        ) from None

@@ -1,0 +1,94 @@
+"""The indexes of all files of a table, as planning asks for them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.bundle import BundleSet, Coverage, Kind, State, probe
+from alcid.bundle.bloom import Answer
+from alcid.formats.file_index import READERS
+from alcid.formats.file_index.keys import Key, KeyType
+from alcid.formats.file_index.reader import IndexReader
+from alcid.formats.source import ReadMany
+
+__all__ = ["Indexes"]
+
+Integers = npt.NDArray[np.int64]
+
+_MOST_KEPT = 256 << 20  # bytes of indexes that were opened
+
+
+class Indexes:
+    """The indexes in a set of bundles; those that were opened are kept, up to a size."""
+
+    def __init__(self, bundles: BundleSet, read_ranges: ReadMany) -> None:
+        """Use bundles, reading with `read_ranges`."""
+        self._bundles, self._read_ranges = bundles, read_ranges
+        self._kinds = {
+            (kind.column, kind.index_type) for kind in bundles.kinds if kind.index_type in READERS
+        }
+        self._opened: OrderedDict[tuple[str, str, int], tuple[IndexReader, int]] = OrderedDict()
+        self._kept = 0
+        self._lock = Lock()
+
+    def types(self, column: str) -> list[str]:
+        """The index types that some file has for a column, those that read the least first."""
+        return [index_type for index_type in READERS if (column, index_type) in self._kinds]
+
+    def states(self, column: str, index_type: str) -> npt.NDArray[np.int8]:
+        """One of `State` for each file."""
+        return self._coverage(column, index_type).states
+
+    def fresh(self, column: str, index_type: str) -> npt.NDArray[np.bool_]:
+        """The files that have one which can be used."""
+        fresh: npt.NDArray[np.bool_] = self.states(column, index_type) == State.FRESH
+        return fresh
+
+    def lengths(self, column: str, index_type: str) -> Integers:
+        """The bytes of the index of each file; 0 where there is none."""
+        coverage = self._coverage(column, index_type)
+        lengths = np.zeros(len(coverage.states), np.int64)
+        for number, series in enumerate(coverage.series):
+            files = np.flatnonzero((coverage.bundles == number) & (coverage.entries >= 0))
+            if series is not None:
+                lengths[files] = series.directory.lengths[coverage.entries[files]]
+        return lengths
+
+    def probe(self, column: str, files: Integers, keys: Sequence[Key], key_type: KeyType) -> Answer:
+        """Ask the bloom filters of files for keys, in one round of reads."""
+        coverage = self._coverage(column, "bloom-filter")
+        return probe(coverage, files, keys, key_type, self._read_ranges)
+
+    def reader(self, column: str, index_type: str, file: int, key_type: KeyType) -> IndexReader:
+        """The index of a file that has a fresh one.
+
+        Raises:
+            FormatError: It is damaged; asking it may raise too.
+        """
+        name = column, index_type, file
+        with self._lock:
+            known = self._opened.get(name)
+            if known is not None:
+                self._opened.move_to_end(name)
+                return known[0]
+        coverage = self._coverage(column, index_type)
+        payload = coverage.payload(file)
+        reader = coverage.index(file, key_type, payload)
+        if payload is None or reader is None:
+            raise LookupError(f"{index_type} of {column!r}: none for file {file}")
+        with self._lock:
+            if name not in self._opened:
+                self._opened[name] = reader, payload.size
+                self._kept += payload.size
+            while self._kept > _MOST_KEPT and len(self._opened) > 1:
+                _, (_, size) = self._opened.popitem(last=False)
+                self._kept -= size
+        return reader
+
+    def _coverage(self, column: str, index_type: str) -> Coverage:
+        return self._bundles.coverage(Kind.index(column, index_type))

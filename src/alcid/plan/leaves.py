@@ -1,0 +1,105 @@
+"""The leaves of a predicate, made ready to be asked of all files of a table."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from alcid.bundle import Statistics
+from alcid.plan.bounds import Bounds
+from alcid.plan.columns import ColumnGroup
+from alcid.plan.table_files import Integers, TableFiles
+from alcid.plan.verdict import Verdict
+from alcid.predicate import Anything, Nulls, Predicate, Question, lower, matching
+
+__all__ = ["Leaf", "null_verdict"]
+
+
+class Leaf:
+    """A comparison of one column: what partitions and statistics say of it for each file."""
+
+    def __init__(self, predicate: Predicate, table: TableFiles) -> None:
+        """Prepare a leaf of a normalized predicate that the table's columns can answer."""
+        (self.column,) = predicate.columns()
+        self.predicate, self._table = predicate, table
+        self.text = str(predicate)
+        self.top_level = table.columns.find(self.column)
+        self.is_partition = self.top_level in table.columns.partitions
+        self._questions: dict[int, Question] = {}
+
+    @cached_property
+    def groups(self) -> list[ColumnGroup]:
+        """The column as it is in the files; none for a partition column."""
+        return [] if self.is_partition else self._table.columns.groups(self.column)
+
+    def question(self, group: ColumnGroup) -> Question:
+        """What the leaf asks of the files of a group, which must be of a type that is compared."""
+        if id(group) not in self._questions:
+            if group.data_type is None:
+                raise TypeError("a group without a type")
+            self._questions[id(group)] = lower(self.predicate, self.column, group.data_type)
+        return self._questions[id(group)]
+
+    @cached_property
+    def by_partition(self) -> Verdict:
+        """What the paths say: all of it, or nothing."""
+        if not self.is_partition:
+            return Verdict.same(len(self._table.sizes), possible=True)
+        mask = matching(self.predicate, self._table.partitions, self._table.columns.partitions)
+        return Verdict(mask, mask)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What paths and statistics say."""
+        if self.is_partition:
+            return self.by_partition
+        count = len(self._table.sizes)
+        found = Verdict.same(count, possible=True)
+        for group in self.groups:
+            if group.name is None:
+                missing = null_verdict(self.predicate, self.column, self._table)
+                found.possible[group.files] = missing.possible[group.files]
+                found.certain[group.files] = missing.certain[group.files]
+            elif not group.problem:
+                for bounds in self._bounds(group):
+                    asked = bounds.ask(self.question(group))
+                    found.possible[group.files] &= asked.possible[group.files]
+                    found.certain[group.files] |= asked.certain[group.files]
+        return found
+
+    @cached_property
+    def share(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Roughly how many of the rows of each file match."""
+        share = np.full(len(self._table.sizes), 0.5)
+        for group in self.groups:
+            if group.name is not None and not group.problem:
+                for bounds in self._bounds(group):
+                    share[group.files] = bounds.share(self.question(group))[group.files]
+        return np.where(self.verdict.certain, 1.0, np.where(self.verdict.possible, share, 0.0))
+
+    def _bounds(self, group: ColumnGroup) -> list[Bounds]:
+        if group.name is None:
+            return []
+        return [
+            self._known(known)
+            for known in self._table.statistics(group.name)
+            if known.data_type == group.data_type
+        ]
+
+    def _known(self, statistics: Statistics) -> Bounds:
+        return Bounds(statistics, self._rows)
+
+    @property
+    def _rows(self) -> Integers:
+        return self._table.rows
+
+
+def null_verdict(predicate: Predicate, column: str, table: TableFiles) -> Verdict:
+    """What a leaf says of files that do not have its column: it is null in every row."""
+    count, data_type = len(table.sizes), table.columns.type_of(column)
+    question = Nulls() if data_type is None else lower(predicate, column, data_type)
+    if data_type is None or isinstance(question, Anything):
+        return Verdict.same(count, possible=True)
+    is_null = isinstance(question, Nulls)
+    return Verdict.same(count, possible=is_null, certain=is_null)

@@ -1,0 +1,152 @@
+"""From a predicate to files and rows, without a look at the data.
+
+The stages come in the order of their price, each only for what the one before left: values in the
+paths, least and greatest values, bloom filters and other indexes, deletion vectors.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcid.formats.selection import Selection
+from alcid.plan.blooms import Blooms
+from alcid.plan.candidates import Candidates
+from alcid.plan.leaves import Leaf
+from alcid.plan.positions import Positions
+from alcid.plan.recorder import Recorder
+from alcid.plan.table_files import Integers, TableFiles
+from alcid.plan.threads import run_in_threads
+from alcid.plan.verdict import judge
+from alcid.predicate import And, Constant, Or, Predicate, Unknown
+
+__all__ = ["Plan", "make_plan"]
+
+_REQUESTS = 2  # for a file that is scanned: its footer, then its columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Which rows of which files may match, and how that was found."""
+
+    where: Predicate
+    """Normalized."""
+    candidates: Candidates
+    recorder: Recorder
+
+
+def make_plan(
+    table: TableFiles,
+    where: Predicate,
+    needed: Sequence[str],
+    *,
+    use_indexes: bool,
+    rows_needed: bool,
+    strict: bool,
+) -> Plan:
+    """Plan a scan.
+
+    Args:
+        table: The files.
+        where: A normalized predicate whose columns and literals were checked.
+        needed: The columns of the table that are read.
+        use_indexes: False: neither statistics nor indexes are looked at.
+        rows_needed: The rows are read, and not only counted.
+        strict: Raise where an index is damaged.
+    """
+    leaves = {
+        id(node): Leaf(node, table)
+        for node in where.walk()
+        if not isinstance(node, And | Or | Constant | Unknown)
+    }
+    count = len(table.sizes)
+    everything = Candidates.of(np.arange(count), np.zeros(count, bool)).counts(table)
+    recorder = Recorder(table, everything, strict=strict)
+    with recorder.stage("partitions") as notes:
+        verdict = judge(where, count, lambda node: leaves[id(node)].by_partition)
+        files = np.flatnonzero(verdict.possible & (table.rows != 0))
+        notes.dropped["no rows"] = int((table.rows == 0).sum())
+        notes.dropped["other partitions"] = count - len(files) - notes.dropped["no rows"]
+        candidates = Candidates.of(files, verdict.certain[files])
+        notes.after = candidates.counts(table)
+    if use_indexes:
+        with recorder.stage("statistics") as notes:
+            verdict = judge(where, count, lambda node: leaves[id(node)].verdict)
+            kept = files[verdict.possible[files]]
+            notes.dropped["no value within bounds"] = len(files) - len(kept)
+            candidates = Candidates.of(kept, verdict.certain[kept])
+            notes.after = candidates.counts(table)
+        with recorder.stage("file index") as notes:
+            asker = _Asker(table, where, leaves, needed, recorder, rows_needed)
+            candidates = asker.ask(candidates, notes.dropped)
+            notes.after = candidates.counts(table)
+    if table.deletions:
+        with recorder.stage("deletion vectors") as notes:
+            pairs = zip(candidates.files.tolist(), candidates.selections, strict=True)
+            left = candidates.chosen(_live(table, file, found) for file, found in pairs)
+            notes.dropped["all rows deleted"] = len(candidates.files) - len(left.files)
+            candidates = left
+            notes.after = candidates.counts(table)
+    return Plan(where, candidates, recorder)
+
+
+def _live(table: TableFiles, file: int, found: Selection) -> Selection:
+    vector = table.deletions.get(file)
+    if not vector:
+        return found
+    return Selection(vector.live_rows(int(table.rows[file]), found.rows), found.exact)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """The stage of the file indexes."""
+
+    table: TableFiles
+    where: Predicate
+    leaves: dict[int, Leaf]
+    needed: Sequence[str]
+    recorder: Recorder
+    rows_needed: bool
+
+    def ask(self, candidates: Candidates, dropped: Counter[str]) -> Candidates:
+        """Bloom filters of all files first, then the rows of those that are left."""
+        is_open = np.array([not found.exact for found in candidates.selections], bool)
+        files = candidates.files[is_open]
+        if not self.leaves or not len(files):
+            return candidates
+        scan = self._scan_bytes()
+        blooms = Blooms(self.table, self.leaves, scan, self.recorder)
+        may_match = blooms.may_match(self.where, files)
+        dropped["bloom filter"] = int((~may_match).sum())
+        files = files[may_match]
+        positions = Positions(self.table, self.leaves, files, scan[files], self.recorder)
+        asked = files[positions.worth(self.where, rows_needed=self.rows_needed)]
+        answers = run_in_threads(
+            lambda file: positions.select(self.where, file, rows_needed=self.rows_needed),
+            asked.tolist(),
+            waiting=self.table.remote,
+        )
+        found = dict(zip(asked.tolist(), answers, strict=True))
+        dropped["no row in the index"] = sum(answer.skip for answer in answers)
+        kept = is_open.copy()
+        kept[is_open] = may_match
+        chosen = kept | ~is_open
+        left = Candidates(
+            candidates.files[chosen],
+            tuple(one for one, keep in zip(candidates.selections, chosen, strict=True) if keep),
+        )
+        return left.chosen(
+            found.get(file, one)
+            for file, one in zip(left.files.tolist(), left.selections, strict=True)
+        )
+
+    def _scan_bytes(self) -> Integers:
+        """Roughly what a file costs without indexes: its footer, and its share of columns."""
+        columns = self.table.columns
+        totals = np.array([max(len(schema), 1) for schema in columns.schemas], np.float64)
+        share = np.minimum(len(self.needed) / totals, 1.0)[columns.schema_of]
+        scanned: Integers = (self.table.sizes * share).astype(np.int64)
+        return scanned + _REQUESTS * self.table.gap

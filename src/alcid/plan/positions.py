@@ -1,0 +1,205 @@
+"""Rows from indexes: for each file that may match, which rows may.
+
+Before an index is read, it is known whether its answer can matter. An OR with a leg that no index
+answers can be any row, so its other legs are not asked; and where an index costs more than what it
+saves, the file is read without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.bundle import State
+from alcid.errors import FormatError, UnsupportedError
+from alcid.formats.file_index.keys import key_type
+from alcid.formats.selection import ANY, EVERY, Selection, no_row
+from alcid.plan.columns import ColumnGroup
+from alcid.plan.cost import can_answer, expected_bytes, is_worth_it
+from alcid.plan.leaves import Leaf
+from alcid.plan.recorder import Recorder
+from alcid.plan.table_files import Integers, TableFiles
+from alcid.plan.verdict import Mask
+from alcid.predicate import And, Constant, Or, Predicate, Unknown, ask
+
+__all__ = ["Positions"]
+
+_REQUESTS = 3  # one after the other, to find one's way in an index
+_PAGE = 32 << 10  # bytes that are read for a row that stands alone, of one column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ability:
+    """What the indexes of files can do for a part of a predicate."""
+
+    able: Mask
+    cost: Integers
+    share: npt.NDArray[np.float64]
+
+
+class Positions:
+    """Asks the indexes of files for the rows of a predicate."""
+
+    def __init__(
+        self,
+        table: TableFiles,
+        leaves: Mapping[int, Leaf],
+        files: Integers,
+        scan: Integers,
+        recorder: Recorder,
+    ) -> None:
+        """Prepare for files that may match, of which `scan` bytes are read without indexes."""
+        self._table, self._leaves, self._files = table, leaves, files
+        self._scan, self._recorder = scan, recorder
+        self._places = {file: place for place, file in enumerate(files.tolist())}
+        self._abilities: dict[int, _Ability] = {}
+        self._usable: dict[int, list[tuple[ColumnGroup, str, Mask]]] = {}
+
+    def worth(self, predicate: Predicate, *, rows_needed: bool) -> Mask:
+        """The files whose indexes should be asked."""
+        found = self._ability(predicate)
+        cost = np.where(found.cost > 0, found.cost + _REQUESTS * self._table.gap, 0)
+        worth = is_worth_it(cost, self._scan, found.share, rows_needed=rows_needed)
+        for leaf in self._leaves.values():
+            if not leaf.is_partition:
+                self._note_unused(leaf, found.able & ~worth)
+        result: Mask = found.able & worth
+        return result
+
+    def select(self, predicate: Predicate, file: int, *, rows_needed: bool) -> Selection:
+        """The rows of one file, which is worth it."""
+        place = self._places[file]
+        match predicate:
+            case And(parts):
+                return self._all_of(parts, file, place, rows_needed)
+            case Or(parts):
+                if not all(self._ability(part).able[place] for part in parts):
+                    return ANY
+                found = no_row()
+                for part in parts:
+                    found |= self.select(part, file, rows_needed=rows_needed)
+                    if found.rows is None:
+                        break
+                return found
+            case Constant(value):
+                return EVERY if value else no_row()
+            case Unknown():
+                return ANY
+        return self._ask(self._leaves[id(predicate)], file, place)
+
+    def _all_of(
+        self, parts: tuple[Predicate, ...], file: int, place: int, rows_needed: bool
+    ) -> Selection:
+        """The cheapest parts first, and no more of them than is worth reading."""
+        found = EVERY
+        able = [part for part in parts if self._ability(part).able[place]]
+        if len(able) < len(parts):
+            found = ANY
+        for part in sorted(able, key=lambda part: int(self._ability(part).cost[place])):
+            cost = int(self._ability(part).cost[place])
+            if rows_needed and found.rows is not None and len(found.rows) * _PAGE < cost:
+                return found & ANY
+            found &= self.select(part, file, rows_needed=rows_needed)
+            if found.skip:
+                break
+        return found
+
+    def _ability(self, predicate: Predicate) -> _Ability:
+        if id(predicate) not in self._abilities:
+            self._abilities[id(predicate)] = self._measure(predicate)
+        return self._abilities[id(predicate)]
+
+    def _measure(self, predicate: Predicate) -> _Ability:
+        count = len(self._files)
+        match predicate:
+            case And(parts):
+                able, cost, share = np.zeros(count, bool), np.zeros(count, np.int64), np.ones(count)
+                for part in map(self._ability, parts):
+                    able |= part.able
+                    cost += np.where(part.able, part.cost, 0)
+                    share *= np.where(part.able, part.share, 1.0)
+                return _Ability(able, cost, share)
+            case Or(parts):
+                able, cost, share = np.ones(count, bool), np.zeros(count, np.int64), np.zeros(count)
+                for part in map(self._ability, parts):
+                    able &= part.able
+                    cost += part.cost
+                    share += part.share
+                return _Ability(able, cost, np.minimum(share, 1.0))
+            case Constant(value):
+                full = np.full(count, float(bool(value)))
+                return _Ability(np.ones(count, bool), np.zeros(count, np.int64), full)
+            case Unknown():
+                return _Ability(np.zeros(count, bool), np.zeros(count, np.int64), np.ones(count))
+        return self._measure_leaf(self._leaves[id(predicate)])
+
+    def _measure_leaf(self, leaf: Leaf) -> _Ability:
+        files, verdict = self._files, leaf.verdict
+        known = verdict.certain[files] | ~verdict.possible[files]
+        able, cost = known.copy(), np.zeros(len(files), np.int64)
+        usable = self._usable.setdefault(id(leaf.predicate), [])
+        indexes, rows = self._table.indexes, self._table.rows
+        for group in leaf.groups:
+            if group.name is None or group.problem:
+                continue
+            for index_type in indexes.types(group.name):
+                if not can_answer(index_type, leaf.question(group)):
+                    continue
+                has = (group.files & indexes.fresh(group.name, index_type))[files]
+                usable.append((group, index_type, has))
+                lengths = indexes.lengths(group.name, index_type)[files]
+                needed = expected_bytes(index_type, leaf.question(group), lengths, rows[files])
+                cost = np.where(has & ~able, needed, cost)
+                able |= has
+        return _Ability(able, cost, leaf.share[files])
+
+    def _ask(self, leaf: Leaf, file: int, place: int) -> Selection:
+        verdict = leaf.verdict
+        if not verdict.possible[file]:
+            return no_row()
+        if verdict.certain[file]:
+            return EVERY
+        for group, index_type, has in self._usable.get(id(leaf.predicate), []):
+            if not has[place] or group.name is None or group.data_type is None:
+                continue
+            kind = key_type(group.data_type)
+            try:
+                reader = self._table.indexes.reader(group.name, index_type, file, kind)
+                answer = ask(reader, leaf.question(group))
+            except (FormatError, UnsupportedError) as error:
+                self._recorder.damaged(leaf.text, index_type, error)
+                continue
+            if answer.rows is not None:
+                self._recorder.answered(leaf.text, index_type)
+                return answer
+        return ANY
+
+    def _note_unused(self, leaf: Leaf, not_worth: Mask) -> None:
+        """Say of every file whose index is not asked why, as far as the leaf is concerned."""
+        files, add = self._files, self._recorder.uses.add
+        open_files = leaf.verdict.possible[files] & ~leaf.verdict.certain[files]
+        for group in leaf.groups:
+            here = group.files[files] & open_files
+            if group.name is None:
+                continue
+            if group.problem:
+                add(leaf.text, "", f"type: {group.problem}", int(here.sum()))
+                continue
+            types = self._table.indexes.types(group.name)
+            if not types:
+                add(leaf.text, "", "absent", int(here.sum()))
+            for index_type in types:
+                states = self._table.indexes.states(group.name, index_type)[files]
+                for state in (State.ABSENT, State.STALE, State.DAMAGED):
+                    count = int((here & (states == state)).sum())
+                    add(leaf.text, index_type, state.name.lower(), count)
+                fresh = here & (states == State.FRESH)
+                if index_type == "bloom-filter":
+                    continue
+                if can_answer(index_type, leaf.question(group)):
+                    add(leaf.text, index_type, "not worth it", int((fresh & not_worth).sum()))
+                else:
+                    add(leaf.text, index_type, "unsupported predicate", int(fresh.sum()))

@@ -1,0 +1,345 @@
+"""From files and rows that may match to the rows that do.
+
+Files whose rows are known are read together, page by page; of the others the columns of the
+predicate are read first, and of the rest only what the rows that match need.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+
+from alcid.formats.selection import EVERY, Selection
+from alcid.parquet_file import Coalescing, FileRows, ParquetScan, ReadReport, read_many
+from alcid.plan.access import PageAccess, WholeAccess
+from alcid.plan.candidates import Candidates
+from alcid.plan.conform import conform, file_columns, table_schema
+from alcid.plan.row_groups import kept_groups
+from alcid.plan.table_files import Integers, TableFiles
+from alcid.plan.threads import run_in_threads
+from alcid.predicate import Predicate, matching
+from alcid.storage import Traffic
+
+__all__ = ["Part", "Reading"]
+
+_MOST_PAGES = 2048  # files are read together up to about so many rows
+_BATCH = 32 << 20  # bytes of row groups that one thread reads at a time
+_FEW = 1024  # one row of so many: pages are looked at, else all is read
+_Access = PageAccess | WholeAccess
+
+
+@dataclass(slots=True)
+class Spent:
+    """Time and traffic until it was known what to read, and until it was read."""
+
+    open_seconds: float = 0.0
+    open_requests: int = 0
+    open_bytes: int = 0
+    read_seconds: float = 0.0
+    read_requests: int = 0
+    read_bytes: int = 0
+
+    def opening(self, seconds: float, traffic: Traffic) -> None:
+        """Note what it took to find out what to read."""
+        self.open_seconds += seconds
+        self.open_requests += traffic.requests
+        self.open_bytes += traffic.bytes_read
+
+    def reading(self, seconds: float, traffic: Traffic) -> None:
+        """Note what it took to read."""
+        self.read_seconds += seconds
+        self.read_requests += traffic.requests
+        self.read_bytes += traffic.bytes_read
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Rows that match, and where they stand."""
+
+    table: pa.Table
+    files: Integers
+    positions: Integers
+
+
+@dataclass(slots=True, eq=False)
+class Reading:
+    """Reads the rows of candidates; what it took is kept for the explanation."""
+
+    table: TableFiles
+    where: Predicate
+    where_columns: Sequence[str]
+    """Columns of the table that the predicate needs."""
+    use_statistics: bool
+    report: ReadReport = field(default_factory=ReadReport)
+    offered: list[Candidates] = field(default_factory=list)
+    accesses: list[PageAccess | WholeAccess] = field(default_factory=list)
+    spent: Spent = field(default_factory=Spent)
+
+    def read(self, candidates: Candidates, columns: Sequence[str]) -> list[Part]:
+        """The rows that match, by file and position."""
+        tasks = list(self._tasks(self.open(candidates, columns)))
+        began, traffic = time.perf_counter(), self.table.traffic
+        found = run_in_threads(
+            lambda task: self._run(task, columns), tasks, waiting=self.table.remote
+        )
+        self.spent.reading(time.perf_counter() - began, self.table.traffic - traffic)
+        for _, report in found:
+            _add(self.report, report)
+        return [part for part, _ in found if len(part.files)]
+
+    def count(self, candidates: Candidates) -> tuple[int, int]:
+        """How many rows match in files whose answer is exact, which are not read, and in others."""
+        rows = candidates.rows(self.table)
+        exact = np.array([found.exact for found in candidates.selections], bool)
+        total = int(rows[exact].sum())
+        left = Candidates(
+            candidates.files[~exact],
+            tuple(found for found in candidates.selections if not found.exact),
+        )
+        return total, sum(len(part.files) for part in self.read(left, []))
+
+    def empty(self, columns: Sequence[str]) -> pa.Table:
+        """No rows."""
+        return table_schema(self.table, columns).empty_table()
+
+    def _needed(self, selection: Selection, columns: Sequence[str]) -> list[str]:
+        """Columns of the table that are read of a file."""
+        asked = [] if selection.exact else self.where_columns
+        return list(dict.fromkeys([*asked, *columns]))
+
+    def open(self, candidates: Candidates, columns: Sequence[str]) -> list[_Access]:
+        """Find out how each file is read."""
+        table = self.table
+        began, traffic = time.perf_counter(), table.traffic
+        pairs = list(zip(candidates.files.tolist(), candidates.selections, strict=True))
+        inside = {
+            file: file_columns(table, file, self._needed(found, columns)) for file, found in pairs
+        }
+        with_rows = [
+            (file, found) for file, found in pairs if found.rows is not None and inside[file]
+        ]
+        layouts = table.layouts(
+            [file for file, _ in with_rows], [inside[file] for file, _ in with_rows], self.report
+        )
+        paged: dict[int, PageAccess] = {}
+        for (file, found), layout in zip(with_rows, layouts, strict=True):
+            access = PageAccess(file, found, layout, _array(found), inside[file])
+            if access.is_sparse:
+                paged[file] = access
+        whole = [(file, found) for file, found in pairs if file not in paged]
+        scans = table.open([file for file, _ in whole], self.report)
+        wholly = {
+            file: self._whole(file, found, scan, inside[file])
+            for (file, found), scan in zip(whole, scans, strict=True)
+        }
+        accesses = [paged[file] if file in paged else wholly[file] for file, _ in pairs]
+        self.offered.append(candidates)
+        self.accesses += accesses
+        self.spent.opening(time.perf_counter() - began, table.traffic - traffic)
+        return accesses
+
+    def _whole(
+        self, file: int, found: Selection, scan: ParquetScan, inside: Sequence[str]
+    ) -> WholeAccess:
+        metadata = scan.metadata
+        rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        starts = np.cumsum([0, *rows])
+        positions = None if found.rows is None else _array(found)
+        if positions is not None:
+            groups = (np.unique(np.searchsorted(starts, positions, "right")) - 1).tolist()
+        elif found.exact or not self.use_statistics:
+            groups = [group for group, count in enumerate(rows) if count]
+        else:
+            groups = kept_groups(self.table, file, self.where, rows)
+        sizes = _column_sizes(scan, inside)
+        return WholeAccess(
+            file, found, scan, groups, starts, int(sizes[groups].sum()), int(sizes.sum()), positions
+        )
+
+    def _tasks(self, accesses: Sequence[_Access]) -> Iterator[list[PageAccess] | WholeAccess]:
+        """Files that can be read together, and batches of row groups."""
+        schema_of = self.table.columns.schema_of
+        for (paged, _, _), run in groupby(
+            accesses,
+            lambda one: (isinstance(one, PageAccess), schema_of[one.file], one.selection.exact),
+        ):
+            if not paged:
+                for access in run:
+                    yield from _batches(access)  # type: ignore[arg-type]
+                continue
+            together: list[PageAccess] = []
+            for access in run:
+                together.append(access)  # type: ignore[arg-type]
+                if sum(one.rows for one in together) >= _MOST_PAGES:
+                    yield together
+                    together = []
+            if together:
+                yield together
+
+    def _run(
+        self, task: list[PageAccess] | WholeAccess, columns: Sequence[str]
+    ) -> tuple[Part, ReadReport]:
+        report = ReadReport()
+        if isinstance(task, WholeAccess):
+            return self._read_groups(task, columns, report), report
+        exact = task[0].selection.exact
+        needed = self._needed(task[0].selection, columns)
+        files = np.repeat([one.file for one in task], [one.rows for one in task])
+        positions = np.concatenate([one.positions for one in task])
+        rows = self._read_pages(task, report)
+        found = conform(self.table, rows, needed, files)
+        mask = None if exact else self._mask(found)
+        return _part(found.select(columns) if columns else found, files, positions, mask), report
+
+    def _read_pages(self, task: Sequence[PageAccess], report: ReadReport) -> pa.Table:
+        return read_many(
+            [FileRows(self.table.source(one.file), one.layout, one.positions) for one in task],
+            task[0].columns,
+            coalescing=Coalescing(gap=self.table.gap),
+            read_ranges=self.table.read_ranges,
+            report=report,
+        )
+
+    def _read_groups(self, access: WholeAccess, columns: Sequence[str], report: ReadReport) -> Part:
+        """Read the columns of the predicate, then the others for the rows that match."""
+        starts, groups = access.starts, access.groups
+        spans = [np.arange(starts[group], starts[group + 1]) for group in groups]
+        rows = np.concatenate(spans) if spans else np.zeros(0, np.int64)
+        chosen = None  # which of `rows`
+        if access.positions is not None:
+            chosen = np.flatnonzero(np.isin(rows, access.positions, assume_unique=True))
+        arrays: dict[str, pa.ChunkedArray] = {}
+        if not access.selection.exact:
+            asked = list(self.where_columns)
+            found = self._groups(access, asked, np.full(len(rows), access.file), report)
+            if chosen is not None:
+                found = found.take(pa.array(chosen))
+            mask = self._mask(found)
+            if not mask.all():
+                chosen = np.flatnonzero(mask) if chosen is None else chosen[mask]
+                found = found.filter(pa.array(mask))
+            arrays = dict(zip(asked, found.columns, strict=True))
+        positions = rows if chosen is None else rows[chosen]
+        files = np.full(len(positions), access.file)
+        rest = [name for name in columns if name not in arrays]
+        if rest:
+            others = self._rest(access, rest, positions, chosen, files, len(rows), report)
+            arrays.update(zip(rest, others.columns, strict=True))
+        schema = table_schema(self.table, columns)
+        table = pa.Table.from_arrays([arrays[name] for name in columns], schema=schema)
+        return Part(table, files, positions)
+
+    def _rest(
+        self,
+        access: WholeAccess,
+        rest: Sequence[str],
+        positions: Integers,
+        chosen: Integers | None,
+        files: Integers,
+        row_count: int,
+        report: ReadReport,
+    ) -> pa.Table:
+        """The columns that the predicate does not need, for rows that match."""
+        inside = file_columns(self.table, access.file, rest)
+        if chosen is not None and inside and len(positions) * _FEW < row_count:
+            if not len(positions):
+                return table_schema(self.table, rest).empty_table()
+            (layout,) = self.table.layouts([access.file], [inside], report)
+            paged = PageAccess(access.file, EVERY, layout, positions, inside)
+            if paged.is_sparse:
+                return conform(self.table, self._read_pages([paged], report), rest, files)
+        every = np.full(row_count, access.file)
+        found = self._groups(access, rest, every, report)
+        return found if chosen is None else found.take(pa.array(chosen))
+
+    def _groups(
+        self, access: WholeAccess, columns: Sequence[str], files: Integers, report: ReadReport
+    ) -> pa.Table:
+        inside = file_columns(self.table, access.file, columns)
+        if not inside:
+            return conform(self.table, pa.table({}), columns, files)
+        rows = access.scan.read(
+            access.groups,
+            inside,
+            coalescing=Coalescing(gap=self.table.gap),
+            read_ranges=self.table.read_ranges,
+            report=report,
+        )
+        return conform(self.table, rows, columns, files)
+
+    def _mask(self, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which rows match; they have the columns of the predicate."""
+        columns = self.table.columns.columns
+        types = {
+            name: data_type
+            for name in rows.schema.names
+            if (data_type := columns[name].data_type) is not None
+        }
+        return matching(self.where, rows, types)
+
+
+def _array(selection: Selection) -> Integers:
+    """The positions of a selection."""
+    rows = selection.rows
+    return np.zeros(0, np.int64) if rows is None else np.asarray(rows.to_array()).astype(np.int64)
+
+
+def _part(
+    rows: pa.Table,
+    files: Integers,
+    positions: Integers,
+    mask: np.ndarray[tuple[int], np.dtype[np.bool_]] | None,
+) -> Part:
+    if mask is None or mask.all():
+        return Part(rows, files, positions)
+    return Part(rows.filter(pa.array(mask)), files[mask], positions[mask])
+
+
+def _batches(access: WholeAccess) -> Iterator[WholeAccess]:
+    """Row groups of a file, a few at a time, so that memory is bounded."""
+    batch: list[int] = []
+    size = 0
+    metadata = access.scan.metadata
+    for group in access.groups:
+        batch.append(group)
+        size += metadata.row_group(group).total_byte_size
+        if size >= _BATCH:
+            yield _some(access, batch)
+            batch, size = [], 0
+    if batch:
+        yield _some(access, batch)
+
+
+def _some(access: WholeAccess, groups: list[int]) -> WholeAccess:
+    positions, starts = access.positions, access.starts
+    if positions is not None:
+        within = (positions >= starts[groups[0]]) & (positions < starts[groups[-1] + 1])
+        positions = positions[within]
+    return WholeAccess(access.file, access.selection, access.scan, groups, starts, 0, 0, positions)
+
+
+def _column_sizes(scan: ParquetScan, columns: Sequence[str]) -> Integers:
+    """Bytes of some columns in each row group."""
+    metadata = scan.metadata
+    wanted = set(columns)
+    leaves = [leaf for one in scan.fields if one.name in wanted for leaf in one.leaves]
+    groups = range(metadata.num_row_groups)
+    scan.check(groups, leaves)
+    sizes = [
+        sum(metadata.row_group(group).column(leaf).total_compressed_size for leaf in leaves)
+        for group in groups
+    ]
+    return np.array(sizes, np.int64)
+
+
+def _add(total: ReadReport, more: ReadReport) -> None:
+    total.requests += more.requests
+    total.bytes_read += more.bytes_read
+    total.pages += more.pages
+    total.row_groups += more.row_groups
+    total.whole.update(more.whole)

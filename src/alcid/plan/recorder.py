@@ -1,0 +1,77 @@
+"""Takes down what each stage of a scan did."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from alcid.errors import AlcidError
+from alcid.plan.explanation import Counts, Stage, UseCounter
+from alcid.plan.table_files import TableFiles
+
+__all__ = ["Recorder", "StageNotes"]
+
+
+@dataclass(slots=True)
+class StageNotes:
+    """What a stage says of itself before it ends."""
+
+    after: Counts
+    dropped: Counter[str] = field(default_factory=Counter)
+    before: Counts | None = None
+    """Where it knows more than the stage before did."""
+
+
+class Recorder:
+    """The stages so far, and what became of indexes."""
+
+    def __init__(self, table: TableFiles, start: Counts, *, strict: bool) -> None:
+        """Begin with all files of a table; `strict` raises where an index is damaged."""
+        self._table, self._last, self._strict = table, start, strict
+        self.stages: list[Stage] = []
+        self.uses = UseCounter()
+        self.notes: list[str] = []
+        self.problems: dict[str, None] = {}
+        """What is damaged, each once."""
+        self._lock = threading.Lock()
+
+    def answered(self, predicate: str, index: str) -> None:
+        """Note that the index of a file answered."""
+        with self._lock:
+            self.uses.add(predicate, index, "answered")
+
+    def damaged(self, predicate: str, index: str, error: AlcidError) -> None:
+        """Note that the index of a file is damaged and not used.
+
+        Raises:
+            AlcidError: This one, if it is strict.
+        """
+        if self._strict:
+            raise error
+        with self._lock:
+            self.problems[f"not used: {error}"] = None
+            self.uses.add(predicate, index, "damaged")
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[StageNotes]:
+        """Measure what is done within; the notes say what is left at its end."""
+        notes = StageNotes(self._last)
+        began, traffic = time.perf_counter(), self._table.traffic
+        yield notes
+        spent = self._table.traffic - traffic
+        self.stages.append(
+            Stage(
+                name,
+                notes.before or self._last,
+                notes.after,
+                time.perf_counter() - began,
+                spent.requests,
+                spent.bytes_read,
+                {why: count for why, count in notes.dropped.items() if count},
+            )
+        )
+        self._last = notes.after

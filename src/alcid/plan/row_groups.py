@@ -1,0 +1,51 @@
+"""Row groups that cannot have a row, by what the footer of their file says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from alcid.plan.bounds import Bounds
+from alcid.plan.leaves import Leaf
+from alcid.plan.table_files import TableFiles
+from alcid.plan.verdict import Verdict, judge
+from alcid.predicate import And, Constant, Or, Predicate, Unknown
+
+__all__ = ["kept_groups"]
+
+
+def kept_groups(table: TableFiles, file: int, where: Predicate, rows: Sequence[int]) -> list[int]:
+    """The row groups of a file that may have a row of a normalized predicate.
+
+    Args:
+        table: The table.
+        file: Its file.
+        where: The predicate.
+        rows: How many rows each row group has.
+    """
+    count = len(rows)
+    leaves = {
+        id(node): Leaf(node, table)
+        for node in where.walk()
+        if not isinstance(node, And | Or | Constant | Unknown)
+    }
+    groups = {
+        place: next(group for group in leaf.groups if group.files[file])
+        for place, leaf in leaves.items()
+        if not leaf.is_partition
+    }
+    names = {g.name for g in groups.values() if g.name is not None and not g.problem}
+    known = table.group_statistics(file, sorted(names)) if names and count else {}
+    row_counts = np.array(rows, np.int64)
+
+    def ask(node: Predicate) -> Verdict:
+        leaf, group = leaves[id(node)], groups.get(id(node))
+        if group is None or group.name is None or group.problem or group.name not in known:
+            verdict = leaf.verdict if group is None or group.name is None else leaf.by_partition
+            possible, certain = bool(verdict.possible[file]), bool(verdict.certain[file])
+            return Verdict.same(count, possible=possible, certain=certain)
+        return Bounds(known[group.name], row_counts).ask(leaf.question(group))
+
+    possible = judge(where, count, ask).possible & (row_counts > 0)
+    return [int(group) for group in np.flatnonzero(possible)]

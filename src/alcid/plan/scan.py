@@ -1,0 +1,281 @@
+"""`Scan`: a query on a table, planned when it is first asked for something."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import index
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from alcid.errors import DamagedIndexWarning, FileGoneError, PredicateError
+from alcid.formats.selection import Selection
+from alcid.plan.candidates import Candidates
+from alcid.plan.conform import bare_rows, table_schema
+from alcid.plan.explanation import Explanation
+from alcid.plan.planner import Plan, make_plan
+from alcid.plan.reading import Part, Reading
+from alcid.plan.report import fetching_stage, reading_stages
+from alcid.plan.sorting import SortKey, parse_order, sorted_places
+from alcid.plan.table_files import TableFiles
+from alcid.plan.top import TopRows
+from alcid.predicate import Constant, Predicate, matching, normalize, parse
+
+__all__ = ["Query", "Scan"]
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked of a table."""
+
+    where: str | Predicate | None = None
+    columns: Sequence[str] | None = None
+    order_by: str | Sequence[str] | None = None
+    limit: int | None = None
+    use_indexes: bool = True
+
+
+class Scan:
+    """Rows of a table, as `scan` of a table gives it: nothing is read before it is asked.
+
+    A scan sees the files that its table had when it was made. Where one of them is gone, it is
+    planned once more on those that the table has then.
+    """
+
+    def __init__(
+        self, query: Query, files: TableFiles, reopen: Callable[[], TableFiles], *, strict: bool
+    ) -> None:
+        """Prepare a query on files; `reopen` lists them again.
+
+        Raises:
+            PredicateError: Predicate, order or limit cannot be read.
+            ColumnError: There is no such column.
+            LiteralError: A literal has no meaning for the type of its column.
+        """
+        self._query, self._reopen, self._strict = query, reopen, strict
+        if query.limit is not None and index(query.limit) < 0:
+            raise PredicateError(f"limit: found {query.limit}, expected 0 or more")
+        self._order = parse_order(query.order_by) if query.order_by is not None else ()
+        self._where = Constant(True) if query.where is None else normalize(parse(query.where))
+        self._use(files)
+
+    def _use(self, files: TableFiles) -> None:
+        """Look names up in these files."""
+        self._files = files
+        columns = files.columns
+        chosen = list(columns.columns) if self._query.columns is None else self._query.columns
+        self._columns = [columns.find(name) for name in chosen]
+        self._keys = [
+            SortKey(columns.find(key.column), key.descending, key.nulls_first)
+            for key in self._order
+        ]
+        self._asked = list(dict.fromkeys(columns.find(name) for name in _names(self._where, files)))
+        nothing = table_schema(files, self._asked).empty_table()
+        types = {
+            name: data_type
+            for name in self._asked
+            if (data_type := columns.columns[name].data_type) is not None
+        }
+        matching(self._where, nothing, types)  # raises what is wrong with the predicate
+        self._run: _Run | None = None
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return table_schema(self._files, self._columns)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows.
+
+        Raises:
+            PredicateError: The predicate has a part that only Spark can evaluate.
+            FileGoneError: A file of the table is gone, and was so again when it was planned anew.
+        """
+        return self._again_if_gone(lambda run: run.rows())
+
+    def count(self) -> int:
+        """How many rows there are; from the indexes alone where they are exact."""
+        return self._again_if_gone(lambda run: run.count())
+
+    def explain(self) -> Explanation:
+        """What is read and why; after `to_arrow` or `count`, what was read."""
+        return self._again_if_gone(lambda run: run.explain(), keep=True)
+
+    def __repr__(self) -> str:
+        return f"<Scan where {self._where}>"
+
+    def _again_if_gone(self, call: Callable[[_Run], _Result], *, keep: bool = False) -> _Result:
+        try:
+            result = call(self._runner(keep))
+        except FileGoneError:
+            self._use(self._reopen())
+            result = call(self._runner(keep))
+        for problem in self._runner(keep=True).problems():
+            warnings.warn(problem, DamagedIndexWarning, stacklevel=3)
+        return result
+
+    def _runner(self, keep: bool) -> _Run:
+        if self._run is None or not keep:
+            limit = None if self._query.limit is None else int(self._query.limit)
+            self._run = _Run(
+                self._files,
+                self._where,
+                self._asked,
+                self._columns,
+                self._keys,
+                limit,
+                self._query.use_indexes,
+                self._strict,
+            )
+        return self._run
+
+
+@dataclass(eq=False)
+class _Run:
+    """One way from a predicate to an answer, with what it took."""
+
+    files: TableFiles
+    where: Predicate
+    asked: list[str]
+    columns: list[str]
+    keys: list[SortKey]
+    limit: int | None
+    use_indexes: bool
+    strict: bool
+
+    def __post_init__(self) -> None:
+        self._plan: Plan | None = None
+        self._reading = Reading(self.files, self.where, self.asked, self.use_indexes)
+        self._fetching = Reading(self.files, self.where, self.asked, self.use_indexes)
+        self._found: int | None = None
+        self._notes: list[str] = []
+        self._said: set[str] = set()
+        self._counted = False
+
+    def rows(self) -> pa.Table:
+        """The rows, in order."""
+        plan = self._planned(rows_needed=True)
+        if self.limit == 0:
+            table = self._reading.empty(self.columns)
+        elif self.keys and self.limit is not None:
+            table = self._top(plan, self.limit)
+        else:
+            table = self._all(plan)
+        self._found = table.num_rows
+        return table
+
+    def count(self) -> int:
+        """How many rows there are."""
+        plan = self._planned(rows_needed=False)
+        self._counted = True
+        known, self._found = self._reading.count(plan.candidates)
+        rest = f", {self._found:,} by reading" if self._reading.accesses else ": no data was read"
+        self._notes.append(f"{known:,} rows counted from indexes and statistics{rest}")
+        total = known + self._found
+        return total if self.limit is None else min(total, self.limit)
+
+    def explain(self) -> Explanation:
+        """What was done; of a scan that did not run, what would be."""
+        plan = self._planned(rows_needed=True)
+        if self._found is None and not self._reading.offered:
+            self._reading.open(plan.candidates, self.columns)
+        recorder = plan.recorder
+        spared = ("cut-off", "behind the last row") if self.keys else ("limit", "enough rows")
+        if self._counted:
+            spared = "count", "counted without reading"
+        read = reading_stages(self._reading, plan.candidates, self._found, spared)
+        stages = [*recorder.stages, *read]
+        if self._fetching.offered:
+            stages.append(fetching_stage(self._fetching, stages[-1].after))
+        uses = tuple(recorder.uses.uses())
+        return Explanation(str(self.where), tuple(stages), uses, (*recorder.notes, *self._notes))
+
+    def problems(self) -> list[str]:
+        """What is damaged and was not used, said once."""
+        if self._plan is None:
+            return []
+        found = [one for one in self._plan.recorder.problems if one not in self._said]
+        self._said.update(found)
+        return found
+
+    def _planned(self, *, rows_needed: bool) -> Plan:
+        if self._plan is None:
+            keys = [key.column for key in self.keys]
+            output = [*self.columns, *keys] if rows_needed else []
+            self._plan = make_plan(
+                self.files,
+                self.where,
+                list(dict.fromkeys([*self.asked, *output])),
+                use_indexes=self.use_indexes,
+                rows_needed=rows_needed,
+                strict=self.strict,
+            )
+        return self._plan
+
+    def _all(self, plan: Plan) -> pa.Table:
+        columns = list(dict.fromkeys([*self.columns, *(key.column for key in self.keys)]))
+        parts = list(self._parts(plan.candidates, columns))
+        if not columns:
+            count = sum(len(part.files) for part in parts)
+            return bare_rows(count if self.limit is None else min(count, self.limit))
+        if not parts:
+            return self._reading.empty(self.columns)
+        table = pa.concat_tables([part.table for part in parts])
+        if self.keys:
+            types = self.files.columns.columns
+            keyed = [(table.column(k.column), types[k.column].data_type) for k in self.keys]
+            table = table.take(pa.array(sorted_places(keyed, self.keys)))
+        table = table.select(self.columns)
+        return table if self.limit is None else table.slice(0, self.limit)
+
+    def _parts(self, candidates: Candidates, columns: list[str]) -> Iterator[Part]:
+        """All rows; with a limit and no order, files one after the other until it is reached."""
+        if self.limit is None or self.keys:
+            yield from self._reading.read(candidates, columns)
+            return
+        start, wave, rows = 0, 1, 0
+        while start < len(candidates.files) and rows < self.limit:
+            for part in self._reading.read(candidates.slice(start, start + wave), columns):
+                rows += len(part.files)
+                yield part
+            start, wave = start + wave, 2 * wave
+
+    def _top(self, plan: Plan, k: int) -> pa.Table:
+        finder = TopRows(self.files, self.keys, k, self._reading, plan.recorder, self.use_indexes)
+        best = finder.find(plan.candidates)
+        if set(self.columns) <= set(best.table.schema.names):
+            return best.table.select(self.columns)
+        return self._fetch(best)
+
+    def _fetch(self, best: Part) -> pa.Table:
+        """All columns of rows that were found, in their order."""
+        files = np.unique(best.files)
+        selections = (
+            Selection(BitMap(best.positions[best.files == file].tolist()), exact=True)
+            for file in files.tolist()
+        )
+        parts = self._fetching.read(Candidates(files, tuple(selections)), self.columns)
+        if not parts:
+            return self._reading.empty(self.columns)
+        table = pa.concat_tables([part.table for part in parts])
+        by_place = np.lexsort((best.positions, best.files))
+        places = np.empty(len(by_place), np.int64)
+        places[by_place] = np.arange(len(by_place))
+        return table.take(pa.array(places))
+
+
+def _names(where: Predicate, files: TableFiles) -> list[str]:
+    """The columns that a predicate names; fields within a column stand for the whole of it."""
+    names = []
+    for name in where.columns():
+        outer = name.partition(".")[0]
+        known = files.columns
+        names.append(outer if not known.has(name) and known.has(outer) else name)
+    return names

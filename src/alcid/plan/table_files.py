@@ -1,0 +1,65 @@
+"""What planning asks of a table, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from alcid.bundle import Statistics
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.source import Range, Source
+from alcid.parquet_file import FileLayout, ParquetScan, ReadReport
+from alcid.plan.columns import TableColumns
+from alcid.plan.indexes import Indexes
+from alcid.storage import Traffic
+
+__all__ = ["Integers", "TableFiles"]
+
+Integers = npt.NDArray[np.int64]
+
+
+class TableFiles(Protocol):
+    """The files of a table at one moment, in columns; a file is its place among them."""
+
+    paths: pa.StringArray
+    sizes: Integers
+    rows: Integers
+    """How many rows each has."""
+    columns: TableColumns
+    partitions: pa.Table
+    """The values that stand in the paths, a row for each file."""
+    indexes: Indexes
+    deletions: Mapping[int, DeletionVector]
+    """The deleted rows of those files that have any."""
+    gap: int
+    """A request costs as much as to read so many bytes."""
+    remote: bool
+    """Whether requests wait for a network, so that many should run at the same time."""
+
+    def statistics(self, column: str) -> Sequence[Statistics]:
+        """What is known of a column, as files spell it: for each of its types, by file."""
+
+    def group_statistics(self, file: int, columns: Sequence[str]) -> Mapping[str, Statistics]:
+        """What the footer of a file says of columns, by row group, as far as it is trusted."""
+
+    def source(self, file: int) -> Source:
+        """The bytes of a file."""
+
+    def read_ranges(self, ranges: Sequence[Range]) -> Sequence[bytes]:
+        """One round of reads."""
+
+    def layouts(
+        self, files: Sequence[int], columns: Sequence[Sequence[str]], report: ReadReport
+    ) -> list[FileLayout]:
+        """Where the pages of some columns of each file are."""
+
+    def open(self, files: Sequence[int], report: ReadReport) -> list[ParquetScan]:
+        """The footers of files, in one round."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was read since the table was opened."""

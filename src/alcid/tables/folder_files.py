@@ -1,0 +1,258 @@
+"""The Parquet files of a folder at one moment, as planning asks for them."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.bundle import BundleSet, Kind, State, Statistics, prefetch
+from alcid.errors import DamagedIndexWarning, FormatError, UnsupportedError
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.source import Range, Source
+from alcid.options import fold_name
+from alcid.parquet_file import (
+    Coalescing,
+    ColumnLayout,
+    FileLayout,
+    ParquetScan,
+    ReadReport,
+    open_scans,
+    read_layout,
+)
+from alcid.plan import Column, Indexes, TableColumns
+from alcid.storage import Listing, Storage, Traffic
+from alcid.tables.file_columns import FileColumn, file_columns
+from alcid.tables.file_statistics import group_statistics
+from alcid.tables.page_bytes import unpack_pages
+from alcid.tables.partitions import Partitions
+from alcid.tables.schema_bytes import schema_bytes, schema_columns
+from alcid.tables.table_schema import merge_schemas
+
+__all__ = ["FolderFiles"]
+
+Integers = npt.NDArray[np.int64]
+
+_MOST_FOOTERS = 256
+_MOST_LAYOUTS = 64 << 20  # bytes of page places
+
+
+class FolderFiles:
+    """Files with what bundles know of them; the rest comes from their footers."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        index_storage: Storage,
+        listing: Listing,
+        bundles: BundleSet,
+        partitions: Partitions,
+        deletions: Mapping[str, DeletionVector],
+    ) -> None:
+        """Take what was listed; footers of files that no bundle knows are read now."""
+        self._storage, self._index_storage, self._bundles = storage, index_storage, bundles
+        self._versions = listing.versions
+        self.paths, self.sizes = listing.paths, listing.sizes
+        self.gap, self.remote = storage.gap, storage.remote
+        self.partitions = partitions.to_table()
+        self._lock = Lock()
+        self._scans: OrderedDict[int, ParquetScan] = OrderedDict()
+        self._layouts: OrderedDict[tuple[int, str], tuple[Integers, ColumnLayout]] = OrderedDict()
+        self._layout_bytes = 0
+        self._statistics: dict[str, tuple[Statistics, ...]] = {}
+        self.rows = bundles.rows.fill_null(-1).to_numpy().copy()
+        self.columns, self._schemas = self._read_columns(partitions)
+        places = {path: place for place, path in enumerate(self.paths.to_pylist())}
+        self.deletions: Mapping[int, DeletionVector] = {
+            places[path]: vector for path, vector in deletions.items()
+        }
+        self.indexes = Indexes(bundles, index_storage.read_ranges)
+
+    def _read_columns(
+        self, partitions: Partitions
+    ) -> tuple[TableColumns, list[tuple[FileColumn, ...]]]:
+        """The columns of the table, and those of each schema that files have."""
+        schemas = self._bundles.schemas
+        codes = schemas.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        known: dict[bytes, int] = {}
+        columns: list[tuple[FileColumn, ...]] = []
+        examples: list[str] = []
+        schema_of = np.full(len(codes), -1, np.int64)
+
+        def enter(data: bytes, file: int, found: tuple[FileColumn, ...] | None = None) -> int:
+            if data not in known:
+                path = self.paths[file].as_py()
+                known[data] = len(columns)
+                columns.append(schema_columns(data, file=path) if found is None else found)
+                examples.append(path)
+            return known[data]
+
+        for code, first in zip(*np.unique(codes, return_index=True), strict=True):
+            if code >= 0:
+                data = schemas.dictionary[int(code)].as_py()
+                schema_of[codes == code] = enter(data, int(first))
+        unknown = np.flatnonzero((schema_of < 0) | (self.rows < 0)).tolist()
+        for start in range(0, len(unknown), _MOST_FOOTERS):
+            some = unknown[start : start + _MOST_FOOTERS]
+            for file, scan in zip(some, self.open(some, ReadReport()), strict=True):
+                found = file_columns(scan.metadata, self.paths[file].as_py())
+                self.rows[file] = scan.metadata.num_rows
+                schema_of[file] = enter(schema_bytes(found), file, found)
+        hidden = {fold_name(column.name) for column in partitions.columns}
+        inside = [
+            [
+                Column(one.name, one.arrow_type, one.data_type, one.problem)
+                for one in schema
+                if fold_name(one.name) not in hidden
+            ]
+            for schema in columns
+        ]
+        merged = merge_schemas(list(zip(examples, inside, strict=True)))
+        outside = [
+            Column(column.name, column.values.type, column.data_type)
+            for column in partitions.columns
+        ]
+        table = TableColumns([*merged, *outside], partitions.types, inside, schema_of)
+        return table, columns
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was read of data and indexes."""
+        traffic = self._storage.traffic
+        if self._index_storage is self._storage:
+            return traffic
+        return traffic + self._index_storage.traffic
+
+    def statistics(self, column: str) -> tuple[Statistics, ...]:
+        """What bundles know of a column."""
+        if column not in self._statistics:
+            self._statistics[column] = self._bundles.statistics(column)
+        return self._statistics[column]
+
+    def group_statistics(self, file: int, columns: Sequence[str]) -> Mapping[str, Statistics]:
+        """What the footer of a file says of its row groups."""
+        (scan,) = self.open([file], ReadReport())
+        described = {c.name: c for c in self._schemas[int(self.columns.schema_of[file])]}
+        found = {name: group_statistics(described[name], scan.metadata) for name in columns}
+        return {name: known for name, known in found.items() if known is not None}
+
+    def source(self, file: int) -> Source:
+        """A file; that it is replaced is noticed where the storage can tell."""
+        return self._storage.source(
+            self.paths[file].as_py(), int(self.sizes[file]), self._versions[file].as_py()
+        )
+
+    def read_ranges(self, ranges: Sequence[Range]) -> Sequence[bytes]:
+        """One round of reads of data files."""
+        return self._storage.read_ranges(ranges)
+
+    def open(self, files: Sequence[int], report: ReadReport) -> list[ParquetScan]:
+        """The footers of files; those read last are kept."""
+        with self._lock:
+            found = {file: self._scans[file] for file in files if file in self._scans}
+        missing = [file for file in files if file not in found]
+        sources = [self.source(file) for file in missing]
+        scans = open_scans(sources, read_ranges=self.read_ranges, report=report) if sources else []
+        found.update(zip(missing, scans, strict=True))
+        with self._lock:
+            self._scans.update(zip(missing, scans, strict=True))
+            while len(self._scans) > _MOST_FOOTERS:
+                self._scans.popitem(last=False)
+        return [found[file] for file in files]
+
+    def layouts(
+        self, files: Sequence[int], columns: Sequence[Sequence[str]], report: ReadReport
+    ) -> list[FileLayout]:
+        """Where pages are: from bundles in one round of reads, else from the files."""
+        with self._lock:
+            known = {
+                (file, name): self._layouts[file, name]
+                for file, names in zip(files, columns, strict=True)
+                for name in names
+                if (file, name) in self._layouts
+            }
+        wanted = [
+            (file, name)
+            for file, names in zip(files, columns, strict=True)
+            for name in names
+            if (file, name) not in known
+        ]
+        known |= self._unpack(wanted)
+        layouts = []
+        for file, names in zip(files, columns, strict=True):
+            missing = [name for name in names if (file, name) not in known]
+            if missing:
+                known |= self._from_file(file, missing, report)
+            starts = known[file, names[0]][0]
+            parts = tuple(known[file, name][1] for name in names)
+            layouts.append(FileLayout(starts, parts, self.paths[file].as_py()))
+        return layouts
+
+    def _unpack(
+        self, wanted: Sequence[tuple[int, str]]
+    ) -> dict[tuple[int, str], tuple[Integers, ColumnLayout]]:
+        """The layouts that bundles have; what is damaged there is left out with a warning."""
+        found = {}
+        payloads = {}
+        for file, name in wanted:
+            payload = self._bundles.coverage(Kind.pages(name)).payload(file)
+            if payload is not None:
+                payloads[file, name] = payload
+        prefetch(
+            ((payload, [(0, payload.size)]) for payload in payloads.values()),
+            self._index_storage.read_ranges,
+        )
+        for (file, name), payload in payloads.items():
+            try:
+                data = payload.read(0, payload.size)
+                layout = unpack_pages({name: data}, file=self.paths[file].as_py())
+            except (FormatError, UnsupportedError) as error:
+                if self._bundles.strict:
+                    raise
+                warnings.warn(f"not used: {error}", DamagedIndexWarning, stacklevel=2)
+                continue
+            found[file, name] = layout.starts, layout.columns[0]
+        self._keep(found)
+        return found
+
+    def _from_file(
+        self, file: int, names: Sequence[str], report: ReadReport
+    ) -> dict[tuple[int, str], tuple[Integers, ColumnLayout]]:
+        layout = read_layout(
+            self.source(file),
+            names,
+            report=report,
+            coalescing=Coalescing(gap=self.gap),
+            read_ranges=self.read_ranges,
+        )
+        found = {(file, name): (layout.starts, layout.column(name)) for name in names}
+        self._keep(found)
+        return found
+
+    def _keep(self, found: Mapping[tuple[int, str], tuple[Integers, ColumnLayout]]) -> None:
+        with self._lock:
+            for place, (starts, column) in found.items():
+                if place not in self._layouts:
+                    self._layouts[place] = starts, column
+                    self._layout_bytes += _size(column)
+            while self._layout_bytes > _MOST_LAYOUTS and self._layouts:
+                _, (_, column) = self._layouts.popitem(last=False)
+                self._layout_bytes -= _size(column)
+
+    @cached_property
+    def known_files(self) -> int:
+        """How many files some bundle knows as they are."""
+        kinds = {kind for kind in self._bundles.kinds if kind.index_type}
+        fresh = np.zeros(len(self.sizes), bool)
+        for kind in kinds:
+            fresh |= self._bundles.coverage(kind).states == State.FRESH
+        return int(fresh.sum())
+
+
+def _size(column: ColumnLayout) -> int:
+    return sum(leaf.pieces.nbytes + leaf.groups.nbytes for leaf in column.leaves)

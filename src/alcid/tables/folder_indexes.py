@@ -1,0 +1,190 @@
+"""The indexes of a folder of Parquet files: build them, look at them, drop them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from alcid import options
+from alcid.bundle import BundleSet, Kind, State
+from alcid.bundle.kinds import INDEX
+from alcid.errors import FileGoneError, OptionError
+from alcid.options import IndexSpec, OptionValue, parse_options
+from alcid.storage import Listing, Storage
+from alcid.tables.build_plan import BuildPlan, Task, plan_build
+from alcid.tables.build_report import BuildReport, IndexInfo, SkippedCounter
+from alcid.tables.building import Builder, Progress
+from alcid.tables.bundle_folder import FOLDER, BundleFolder
+from alcid.tables.compaction import is_worth_merging, merge_folder, remove_old
+from alcid.tables.data_files import list_data_files
+from alcid.types import INDEX_TYPES
+
+__all__ = ["FolderIndexes"]
+
+
+class FolderIndexes:
+    """The indexes of the Parquet files below a folder.
+
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> pq.write_table(pa.table({"id": range(1000)}), f"{folder.name}/a.parquet")
+    >>> indexes = FolderIndexes(Storage.open(folder.name))
+    >>> print(indexes.build({"file-index.bitmap.columns": "id"}))
+    indexed 1 of 1 file (1,000 rows) in ... s, ... kB in 1 bundle
+    >>> print(*indexes.indexes())
+    bitmap of 'id': 1 file fresh, ... kB
+    >>> indexes.drop()
+    1
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self, storage: Storage, *, index_storage: Storage | None = None, strict: bool = False
+    ) -> None:
+        """Nothing is read or written yet.
+
+        Args:
+            storage: The folder.
+            index_storage: Where the bundles are, if not in `_alcid/` of it: a folder for this table
+                alone.
+            strict: Raise where a bundle is damaged, in place of a warning. A build mends it.
+        """
+        self._storage, self.strict = storage, strict
+        self._folder = (
+            BundleFolder(storage, FOLDER) if index_storage is None else BundleFolder(index_storage)
+        )
+
+    def open(self, listing: Listing) -> BundleSet:
+        """The bundles as they are now, held against the files of the table."""
+        return self._folder.load(strict=self.strict).against(listing, strict=self.strict)
+
+    def build(
+        self,
+        options: Mapping[str, OptionValue],
+        *,
+        rebuild: bool = False,
+        progress: Progress | None = None,
+    ) -> BuildReport:
+        """Build the indexes that files lack; those that they have stay.
+
+        Args:
+            options: Which, see `alcid.options.parse_options`. They count for what is built now: a
+                fresh index that was built with others is kept.
+            rebuild: Build all anew, fresh or not.
+            progress: Is called after each file, see `Progress`.
+
+        Raises:
+            OptionError: An option that cannot be.
+            StorageError: A file cannot be read or written, and that is not because it changed. What
+                was published until then stays.
+        """
+        begin = time.monotonic()
+        specs, skipped = parse_options(options), SkippedCounter()
+        listing, found = list_data_files(self._storage), self._folder.load()
+        if rebuild:
+            plan = _everything(specs, len(listing))
+        else:
+            plan = plan_build(found.against(listing), listing, specs, skipped)
+        builder = Builder(self._storage, self._folder, listing)
+
+        def replaced() -> Sequence[str]:
+            """What a rebuild makes needless: bundles without an index that is not there again."""
+            held = {k for bundle in found.bundles for k in bundle.kinds if k.type == INDEX}
+            return found.readable if rebuild and builder.kinds and held <= builder.kinds else ()
+
+        builder.run(plan.tasks, skipped, progress=progress, replaces=replaced)
+        with suppress(FileGoneError):  # another build is tidying up
+            self._tidy()
+        return BuildReport(
+            len(listing),
+            builder.indexed,
+            plan.fresh + builder.unchanged,
+            builder.failed,
+            builder.rows,
+            builder.bytes_written,
+            builder.bundles,
+            time.monotonic() - begin,
+            skipped.found,
+        )
+
+    def indexes(self, listing: Listing | None = None) -> list[IndexInfo]:
+        """What indexes there are, by column and type; `listing` may be given if it is known."""
+        bundles = self.open(list_data_files(self._storage) if listing is None else listing)
+        found = []
+        for kind in bundles.kinds:
+            if kind.type == INDEX:
+                coverage = bundles.coverage(kind)
+                counts = np.bincount(coverage.states, minlength=len(State)).tolist()
+                found.append(
+                    IndexInfo(
+                        kind.column,
+                        kind.index_type,
+                        counts[State.FRESH],
+                        counts[State.STALE],
+                        counts[State.ABSENT],
+                        counts[State.DAMAGED],
+                        int(coverage.lengths.sum()),
+                    )
+                )
+        return found
+
+    def drop(
+        self, columns: Collection[str] | None = None, types: Collection[str] | None = None
+    ) -> int:
+        """Remove indexes; where none is left, also what else is kept of the files.
+
+        Args:
+            columns: Those of these columns, and of keys of these maps; by default of all.
+            types: Those of these types; by default of all.
+
+        Returns:
+            How many files had one of them that could be used.
+
+        Raises:
+            OptionError: A type of index that there is not.
+        """
+        unknown = sorted(set(types or ()) - set(INDEX_TYPES))
+        if unknown:
+            raise OptionError(f"no such index: {unknown[0]}, expected one of {INDEX_TYPES}")
+        listing = list_data_files(self._storage)
+        found = self._folder.load()
+        bundles = found.against(listing)
+        dropped = [kind for kind in bundles.kinds if _is_among(kind, columns, types)]
+        had = np.zeros(len(listing), bool)
+        for kind in dropped:
+            had |= bundles.coverage(kind).states == State.FRESH
+        left = [kind for kind in bundles.kinds if kind not in dropped]
+        if dropped:
+            gone = found.readable
+            if any(kind.type == INDEX for kind in left):
+                merge_folder(self._folder, found, listing, left)
+            else:
+                gone += tuple(filter(self._folder.is_damaged, found.unreadable()))
+            self._folder.remove(gone)
+        return int(had.sum())
+
+    def _tidy(self) -> None:
+        """Merge bundles if there are many, and remove those that were merged some time ago."""
+        found = self._folder.load()
+        remove_old(self._folder, found)
+        if is_worth_merging(found):
+            merge_folder(self._folder, found, list_data_files(self._storage))
+
+
+def _everything(specs: Sequence[IndexSpec], files: int) -> BuildPlan:
+    """The plan that takes nothing for fresh."""
+    return BuildPlan(tuple(Task(file, tuple(specs), known=False) for file in range(files)), 0)
+
+
+def _is_among(kind: Kind, columns: Collection[str] | None, types: Collection[str] | None) -> bool:
+    """Whether an index is one of those that are meant."""
+    if kind.type != INDEX or (types is not None and kind.index_type not in types):
+        return False
+    if columns is None:
+        return True
+    spec = IndexSpec(kind.column, kind.index_type, options.BsiOptions())
+    return any(options.match_column(name, {kind.column, spec.top_level}) for name in columns)

@@ -1,0 +1,205 @@
+"""`alcid.parquet`: a folder of Parquet files as a table, without a catalog."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from alcid.columns import ColumnTypes
+from alcid.errors import StorageError
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.options import OptionValue
+from alcid.plan import Explanation, Query, Scan, table_schema
+from alcid.predicate import Predicate
+from alcid.storage import Storage
+from alcid.tables.build_report import BuildReport, IndexInfo
+from alcid.tables.building import Progress
+from alcid.tables.data_files import list_data_files
+from alcid.tables.folder_files import FolderFiles
+from alcid.tables.folder_indexes import FolderIndexes
+from alcid.tables.partitions import Partitions
+
+__all__ = ["ParquetTable", "parquet"]
+
+
+def parquet(
+    path: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    index_path: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    partition_types: ColumnTypes | None = None,
+) -> ParquetTable:
+    """Open a folder of Parquet files as a table.
+
+    Args:
+        path: A folder: a path, or a URI of `file`, `s3` or what fsspec knows.
+        storage_options: Keys, endpoint and such; see `alcid.storage.Storage.open`.
+        index_path: A folder of its own for the indexes of this table, if they cannot lie in
+            `_alcid/` beside the data.
+        strict: Raise where an index is damaged, in place of a warning.
+        partition_types: Types of columns that stand in the paths (`dt=20250801/`), as
+            `{"dt": "DATE"}`; those of others are inferred as Spark infers them.
+
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> pq.write_table(pa.table({"id": range(1000)}), f"{folder.name}/a.parquet")
+    >>> table = parquet(folder.name)
+    >>> table.scan("id < 3").to_arrow().to_pydict()
+    {'id': [0, 1, 2]}
+    >>> folder.cleanup()
+    """
+    storage = Storage.open(path, storage_options)
+    index_storage = None if index_path is None else Storage.open(index_path, storage_options)
+    return ParquetTable(storage, index_storage, strict=strict, partition_types=partition_types)
+
+
+class ParquetTable:
+    """A folder of Parquet files; `alcid.parquet` opens one.
+
+    It sees the files that there were when it was opened, or at the last `refresh`.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        index_storage: Storage | None = None,
+        *,
+        strict: bool = False,
+        partition_types: ColumnTypes | None = None,
+    ) -> None:
+        """List the files; `parquet` is the usual way to one."""
+        self._storage, self._index_storage, self._strict = storage, index_storage, strict
+        self._partition_types = partition_types
+        self._indexes = FolderIndexes(storage, index_storage=index_storage, strict=strict)
+        self._deletions: Mapping[str, DeletionVector] = {}
+        self._files = self._open()
+
+    @property
+    def location(self) -> str:
+        """Where it is."""
+        return self._storage.location
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of all files, then those in the paths; every column may be null."""
+        return table_schema(self._files, list(self._files.columns.columns))
+
+    @property
+    def files(self) -> int:
+        """How many data files there are."""
+        return len(self._files.sizes)
+
+    def refresh(self) -> None:
+        """List files and indexes again."""
+        self._files = self._open()
+
+    def build_indexes(
+        self,
+        options: Mapping[str, OptionValue],
+        *,
+        rebuild: bool = False,
+        progress: Progress | None = None,
+    ) -> BuildReport:
+        """Build the indexes that files lack; see `alcid.options` for what can be asked for.
+
+        What a killed build has published is used, and the next build goes on from there.
+
+        Args:
+            options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`.
+            rebuild: Build all anew, fresh or not.
+            progress: Is called after each file with files done, files to do, and rows.
+        """
+        report = self._indexes.build(options, rebuild=rebuild, progress=progress)
+        self.refresh()
+        return report
+
+    def indexes(self) -> list[IndexInfo]:
+        """What indexes there are, and of how many files each is fresh."""
+        return self._indexes.indexes()
+
+    def drop_indexes(
+        self, columns: Collection[str] | None = None, types: Collection[str] | None = None
+    ) -> int:
+        """Remove indexes of these columns and types; by default all.
+
+        Returns:
+            How many files had one of them.
+        """
+        dropped = self._indexes.drop(columns, types)
+        self.refresh()
+        return dropped
+
+    def scan(
+        self,
+        where: str | Predicate | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        order_by: str | Sequence[str] | None = None,
+        limit: int | None = None,
+        use_indexes: bool = True,
+    ) -> Scan:
+        """Ask for rows: nothing is read before `to_arrow`, `count` or `explain`.
+
+        Args:
+            where: SQL text, or a predicate made with `alcid.col`; by default every row.
+            columns: The columns to give, in this order; by default all.
+            order_by: As `"score DESC NULLS LAST, id"`; without, rows come by path and position.
+            limit: How many rows at most.
+            use_indexes: False to read without indexes and statistics, for comparison.
+        """
+        query = Query(where, columns, order_by, limit, use_indexes)
+        return Scan(query, self._files, self._reopen, strict=self._strict)
+
+    def count(self, where: str | Predicate | None = None) -> int:
+        """How many rows match."""
+        return self.scan(where).count()
+
+    def explain(self, where: str | Predicate | None = None, **query: Any) -> Explanation:
+        """What a scan would read, and why; the arguments are those of `scan`."""
+        return self.scan(where, **query).explain()
+
+    def with_deletions(self, deletions: Mapping[str, DeletionVector]) -> ParquetTable:
+        """The same files with rows that are not to be seen, by the path of their file.
+
+        A folder has no commit, so nothing is written: whoever keeps the vectors gives them.
+        """
+        table = ParquetTable(
+            self._storage,
+            self._index_storage,
+            strict=self._strict,
+            partition_types=self._partition_types,
+        )
+        table._deletions = dict(deletions)
+        table.refresh()
+        return table
+
+    def _reopen(self) -> FolderFiles:
+        self.refresh()
+        return self._files
+
+    def _open(self) -> FolderFiles:
+        listing = list_data_files(self._storage)
+        if not len(listing) and not _is_there(self._storage):
+            raise StorageError("no such folder", file=self.location)
+        partitions = Partitions.of(listing.paths, self._partition_types)
+        bundles = self._indexes.open(listing)
+        index_storage = self._storage if self._index_storage is None else self._index_storage
+        return FolderFiles(
+            self._storage, index_storage, listing, bundles, partitions, self._deletions
+        )
+
+    def __repr__(self) -> str:
+        return f"<ParquetTable {self.location}>"
+
+
+def _is_there(storage: Storage) -> bool:
+    """Whether a folder without data exists; in an object store, something must lie in it."""
+    if storage.remote:
+        return len(storage.list(hidden=True)) > 0
+    return Path(storage.location).is_dir()

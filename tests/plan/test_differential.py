@@ -1,0 +1,139 @@
+"""Scans of random tables, with and without indexes, give the rows that DuckDB gives."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from alcid.predicate import matching
+from alcid.types import INDEX_TYPES
+from tests.plan.answers import Places, check_explanation, check_rows
+from tests.plan.duck import Oracle
+from tests.plan.question import Question, Questions
+from tests.plan.random_table import RandomTable, deleted_rows, present_values, seeded
+from tests.plan.states import State, States
+
+IS_FUZZ = settings.get_current_profile_name() == "fuzz"
+TABLES = 400 if IS_FUZZ else 20
+QUESTIONS, QUESTIONS_AFTERWARDS = (400, 200) if IS_FUZZ else (100, 40)
+STATES_OF_A_QUESTION = 3
+"""The states take turns, with and without deleted rows."""
+DEFAULT_SEED = "2025"
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> str:
+    """ALCID_SEED; else the same for every run of the profile `ci`, and else a new one."""
+    fixed = DEFAULT_SEED if settings().derandomize else request.config.option.hypothesis_seed
+    return os.environ.get("ALCID_SEED", str(fixed))
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("number", range(TABLES))
+def test_scans_give_the_rows_of_duckdb(
+    number: int, seed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if number % 4:  # the files are so small that no index would be worth its reading
+        monkeypatch.setattr("alcid.plan.planner._Asker._scan_bytes", _endless)
+    with _noted(f"ALCID_SEED={seed}, table {number}"):
+        table = RandomTable(seeded(seed, number), tmp_path / "data")
+        states = States(seeded(seed, number, "states"), table, tmp_path / "indexes")
+        partial = states.build("partial", INDEX_TYPES, share=0.6)
+        for _ in range(number % 4):
+            table.add_file()
+        partial.refresh()
+        kept = [*states.build_each(), State("some files indexed", partial)]
+        _Round(seed, number, table, states, kept).ask(QUESTIONS)
+        table.change()
+        after = [State("files changed", kept[-2].table), State("few files indexed", partial)]
+        for state in after:
+            state.table.refresh()
+        after.append(State("built again", states.build(None, INDEX_TYPES)))
+        _Round(seed, f"{number} changed", table, states, after).ask(QUESTIONS_AFTERWARDS)
+
+
+class _Round:
+    """Questions to one table, as its files are now."""
+
+    def __init__(
+        self, seed: str, number: object, table: RandomTable, states: States, kept: Sequence[State]
+    ) -> None:
+        source = seeded(seed, number, "deletions")
+        self._file_count = len(table.paths)
+        self._rows = table.rows()
+        self._types = {name: kind.data_type for name, kind in table.kinds.items()}
+        self._oracle = Oracle(self._rows, table.kinds)
+        present = {
+            name: present_values(self._rows[name], kind) for name, kind in table.kinds.items()
+        }
+        questions = seeded(seed, number, "questions")
+        self._questions = Questions(questions, table.kinds, present, self._rows.num_rows)
+        counts = {path: table.row_count_of(path) for path in table.paths}
+        deleted = {path: deleted_rows(source, count) for path, count in counts.items()}
+        starts = np.cumsum([0, *counts.values()])[:-1].tolist()
+        self._deleted = [
+            start + row
+            for start, rows in zip(starts, deleted.values(), strict=True)
+            for row in rows
+        ]
+        self._states = itertools.cycle(kept)
+        hidden = [
+            states.delete(state, deleted, bits)
+            for state, bits in zip(kept, itertools.cycle((32, 64)))
+        ]
+        self._states_with_deletions = itertools.cycle(hidden)
+
+    def ask(self, count: int) -> None:
+        for _ in range(count):
+            question = self._questions.draw()
+            with _noted(f"rows in memory: {question}"):
+                places = self._oracle.places(question.where, question.order)
+                ranks = self._oracle.ranks(question.order) if question.order else places
+                self._check_in_memory(question, places)
+            for state in itertools.islice(self._states, STATES_OF_A_QUESTION):
+                self._check(question, state, places, ranks)
+            live = places[~np.isin(places, self._deleted)]
+            self._check(question, next(self._states_with_deletions), live, ranks)
+        self._oracle.close()
+
+    def _check_in_memory(self, question: Question, places: Places) -> None:
+        where = question.arguments()["where"]
+        if where is not None:
+            found = np.flatnonzero(matching(where, self._rows, self._types))
+            assert found.tolist() == sorted(places.tolist())
+
+    def _check(self, question: Question, state: State, places: Places, ranks: Places) -> None:
+        with _noted(f"{state.name}: scan({question})"):
+            arguments: dict[str, Any] = question.arguments() | {"use_indexes": state.use_indexes}
+            scan = state.table.scan(**arguments)
+            found = scan.to_arrow()
+            check_rows(found, self._rows, question, places, ranks)
+            assert question.columns is not None or found.schema == state.table.schema
+            check_explanation(scan.explain(), self._file_count)
+            counting = state.table.scan(**arguments)
+            limit = len(places) if question.limit is None else question.limit
+            assert counting.count() == min(len(places), limit)
+            check_explanation(counting.explain(), self._file_count)
+
+
+def _endless(asker: Any) -> Places:
+    """Bytes of files that no index is too large for."""
+    return np.full(len(asker.table.sizes), 1 << 40)
+
+
+@contextmanager
+def _noted(text: str) -> Iterator[None]:
+    """Add to an error what it takes to see it again."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(text)
+        raise

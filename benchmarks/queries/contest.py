@@ -98,6 +98,7 @@ def prepare(
     if kept.exists() and (keep or not contender.ours):
         steps: list[dict[str, Any]] = json.loads(kept.read_text())
         return steps
+    kept.unlink(missing_ok=True)  # first, so that it never stands for a folder half made
     shutil.rmtree(own, ignore_errors=True)
     own.mkdir()
     with contender.start(base) as process:

@@ -1,11 +1,13 @@
 """An engine's process: it reads one request a line, as JSON, and answers each with one line.
 
-python -m benchmarks.queries.serve <engine> <folder of the Parquet files> <own folder>
+It is started with `python -m benchmarks.queries.serve`, then the engine's name, the folder of the
+Parquet files and the engine's own. Requests and answers:
 
-{"do": "prepare", "rows": of a file}        -> {"steps": [...]}
-{"do": "ask", "question": {...}, "fresh": whether in a new session}
-    -> {"seconds": ..., "cpu": ..., "rows": ..., "sum": ..., "columns": ..., "read": bytes, "said": {...}}
-{"do": "peak"}                              -> {"peak": bytes of memory}
+    {"do": "prepare", "rows": of a file} -> {"steps": [...]}
+    {"do": "ask", "question": {...}, "fresh": in a new session}
+        -> {"seconds": ..., "cpu": ..., "read": bytes, "said": {...}} with "value", or with
+           "rows", "columns" and "sum": [of the ids, of each id times its place]
+    {"do": "peak"} -> {"peak": bytes of memory}
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ class Server:
 
 
 def _summary(answer: Answer) -> dict[str, Any]:
-    """What is compared: `sum` weighs each id with its place, and wraps."""
+    """What is compared; sums wrap."""
     if isinstance(answer, pa.Table):
         ids = answer["id"].to_numpy().astype(np.uint64)
         plain, placed = (

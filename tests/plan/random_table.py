@@ -32,6 +32,7 @@ _PARTITIONS: dict[str, tuple[str, list[Any]]] = {
     "date32[day]": ("p_date", [0, 18_000, 20_301]),
 }
 _NARROWER = {pa.int64(): pa.int32(), pa.int32(): pa.int16(), pa.float64(): pa.float32()}
+_FLOATS = {"float", "double"}
 _INSTANT = KINDS["timestamp[us, tz=UTC]"]
 
 
@@ -45,6 +46,8 @@ class RandomTable:
         folder.mkdir(parents=True)
         names = source.sample(_NAMES, source.randint(4, 8))
         drawn = source.sample(sorted(KINDS), len(names))
+        if not _FLOATS & set(drawn):  # they have the most ways to go wrong
+            drawn[0] = source.choice(sorted(_FLOATS))
         self.stored = {ROW: KINDS["int64"]}
         self.stored |= {name: KINDS[kind] for name, kind in zip(names, drawn, strict=True)}
         levels = source.sample(sorted(_PARTITIONS), source.choice((0, 0, 1, 2)))

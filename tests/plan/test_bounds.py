@@ -81,9 +81,7 @@ def test_a_nan_is_above_the_greatest_value(
     has_nan: bool | None, text: str, possible: bool, certain: bool
 ) -> None:
     known = ColumnStatistics(DOUBLE, 1.0, 2.0, 0, has_nan)
-    bounds = Bounds(
-        Statistics("c", DOUBLE, statistics_array("c", DOUBLE, [known])), np.array([10])
-    )
+    bounds = Bounds(Statistics("c", DOUBLE, statistics_array("c", DOUBLE, [known])), np.array([10]))
     verdict = bounds.ask(lower(parse(text), "c", DOUBLE))
     assert (verdict.possible.tolist(), verdict.certain.tolist()) == ([possible], [certain])
 

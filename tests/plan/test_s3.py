@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +35,7 @@ def rows_of(file: int) -> pa.Table:
 
 
 @pytest.fixture
-def s3(open_s3: Opener, proxy: FaultProxy) -> Iterator[Storage]:
+def s3(open_s3: Opener, proxy: FaultProxy) -> Storage:
     """A table of three files of 7 MB, with its indexes."""
     storage = open_s3()
     for file in range(FILES):
@@ -54,13 +53,15 @@ def s3(open_s3: Opener, proxy: FaultProxy) -> Iterator[Storage]:
         storage.put(f"part-{file}.parquet", data.getvalue())
     ParquetTable(storage).build_indexes(OPTIONS)
     proxy.reset()
-    yield storage
+    return storage
 
 
 def test_a_row_is_found_with_few_requests_and_few_bytes(
     open_s3: Opener, s3: Storage, proxy: FaultProxy
 ) -> None:
     expected = rows_of(1).slice(777, 1)
+    size = sum(s3.list(suffix=".parquet").sizes.tolist())
+    assert size > 20 << 20
     storage = open_s3()
     table = ParquetTable(storage)
     opened = storage.traffic
@@ -69,8 +70,6 @@ def test_a_row_is_found_with_few_requests_and_few_bytes(
     found = table.scan(f"id = {expected['id'][0]}").to_arrow()
     assert found.equals(expected)
     spent = storage.traffic - opened
-    size = sum(storage.list(suffix=".parquet").sizes.tolist())
-    assert size > 20 << 20
     assert spent.bytes_read < 1 << 20, spent
     assert spent.requests <= 30, spent
     with proxy.watch() as seen:

@@ -86,6 +86,4 @@ def test_the_best_rows_are_the_first_of_all_sorted(
     other = pa.chunked_array([rng.integers(0, 3, 5000)])
     columns = [(pa.chunked_array([column]), data_type), (other, DataType("BIGINT"))]
     keys = [SortKey("a", descending, nulls_first), SortKey("b")]
-    assert (
-        best_places(columns, keys, k).tolist() == sorted_places(columns, keys).tolist()[:k]
-    )
+    assert best_places(columns, keys, k).tolist() == sorted_places(columns, keys).tolist()[:k]

@@ -7,14 +7,14 @@ before anything is read, and one round of small reads answers for all files of a
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from alcid.bundle.blocks import BLOCK, CONTENT, RESIDUE
+from alcid.bundle.blocks import BLOCK, CONTENT, RESIDUE, stored
 from alcid.bundle.coverage import Coverage
 from alcid.bundle.directory import HEAD, Integers
 from alcid.bundle.series import Series
@@ -30,6 +30,7 @@ __all__ = ["Answer", "probe"]
 
 _MOST_FUNCTIONS = 64  # filters with more are rare, and asked one by one
 _MOST_BITS = 1 << 22  # that are looked at together
+_BUNDLE = 1 << 48  # of one address space for all bundles; no bundle is as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,60 +71,84 @@ def probe(
     together = max(_MOST_BITS // max(len(keys) * _MOST_FUNCTIONS, 1), 1)
     for start in range(0, len(files), together):
         chunk = files[start : start + together]
-        probes = []
-        for places, series in _by_bundle(coverage, chunk):
-            entries = coverage.entries[chunk[places]]
-            usual = _usual(series, entries)
-            probes.append(_Probe(series, places[usual], entries[usual], hashes))
-            for place in places[~usual].tolist():
-                file = int(chunk[place])
-                try:
-                    reader = series.index(int(coverage.entries[file]), key_type)
-                    may_match[start + place] = not reader.is_in(keys).skip
-                except FormatError as error:
-                    damage[file] = error
-        ranges = [wanted for one in probes for wanted in one.ranges()]
-        parts = iter(read_many(ranges) if ranges else ())
-        for one in probes:
-            answers, damaged = one.answer(parts)
-            may_match[start + one.places] = answers
-            damage.update((int(chunk[place]), error) for place, error in damaged)
+        filters = _filters(coverage, chunk)
+        odd = filters.take(~filters.usual)
+        for place, number, entry in zip(
+            odd.places.tolist(), odd.bundles.tolist(), odd.entries.tolist(), strict=True
+        ):
+            try:
+                reader = filters.series[number].index(entry, key_type)
+                may_match[start + place] = not reader.is_in(keys).skip
+            except FormatError as error:
+                damage[int(chunk[place])] = error
+        one = _Probe(filters.take(filters.usual), hashes)
+        ranges = one.ranges()
+        answers, damaged = one.answer(read_many(ranges) if ranges else ())
+        may_match[start + one.places] = answers
+        damage.update((int(chunk[place]), error) for place, error in damaged)
     return Answer(may_match, damage)
 
 
-def _by_bundle(coverage: Coverage, files: Integers) -> Iterator[tuple[Integers, Series]]:
-    """Which of the files have their filter in each bundle."""
-    bundles = coverage.bundles[files]
-    for number in np.unique(bundles[bundles >= 0]).tolist():
-        series = coverage.series[number]
-        if series is not None:
-            yield np.flatnonzero(bundles == number), series
+@dataclass(frozen=True, slots=True, eq=False)
+class _Filters:
+    """Filters of some files, in columns."""
+
+    series: dict[int, Series]
+    """By the number of their bundle."""
+    places: Integers
+    """The place of each among the files that are asked."""
+    bundles: Integers
+    entries: Integers
+    starts: Integers
+    """Where each begins in its bundle."""
+    lengths: Integers
+    functions: Integers
+
+    @property
+    def usual(self) -> npt.NDArray[np.bool_]:
+        """Those that hold some bits, and have a number of hash functions that can be."""
+        lengths, functions = self.lengths, self.functions
+        usual: npt.NDArray[np.bool_] = (lengths > HEAD) & (lengths < 1 << 28)
+        return usual & (functions > 0) & (functions <= _MOST_FUNCTIONS)
+
+    def take(self, chosen: npt.NDArray[np.bool_]) -> _Filters:
+        """Some of them."""
+        return _Filters(
+            self.series,
+            self.places[chosen],
+            self.bundles[chosen],
+            self.entries[chosen],
+            self.starts[chosen],
+            self.lengths[chosen],
+            self.functions[chosen],
+        )
 
 
-def _functions(series: Series, entries: Integers) -> Integers:
-    heads = np.ascontiguousarray(series.directory.heads[entries])
-    return heads.view(">i4")[:, 0].astype(np.int64)
-
-
-def _usual(series: Series, entries: Integers) -> npt.NDArray[np.bool_]:
-    """Filters that hold some bits, and have a number of hash functions that can be."""
-    functions = _functions(series, entries)
-    lengths = series.directory.lengths[entries]
-    usual: npt.NDArray[np.bool_] = (
-        (lengths > HEAD) & (lengths < 1 << 28) & (functions > 0) & (functions <= _MOST_FUNCTIONS)
-    )
-    return usual
+def _filters(coverage: Coverage, files: Integers) -> _Filters:
+    bundles, entries = coverage.bundles[files], coverage.entries[files]
+    numbers = np.unique(bundles[bundles >= 0]).tolist()
+    series = {number: one for number in numbers if (one := coverage.series[number]) is not None}
+    starts, lengths, functions = np.zeros((3, len(files)), np.int64)
+    present = np.zeros(len(files), np.bool_)
+    for number, one in series.items():
+        here = bundles == number
+        chosen, directory = entries[here], one.directory
+        present |= here
+        starts[here] = one.start + directory.starts[chosen]
+        lengths[here] = directory.lengths[chosen]
+        functions[here] = np.ascontiguousarray(directory.heads[chosen]).view(">i4")[:, 0]
+    every = _Filters(series, np.arange(len(files)), bundles, entries, starts, lengths, functions)
+    return every.take(present)
 
 
 class _Probe:
-    """The bits to look at in some filters of one bundle."""
+    """The bits to look at in filters of any number of bundles."""
 
-    def __init__(self, series: Series, places: Integers, entries: Integers, hashes: Hashes) -> None:
-        self.places = places
-        self._series = series
-        starts = series.directory.starts
-        functions = _functions(series, entries)
-        sizes = (8 * (series.directory.lengths[entries] - HEAD)).astype(np.uint32)
+    def __init__(self, filters: _Filters, hashes: Hashes) -> None:
+        self.places = filters.places
+        self._series = filters.series
+        functions = filters.functions
+        sizes = (8 * (filters.lengths - HEAD)).astype(np.uint32)
         # Arrays of (functions, filters, keys); what a filter does not have looks at its first bit.
         most = int(functions.max(initial=1))
         found = bit_positions(hashes[None, :], most, sizes[:, None])
@@ -134,29 +159,36 @@ class _Probe:
         self._shape = offsets.shape
         self._within = offsets % CONTENT
         self._bits = (positions & 7).astype(np.uint8)
-        addresses = starts[entries][None, :, None] + offsets // CONTENT * BLOCK
-        self._blocks, self._block = np.unique(addresses.ravel(), return_inverse=True)
-        ends = starts[np.searchsorted(starts, self._blocks, side="right")]
-        self._sizes = np.minimum(ends - self._blocks, BLOCK)
+        begins = filters.bundles * _BUNDLE + filters.starts
+        addresses = begins[None, :, None] + offsets // CONTENT * BLOCK
+        ends = np.broadcast_to((begins + stored(filters.lengths))[None, :, None], self._shape)
+        self._blocks, first, self._block = np.unique(
+            addresses.ravel(), return_index=True, return_inverse=True
+        )
+        self._sizes = np.minimum(ends.ravel()[first] - self._blocks, BLOCK)
 
-    def ranges(self) -> Iterator[Range]:
+    def ranges(self) -> list[Range]:
         """The blocks to read."""
-        source, start = self._series.source, self._series.start
-        for offset, size in zip((start + self._blocks).tolist(), self._sizes.tolist(), strict=True):
-            yield Range(source, offset, size)
+        numbers, offsets = np.divmod(self._blocks, _BUNDLE)
+        sources = {number: one.source for number, one in self._series.items()}
+        return [
+            Range(sources[number], offset, size)
+            for number, offset, size in zip(
+                numbers.tolist(), offsets.tolist(), self._sizes.tolist(), strict=True
+            )
+        ]
 
     def answer(
-        self, parts: Iterator[bytes]
+        self, parts: Sequence[bytes]
     ) -> tuple[npt.NDArray[np.bool_], list[tuple[int, FormatError]]]:
-        """Whether each filter may have a key, and which are damaged; `parts` gives the blocks."""
+        """Whether each filter may have a key, and which are damaged; `parts` are the blocks."""
         crc = zlib.crc32
         blocks, bad = [], []
-        for number, size in enumerate(self._sizes.tolist()):
-            part = next(parts)
-            if len(part) != size or crc(part) != RESIDUE:
+        for number, (part, size) in enumerate(zip(parts, self._sizes.tolist(), strict=True)):
+            is_good = len(part) == size and crc(part) == RESIDUE
+            blocks.append(part if is_good else bytes(size))
+            if not is_good:
                 bad.append(number)
-                part = bytes(size)
-            blocks.append(part)
         data = np.frombuffer(b"".join(blocks), np.uint8)
         begins = np.cumsum(self._sizes) - self._sizes
         block = self._block.reshape(self._shape)
@@ -172,6 +204,7 @@ class _Probe:
         return may_match, errors
 
     def _error(self, number: int) -> ChecksumError:
-        offset = self._series.start + int(self._blocks[number])
-        problem = f"damaged block of {self._series.kind}"
-        return ChecksumError(problem, file=self._series.source.name, offset=offset)
+        bundle, offset = divmod(int(self._blocks[number]), _BUNDLE)
+        series = self._series[bundle]
+        problem = f"damaged block of {series.kind}"
+        return ChecksumError(problem, file=series.source.name, offset=offset)

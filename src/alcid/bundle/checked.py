@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
+import numpy as np
+
 from alcid.bundle.blocks import BLOCK, CONTENT, block_count, damaged_block, stored, unseal
 from alcid.bundle.directory import HEAD
 from alcid.errors import ChecksumError, FormatError
@@ -26,7 +28,8 @@ class CheckedSource:
         self._what = what
         self.size = length
         self._source, self._start, self._head = source, start, head
-        self._payload = bytearray(length)
+        # Any bytes: filling a payload with zeros can take longer than reading what is needed of it.
+        self._payload = np.empty(length, np.uint8).data
         self._known = bytearray(block_count(length))  # 1 for each block that was checked
 
     def read(self, offset: int, length: int) -> bytes:
@@ -39,7 +42,12 @@ class CheckedSource:
             return self._head[offset : offset + length]
         for first, end in self._missing([(offset, length)]):
             self._accept(first, end, self._source.read(*self._place(first, end)))
-        return bytes(memoryview(self._payload)[offset : offset + length])
+        return bytes(self._payload[offset : offset + length])
+
+    @property
+    def held(self) -> int:
+        """The bytes that were read so far, and are kept."""
+        return CONTENT * self._known.count(1)
 
     def _missing(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """For each range the blocks to read, from the first that is missing to the last."""

@@ -9,12 +9,16 @@ from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
 from alcid.parquet_file.report import ReadReport
 from alcid.parquet_file.tail import END, MAGIC, footer_length, read_tails
-from alcid.parquet_file.thrift import Struct, StructReader, get
+from alcid.parquet_file.thrift import Choice, Struct, StructReader, get
 
 __all__ = ["Chunk", "Footer", "RowGroup", "parse_footer", "read_footer"]
 
 _MOST_CODECS = 64  # 8 are known; a number of one byte
 _DATA_PAGES = (0, 3)
+_PAGES: Choice = {1: None, 2: None, 3: None}
+_COLUMN: Choice = {4: None, 5: None, 7: None, 9: None, 11: None, 13: _PAGES}
+_CHUNK: Choice = {1: None, 3: _COLUMN, 4: None, 5: None, 8: {}}
+_METADATA: Choice = {3: None, 4: {1: _CHUNK, 3: None}, 5: None, 6: None}
 _DICTIONARY = (2, 8)  # encodings: the old number, and the one of today
 
 
@@ -76,7 +80,7 @@ def parse_footer(source: Source, tail: bytes) -> Footer:
     begin = source.size - END - length
     reader = StructReader(tail[-END - length : -END], name=name, offset=begin)
     elements = tuple(reader.spans(2))
-    metadata = reader.struct()
+    metadata = reader.struct(_METADATA)
     return Footer(
         get(metadata, 3, int, file=name),
         tuple(_groups(_structs(metadata, 4, name), begin, name)),

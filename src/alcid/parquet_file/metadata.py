@@ -6,20 +6,15 @@ for, this is enough.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from alcid.errors import FormatError, UnsupportedError
-from alcid.formats.source import Source
+from alcid.errors import FormatError
 from alcid.parquet_file.decoding import naming_damage
-from alcid.parquet_file.footer import parse_footer
-from alcid.parquet_file.held import UnreadFile
-from alcid.parquet_file.tail import END, MAGIC, footer_length
 
-__all__ = ["ScanField", "check_chunks", "chunk_places", "parse_metadata", "rows_of", "scan_fields"]
+__all__ = ["ScanField", "parse_metadata", "rows_of", "scan_fields"]
 
 
 class ScanField(NamedTuple):
@@ -30,24 +25,14 @@ class ScanField(NamedTuple):
     """The numbers of its leaf columns, as in `pq.FileMetaData`."""
 
 
-def parse_metadata(source: Source, tail: bytes) -> tuple[pq.FileMetaData, frozenset[int]]:
-    """The footer at the end of a file, and which of its leaf columns are encrypted.
+def parse_metadata(footer: bytes, file: str) -> pq.FileMetaData:
+    """A footer with all that follows it in the file.
 
     Raises:
         FormatError: It is damaged.
     """
-    length = footer_length(tail)
-    with naming_damage(source.name, "damaged footer"):
-        metadata = pq.read_metadata(pa.BufferReader(tail[-END - length :]))
-    # Where columns are encrypted the footer is signed, and longer than what Arrow has parsed.
-    if metadata.serialized_size == length:
-        return metadata, frozenset()
-    return metadata, frozenset(
-        leaf
-        for group in parse_footer(source, tail).groups
-        for leaf, chunk in enumerate(group.chunks)
-        if chunk is None
-    )
+    with naming_damage(file, "damaged footer"):
+        return pq.read_metadata(pa.BufferReader(footer))
 
 
 def scan_fields(metadata: pq.FileMetaData, file: str) -> tuple[ScanField, ...]:
@@ -95,61 +80,3 @@ def rows_of(metadata: pq.FileMetaData, file: str) -> tuple[int, ...]:
             "bad number of rows", file=file, found=metadata.num_rows, expected=sum(rows)
         )
     return rows
-
-
-def check_chunks(
-    source: Source, metadata: pq.FileMetaData, groups: Sequence[int], leaves: Sequence[int]
-) -> None:
-    """Let Arrow look at column chunks where it can raise an error.
-
-    `metadata.row_group(i).column(j)` cannot: it ends the process if the metadata of the column is
-    encrypted, or only says so.
-
-    Raises:
-        FormatError: There is a chunk that cannot be read.
-    """
-    file = UnreadFile(source)
-    with naming_damage(source.name, "damaged footer"):
-        # To read ahead, Arrow looks at all chunks before it reads of one.
-        reader = pq.ParquetFile(
-            pa.PythonFile(file, mode="r"), metadata=metadata, pre_buffer=True
-        ).reader
-        try:
-            reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
-        except (pa.ArrowException, OSError):
-            if not file.asked:
-                raise
-
-
-def chunk_places(
-    source: Source, metadata: pq.FileMetaData, groups: Sequence[int], leaves: Sequence[int]
-) -> list[tuple[int, int]]:
-    """Offset and length of the chunks of some leaf columns in some row groups that have rows.
-
-    Raises:
-        FormatError: A chunk is not within the file.
-        UnsupportedError: It lies in another file.
-    """
-    check_chunks(source, metadata, groups, leaves)
-    end = source.size - END - metadata.serialized_size
-    places: list[tuple[int, int]] = []
-    for group in groups:
-        row_group = metadata.row_group(group)
-        for leaf in leaves:
-            chunk = row_group.column(leaf)
-            offset, dictionary = chunk.data_page_offset, chunk.dictionary_page_offset
-            if dictionary and 0 < dictionary < offset:
-                offset = dictionary
-            length = chunk.total_compressed_size
-            if chunk.file_path:
-                raise UnsupportedError(f"{source.name}: its columns lie in other files")
-            if offset < len(MAGIC) or length < 0 or offset + length > end:
-                raise FormatError(
-                    "column chunk outside of the file",
-                    file=source.name,
-                    offset=offset,
-                    found=f"{length} bytes",
-                    expected=f"within {len(MAGIC)} to {end}",
-                )
-            places.append((offset, length))
-    return places

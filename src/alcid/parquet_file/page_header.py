@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from alcid.errors import FormatError
 from alcid.parquet_file.thrift import StructReader, get
@@ -24,7 +25,7 @@ _NUMBERS = 11
 """So many varints are read, the field headers counted; without a checksum two of them are more."""
 
 
-def values_of_pages(data: bytes, starts: Integers, sizes: Integers) -> Integers:
+def values_of_pages(data: bytes | pa.Buffer, starts: Integers, sizes: Integers) -> Integers:
     """The number of values that each page's header gives; -1 for what is no data page.
 
     >>> page = bytes.fromhex("15 00 15 10 15 10 2c 15 04 15 00 15 06 15 06 00 00") + bytes(8)
@@ -48,7 +49,7 @@ def values_of_pages(data: bytes, starts: Integers, sizes: Integers) -> Integers:
     found = np.where(regular, unzigzag(values), -1)
     for place in np.flatnonzero(~regular).tolist():
         begin = int(starts[place])
-        found[place] = _values(data[begin : begin + int(sizes[place])])
+        found[place] = _values(whole[begin : begin + int(sizes[place])].tobytes())
     return found
 
 

@@ -154,7 +154,7 @@ class _Batches:
             return table
         return table.take(pa.array(pages.index[wanted] - bases[begin]))
 
-    def _check_pages(self, pages: PageSet, data: bytes, first: int, last: int) -> None:
+    def _check_pages(self, pages: PageSet, data: pa.Buffer, first: int, last: int) -> None:
         """Compare each page's own number of values with the rows that it must hold."""
         lengths = pages.lengths[:, first:last]
         places = DATA_START + np.cumsum(lengths).reshape(lengths.shape) - lengths

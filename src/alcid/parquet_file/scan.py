@@ -5,29 +5,22 @@ For most or all rows of a file this is as fast as Arrow itself; for a few, see `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
 from alcid.parquet_file.decoding import arrow_file, naming_damage, rows_without_columns
+from alcid.parquet_file.footer import Chunk, RowGroup, parse_footer
 from alcid.parquet_file.held import HeldFile
-from alcid.parquet_file.metadata import (
-    ScanField,
-    check_chunks,
-    chunk_places,
-    parse_metadata,
-    rows_of,
-    scan_fields,
-)
+from alcid.parquet_file.metadata import ScanField, parse_metadata, rows_of, scan_fields
 from alcid.parquet_file.report import ReadReport
 from alcid.parquet_file.requests import Coalescing, RangeReader
 from alcid.parquet_file.schema import ColumnPlaces
-from alcid.parquet_file.tail import read_tails
+from alcid.parquet_file.tail import END, footer_length, read_tails
 
 __all__ = ["ParquetScan", "open_scan", "open_scans"]
 
@@ -53,7 +46,7 @@ def open_scans(
     """
     tails = read_tails(sources, ReadReport() if report is None else report, read_ranges)
     return [
-        ParquetScan(source, *parse_metadata(source, tail))
+        ParquetScan(source, tail[-END - footer_length(tail) :])
         for source, tail in zip(sources, tails, strict=True)
     ]
 
@@ -61,7 +54,7 @@ def open_scans(
 class ParquetScan:
     """A file whose footer was read; nothing of it stays open, and many threads may use it.
 
-    >>> import io
+    >>> import io, pyarrow.parquet as pq
     >>> from alcid.formats.source import BytesSource
     >>> file = io.BytesIO()
     >>> pq.write_table(pa.table({"id": range(5), "a": list("vwxyz")}), file, row_group_size=2)
@@ -72,16 +65,12 @@ class ParquetScan:
     {'a': ['v', 'w', 'z']}
     """
 
-    def __init__(
-        self,
-        source: Source,
-        metadata: pq.FileMetaData,
-        encrypted: frozenset[int] = frozenset(),
-    ) -> None:
+    def __init__(self, source: Source, footer: bytes) -> None:
         """For `open_scan`."""
-        self.source, self.metadata = source, metadata
-        self.encrypted = encrypted
-        """The leaf columns that cannot be read; Arrow must not be asked where their chunks are."""
+        self.source, self._footer = source, footer
+        self.metadata = parse_metadata(footer, source.name)
+        """What Arrow says of the file. Its `row_group(i).column(j)` ends the process if a column
+        is encrypted: call `check` before."""
 
     @cached_property
     def fields(self) -> tuple[ScanField, ...]:
@@ -101,13 +90,17 @@ class ParquetScan:
         """
         return rows_of(self.metadata, self.source.name)
 
-    def check(self, row_groups: Sequence[int], leaves: Sequence[int]) -> None:
-        """Look at column chunks before `metadata` is asked for them; see `check_chunks`.
+    def check(self, row_groups: Iterable[int], leaves: Iterable[int]) -> None:
+        """See that column chunks can be read, and that `metadata` may be asked for them.
 
         Raises:
-            FormatError: There is a chunk that cannot be read.
+            FormatError: A chunk is not within the file.
+            UnsupportedError: One is encrypted.
         """
-        check_chunks(self.source, self.metadata, row_groups, leaves)
+        columns = [*leaves]
+        for group in row_groups:
+            if self._has_rows(group):
+                self._chunks(group, columns)
 
     def read(
         self,
@@ -144,12 +137,13 @@ class ParquetScan:
         if not chosen:
             return rows_without_columns(rows)
         fields = sorted(set(chosen))
-        leaves = [self._leaves(field) for field in fields]
+        leaves = [self.fields[field].leaves for field in fields]
         together = [leaf for several in leaves for leaf in several]
         reader = RangeReader([self.source], coalescing or Coalescing(), report, read_ranges)
         held = HeldFile(self.source, self._fetch(groups, together, reader), report)
         # Beside an encrypted column, Arrow 19 does not read two others at a time.
-        table = self._decode(held, groups, leaves if self.encrypted else [together])
+        encrypted = any(None in self._groups[group].chunks for group in groups)
+        table = self._decode(held, groups, leaves if encrypted else [together])
         if table.shape != (rows, len(fields)):
             raise FormatError(
                 "damaged pages",
@@ -170,9 +164,9 @@ class ParquetScan:
                 reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
                 for leaves in parts
             ]
-            fields = [field for table in tables for field in table.schema]
-            arrays = [array for table in tables for array in table.columns]
-            return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+        fields = [field for table in tables for field in table.schema]
+        arrays = [array for table in tables for array in table.columns]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
     def _has_rows(self, group: int) -> bool:
         if not 0 <= group < len(self.group_rows):
@@ -188,11 +182,32 @@ class ParquetScan:
     def _places(self) -> ColumnPlaces:
         return ColumnPlaces((field.name for field in self.fields), self.source.name)
 
-    def _leaves(self, place: int) -> range:
-        name, leaves = self.fields[place]
-        if not self.encrypted.isdisjoint(leaves):
-            raise UnsupportedError(f"{self.source.name}: column {name}: encrypted")
-        return leaves
+    @cached_property
+    def _groups(self) -> dict[int, RowGroup]:
+        """The row groups that have rows, by their numbers."""
+        footer = parse_footer(self.source, self._footer)
+        numbers = [number for number, rows in enumerate(self.group_rows) if rows]
+        if [group.rows for group in footer.groups] != [self.group_rows[one] for one in numbers]:
+            raise FormatError("bad row group in the metadata", file=self.source.name)
+        return dict(zip(numbers, footer.groups, strict=True))
+
+    def _chunks(self, group: int, leaves: Sequence[int]) -> list[Chunk]:
+        every = self._groups[group].chunks
+        if len(every) != self.metadata.num_columns:
+            raise FormatError(
+                "bad row group in the metadata",
+                file=self.source.name,
+                found=f"{len(every)} columns",
+                expected=self.metadata.num_columns,
+            )
+        found: list[Chunk] = []
+        for leaf in leaves:
+            chunk = every[leaf]
+            if chunk is None:
+                name = next(field.name for field in self.fields if leaf in field.leaves)
+                raise UnsupportedError(f"{self.source.name}: column {name}: encrypted")
+            found.append(chunk)
+        return found
 
     def _fetch(
         self, groups: Sequence[int], leaves: Sequence[int], reader: RangeReader
@@ -200,6 +215,7 @@ class ParquetScan:
         """The column chunks, by their offsets."""
         if not groups:
             return {}
-        places = chunk_places(self.source, self.metadata, groups, leaves)
+        chunks = [chunk for group in groups for chunk in self._chunks(group, leaves)]
+        places = [(chunk.offset, chunk.length) for chunk in chunks]
         fetched = reader.fetch(*np.array(places, np.int64).T)
         return {offset: fetched.range(offset, length) for offset, length in places}

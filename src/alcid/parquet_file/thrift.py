@@ -14,18 +14,22 @@ Structs become dicts by field number, so that fields of later versions do no har
 from __future__ import annotations
 
 import struct
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeAlias, TypeVar
 
 from alcid.errors import FormatError
 
-__all__ = ["Struct", "StructReader", "get"]
+__all__ = ["Choice", "Struct", "StructReader", "get"]
 
 Struct = dict[int, Any]
 """A struct: its values by field number. A list is a list, bytes are bytes."""
+Choice: TypeAlias = "Mapping[int, Choice | None]"
+"""The fields that are wanted, and those of the structs in them; None for all."""
 
 _T = TypeVar("_T")
 _MOST_NESTED = 32  # Parquet's metadata nests 8 deep, a hostile file as deep as it is long
-_TRUE, _FALSE, _I16, _I64, _STRUCT = 1, 2, 4, 6, 12
+_TRUE, _FALSE, _I16, _I64, _BINARY, _LIST, _STRUCT = 1, 2, 4, 6, 8, 9, 12
+_SKIPPED = (4, 5, 6, 8, 12)  # elements that `_skip` knows; a bool is another thing in a list
 
 
 def get(values: Struct, number: int, kind: type[_T], default: _T | None = None, *, file: str) -> _T:
@@ -62,14 +66,18 @@ class StructReader:
         self._data, self._name, self._offset = data, name, offset
         self.position = 0
 
-    def struct(self) -> Struct:
+    def struct(self, wanted: Choice | None = None) -> Struct:
         """The struct at the position, which moves behind it.
+
+        Args:
+            wanted: Other fields than these are passed over, which takes half of the time; numbers
+                of one byte may be there all the same.
 
         Raises:
             FormatError: It is no struct, or does not end within the bytes.
         """
         try:
-            return self._struct(0)
+            return self._struct(0, wanted)
         except IndexError:
             raise self._error("truncated metadata", len(self._data)) from None
 
@@ -102,7 +110,7 @@ class StructReader:
             self._value(head & 15, 0)
         return False
 
-    def _struct(self, depth: int) -> Struct:
+    def _struct(self, depth: int, wanted: Choice | None = None) -> Struct:
         data, position = self._data, self.position
         found: Struct = {}
         number = 0
@@ -119,15 +127,56 @@ class StructReader:
             if _I16 <= kind <= _I64 and (value := data[position]) < 0x80:
                 position += 1
                 found[number] = (value >> 1) ^ -(value & 1)
-            else:
-                self.position = position
+                continue
+            self.position = position
+            if wanted is None:
                 found[number] = self._value(kind, depth)
-                position = self.position
+            elif number in wanted:
+                found[number] = self._value(kind, depth, wanted[number])
+            else:
+                self._skip(kind, depth)
+            position = self.position
         self.position = position + 1
         return found
 
-    def _value(self, kind: int, depth: int) -> Any:
-        if kind > 8 and depth >= _MOST_NESTED:
+    def _skip(self, kind: int, depth: int) -> None:
+        """Pass over a value; behind the end of the bytes, the next read shows it."""
+        data = self._data
+        if kind == _BINARY:
+            length = self._varint()
+            self.position += length
+        elif _I16 <= kind <= _I64:
+            position = self.position
+            while data[position] >= 0x80:
+                position += 1
+            self.position = position + 1
+        elif kind == _STRUCT and depth < _MOST_NESTED:
+            position = self.position
+            while (head := data[position]) != 0:
+                position += 1
+                inner = head & 15
+                if not head >> 4:
+                    self.position = position
+                    self._zigzag()
+                    position = self.position
+                if inner == _BINARY and data[position] < 0x80:
+                    position += 1 + data[position]
+                elif _I16 <= inner <= _I64 and data[position] < 0x80:
+                    position += 1
+                elif inner > _FALSE:
+                    self.position = position
+                    self._skip(inner, depth + 1)
+                    position = self.position
+            self.position = position + 1
+        elif kind == _LIST and data[self.position] & 15 in _SKIPPED and depth < _MOST_NESTED:
+            count, element = self._list_head()
+            for _ in range(count):
+                self._skip(element, depth + 1)
+        else:
+            self._value(kind, depth)
+
+    def _value(self, kind: int, depth: int, wanted: Choice | None = None) -> Any:
+        if kind > _BINARY and depth >= _MOST_NESTED:
             raise self._error(
                 "metadata nested too deep", self.position, None, f"up to {_MOST_NESTED}"
             )
@@ -137,9 +186,11 @@ class StructReader:
             case 8:
                 return self._bytes(self._varint())
             case 12:
-                return self._struct(depth + 1)
+                return self._struct(depth + 1, wanted)
             case 9 | 10:
                 count, element = self._list_head()
+                if element == _STRUCT and depth + 1 < _MOST_NESTED:
+                    return [self._struct(depth + 2, wanted) for _ in range(count)]
                 return [self._element(element, depth + 1) for _ in range(count)]
             case 1 | 2:
                 return kind == _TRUE

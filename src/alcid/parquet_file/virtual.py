@@ -36,7 +36,7 @@ DATA_START = len(_MAGIC)
 """Where the chunks begin."""
 _WIDTH = 5  # bytes of a varint of fixed width: 35 bits, the lowest of them for the sign
 _MOST_BYTES = 1 << 34
-_WORTH_THREADS = 256 << 10
+_WORTH_THREADS = 1 << 20  # bytes; below, to hand pages to threads takes longer than it saves
 _HOLE = b"\x80" * (_WIDTH - 1) + b"\x00"
 _SHIFTS = np.arange(0, 7 * _WIDTH, 7)
 
@@ -60,8 +60,11 @@ def assemble(
     lengths: Integers,
     rows: Integers,
     parts: Iterable[memoryview],
-) -> bytes:
+) -> pa.Buffer:
     """The bytes of a file.
+
+    They are in memory of Arrow's own, so that its threads need nothing of Python to let go of them:
+    if the interpreter ends at that moment, that would end the process.
 
     Args:
         fields: The columns.
@@ -91,7 +94,17 @@ def assemble(
             shape.tail,
         ]
     )
-    return b"".join([_MAGIC, *parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
+    end = footer + len(footer).to_bytes(4, "little") + _MAGIC
+    begin = DATA_START + int(lengths.sum())
+    data = pa.allocate_buffer(begin + len(end))
+    view = memoryview(data).cast("B")
+    view[:DATA_START] = _MAGIC
+    position = DATA_START
+    for part in parts:
+        view[position : position + len(part)] = part
+        position += len(part)
+    view[begin:] = end
+    return data
 
 
 @lru_cache(maxsize=64)
@@ -148,14 +161,14 @@ def _varint(value: int) -> bytes:
     return bytes(found)
 
 
-def decode(data: bytes, file: str) -> pa.Table:
+def decode(data: pa.Buffer, file: str) -> pa.Table:
     """Let Arrow read the file, as if the columns were read from the original.
 
     Raises:
         FormatError: Arrow cannot read it; the error names `file`.
     """
     with naming_damage(file):
-        return arrow_file(pa.BufferReader(data)).read(use_threads=len(data) > _WORTH_THREADS)
+        return arrow_file(pa.BufferReader(data)).read(use_threads=data.size > _WORTH_THREADS)
 
 
 def arrow_schema(fields: tuple[Field, ...], file: str) -> pa.Schema:

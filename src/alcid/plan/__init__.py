@@ -34,6 +34,7 @@
 
 from __future__ import annotations
 
+from alcid.plan.bounds import Bounds
 from alcid.plan.columns import Column, TableColumns
 from alcid.plan.conform import table_schema
 from alcid.plan.explanation import Counts, Explanation, IndexUse, Stage
@@ -42,6 +43,7 @@ from alcid.plan.scan import Query, Scan
 from alcid.plan.table_files import TableFiles
 
 __all__ = [
+    "Bounds",
     "Column",
     "Counts",
     "Explanation",

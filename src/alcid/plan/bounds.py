@@ -58,6 +58,16 @@ class Bounds:
         self._arrays = least, most
         self._least, self._most = RowColumn(least), RowColumn(most)
 
+    @property
+    def least(self) -> pa.Array:
+        """The least values; null where not known. Of times and timestamps, their keys."""
+        return self._arrays[0]
+
+    @property
+    def most(self) -> pa.Array:
+        """The greatest values, likewise."""
+        return self._arrays[1]
+
     def ask(self, question: Question) -> Verdict:
         """Whether rows of a question may be there, and whether all rows are such."""
         match question:

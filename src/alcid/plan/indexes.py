@@ -9,7 +9,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from alcid.bundle import BundleSet, Coverage, Kind, State, probe
+from alcid.bundle import BundleSet, CheckedSource, Coverage, Kind, State, probe
 from alcid.bundle.bloom import Answer
 from alcid.formats.file_index import READERS
 from alcid.formats.file_index.keys import Key, KeyType
@@ -20,7 +20,9 @@ __all__ = ["Indexes"]
 
 Integers = npt.NDArray[np.int64]
 
-_MOST_KEPT = 256 << 20  # bytes of indexes that were opened
+_MOST_OPENED = 512
+_LOOK_EVERY = 32
+_MOST_BYTES = 128 << 20  # that were read of opened indexes; what is made of them may take as much
 
 
 class Indexes:
@@ -32,8 +34,8 @@ class Indexes:
         self._kinds = {
             (kind.column, kind.index_type) for kind in bundles.kinds if kind.index_type in READERS
         }
-        self._opened: OrderedDict[tuple[str, str, int], tuple[IndexReader, int]] = OrderedDict()
-        self._kept = 0
+        self._opened: OrderedDict[tuple[str, str, int], tuple[IndexReader, CheckedSource]]
+        self._opened = OrderedDict()
         self._lock = Lock()
 
     def types(self, column: str) -> list[str]:
@@ -82,12 +84,12 @@ class Indexes:
         if payload is None or reader is None:
             raise LookupError(f"{index_type} of {column!r}: none for file {file}")
         with self._lock:
-            if name not in self._opened:
-                self._opened[name] = reader, payload.size
-                self._kept += payload.size
-            while self._kept > _MOST_KEPT and len(self._opened) > 1:
-                _, (_, size) = self._opened.popitem(last=False)
-                self._kept -= size
+            self._opened[name] = reader, payload
+            if len(self._opened) % _LOOK_EVERY == 0:
+                held = sum(one.held for _, one in self._opened.values())
+                while held > _MOST_BYTES or len(self._opened) > _MOST_OPENED:
+                    _, (_, oldest) = self._opened.popitem(last=False)
+                    held -= oldest.held
         return reader
 
     def _coverage(self, column: str, index_type: str) -> Coverage:

@@ -6,10 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from alcid.bundle import Statistics
 from alcid.plan.bounds import Bounds
 from alcid.plan.columns import ColumnGroup
-from alcid.plan.table_files import Integers, TableFiles
+from alcid.plan.table_files import TableFiles
 from alcid.plan.verdict import Verdict
 from alcid.predicate import Anything, Nulls, Predicate, Question, lower, matching
 
@@ -62,10 +61,11 @@ class Leaf:
                 found.possible[group.files] = missing.possible[group.files]
                 found.certain[group.files] = missing.certain[group.files]
             elif not group.problem:
-                for bounds in self._bounds(group):
+                bounds = self._bounds(group)
+                if bounds is not None:
                     asked = bounds.ask(self.question(group))
-                    found.possible[group.files] &= asked.possible[group.files]
-                    found.certain[group.files] |= asked.certain[group.files]
+                    found.possible[group.files] = asked.possible[group.files]
+                    found.certain[group.files] = asked.certain[group.files]
         return found
 
     @cached_property
@@ -73,26 +73,15 @@ class Leaf:
         """Roughly how many of the rows of each file match."""
         share = np.full(len(self._table.sizes), 0.5)
         for group in self.groups:
-            if group.name is not None and not group.problem:
-                for bounds in self._bounds(group):
-                    share[group.files] = bounds.share(self.question(group))[group.files]
+            bounds = self._bounds(group)
+            if bounds is not None and not group.problem:
+                share[group.files] = bounds.share(self.question(group))[group.files]
         return np.where(self.verdict.certain, 1.0, np.where(self.verdict.possible, share, 0.0))
 
-    def _bounds(self, group: ColumnGroup) -> list[Bounds]:
-        if group.name is None:
-            return []
-        return [
-            self._known(known)
-            for known in self._table.statistics(group.name)
-            if known.data_type == group.data_type
-        ]
-
-    def _known(self, statistics: Statistics) -> Bounds:
-        return Bounds(statistics, self._rows)
-
-    @property
-    def _rows(self) -> Integers:
-        return self._table.rows
+    def _bounds(self, group: ColumnGroup) -> Bounds | None:
+        if group.name is None or group.data_type is None:
+            return None
+        return self._table.bounds(group.name, group.data_type)
 
 
 def null_verdict(predicate: Predicate, column: str, table: TableFiles) -> Verdict:

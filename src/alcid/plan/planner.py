@@ -124,11 +124,7 @@ class _Asker:
         files = files[may_match]
         positions = Positions(self.table, self.leaves, files, scan[files], self.recorder)
         asked = files[positions.worth(self.where, rows_needed=self.rows_needed)]
-        answers = run_in_threads(
-            lambda file: positions.select(self.where, file, rows_needed=self.rows_needed),
-            asked.tolist(),
-            waiting=self.table.remote,
-        )
+        answers = self._select(positions, asked.tolist())
         found = dict(zip(asked.tolist(), answers, strict=True))
         dropped["no row in the index"] = sum(answer.skip for answer in answers)
         kept = is_open.copy()
@@ -142,6 +138,15 @@ class _Asker:
             found.get(file, one)
             for file, one in zip(left.files.tolist(), left.selections, strict=True)
         )
+
+    def _select(self, positions: Positions, files: list[int]) -> list[Selection]:
+        def select(file: int) -> Selection:
+            return positions.select(self.where, file, rows_needed=self.rows_needed)
+
+        # What is done with the bytes of an index holds Python's lock: threads only help to wait.
+        if self.table.remote:
+            return run_in_threads(select, files, waiting=True)
+        return [select(file) for file in files]
 
     def _scan_bytes(self) -> Integers:
         """Roughly what a file costs without indexes: its footer, and its share of columns."""

@@ -27,7 +27,7 @@ from alcid.storage import Traffic
 
 __all__ = ["Part", "Reading"]
 
-_MOST_PAGES = 2048  # files are read together up to about so many rows
+_TOGETHER = 512  # rows of files that one thread reads together, or a little more
 _BATCH = 32 << 20  # bytes of row groups that one thread reads at a time
 _FEW = 1024  # one row of so many: pages are looked at, else all is read
 _Access = PageAccess | WholeAccess
@@ -175,7 +175,7 @@ class Reading:
             together: list[PageAccess] = []
             for access in run:
                 together.append(access)  # type: ignore[arg-type]
-                if sum(one.rows for one in together) >= _MOST_PAGES:
+                if sum(one.rows for one in together) >= _TOGETHER:
                     yield together
                     together = []
             if together:

@@ -13,9 +13,11 @@ from alcid.bundle import Statistics
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.source import Range, Source
 from alcid.parquet_file import FileLayout, ParquetScan, ReadReport
+from alcid.plan.bounds import Bounds
 from alcid.plan.columns import TableColumns
 from alcid.plan.indexes import Indexes
 from alcid.storage import Traffic
+from alcid.types import DataType
 
 __all__ = ["Integers", "TableFiles"]
 
@@ -40,8 +42,8 @@ class TableFiles(Protocol):
     remote: bool
     """Whether requests wait for a network, so that many should run at the same time."""
 
-    def statistics(self, column: str) -> Sequence[Statistics]:
-        """What is known of a column, as files spell it: for each of its types, by file."""
+    def bounds(self, column: str, data_type: DataType) -> Bounds | None:
+        """What is known of a column, as files spell it, in those where it is of a type."""
 
     def group_statistics(self, file: int, columns: Sequence[str]) -> Mapping[str, Statistics]:
         """What the footer of a file says of columns, by row group, as far as it is trusted."""

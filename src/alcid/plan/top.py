@@ -21,7 +21,6 @@ from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.file_index.column import read_column
 from alcid.formats.file_index.keys import Key, key_type
 from alcid.formats.selection import Selection
-from alcid.plan.bounds import Bounds
 from alcid.plan.candidates import Candidates
 from alcid.plan.columns import ColumnGroup
 from alcid.plan.reading import Part, Reading
@@ -112,13 +111,12 @@ class TopRows:
             return candidates
         name, data_type = _of(group)
         keep = np.ones(len(candidates.files), bool)
-        for known in self.table.statistics(name):
-            if known.data_type == data_type:
-                bounds = Bounds(known, self.table.rows)
-                possible = bounds.ask(Within((self._before(cut, data_type),))).possible
-                if self.keys[0].nulls_first:
-                    possible |= bounds.ask(Nulls()).possible
-                keep &= possible[candidates.files]
+        bounds = self.table.bounds(name, data_type)
+        if bounds is not None:
+            possible = bounds.ask(Within((self._before(cut, data_type),))).possible
+            if self.keys[0].nulls_first:
+                possible = possible | bounds.ask(Nulls()).possible
+            keep = possible[candidates.files]
         selections = zip(candidates.selections, keep, strict=True)
         return Candidates(
             candidates.files[keep], tuple(found for found, kept in selections if kept)
@@ -175,13 +173,12 @@ class TopRows:
         if group is None:
             return np.arange(len(files))
         name, data_type = _of(group)
-        for known in self.table.statistics(name):
-            if known.data_type == data_type:
-                key = self.keys[0]
-                bound = known.values.field("max" if key.descending else "min").take(pa.array(files))
-                first = SortKey(key.column, key.descending, nulls_first=True)
-                return sorted_places([(pa.chunked_array([bound]), data_type)], [first])
-        return np.arange(len(files))
+        bounds, key = self.table.bounds(name, data_type), self.keys[0]
+        if bounds is None:
+            return np.arange(len(files))
+        bound = (bounds.most if key.descending else bounds.least).take(pa.array(files))
+        first = SortKey(key.column, key.descending, nulls_first=True)
+        return sorted_places([(pa.chunked_array([bound]), data_type)], [first])
 
     def _last_key(self, best: Part, group: ColumnGroup) -> Key | None:
         """The key of the last of k rows; None if it is null."""

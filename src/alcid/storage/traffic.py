@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
+from operator import add, attrgetter, sub
 
 __all__ = ["Traffic", "TrafficCounter"]
 
@@ -38,10 +39,13 @@ class Traffic:
         return self.lists + self.stats + self.reads + self.puts + self.deletes
 
     def __add__(self, other: Traffic) -> Traffic:
-        return Traffic(*(x + y for x, y in zip(astuple(self), astuple(other), strict=True)))
+        return Traffic(*map(add, _counts(self), _counts(other)))
 
     def __sub__(self, before: Traffic) -> Traffic:
-        return Traffic(*(x - y for x, y in zip(astuple(self), astuple(before), strict=True)))
+        return Traffic(*map(sub, _counts(self), _counts(before)))
+
+
+_counts = attrgetter(*Traffic.__slots__)  # `astuple` copies deeply, and is thirty times slower
 
 
 class TrafficCounter:

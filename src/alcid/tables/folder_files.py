@@ -25,7 +25,7 @@ from alcid.parquet_file import (
     open_scans,
     read_layout,
 )
-from alcid.plan import Column, Indexes, TableColumns
+from alcid.plan import Bounds, Column, Indexes, TableColumns
 from alcid.storage import Listing, Storage, Traffic
 from alcid.tables.file_columns import FileColumn, file_columns
 from alcid.tables.file_statistics import group_statistics
@@ -33,12 +33,17 @@ from alcid.tables.page_bytes import unpack_pages
 from alcid.tables.partitions import Partitions
 from alcid.tables.schema_bytes import schema_bytes, schema_columns
 from alcid.tables.table_schema import merge_schemas
+from alcid.types import DataType
 
 __all__ = ["FolderFiles"]
 
 Integers = npt.NDArray[np.int64]
 
+_Column = tuple[Integers, ColumnLayout]
+"""The row groups of a file, and one column."""
+
 _MOST_FOOTERS = 256
+_MOST_JOINS = 1024
 _MOST_LAYOUTS = 64 << 20  # bytes of page places
 
 
@@ -62,9 +67,10 @@ class FolderFiles:
         self.partitions = partitions.to_table()
         self._lock = Lock()
         self._scans: OrderedDict[int, ParquetScan] = OrderedDict()
-        self._layouts: OrderedDict[tuple[int, str], tuple[Integers, ColumnLayout]] = OrderedDict()
+        self._layouts: OrderedDict[tuple[int, str], _Column] = OrderedDict()
         self._layout_bytes = 0
-        self._statistics: dict[str, tuple[Statistics, ...]] = {}
+        self._joins: dict[tuple[int, tuple[str, ...]], FileLayout] = {}
+        self._bounds: dict[tuple[str, DataType], Bounds | None] = {}
         self.rows = bundles.rows.fill_null(-1).to_numpy().copy()
         self.columns, self._schemas = self._read_columns(partitions)
         places = {path: place for place, path in enumerate(self.paths.to_pylist())}
@@ -128,11 +134,13 @@ class FolderFiles:
             return traffic
         return traffic + self._index_storage.traffic
 
-    def statistics(self, column: str) -> tuple[Statistics, ...]:
-        """What bundles know of a column."""
-        if column not in self._statistics:
-            self._statistics[column] = self._bundles.statistics(column)
-        return self._statistics[column]
+    def bounds(self, column: str, data_type: DataType) -> Bounds | None:
+        """What bundles know of a column where it is of a type."""
+        if (column, data_type) not in self._bounds:
+            every = self._bundles.statistics(column)
+            known = next((one for one in every if one.data_type == data_type), None)
+            self._bounds[column, data_type] = None if known is None else Bounds(known, self.rows)
+        return self._bounds[column, data_type]
 
     def group_statistics(self, file: int, columns: Sequence[str]) -> Mapping[str, Statistics]:
         """What the footer of a file says of its row groups."""
@@ -188,14 +196,25 @@ class FolderFiles:
             missing = [name for name in names if (file, name) not in known]
             if missing:
                 known |= self._from_file(file, missing, report)
-            starts = known[file, names[0]][0]
-            parts = tuple(known[file, name][1] for name in names)
-            layouts.append(FileLayout(starts, parts, self.paths[file].as_py()))
+            layouts.append(self._joined(file, tuple(names), known))
         return layouts
 
-    def _unpack(
-        self, wanted: Sequence[tuple[int, str]]
-    ) -> dict[tuple[int, str], tuple[Integers, ColumnLayout]]:
+    def _joined(
+        self, file: int, names: tuple[str, ...], known: Mapping[tuple[int, str], _Column]
+    ) -> FileLayout:
+        """The layout of some columns; it is kept, as making it checks all its numbers."""
+        layout = self._joins.get((file, names))
+        if layout is None:
+            starts = known[file, names[0]][0]
+            parts = tuple(known[file, name][1] for name in names)
+            layout = FileLayout(starts, parts, self.paths[file].as_py())
+            with self._lock:
+                if len(self._joins) >= _MOST_JOINS:
+                    self._joins.clear()
+                self._joins[file, names] = layout
+        return layout
+
+    def _unpack(self, wanted: Sequence[tuple[int, str]]) -> dict[tuple[int, str], _Column]:
         """The layouts that bundles have; what is damaged there is left out with a warning."""
         found = {}
         payloads = {}
@@ -222,7 +241,7 @@ class FolderFiles:
 
     def _from_file(
         self, file: int, names: Sequence[str], report: ReadReport
-    ) -> dict[tuple[int, str], tuple[Integers, ColumnLayout]]:
+    ) -> dict[tuple[int, str], _Column]:
         layout = read_layout(
             self.source(file),
             names,
@@ -234,7 +253,7 @@ class FolderFiles:
         self._keep(found)
         return found
 
-    def _keep(self, found: Mapping[tuple[int, str], tuple[Integers, ColumnLayout]]) -> None:
+    def _keep(self, found: Mapping[tuple[int, str], _Column]) -> None:
         with self._lock:
             for place, (starts, column) in found.items():
                 if place not in self._layouts:

@@ -53,6 +53,8 @@ def merge_schemas(schemas: Sequence[tuple[str, Sequence[Column]]]) -> list[Colum
 
 
 def _merge(known: Column, other: Column, first_file: str, file: str) -> Column:
+    if types.is_null(other.arrow_type):
+        return known
     if types.is_null(known.arrow_type):
         return Column(known.name, other.arrow_type, other.data_type)
     arrow_type = _common(known.arrow_type, other.arrow_type)
@@ -70,11 +72,7 @@ def _merge(known: Column, other: Column, first_file: str, file: str) -> Column:
 
 def _common(one: Any, other: Any) -> Any:
     """The type that holds all values of both; None if there is none."""
-    if one == other or types.is_null(other):
-        return one
     one, other = _unwrapped(one), _unwrapped(other)
-    if types.is_null(one):
-        return other
     for common in (_numbers, _decimals, _texts, _moments):
         found = common(one, other)
         if found is not None:

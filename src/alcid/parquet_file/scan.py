@@ -5,6 +5,7 @@ For most or all rows of a file this is as fast as Arrow itself; for a few, see `
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -71,6 +72,11 @@ class ParquetScan:
         self.metadata = parse_metadata(footer, source.name)
         """What Arrow says of the file. Its `row_group(i).column(j)` ends the process if a column
         is encrypted: call `check` before."""
+
+    @property
+    def footer_crc(self) -> int:
+        """CRC-32 of the footer: the metadata, its length and the magic."""
+        return zlib.crc32(self._footer)
 
     @cached_property
     def fields(self) -> tuple[ScanField, ...]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from alcid.formats.selection import Selection
 from alcid.parquet_file import FileLayout, ParquetScan
+from alcid.plan.places import GroupRows
 from alcid.plan.table_files import Integers
 
 __all__ = ["PageAccess", "Touched", "WholeAccess", "touched_pages"]
@@ -85,11 +86,14 @@ class WholeAccess:
     """The rows, if they are known."""
 
     @property
+    def group_rows(self) -> GroupRows:
+        """The rows of these row groups."""
+        return GroupRows(self.starts, np.array(self.groups, np.int64))
+
+    @property
     def rows(self) -> int:
         """The rows that are looked at."""
-        if self.positions is not None:
-            return len(self.positions)
-        return int(sum(self.starts[group + 1] - self.starts[group] for group in self.groups))
+        return self.group_rows.count if self.positions is None else len(self.positions)
 
 
 def touched_pages(layout: FileLayout, columns: Sequence[str], positions: Integers) -> Touched:

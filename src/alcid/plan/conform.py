@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from alcid.errors import UnsupportedError
-from alcid.plan.table_files import Integers, TableFiles
+from alcid.plan.places import Places
+from alcid.plan.table_files import TableFiles
 
 __all__ = ["bare_rows", "conform", "file_columns", "table_schema"]
 
@@ -25,14 +25,14 @@ def file_columns(table: TableFiles, file: int, columns: Sequence[str]) -> list[s
     return [name for name in found if name is not None]
 
 
-def conform(table: TableFiles, rows: pa.Table, columns: Sequence[str], files: Integers) -> pa.Table:
+def conform(table: TableFiles, rows: pa.Table, columns: Sequence[str], places: Places) -> pa.Table:
     """Columns of the table, from rows that were read of files of one schema.
 
     Args:
         table: The table.
         rows: What was read; it may have more columns.
         columns: Of the table, those that the files do not have among them.
-        files: The file of each row.
+        places: Where the rows stand.
 
     Raises:
         UnsupportedError: A value does not fit the type that the table has.
@@ -41,15 +41,21 @@ def conform(table: TableFiles, rows: pa.Table, columns: Sequence[str], files: In
     arrays = []
     for field in schema:
         if field.name in table.columns.partitions:
-            values = table.partitions.column(field.name).take(pa.array(files))
-        elif len(files) and (own := table.columns.file_name(int(files[0]), field.name)) is not None:
+            values = _partition_values(table.partitions.column(field.name), places)
+        elif (own := table.columns.file_name(places.first_file, field.name)) is not None:
             values = rows.column(own)
         else:
-            values = pa.nulls(len(files), field.type)
+            values = pa.nulls(places.count, field.type)
         if values.type != field.type:
-            values = _cast(table, values, field, files)
+            values = _cast(table, values, field, places.first_file)
         arrays.append(values)
-    return pa.Table.from_arrays(arrays, schema=schema) if arrays else bare_rows(len(files))
+    return pa.Table.from_arrays(arrays, schema=schema) if arrays else bare_rows(places.count)
+
+
+def _partition_values(values: pa.ChunkedArray, places: Places) -> pa.Array | pa.ChunkedArray:
+    if places.one_file:
+        return pa.repeat(values[places.first_file], places.count)
+    return values.take(pa.array(places.files))
 
 
 def bare_rows(count: int) -> pa.Table:
@@ -62,14 +68,13 @@ def bare_rows(count: int) -> pa.Table:
 
 
 def _cast(
-    table: TableFiles, values: pa.ChunkedArray, field: pa.Field, files: Integers
+    table: TableFiles, values: pa.ChunkedArray, field: pa.Field, file: int
 ) -> pa.ChunkedArray:
     try:
         return values.cast(field.type)
     except pa.ArrowException as error:
-        path = table.paths[int(np.min(files))].as_py()
         problem = str(error).splitlines()[0]
         raise UnsupportedError(
-            f"{path}: column {field.name}: found {values.type}, "
+            f"{table.paths[file]}: column {field.name}: found {values.type}, "
             f"expected {field.type} as in the table: {problem}"
         ) from None

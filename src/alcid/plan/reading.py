@@ -19,6 +19,7 @@ from alcid.parquet_file import Coalescing, FileRows, ParquetScan, ReadReport, re
 from alcid.plan.access import PageAccess, WholeAccess
 from alcid.plan.candidates import Candidates
 from alcid.plan.conform import conform, file_columns, table_schema
+from alcid.plan.places import Places
 from alcid.plan.row_groups import kept_groups
 from alcid.plan.table_files import Integers, TableFiles
 from alcid.plan.threads import run_in_threads
@@ -62,8 +63,10 @@ class Part:
     """Rows that match, and where they stand."""
 
     table: pa.Table
-    files: Integers
-    positions: Integers
+    places: Places
+
+    def __len__(self) -> int:
+        return len(self.places)
 
 
 @dataclass(slots=True, eq=False)
@@ -90,7 +93,7 @@ class Reading:
         self.spent.reading(time.perf_counter() - began, self.table.traffic - traffic)
         for _, report in found:
             _add(self.report, report)
-        return [part for part, _ in found if len(part.files)]
+        return [part for part, _ in found if len(part)]
 
     def count(self, candidates: Candidates) -> tuple[int, int]:
         """How many rows match in files whose answer is exact, which are not read, and in others."""
@@ -101,7 +104,7 @@ class Reading:
             candidates.files[~exact],
             tuple(found for found in candidates.selections if not found.exact),
         )
-        return total, sum(len(part.files) for part in self.read(left, []))
+        return total, sum(map(len, self.read(left, [])))
 
     def empty(self, columns: Sequence[str]) -> pa.Table:
         """No rows."""
@@ -146,8 +149,7 @@ class Reading:
     def _whole(
         self, file: int, found: Selection, scan: ParquetScan, inside: Sequence[str]
     ) -> WholeAccess:
-        metadata = scan.metadata
-        rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        rows = scan.group_rows
         starts = np.cumsum([0, *rows])
         positions = None if found.rows is None else _array(found)
         if positions is not None:
@@ -187,14 +189,13 @@ class Reading:
         report = ReadReport()
         if isinstance(task, WholeAccess):
             return self._read_groups(task, columns, report), report
-        exact = task[0].selection.exact
+        places = Places.of_pages([one.file for one in task], [one.positions for one in task])
         needed = self._needed(task[0].selection, columns)
-        files = np.repeat([one.file for one in task], [one.rows for one in task])
-        positions = np.concatenate([one.positions for one in task])
-        rows = self._read_pages(task, report)
-        found = conform(self.table, rows, needed, files)
-        mask = None if exact else self._mask(found)
-        return _part(found.select(columns) if columns else found, files, positions, mask), report
+        found = conform(self.table, self._read_pages(task, report), needed, places)
+        if not task[0].selection.exact:
+            mask = self._mask(found)
+            found, places = found.filter(pa.array(mask)), places.filter(mask)
+        return Part(found.select(columns), places), report
 
     def _read_pages(self, task: Sequence[PageAccess], report: ReadReport) -> pa.Table:
         return read_many(
@@ -207,16 +208,12 @@ class Reading:
 
     def _read_groups(self, access: WholeAccess, columns: Sequence[str], report: ReadReport) -> Part:
         """Read the columns of the predicate, then the others for the rows that match."""
-        starts, groups = access.starts, access.groups
-        spans = [np.arange(starts[group], starts[group + 1]) for group in groups]
-        rows = np.concatenate(spans) if spans else np.zeros(0, np.int64)
-        chosen = None  # which of `rows`
-        if access.positions is not None:
-            chosen = np.flatnonzero(np.isin(rows, access.positions, assume_unique=True))
+        rows, positions = access.group_rows, access.positions
+        chosen = None if positions is None else rows.numbers(positions)
         arrays: dict[str, pa.ChunkedArray] = {}
         if not access.selection.exact:
             asked = list(self.where_columns)
-            found = self._groups(access, asked, np.full(len(rows), access.file), report)
+            found = self._groups(access, asked, report)
             if chosen is not None:
                 found = found.take(pa.array(chosen))
             mask = self._mask(found)
@@ -224,45 +221,41 @@ class Reading:
                 chosen = np.flatnonzero(mask) if chosen is None else chosen[mask]
                 found = found.filter(pa.array(mask))
             arrays = dict(zip(asked, found.columns, strict=True))
-        positions = rows if chosen is None else rows[chosen]
-        files = np.full(len(positions), access.file)
+        places = Places.of_groups(access.file, rows, chosen)
         rest = [name for name in columns if name not in arrays]
         if rest:
-            others = self._rest(access, rest, positions, chosen, files, len(rows), report)
+            others = self._rest(access, rest, chosen, places, report)
             arrays.update(zip(rest, others.columns, strict=True))
         schema = table_schema(self.table, columns)
         table = pa.Table.from_arrays([arrays[name] for name in columns], schema=schema)
-        return Part(table, files, positions)
+        return Part(table, places)
 
     def _rest(
         self,
         access: WholeAccess,
         rest: Sequence[str],
-        positions: Integers,
         chosen: Integers | None,
-        files: Integers,
-        row_count: int,
+        places: Places,
         report: ReadReport,
     ) -> pa.Table:
         """The columns that the predicate does not need, for rows that match."""
         inside = file_columns(self.table, access.file, rest)
-        if chosen is not None and inside and len(positions) * _FEW < row_count:
-            if not len(positions):
-                return table_schema(self.table, rest).empty_table()
+        if chosen is not None and inside and len(chosen) * _FEW < access.group_rows.count:
+            if not len(chosen):
+                return self.empty(rest)
             (layout,) = self.table.layouts([access.file], [inside], report)
-            paged = PageAccess(access.file, EVERY, layout, positions, inside)
+            paged = PageAccess(access.file, EVERY, layout, places.positions, inside)
             if paged.is_sparse:
-                return conform(self.table, self._read_pages([paged], report), rest, files)
-        every = np.full(row_count, access.file)
-        found = self._groups(access, rest, every, report)
+                return conform(self.table, self._read_pages([paged], report), rest, places)
+        found = self._groups(access, rest, report)
         return found if chosen is None else found.take(pa.array(chosen))
 
-    def _groups(
-        self, access: WholeAccess, columns: Sequence[str], files: Integers, report: ReadReport
-    ) -> pa.Table:
+    def _groups(self, access: WholeAccess, columns: Sequence[str], report: ReadReport) -> pa.Table:
+        """Columns of the table, of all rows of the row groups."""
+        places = Places.of_groups(access.file, access.group_rows, None)
         inside = file_columns(self.table, access.file, columns)
         if not inside:
-            return conform(self.table, pa.table({}), columns, files)
+            return conform(self.table, pa.table({}), columns, places)
         rows = access.scan.read(
             access.groups,
             inside,
@@ -270,7 +263,7 @@ class Reading:
             read_ranges=self.table.read_ranges,
             report=report,
         )
-        return conform(self.table, rows, columns, files)
+        return conform(self.table, rows, columns, places)
 
     def _mask(self, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Which rows match; they have the columns of the predicate."""
@@ -287,17 +280,6 @@ def _array(selection: Selection) -> Integers:
     """The positions of a selection."""
     rows = selection.rows
     return np.zeros(0, np.int64) if rows is None else np.asarray(rows.to_array()).astype(np.int64)
-
-
-def _part(
-    rows: pa.Table,
-    files: Integers,
-    positions: Integers,
-    mask: np.ndarray[tuple[int], np.dtype[np.bool_]] | None,
-) -> Part:
-    if mask is None or mask.all():
-        return Part(rows, files, positions)
-    return Part(rows.filter(pa.array(mask)), files[mask], positions[mask])
 
 
 def _batches(access: WholeAccess) -> Iterator[WholeAccess]:
@@ -328,13 +310,13 @@ def _column_sizes(scan: ParquetScan, columns: Sequence[str]) -> Integers:
     metadata = scan.metadata
     wanted = set(columns)
     leaves = [leaf for one in scan.fields if one.name in wanted for leaf in one.leaves]
-    groups = range(metadata.num_row_groups)
-    scan.check(groups, leaves)
-    sizes = [
-        sum(metadata.row_group(group).column(leaf).total_compressed_size for leaf in leaves)
-        for group in groups
-    ]
-    return np.array(sizes, np.int64)
+    filled = [group for group, rows in enumerate(scan.group_rows) if rows]
+    scan.check(filled, leaves)
+    sizes = np.zeros(len(scan.group_rows), np.int64)
+    for group in filled:
+        chunks = map(metadata.row_group(group).column, leaves)
+        sizes[group] = sum(chunk.total_compressed_size for chunk in chunks)
+    return sizes
 
 
 def _add(total: ReadReport, more: ReadReport) -> None:

@@ -23,7 +23,7 @@ from alcid.plan.reading import Part, Reading
 from alcid.plan.report import fetching_stage, reading_stages
 from alcid.plan.sorting import SortKey, parse_order, sorted_places
 from alcid.plan.table_files import TableFiles
-from alcid.plan.top import TopRows
+from alcid.plan.top import BestRows, TopRows
 from alcid.predicate import Constant, Predicate, matching, normalize, parse
 
 __all__ = ["Query", "Scan"]
@@ -223,7 +223,7 @@ class _Run:
         columns = list(dict.fromkeys([*self.columns, *(key.column for key in self.keys)]))
         parts = list(self._parts(plan.candidates, columns))
         if not columns:
-            count = sum(len(part.files) for part in parts)
+            count = sum(map(len, parts))
             return bare_rows(count if self.limit is None else min(count, self.limit))
         if not parts:
             return self._reading.empty(self.columns)
@@ -243,7 +243,7 @@ class _Run:
         start, wave, rows = 0, 1, 0
         while start < len(candidates.files) and rows < self.limit:
             for part in self._reading.read(candidates.slice(start, start + wave), columns):
-                rows += len(part.files)
+                rows += len(part)
                 yield part
             start, wave = start + wave, 2 * wave
 
@@ -254,7 +254,7 @@ class _Run:
             return best.table.select(self.columns)
         return self._fetch(best)
 
-    def _fetch(self, best: Part) -> pa.Table:
+    def _fetch(self, best: BestRows) -> pa.Table:
         """All columns of rows that were found, in their order."""
         files = np.unique(best.files)
         selections = (

@@ -30,10 +30,19 @@ from alcid.plan.table_files import Integers, TableFiles
 from alcid.predicate import Interval, Nulls, Within, ask
 from alcid.types import DataType
 
-__all__ = ["TopRows"]
+__all__ = ["BestRows", "TopRows"]
 
 _INDEX = "range-bitmap"
 _FIRST_WAVE = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BestRows:
+    """Rows in their order, with their sort columns, and where they stand."""
+
+    table: pa.Table
+    files: Integers
+    positions: Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,10 +57,11 @@ class TopRows:
     recorder: Recorder
     use_indexes: bool
 
-    def find(self, candidates: Candidates) -> Part:
+    def find(self, candidates: Candidates) -> BestRows:
         """The best rows with their sort columns, in order."""
         columns = list(dict.fromkeys(key.column for key in self.keys))
-        best: Part | None = None
+        nothing = np.zeros(0, np.int64)
+        best = BestRows(self.reading.empty(columns), nothing, nothing)
         group = self._group() if self.use_indexes else None
         cut: Key | None = None
         if group is not None:
@@ -68,12 +78,12 @@ class TopRows:
                 some = self._cut(some, group, cut)
                 some = self._reduced(some, group, cut)
             for part in self.reading.read(some, columns):
-                best = self._best([part] if best is None else [best, part], columns)
-            if group is not None and best is not None and len(best.files) >= self.k:
+                best = self._better(best, part)
+            if group is not None and len(best.files) >= self.k:
                 last = self._last_key(best, group)
                 cut = cut if last is None else last
             start, wave = start + wave, 2 * wave
-        return self._best([], columns) if best is None else best
+        return best
 
     def _group(self) -> ColumnGroup | None:
         """The first sort column, if statistics and indexes of all files go by one order."""
@@ -180,7 +190,7 @@ class TopRows:
         first = SortKey(key.column, key.descending, nulls_first=True)
         return sorted_places([(pa.chunked_array([bound]), data_type)], [first])
 
-    def _last_key(self, best: Part, group: ColumnGroup) -> Key | None:
+    def _last_key(self, best: BestRows, group: ColumnGroup) -> Key | None:
         """The key of the last of k rows; None if it is null."""
         _, data_type = _of(group)
         last = best.table.column(self.keys[0].column).slice(len(best.files) - 1)
@@ -192,20 +202,25 @@ class TopRows:
             return None
         return keys[0].as_py() if isinstance(keys, pa.Array) else int(keys[0])
 
-    def _best(self, parts: Sequence[Part], columns: Sequence[str]) -> Part:
-        """The k best rows of some parts, in order."""
-        tables = [part.table for part in parts] or [self.reading.empty(columns)]
-        rows = pa.concat_tables(tables)
-        nothing = np.zeros(0, np.int64)
-        files = np.concatenate([nothing, *(part.files for part in parts)])
-        positions = np.concatenate([nothing, *(part.positions for part in parts)])
+    def _better(self, best: BestRows, part: Part) -> BestRows:
+        """The best rows of those so far and of another part."""
+        places = self._first(part.table)
+        places.sort()
+        some = part.places.take(places)
+        rows = pa.concat_tables([best.table, part.table.take(pa.array(places))])
+        files = np.concatenate([best.files, some.files])
+        positions = np.concatenate([best.positions, some.positions])
         by_place = np.lexsort((positions, files))  # ties go by file and position
-        types = self.table.columns.columns
         rows = rows.take(pa.array(by_place))
+        first = self._first(rows)
+        chosen = by_place[first]
+        return BestRows(rows.take(pa.array(first)), files[chosen], positions[chosen])
+
+    def _first(self, rows: pa.Table) -> Integers:
+        """The places of the k best rows, in order."""
+        types = self.table.columns.columns
         keyed = [(rows.column(key.column), types[key.column].data_type) for key in self.keys]
-        places = best_places(keyed, self.keys, self.k)
-        chosen = by_place[places]
-        return Part(rows.take(pa.array(places)), files[chosen], positions[chosen])
+        return best_places(keyed, self.keys, self.k)
 
 
 def _of(group: ColumnGroup) -> tuple[str, DataType]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from threading import Lock
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid.bundle import BundleSet, Kind, State, Statistics, prefetch
-from alcid.errors import DamagedIndexWarning, FormatError, UnsupportedError
+from alcid.errors import DamagedIndexWarning, FileGoneError, FormatError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.source import Range, Source
 from alcid.options import fold_name
@@ -58,13 +59,18 @@ class FolderFiles:
         bundles: BundleSet,
         partitions: Partitions,
         deletions: Mapping[str, DeletionVector],
+        distrusted: set[str],
     ) -> None:
-        """Take what was listed; footers of files that no bundle knows are read now."""
+        """Take what was listed; footers of files that no bundle knows are read now.
+
+        `distrusted` takes the files that are found to be others than those that were indexed.
+        """
         self._storage, self._index_storage, self._bundles = storage, index_storage, bundles
         self._versions = listing.versions
         self.paths, self.sizes = listing.paths, listing.sizes
         self.gap, self.remote = storage.gap, storage.remote
         self.partitions = partitions.to_table()
+        self._distrusted = distrusted
         self._lock = Lock()
         self._scans: OrderedDict[int, ParquetScan] = OrderedDict()
         self._layouts: OrderedDict[tuple[int, str], _Column] = OrderedDict()
@@ -146,8 +152,16 @@ class FolderFiles:
         """What the footer of a file says of its row groups."""
         (scan,) = self.open([file], ReadReport())
         described = {c.name: c for c in self._schemas[int(self.columns.schema_of[file])]}
-        found = {name: group_statistics(described[name], scan.metadata) for name in columns}
-        return {name: known for name, known in found.items() if known is not None}
+        found: dict[str, Statistics] = {}
+        for name in columns:
+            column = described[name]
+            # Arrow must not be asked for a column that is encrypted; empty row groups it may.
+            with suppress(UnsupportedError):
+                scan.check(range(len(scan.group_rows)), [column.leaf])
+                known = group_statistics(column, scan.metadata)
+                if known is not None:
+                    found[name] = known
+        return found
 
     def source(self, file: int) -> Source:
         """A file; that it is replaced is noticed where the storage can tell."""
@@ -166,12 +180,29 @@ class FolderFiles:
         missing = [file for file in files if file not in found]
         sources = [self.source(file) for file in missing]
         scans = open_scans(sources, read_ranges=self.read_ranges, report=report) if sources else []
+        for file, scan in zip(missing, scans, strict=True):
+            self._check_footer(file, scan)
         found.update(zip(missing, scans, strict=True))
         with self._lock:
             self._scans.update(zip(missing, scans, strict=True))
             while len(self._scans) > _MOST_FOOTERS:
                 self._scans.popitem(last=False)
         return [found[file] for file in files]
+
+    def _check_footer(self, file: int, scan: ParquetScan) -> None:
+        """See that a file is the one that was indexed, though size and version are the same.
+
+        Raises:
+            FileGoneError: It is another, so what was planned by its indexes does not hold.
+        """
+        expected = self._bundles.footer_crcs[file].as_py()
+        if expected is not None and scan.footer_crc != expected:
+            path = self.paths[file].as_py()
+            self._distrusted.add(path)
+            raise FileGoneError(
+                "another footer than when it was indexed, with the same size and version",
+                file=scan.source.name,
+            )
 
     def layouts(
         self, files: Sequence[int], columns: Sequence[Sequence[str]], report: ReadReport

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from alcid.columns import ColumnTypes
 from alcid.errors import StorageError
@@ -15,7 +16,7 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.options import OptionValue
 from alcid.plan import Explanation, Query, Scan, table_schema
 from alcid.predicate import Predicate
-from alcid.storage import Storage
+from alcid.storage import Listing, Storage
 from alcid.tables.build_report import BuildReport, IndexInfo
 from alcid.tables.building import Progress
 from alcid.tables.data_files import list_data_files
@@ -78,6 +79,7 @@ class ParquetTable:
         self._partition_types = partition_types
         self._indexes = FolderIndexes(storage, index_storage=index_storage, strict=strict)
         self._deletions: Mapping[str, DeletionVector] = {}
+        self._distrusted: set[str] = set()
         self._files = self._open()
 
     @property
@@ -188,14 +190,29 @@ class ParquetTable:
         if not len(listing) and not _is_there(self._storage):
             raise StorageError("no such folder", file=self.location)
         partitions = Partitions.of(listing.paths, self._partition_types)
-        bundles = self._indexes.open(listing)
+        bundles = self._indexes.open(_without_versions(listing, self._distrusted))
         index_storage = self._storage if self._index_storage is None else self._index_storage
         return FolderFiles(
-            self._storage, index_storage, listing, bundles, partitions, self._deletions
+            self._storage,
+            index_storage,
+            listing,
+            bundles,
+            partitions,
+            self._deletions,
+            self._distrusted,
         )
 
     def __repr__(self) -> str:
         return f"<ParquetTable {self.location}>"
+
+
+def _without_versions(listing: Listing, distrusted: Collection[str]) -> Listing:
+    """The listing with no version for some files, so that no index of theirs is taken for fresh."""
+    if not distrusted:
+        return listing
+    unknown = pc.is_in(listing.paths, value_set=pa.array(sorted(distrusted), pa.string()))
+    versions = pc.if_else(unknown, pa.scalar(None, pa.string()), listing.versions)
+    return Listing(listing.paths, listing.sizes, versions)
 
 
 def _is_there(storage: Storage) -> bool:

@@ -1,0 +1,159 @@
+"""A folder as a table: what a user holds, and what happens when files change beneath it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import alcid
+from alcid import DamagedIndexWarning, FileGoneError, StorageError
+
+ROWS = 20_000
+OPTIONS = {"file-index.bitmap.columns": "id", "file-index.range-bitmap.columns": "score"}
+
+
+def write(path: Path, ids: range, *, score: float = 1.0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.table({"id": pa.array(ids, pa.int64()), "score": [score * i for i in ids]})
+    pq.write_table(
+        table,
+        path,
+        row_group_size=5000,
+        write_page_index=True,
+        compression="none",
+        use_dictionary=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for part in range(3):
+        write(tmp_path / "t" / f"part-{part}.parquet", range(part * ROWS, (part + 1) * ROWS))
+    return tmp_path / "t"
+
+
+def ids(table: alcid.ParquetTable, where: str) -> list[int]:
+    found: list[int] = table.scan(where, columns=["id"]).to_arrow()["id"].to_pylist()
+    return found
+
+
+def test_a_new_file_is_seen_after_refresh(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    write(folder / "part-9.parquet", range(90_000, 90_010))
+    assert table.count() == 3 * ROWS
+    table.refresh()
+    assert (table.count(), table.files) == (3 * ROWS + 10, 4)
+
+
+def test_a_file_that_is_replaced_is_read_as_it_is_now(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    table.build_indexes(OPTIONS)
+    assert ids(table, "id = 25000") == [25_000]
+    write(folder / "part-1.parquet", range(80_000, 80_003))
+    assert ids(table, "id >= 25000 AND id < 26000 OR id = 80001") == [80_001]
+    assert [(one.fresh, one.stale) for one in table.indexes()] == [(2, 1), (2, 1)]
+
+
+def test_a_file_that_is_gone_is_left_out_after_one_more_plan(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    table.build_indexes(OPTIONS)
+    (folder / "part-1.parquet").unlink()
+    assert ids(table, "id IN (999, 25000, 45000)") == [999, 45_000]
+
+
+def test_a_file_that_is_gone_again_and_again_is_an_error(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    scan = table.scan("score > -1")
+    victims = iter(("part-0.parquet", "part-1.parquet"))
+    (folder / next(victims)).unlink()
+    reopen = scan._reopen
+
+    def reopen_and_lose() -> alcid.plan.TableFiles:
+        files = reopen()
+        (folder / next(victims)).unlink()
+        return files
+
+    scan._reopen = reopen_and_lose
+    with pytest.raises(FileGoneError, match=r"part-1\.parquet"):
+        scan.to_arrow()
+
+
+def test_a_file_of_the_same_size_and_time_but_another_footer_is_not_trusted(folder: Path) -> None:
+    path = folder / "part-1.parquet"
+    table = alcid.parquet(folder)
+    table.build_indexes(OPTIONS)
+    size, times = path.stat().st_size, path.stat()
+    write(path, range(ROWS, 2 * ROWS), score=-1.0)
+    assert path.stat().st_size == size
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    fresh = alcid.parquet(folder)
+    # What its bounds say cannot be known to be wrong before the file is opened.
+    assert fresh.scan("score < 0").count() == 0
+    assert (
+        fresh.scan("id >= 0", columns=["score"], use_indexes=False).to_arrow().num_rows == 3 * ROWS
+    )
+    assert fresh.scan("score < 0").count() == ROWS
+
+
+def test_a_damaged_index_is_passed_over_with_a_warning_or_raises(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    table.build_indexes(OPTIONS)
+    (bundle,) = (folder / "_alcid").iterdir()
+    data = bytearray(bundle.read_bytes())
+    for offset in range(4, len(data) // 2, 700):  # payloads come first
+        data[offset] ^= 1
+    bundle.write_bytes(data)
+    with pytest.warns(DamagedIndexWarning, match="not used"):
+        assert ids(alcid.parquet(folder), "id = 25000") == [25_000]
+    with pytest.raises(alcid.FormatError, match="bitmap of 'id'"):
+        alcid.parquet(folder, strict=True).scan("id = 25000").to_arrow()
+
+
+def test_indexes_may_lie_elsewhere(folder: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "indexes"
+    table = alcid.parquet(folder, index_path=elsewhere)
+    table.build_indexes(OPTIONS)
+    assert not (folder / "_alcid").exists()
+    scan = alcid.parquet(folder, index_path=elsewhere).scan("id = 7")
+    assert scan.to_arrow()["id"].to_pylist() == [7]
+    told = scan.explain()
+    assert [(use.index, use.outcome) for use in told.indexes] == [("bitmap", "answered")]
+    assert next(s for s in told.stages if s.name == "file index").bytes_read > 0
+
+
+def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no-such-folder"):
+        alcid.parquet(tmp_path / "no-such-folder")
+
+
+def test_columns_order_and_limit_are_checked_before_anything_is_read(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    with pytest.raises(alcid.ColumnError, match="did you mean score"):
+        table.scan(columns=["scor"])
+    with pytest.raises(alcid.ColumnError, match="scor"):
+        table.scan("scor > 1")
+    with pytest.raises(alcid.ColumnError, match="nothing"):
+        table.scan(order_by="nothing")
+    with pytest.raises(alcid.PredicateError, match="limit"):
+        table.scan(limit=-1)
+    with pytest.raises(alcid.LiteralError, match="id"):
+        table.scan("id = 'x'")
+
+
+def test_a_limit_reads_no_more_files_than_it_needs(folder: Path) -> None:
+    scan = alcid.parquet(folder).scan(limit=5)
+    assert scan.to_arrow()["id"].to_pylist() == [0, 1, 2, 3, 4]
+    stages = {stage.name: stage for stage in scan.explain().stages}
+    assert (stages["limit"].before.files, stages["limit"].after.files) == (3, 1)
+    assert stages["limit"].dropped == {"enough rows": 2}
+
+
+def test_the_best_rows_of_sorted_files_come_from_one_of_them(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    table.build_indexes({"file-index.bitmap.columns": "id"})  # bounds of every column, no order
+    scan = table.scan(order_by="score DESC", limit=2)
+    assert scan.to_arrow()["id"].to_pylist() == [3 * ROWS - 1, 3 * ROWS - 2]

@@ -101,6 +101,19 @@ def test_one_round_reads_one_block_for_each_bit() -> None:
     assert len(rounds) == 1
 
 
+@pytest.mark.parametrize("gap", [0, 5_000, 1 << 20])
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_reading_together_or_in_two_rounds_answers_the_same(gap: int, rounds: int) -> None:
+    parts = [[bloom_of(range(n, n + 9000, 3), BIGINT) for n in range(4)], [bloom_of([7], BIGINT)]]
+    found, _ = bundles_of(parts)
+    coverage, files = found.coverage(BLOOM), np.arange(6)
+    for keys in ([7], [8, 9_001], [-1], [5, 10_000, 20_000], [10**9], list(range(40_000, 40_020))):
+        plain = probe(coverage, files, keys, key_type(BIGINT))
+        other = probe(coverage, files, keys, key_type(BIGINT), gap=gap, rounds=rounds)
+        assert other.may_match.tolist() == plain.may_match.tolist(), keys
+        assert (other.damage, plain.damage) == ({}, {})
+
+
 def test_damage_keeps_the_file_and_is_named() -> None:
     values = bloom_of(range(50_000), BIGINT)
     files = [File(FileEntry(str(number), 1, "1", 5), {BLOOM: values}) for number in range(3)]

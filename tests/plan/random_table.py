@@ -190,8 +190,8 @@ class RandomTable:
         group_sizes = (3, 25, 1000) if rows.num_rows < 100 else (25, 60, 1000)
         return {
             "row_group_size": source.choice(group_sizes),
-            "data_page_size": source.choice((1, 100, 1 << 20)),
-            "write_batch_size": source.choice((1, 7, 1024)),
+            "data_page_size": source.choice((1, 1, 100, 1 << 20)),
+            "write_batch_size": source.choice((1, 7, 7, 1024)),
             "write_page_index": source.random() < 0.5,
             "use_dictionary": source.choice((True, False, source.sample(names, 2))),
             "dictionary_pagesize_limit": source.choice((20, 1 << 20)),

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import settings
 
+import alcid
 from alcid.predicate import matching
 from alcid.types import INDEX_TYPES
 from tests.plan.answers import Places, check_explanation, check_rows
@@ -29,6 +32,23 @@ STATES_OF_A_QUESTION = 3
 DEFAULT_SEED = "2025"
 
 
+def _endless(asker: Any) -> Places:
+    """Bytes of files that no index is too large for."""
+    return np.full(len(asker.table.sizes), 1 << 40)
+
+
+USED = {"planner._Asker._scan_bytes": _endless}
+SMALL: list[dict[str, Any]] = [
+    {},
+    USED,
+    USED | {"access._DENSE": 2.0, "sorting._FEW": 0},
+    USED | {"reading._FEW": 2, "sorting._FEW": 0},
+]
+"""What is set for tables in turn. They are so small that neither indexes nor single pages would be
+worth it, nor a search for the best rows in place of a sort; with these they are read all the same.
+"""
+
+
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> str:
     """ALCID_SEED; else the same for every run of the profile `ci`, and else a new one."""
@@ -41,13 +61,13 @@ def seed(request: pytest.FixtureRequest) -> str:
 def test_scans_give_the_rows_of_duckdb(
     number: int, seed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if number % 4:  # the files are so small that no index would be worth its reading
-        monkeypatch.setattr("alcid.plan.planner._Asker._scan_bytes", _endless)
+    for name, value in SMALL[number % len(SMALL)].items():
+        monkeypatch.setattr(f"alcid.plan.{name}", value)
     with _noted(f"ALCID_SEED={seed}, table {number}"):
         table = RandomTable(seeded(seed, number), tmp_path / "data")
         states = States(seeded(seed, number, "states"), table, tmp_path / "indexes")
         partial = states.build("partial", INDEX_TYPES, share=0.6)
-        for _ in range(number % 4):
+        for _ in range(number // len(SMALL) % 4):
             table.add_file()
         partial.refresh()
         kept = [*states.build_each(), State("some files indexed", partial)]
@@ -58,6 +78,22 @@ def test_scans_give_the_rows_of_duckdb(
             state.table.refresh()
         after.append(State("built again", states.build(None, INDEX_TYPES)))
         _Round(seed, f"{number} changed", table, states, after).ask(QUESTIONS_AFTERWARDS)
+
+
+@pytest.mark.parametrize("index_type", INDEX_TYPES)
+def test_small_tables_do_use_their_indexes(
+    index_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without this the test above could pass and ask no index at all."""
+    for name, value in USED.items():
+        monkeypatch.setattr(f"alcid.plan.{name}", value)
+    pq.write_table(pa.table({"x": range(0, 100, 2)}), tmp_path / "a.parquet")
+    table = alcid.parquet(tmp_path)
+    table.build_indexes({f"file-index.{index_type}.columns": "x"})
+    scan = table.scan("x = 8")
+    assert scan.to_arrow().to_pydict() == {"x": [8]}
+    (use,) = scan.explain().indexes
+    assert (use.index, use.outcome, use.files) == (index_type, "answered", 1)
 
 
 class _Round:
@@ -122,11 +158,6 @@ class _Round:
             limit = len(places) if question.limit is None else question.limit
             assert counting.count() == min(len(places), limit)
             check_explanation(counting.explain(), self._file_count)
-
-
-def _endless(asker: Any) -> Places:
-    """Bytes of files that no index is too large for."""
-    return np.full(len(asker.table.sizes), 1 << 40)
 
 
 @contextmanager

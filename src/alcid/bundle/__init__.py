@@ -24,6 +24,7 @@
 | `opening`      | many bundles, in two rounds of reads                          |
 | `coverage`     | which files of a table have a payload of a kind               |
 | `bundle_set`   | all bundles of a table, against its files: what is fresh      |
+| `filters`      | the bloom filters of some files, in columns                   |
 | `bloom`        | the bloom filters of many files, in one round of reads        |
 
 The bytes are described in docs/bundle-format.md. Bundles know no file system, SQL or Spark.

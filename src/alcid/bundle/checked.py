@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-
-import numpy as np
 
 from alcid.bundle.blocks import BLOCK, CONTENT, block_count, damaged_block, stored, unseal
 from alcid.bundle.directory import HEAD
@@ -28,9 +27,9 @@ class CheckedSource:
         self._what = what
         self.size = length
         self._source, self._start, self._head = source, start, head
-        # Any bytes: filling a payload with zeros can take longer than reading what is needed of it.
-        self._payload = np.empty(length, np.uint8).data
         self._known = bytearray(block_count(length))  # 1 for each block that was checked
+        self._firsts: list[int] = []  # the first block of each run that was read, ascending
+        self._runs: list[bytes] = []  # what these hold; no block is in two of them
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`.
@@ -42,12 +41,22 @@ class CheckedSource:
             return self._head[offset : offset + length]
         for first, end in self._missing([(offset, length)]):
             self._accept(first, end, self._source.read(*self._place(first, end)))
-        return bytes(self._payload[offset : offset + length])
+        pieces = list(self._pieces(offset, min(offset + length, self.size)))
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _pieces(self, begin: int, end: int) -> Iterator[bytes]:
+        """The bytes from `begin` to before `end`, of blocks that were read."""
+        place = max(bisect_right(self._firsts, begin // CONTENT) - 1, 0)
+        while begin < end:
+            base, run = self._firsts[place] * CONTENT, self._runs[place]
+            stop = min(end, base + len(run))
+            yield run[begin - base : stop - base]
+            begin, place = stop, place + 1
 
     @property
     def held(self) -> int:
         """The bytes that were read so far, and are kept."""
-        return CONTENT * self._known.count(1)
+        return sum(map(len, self._runs))
 
     def _missing(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """For each range the blocks to read, from the first that is missing to the last."""
@@ -64,11 +73,11 @@ class CheckedSource:
         return self._start + begins, min(end * BLOCK, stored(self.size)) - begins
 
     def _accept(self, first: int, end: int, data: bytes) -> None:
-        """Check blocks, and keep what they hold."""
+        """Check blocks, and keep what they hold in place of what lies between them."""
         place = Range(self._source, *self._place(first, end))
-        self._payload[first * CONTENT : end * CONTENT] = unseal(
-            check_blocks(data, place, self._what)
-        )
+        run = unseal(check_blocks(data, place, self._what))
+        within = slice(bisect_left(self._firsts, first), bisect_left(self._firsts, end))
+        self._firsts[within], self._runs[within] = [first], [run]
         self._known[first:end] = b"\1" * (end - first)
 
 

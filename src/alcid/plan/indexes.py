@@ -28,9 +28,19 @@ _MOST_BYTES = 128 << 20  # that were read of opened indexes; what is made of the
 class Indexes:
     """The indexes in a set of bundles; those that were opened are kept, up to a size."""
 
-    def __init__(self, bundles: BundleSet, read_ranges: ReadMany) -> None:
-        """Use bundles, reading with `read_ranges`."""
+    def __init__(
+        self, bundles: BundleSet, read_ranges: ReadMany, *, gap: int, remote: bool
+    ) -> None:
+        """Use bundles, reading with `read_ranges`.
+
+        Args:
+            bundles: The bundles.
+            read_ranges: How to read a round of ranges.
+            gap: A request is worth so many bytes.
+            remote: Whether a round of reads waits for a network.
+        """
         self._bundles, self._read_ranges = bundles, read_ranges
+        self._gap, self._rounds = gap, 1 if remote else 2
         self._kinds = {
             (kind.column, kind.index_type) for kind in bundles.kinds if kind.index_type in READERS
         }
@@ -64,7 +74,15 @@ class Indexes:
     def probe(self, column: str, files: Integers, keys: Sequence[Key], key_type: KeyType) -> Answer:
         """Ask the bloom filters of files for keys, in one round of reads."""
         coverage = self._coverage(column, "bloom-filter")
-        return probe(coverage, files, keys, key_type, self._read_ranges)
+        return probe(
+            coverage,
+            files,
+            keys,
+            key_type,
+            self._read_ranges,
+            gap=self._gap,
+            rounds=self._rounds,
+        )
 
     def reader(self, column: str, index_type: str, file: int, key_type: KeyType) -> IndexReader:
         """The index of a file that has a fresh one.

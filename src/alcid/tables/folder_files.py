@@ -83,7 +83,9 @@ class FolderFiles:
         self.deletions: Mapping[int, DeletionVector] = {
             places[path]: vector for path, vector in deletions.items()
         }
-        self.indexes = Indexes(bundles, index_storage.read_ranges)
+        self.indexes = Indexes(
+            bundles, index_storage.read_ranges, gap=index_storage.gap, remote=index_storage.remote
+        )
 
     def _read_columns(
         self, partitions: Partitions

@@ -50,9 +50,10 @@ class BitmapBlock:
             keys = key_type.from_stored(stored["key"])
             if (keys[1:] <= keys[:-1]).any():
                 raise section.error("keys of a block not in order", 4)
-            self.keys: list[Key] = keys.tolist()
-            self._offsets: list[int] = stored["offset"].tolist()
-            self._lengths: list[int] = stored["length"].tolist()
+            # Arrays, as one key is looked for and lists of all would cost more than that.
+            self._keys: Any = keys
+            self._offsets: Any = stored["offset"]
+            self._lengths: Any = stored["length"]
 
     def _keys_from(self, section: Section, data: bytes, count: int) -> None:
         keys: list[Key] = []
@@ -73,15 +74,23 @@ class BitmapBlock:
             raise section.error("truncated block", at) from None
         if not count or at != section.length:
             raise section.error("block of another length", 0, found=section.length, expected=at)
-        self.keys, self._offsets, self._lengths = keys, offsets, lengths
+        self._keys, self._offsets, self._lengths = keys, offsets, lengths
+
+    @property
+    def ends(self) -> tuple[Key, Key]:
+        """The least and the greatest key."""
+        first, last = self._keys[0], self._keys[-1]
+        return (first, last) if isinstance(first, bytes) else (int(first), int(last))
 
     def find(self, key: Key) -> tuple[int, int] | None:
         """Offset and length of the rows of `key`, if it is there."""
-        index = bisect_right(self.keys, key) - 1
-        if index < 0 or self.keys[index] != key:
+        index = bisect_right(self._keys, key) - 1
+        if index < 0 or self._keys[index] != key:
             return None
-        return self._offsets[index], self._lengths[index]
+        return int(self._offsets[index]), int(self._lengths[index])
 
     def entries(self) -> Iterator[tuple[Key, int, int]]:
         """Key, offset and length of every entry."""
-        yield from zip(self.keys, self._offsets, self._lengths, strict=True)
+        columns = (np.asarray(c).tolist() for c in (self._offsets, self._lengths))
+        keys = self._keys if isinstance(self._keys, list) else self._keys.tolist()
+        yield from zip(keys, *columns, strict=True)

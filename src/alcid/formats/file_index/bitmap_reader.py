@@ -186,9 +186,8 @@ class _ReaderV2(BitmapReader):
                 self._section.section(self._blocks + begin, end - begin), self._key_type
             )
             limit = self._firsts[index + 1] if index + 1 < len(self._firsts) else None
-            if block.keys[0] != self._firsts[index] or (
-                limit is not None and not is_below(block.keys[-1], limit)
-            ):
+            first, last = block.ends
+            if first != self._firsts[index] or (limit is not None and not is_below(last, limit)):
                 raise self._section.error(
                     "block that the directory contradicts", self._blocks + begin
                 )

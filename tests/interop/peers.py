@@ -27,8 +27,11 @@ from tests.golden.paimon_jvm import BUNDLE, LOGGING
 T = TypeVar("T")
 
 UNAVAILABLE = (ImportError, OSError, subprocess.CalledProcessError)
-PYPAIMON = "pypaimon==2.1.*"  # holds pyarrow below 20, so it cannot live beside the newest one
-ENVIRONMENT = Path(__file__).resolve().parents[2] / ".peer-venv"
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = ROOT / ".peer-venv"
+# pypaimon holds pyarrow below 20, so it cannot live beside the newest one; and because it does, our
+# own code is tested there with the oldest pyarrow that it allows.
+PACKAGES = ("pypaimon==2.1.*", "pyarrow==19.*", "duckdb>=2", "hypothesis", "pytest>=9")
 
 
 def unavailable(why: str) -> NoReturn:
@@ -59,14 +62,16 @@ def pypaimon_python() -> Path:
     ENVIRONMENT.mkdir(exist_ok=True)
     with (ENVIRONMENT / "lock").open("w") as lock:  # of several processes one makes it
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
+        wanted = "\n".join(PACKAGES)
+        if not done.exists() or done.read_text() != wanted:
             venv.create(ENVIRONMENT, with_pip=True)
             (ENVIRONMENT / ".gitignore").write_text("*\n")
             pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-            ended = subprocess.run([*pip, PYPAIMON], capture_output=True, text=True, check=False)
+            command = [*pip, "--editable", str(ROOT), *PACKAGES]
+            ended = subprocess.run(command, capture_output=True, text=True, check=False)
             if ended.returncode:
                 raise OSError(ended.stderr.strip().splitlines()[-1])
-            done.touch()
+            done.write_text(wanted)
     return python
 
 

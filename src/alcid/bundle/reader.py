@@ -76,6 +76,9 @@ class Bundle:
         self.file_count = number(closing, "files", file=self.name)
         """How many data files it has."""
         self._series: dict[Kind, Series] = {}
+        self._own = {
+            own: [blob for blob in reader.blobs if blob.type == own] for own in (DIRECTORY, FILES)
+        }
         self._blobs: dict[Kind, Blob] = {}
         for blob in reader.blobs:
             kind = Kind.of_blob(blob.type, blob.properties)
@@ -189,14 +192,14 @@ class Bundle:
     @cached_property
     def metadata_place(self) -> tuple[int, int] | None:
         """Offset and length of files and directories; None if they are too large for one read."""
-        blobs = [blob for blob in self._reader.blobs if blob.type in (DIRECTORY, FILES)]
+        blobs = [blob for own in self._own.values() for blob in own]
         begin = min((blob.offset for blob in blobs), default=0)
         length = max((blob.offset + blob.length for blob in blobs), default=0) - begin
         return (begin, length) if length <= _LARGEST_TOGETHER else None
 
     def _metadata(self, blob_type: str) -> Blob:
         """The blob of the files or the directories, read along with the other if not too large."""
-        found = [blob for blob in self._reader.blobs if blob.type == blob_type]
+        found = self._own[blob_type]
         if len(found) != 1:
             what = f"{len(found)} blobs of type {blob_type}"
             raise FormatError("no bundle", file=self.name, found=what, expected="one")

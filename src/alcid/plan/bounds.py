@@ -132,7 +132,7 @@ class Bounds:
         begin, end = (self._number(bound) for bound in interval)
         low = least if begin is None else np.maximum(least, begin)
         high = most if end is None else np.minimum(most, end)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):  # an estimate: infinities and empty ranges give 0, 0.5 or 1
             share = np.clip((high - low) / (most - least), 0.0, 1.0)
         return np.where(np.isnan(share), 0.5, share)
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid.errors import ColumnError
-from alcid.options import find_column, fold_name, match_column
+from alcid.options import ColumnNames, find_column, match_column
 from alcid.plan.verdict import Mask
 from alcid.types import DataType
 
@@ -71,7 +71,8 @@ class TableColumns:
         self.schemas = tuple({column.name: column for column in schema} for schema in schemas)
         self.schema_of = schema_of
         self._groups: dict[str, list[ColumnGroup]] = {}
-        self._spelled = [{fold_name(name): name for name in schema} for schema in self.schemas]
+        self._names = ColumnNames(self.columns)
+        self._spelled = tuple(map(ColumnNames, self.schemas))
 
     def find(self, name: str) -> str:
         """The column of the table that a name in a query means; of `m[key]` the map `m`.
@@ -79,14 +80,14 @@ class TableColumns:
         Raises:
             ColumnError: There is none, or more than one.
         """
-        found = match_column(name, self.columns)
+        found = self._names.match(name)
         if found is None and name.endswith("]"):
-            found = match_column(name.partition("[")[0], self.columns)
+            found = self._names.match(name.partition("[")[0])
         return find_column(name, self.columns) if found is None else found
 
     def has(self, name: str) -> bool:
         """Whether there is such a column, or such a map."""
-        return any(match_column(one, self.columns) for one in (name, name.partition("[")[0]))
+        return any(map(self._names.match, (name, name.partition("[")[0])))
 
     def type_of(self, name: str) -> DataType | None:
         """The type of a column, or of the values of a map, as the table has it."""
@@ -95,7 +96,7 @@ class TableColumns:
 
     def file_name(self, file: int, column: str) -> str | None:
         """How a file spells a column of the table; None if it does not have it."""
-        return self._spelled[int(self.schema_of[file])].get(fold_name(column))
+        return self._spelled[int(self.schema_of[file])].match(column)
 
     def groups(self, name: str) -> list[ColumnGroup]:
         """The column that a name means, in all files."""
@@ -106,10 +107,10 @@ class TableColumns:
     def _group(self, name: str, place: int) -> ColumnGroup:
         files, schema = self.schema_of == place, self.schemas[place]
         top_level = self.find(name)
-        own = self._spelled[place].get(fold_name(top_level))
+        own = self._spelled[place].match(top_level)
         if own is None:
             return ColumnGroup(files, None, None, "")
-        is_key = match_column(name, self.columns) is None
+        is_key = self._names.match(name) is None
         spelled = f"{own}[{name.partition('[')[2]}" if is_key else own
         data_type, problem = _value_type(name, schema[own]), schema[own].problem
         expected = self.type_of(name)

@@ -1,0 +1,43 @@
+"""Our own tests once more, with the oldest pyarrow that is supported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from tests.interop.peers import ROOT, UNAVAILABLE, pypaimon_python, unavailable
+
+TESTS = (
+    "tests/bundle",
+    "tests/parquet_file",
+    "tests/plan/test_bounds.py",
+    "tests/plan/test_edges.py",
+    "tests/plan/test_sorting.py",
+    "tests/predicate/test_rows.py",
+    "tests/tables/test_index_file.py",
+    "tests/tables/test_parquet_table.py",
+    "tests/tables/test_schema_bytes.py",
+    "tests/tables/test_table_schema.py",
+)
+
+
+def test_plans_and_reads_work_with_the_oldest_pyarrow() -> None:
+    try:
+        python = str(pypaimon_python())
+    except UNAVAILABLE as error:
+        unavailable(f"needs pyarrow 19 in an environment of its own: {error}")
+    version = "import pyarrow; print(pyarrow.__version__)"
+    told = subprocess.run([python, "-c", version], capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("19.")
+    ended = subprocess.run(
+        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS],
+        cwd=ROOT,
+        env=os.environ | {"HYPOTHESIS_PROFILE": "ci"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode:
+        pytest.fail(ended.stdout[-8000:] + ended.stderr[-2000:], pytrace=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -34,6 +35,9 @@ BLOCK = CONTENT + CRC_SIZE
 """Bytes of a block as it is stored."""
 RESIDUE = 0x2144DF1C
 """The CRC-32 of any bytes that end with their own CRC-32."""
+
+_CRCS = [0]
+"""The CRC of so many whole blocks that are right; filled as far as it was needed."""
 
 Length = TypeVar("Length", int, npt.NDArray[np.int64])
 
@@ -66,12 +70,31 @@ def seal(payload: bytes | memoryview) -> Iterator[bytes | memoryview]:
 
 
 def damaged_block(data: memoryview) -> int | None:
-    """The number of the first block that is not what its CRC says, if there is one."""
+    """The number of the first block that is not what its CRC says, if there is one.
+
+    One CRC over all blocks tells whether there is one: over blocks that are right it depends on
+    their lengths alone, as that over one of them does. Its 32 bits notice all that those of a
+    block notice, a flipped byte always.
+    """
+    if len(data) > CRC_SIZE and zlib.crc32(data) == _crc_of_sealed(*divmod(len(data), BLOCK)):
+        return None
     crc = zlib.crc32
     for number, start in enumerate(range(0, len(data), BLOCK)):
         if crc(data[start : start + BLOCK]) != RESIDUE:
             return number
     return None
+
+
+_ZEROS = b"".join(seal(bytes(CONTENT)))
+
+
+@lru_cache(maxsize=4096)
+def _crc_of_sealed(whole: int, rest: int) -> int:
+    """The CRC of any blocks that are right: so many whole ones, and `rest` bytes of a last one."""
+    while len(_CRCS) <= whole:
+        _CRCS.append(zlib.crc32(_ZEROS, _CRCS[-1]))
+    crc = _CRCS[whole]
+    return zlib.crc32(b"".join(seal(bytes(rest - CRC_SIZE))), crc) if rest > CRC_SIZE else crc
 
 
 def unseal(data: memoryview) -> bytes:

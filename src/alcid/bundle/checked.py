@@ -13,6 +13,8 @@ from alcid.formats.source import Range, ReadMany, Source, read_each
 
 __all__ = ["CheckedSource", "check_blocks", "prefetch"]
 
+_LARGE = 32 << 10
+
 
 class CheckedSource:
     """The payload of one file: a `Source` for the readers of `alcid.formats.file_index`.
@@ -30,6 +32,8 @@ class CheckedSource:
         self._known = bytearray(block_count(length))  # 1 for each block that was checked
         self._firsts: list[int] = []  # the first block of each run that was read, ascending
         self._runs: list[bytes] = []  # what these hold; no block is in two of them
+        self.taken = 0
+        """The bytes that were read so far; what was made of them may be in memory."""
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`.
@@ -40,7 +44,14 @@ class CheckedSource:
         if offset + length <= HEAD:
             return self._head[offset : offset + length]
         for first, end in self._missing([(offset, length)]):
-            self._accept(first, end, self._source.read(*self._place(first, end)))
+            data = self._source.read(*self._place(first, end))
+            if length > _LARGE and first == offset // CONTENT:
+                # What is as long as this is decoded once, and kept by whoever did.
+                run = self._checked(first, end, data)
+                begin = offset - first * CONTENT
+                if begin + length <= len(run):
+                    return run[begin : begin + length]
+            self._accept(first, end, data)
         pieces = list(self._pieces(offset, min(offset + length, self.size)))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -52,11 +63,6 @@ class CheckedSource:
             stop = min(end, base + len(run))
             yield run[begin - base : stop - base]
             begin, place = stop, place + 1
-
-    @property
-    def held(self) -> int:
-        """The bytes that were read so far, and are kept."""
-        return sum(map(len, self._runs))
 
     def _missing(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """For each range the blocks to read, from the first that is missing to the last."""
@@ -72,10 +78,15 @@ class CheckedSource:
         begins = first * BLOCK
         return self._start + begins, min(end * BLOCK, stored(self.size)) - begins
 
+    def _checked(self, first: int, end: int, data: bytes) -> bytes:
+        """What blocks hold, if none of them is damaged."""
+        place = Range(self._source, *self._place(first, end))
+        self.taken += len(data)
+        return unseal(check_blocks(data, place, self._what))
+
     def _accept(self, first: int, end: int, data: bytes) -> None:
         """Check blocks, and keep what they hold in place of what lies between them."""
-        place = Range(self._source, *self._place(first, end))
-        run = unseal(check_blocks(data, place, self._what))
+        run = self._checked(first, end, data)
         within = slice(bisect_left(self._firsts, first), bisect_left(self._firsts, end))
         self._firsts[within], self._runs[within] = [first], [run]
         self._known[first:end] = b"\1" * (end - first)

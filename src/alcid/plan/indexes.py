@@ -22,7 +22,7 @@ Integers = npt.NDArray[np.int64]
 
 _MOST_OPENED = 512
 _LOOK_EVERY = 32
-_MOST_BYTES = 128 << 20  # that were read of opened indexes; what is made of them may take as much
+_MOST_BYTES = 128 << 20  # that were read of opened indexes, and became bitmaps
 
 
 class Indexes:
@@ -104,10 +104,10 @@ class Indexes:
         with self._lock:
             self._opened[name] = reader, payload
             if len(self._opened) % _LOOK_EVERY == 0:
-                held = sum(one.held for _, one in self._opened.values())
+                held = sum(one.taken for _, one in self._opened.values())
                 while held > _MOST_BYTES or len(self._opened) > _MOST_OPENED:
                     _, (_, oldest) = self._opened.popitem(last=False)
-                    held -= oldest.held
+                    held -= oldest.taken
         return reader
 
     def _coverage(self, column: str, index_type: str) -> Coverage:

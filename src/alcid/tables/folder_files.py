@@ -13,7 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid.bundle import BundleSet, Kind, State, Statistics, prefetch
-from alcid.errors import DamagedIndexWarning, FileGoneError, FormatError, UnsupportedError
+from alcid.errors import (
+    AlcidError,
+    DamagedIndexWarning,
+    FileGoneError,
+    FormatError,
+    UnsupportedError,
+)
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.source import Range, Source
 from alcid.options import fold_name
@@ -30,7 +36,7 @@ from alcid.plan import Bounds, Column, Indexes, TableColumns
 from alcid.storage import Listing, Storage, Traffic
 from alcid.tables.file_columns import FileColumn, file_columns
 from alcid.tables.file_statistics import group_statistics
-from alcid.tables.page_bytes import unpack_pages
+from alcid.tables.page_bytes import join_columns, unpack_column
 from alcid.tables.partitions import Partitions
 from alcid.tables.schema_bytes import schema_bytes, schema_columns
 from alcid.tables.table_schema import merge_schemas
@@ -229,23 +235,37 @@ class FolderFiles:
             missing = [name for name in names if (file, name) not in known]
             if missing:
                 known |= self._from_file(file, missing, report)
-            layouts.append(self._joined(file, tuple(names), known))
+            layouts.append(self._joined(file, tuple(names), known, report))
         return layouts
 
     def _joined(
-        self, file: int, names: tuple[str, ...], known: Mapping[tuple[int, str], _Column]
+        self,
+        file: int,
+        names: tuple[str, ...],
+        known: Mapping[tuple[int, str], _Column],
+        report: ReadReport,
     ) -> FileLayout:
         """The layout of some columns; it is kept, as making it checks all its numbers."""
         layout = self._joins.get((file, names))
         if layout is None:
-            starts = known[file, names[0]][0]
-            parts = tuple(known[file, name][1] for name in names)
-            layout = FileLayout(starts, parts, self.paths[file].as_py())
+            path = self.paths[file].as_py()
+            try:
+                layout = join_columns({name: known[file, name] for name in names}, file=path)
+            except FormatError as error:
+                self._warn(error)
+                found = self._from_file(file, names, report)
+                layout = join_columns({name: found[file, name] for name in names}, file=path)
             with self._lock:
                 if len(self._joins) >= _MOST_JOINS:
                     self._joins.clear()
                 self._joins[file, names] = layout
         return layout
+
+    def _warn(self, error: AlcidError) -> None:
+        """Say that something of a bundle is damaged and not used, or raise if that is wanted."""
+        if self._bundles.strict:
+            raise error
+        warnings.warn(f"not used: {error}", DamagedIndexWarning, stacklevel=2)
 
     def _unpack(self, wanted: Sequence[tuple[int, str]]) -> dict[tuple[int, str], _Column]:
         """The layouts that bundles have; what is damaged there is left out with a warning."""
@@ -262,13 +282,9 @@ class FolderFiles:
         for (file, name), payload in payloads.items():
             try:
                 data = payload.read(0, payload.size)
-                layout = unpack_pages({name: data}, file=self.paths[file].as_py())
+                found[file, name] = unpack_column(name, data, file=self.paths[file].as_py())
             except (FormatError, UnsupportedError) as error:
-                if self._bundles.strict:
-                    raise
-                warnings.warn(f"not used: {error}", DamagedIndexWarning, stacklevel=2)
-                continue
-            found[file, name] = layout.starts, layout.columns[0]
+                self._warn(error)
         self._keep(found)
         return found
 

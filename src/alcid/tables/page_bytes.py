@@ -29,7 +29,7 @@ from alcid.errors import FormatError, LimitError, UnsupportedError
 from alcid.formats.puffin.compression import compress, decompress
 from alcid.parquet_file import ColumnLayout, Field, FileLayout, LeafLayout, restore_field
 
-__all__ = ["VERSION", "pack_pages", "unpack_pages"]
+__all__ = ["VERSION", "join_columns", "pack_pages", "unpack_column", "unpack_pages"]
 
 VERSION = 1
 """The version that is written, and the only one so far."""
@@ -77,18 +77,34 @@ def unpack_pages(payloads: Mapping[str, bytes], *, file: str) -> FileLayout:
         FormatError: A payload is damaged, is of another column, or they are not of one file.
         UnsupportedError: None was given, or one is of a later version.
     """
-    found = [_unpack(name, data, f"{file}: pages of {name!r}") for name, data in payloads.items()]
-    if not found:
+    found = {name: unpack_column(name, data, file=file) for name, data in payloads.items()}
+    return join_columns(found, file=file)
+
+
+def join_columns(columns: Mapping[str, tuple[Integers, ColumnLayout]], *, file: str) -> FileLayout:
+    """One layout of columns that `unpack_column` gave, in this order; all of it is checked.
+
+    Raises:
+        FormatError: What they say cannot be, or they are not of one file.
+        UnsupportedError: There is none.
+    """
+    if not columns:
         raise UnsupportedError(f"{file}: no column: it is not known how many rows there are")
-    starts = found[0][0]
-    for name, (others, _) in zip(payloads, found, strict=True):
-        if not np.array_equal(starts, others):
+    starts = next(iter(columns.values()))[0]
+    for name, (others, _) in columns.items():
+        if others is not starts and not np.array_equal(starts, others):
             raise FormatError(f"pages of {name!r}: other row groups than before", file=file)
-    return FileLayout(starts, tuple(column for _, column in found), file)
+    return FileLayout(starts, tuple(column for _, column in columns.values()), file)
 
 
-def _unpack(name: str, data: bytes, file: str) -> tuple[Integers, ColumnLayout]:
-    """The row groups, and one column; what FileLayout checks is not checked here."""
+def unpack_column(name: str, data: bytes, *, file: str) -> tuple[Integers, ColumnLayout]:
+    """The row groups, and one column; `join_columns` checks what the numbers say.
+
+    Raises:
+        FormatError: The payload is damaged, or of another column.
+        UnsupportedError: It is of a later version.
+    """
+    file = f"{file}: pages of {name!r}"
     if data[:1] != bytes((VERSION,)):
         if data and data[0] > VERSION:
             raise UnsupportedError(f"{file}: found version {data[0]}, expected {VERSION}")

@@ -28,6 +28,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import lt
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -126,7 +127,7 @@ def is_below(left: Key, right: Key) -> bool:
 
 def are_ascending(keys: Sequence[Key]) -> bool:
     """Whether every key comes before the next one."""
-    return all(map(is_below, keys, islice(keys, 1, None)))
+    return all(map(lt, keys, islice(keys, 1, None)))
 
 
 def _flip(bits: IntArray) -> IntArray:

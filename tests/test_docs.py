@@ -130,7 +130,9 @@ def check_bash(block: Block) -> None:
             case ["make", target, *_]:
                 assert target in targets, f"{block.place}: {line}"
             case [python, "-m", module, *_] if python.endswith("python"):
-                assert (ROOT / f"{module.replace('.', '/')}.py").exists(), f"{block.place}: {line}"
+                path = ROOT / module.replace(".", "/")
+                runs = path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+                assert runs, f"{block.place}: {line}"
             case _:
                 pytest.fail(f"{block.place}: expected make or python -m, found {line!r}")
 

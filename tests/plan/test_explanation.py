@@ -1,0 +1,151 @@
+"""Why a file was kept or an index not used, and numbers that add up."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import alcid
+from alcid.plan import Explanation
+
+ROWS = 30_000
+INDEXES = {
+    "file-index.bloom-filter.columns": "id",
+    "file-index.bitmap.columns": "id, class_id",
+    "file-index.range-bitmap.columns": "score",
+}
+
+
+def write(path: Path, part: int, *, id_type: str = "int64") -> None:
+    rng = np.random.default_rng(part)
+    table = pa.table(
+        {
+            "id": pa.array(rng.permutation(ROWS) * 4 + part).cast(id_type),
+            "class_id": rng.integers(0, 50, ROWS),
+            "score": rng.random(ROWS),
+            "name": [f"{number:020}" for number in rng.integers(0, 10**9, ROWS)],
+        }
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, row_group_size=10_000, data_page_size=1000, write_page_index=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for part in range(4):
+        write(tmp_path / f"day={part // 2}" / f"{part}.parquet", part)
+    alcid.parquet(tmp_path).build_indexes(INDEXES)
+    return tmp_path
+
+
+def outcomes(told: Explanation) -> list[tuple[str, str, int]]:
+    return [(use.index, use.outcome, use.files) for use in told.indexes]
+
+
+def check(told: Explanation) -> None:
+    """The numbers of an explanation belong together."""
+    for one, next_one in pairwise(told.stages):
+        left, begun = one.after, next_one.before
+        for name in ("files", "row_groups", "pages", "rows", "bytes"):
+            before, after = getattr(left, name), getattr(begun, name)
+            assert before is None or after is None or before == after, (one, next_one, name)
+    for stage in told.stages:
+        assert sum(stage.dropped.values()) == stage.before.files - stage.after.files
+    assert json.loads(told.to_json())["predicate"] == told.predicate
+
+
+def test_each_stage_says_what_it_left(folder: Path) -> None:
+    scan = alcid.parquet(folder).scan("day = 1 AND id = 7 AND score >= 0")
+    assert scan.to_arrow().num_rows == 1
+    told = scan.explain()
+    check(told)
+    files = {stage.name: (stage.before.files, stage.after.files) for stage in told.stages}
+    assert files["partitions"] == (4, 2)
+    assert files["file index"] == (2, 1)
+    assert outcomes(told) == [("bloom-filter", "answered", 2), ("bitmap", "answered", 1)]
+    stages = {stage.name: stage for stage in told.stages}
+    assert stages["partitions"].dropped == {"other partitions": 2}
+    assert stages["file index"].dropped == {"bloom filter": 1}
+    assert stages["row groups"].before.row_groups == 3
+    assert stages["row groups"].after.row_groups == 1
+    pages, rows = stages["pages"], stages["rows"]
+    assert pages.after.pages is not None
+    assert pages.before.pages is not None
+    assert pages.after.pages == 4 < pages.before.pages
+    assert pages.after.bytes is not None
+    assert pages.after.bytes <= rows.bytes_read < 2 * pages.after.bytes + 64 * 1024
+    assert rows.after.rows == 1
+
+
+def test_an_index_that_is_not_there_is_said_to_be_absent(folder: Path) -> None:
+    told = alcid.parquet(folder).explain(f"name = '{500_000_000:020}'")
+    assert outcomes(told) == [("", "absent", 4)]
+    check(told)
+
+
+def test_an_index_of_a_changed_file_is_stale(folder: Path) -> None:
+    write(folder / "day=0" / "1.parquet", 9)
+    scan = alcid.parquet(folder).scan("class_id = 7")
+    scan.to_arrow()
+    told = scan.explain()
+    assert outcomes(told) == [("bitmap", "stale", 1), ("bitmap", "answered", 3)]
+    check(told)
+
+
+def test_an_index_that_cannot_answer_says_so(folder: Path) -> None:
+    told = alcid.parquet(folder).explain("id > 5")
+    assert outcomes(told) == [
+        ("bloom-filter", "unsupported predicate", 4),
+        ("bitmap", "unsupported predicate", 4),
+    ]
+
+
+def test_an_index_that_costs_more_than_it_spares_is_not_read(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    scan = table.scan("score > 0.001", columns=["class_id"])
+    found = scan.to_arrow()
+    told = scan.explain()
+    assert outcomes(told) == [("range-bitmap", "not worth it", 4)]
+    index = next(stage for stage in told.stages if stage.name == "file index")
+    assert index.bytes_read == 0
+    assert found.num_rows == table.scan("score > 0.001", use_indexes=False).count()
+    check(told)
+
+
+def test_a_file_of_another_type_goes_without_its_index(folder: Path) -> None:
+    write(folder / "day=1" / "9.parquet", 9, id_type="int32")
+    table = alcid.parquet(folder)
+    table.build_indexes(INDEXES)
+    scan = table.scan("id = 9 OR id = 40")  # narrower integers are asked all the same
+    scan.to_arrow()
+    assert {outcome for _, outcome, _ in outcomes(scan.explain())} == {"answered"}
+    path = folder / "day=1" / "text.parquet"
+    pq.write_table(pa.table({"score": pa.array([0.5], pa.float32())}), path)
+    table.refresh()
+    assert table.count("score = 0.5") == 1
+
+
+def test_a_count_says_that_no_data_was_read(folder: Path) -> None:
+    scan = alcid.parquet(folder).scan("class_id IN (1, 2)")
+    counted = scan.count()
+    told = scan.explain()
+    assert told.notes == (
+        f"{counted:,} rows counted from indexes and statistics: no data was read",
+    )
+    stages = {stage.name: stage for stage in told.stages}
+    assert stages["count"].dropped == {"counted without reading": 4}
+    assert stages["rows"].bytes_read == 0
+    check(told)
+
+
+def test_before_it_runs_an_explanation_leaves_the_rows_open(folder: Path) -> None:
+    told = alcid.parquet(folder).explain("id = 7", columns=["score"])
+    assert told.stages[-1].after.rows is None
+    assert next(line for line in str(told).splitlines() if line.startswith("rows")).count("?") == 1
+    check(told)

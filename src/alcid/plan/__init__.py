@@ -19,10 +19,13 @@
 | `row_groups`   | which row groups may have a row                                     |
 | `access`       | by pages, or whole row groups                                       |
 | `conform`      | rows of a file as rows of the table                                 |
+| `places`       | where rows stand                                                    |
+| `parts`        | what a reading gives, and what it took                              |
 | `reading`      | the rows that match                                                 |
 | `sorting`      | ORDER BY                                                            |
 | `top`          | ORDER BY with a LIMIT, by a cut-off over all files                  |
 | `threads`      | several at a time                                                   |
+| `run`          | one way from a predicate to an answer                               |
 | `scan`         | the query that a user holds                                         |
 
 | explaining     |                                                                     |

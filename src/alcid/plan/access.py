@@ -6,8 +6,8 @@ read and the rows taken out: Arrow decodes those much faster than page by page.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from alcid.parquet_file import FileLayout, ParquetScan
 from alcid.plan.places import GroupRows
 from alcid.plan.table_files import Integers
 
-__all__ = ["PageAccess", "Touched", "WholeAccess", "touched_pages"]
+__all__ = ["PageAccess", "Touched", "WholeAccess", "column_sizes", "touched_pages"]
 
 _DENSE = 0.5
 """From this share of the bytes on, whole row groups are read."""
+_BATCH = 32 << 20  # bytes of row groups, decompressed, that one thread reads at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,26 @@ class WholeAccess:
     positions: Integers | None = field(default=None)
     """The rows, if they are known."""
 
+    def batches(self) -> Iterator[WholeAccess]:
+        """The same, a few row groups at a time, so that memory is bounded."""
+        batch: list[int] = []
+        size = 0
+        for group in self.groups:
+            batch.append(group)
+            size += self.scan.metadata.row_group(group).total_byte_size
+            if size >= _BATCH:
+                yield self._some(batch)
+                batch, size = [], 0
+        if batch:
+            yield self._some(batch)
+
+    def _some(self, groups: list[int]) -> WholeAccess:
+        positions = self.positions
+        if positions is not None:
+            begin, end = self.starts[groups[0]], self.starts[groups[-1] + 1]
+            positions = positions[(positions >= begin) & (positions < end)]
+        return replace(self, groups=groups, positions=positions)
+
     @property
     def group_rows(self) -> GroupRows:
         """The rows of these row groups."""
@@ -114,3 +135,17 @@ def touched_pages(layout: FileLayout, columns: Sequence[str], positions: Integer
             size += int(sizes[hit].sum()) + dictionaries
             all_size += int(sizes[beside].sum()) + dictionaries
     return Touched(len(groups), len(starts) - 1, pages, all_pages, size, all_size)
+
+
+def column_sizes(scan: ParquetScan, columns: Sequence[str]) -> Integers:
+    """Bytes of some columns in each row group."""
+    metadata = scan.metadata
+    wanted = set(columns)
+    leaves = [leaf for one in scan.fields if one.name in wanted for leaf in one.leaves]
+    filled = [group for group, rows in enumerate(scan.group_rows) if rows]
+    scan.check(filled, leaves)
+    sizes = np.zeros(len(scan.group_rows), np.int64)
+    for group in filled:
+        chunks = map(metadata.row_group(group).column, leaves)
+        sizes[group] = sum(chunk.total_compressed_size for chunk in chunks)
+    return sizes

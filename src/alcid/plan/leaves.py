@@ -10,9 +10,20 @@ from alcid.plan.bounds import Bounds
 from alcid.plan.columns import ColumnGroup
 from alcid.plan.table_files import TableFiles
 from alcid.plan.verdict import Verdict
-from alcid.predicate import Anything, Nulls, Predicate, Question, lower, matching
+from alcid.predicate import (
+    And,
+    Anything,
+    Constant,
+    Nulls,
+    Or,
+    Predicate,
+    Question,
+    Unknown,
+    lower,
+    matching,
+)
 
-__all__ = ["Leaf", "null_verdict"]
+__all__ = ["Leaf", "leaves_of"]
 
 
 class Leaf:
@@ -57,7 +68,7 @@ class Leaf:
         found = Verdict.same(count, possible=True)
         for group in self.groups:
             if group.name is None:
-                missing = null_verdict(self.predicate, self.column, self._table)
+                missing = _null_verdict(self.predicate, self.column, self._table)
                 found.possible[group.files] = missing.possible[group.files]
                 found.certain[group.files] = missing.certain[group.files]
             elif not group.problem:
@@ -84,7 +95,13 @@ class Leaf:
         return self._table.bounds(group.name, group.data_type)
 
 
-def null_verdict(predicate: Predicate, column: str, table: TableFiles) -> Verdict:
+def leaves_of(where: Predicate, table: TableFiles) -> dict[int, Leaf]:
+    """The leaves of a normalized predicate, by the identity of their nodes."""
+    inner = And, Or, Constant, Unknown
+    return {id(node): Leaf(node, table) for node in where.walk() if not isinstance(node, inner)}
+
+
+def _null_verdict(predicate: Predicate, column: str, table: TableFiles) -> Verdict:
     """What a leaf says of files that do not have its column: it is null in every row."""
     count, data_type = len(table.sizes), table.columns.type_of(column)
     question = Nulls() if data_type is None else lower(predicate, column, data_type)

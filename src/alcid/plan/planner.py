@@ -15,13 +15,13 @@ import numpy as np
 from alcid.formats.selection import Selection
 from alcid.plan.blooms import Blooms
 from alcid.plan.candidates import Candidates
-from alcid.plan.leaves import Leaf
+from alcid.plan.leaves import Leaf, leaves_of
 from alcid.plan.positions import Positions
 from alcid.plan.recorder import Recorder
 from alcid.plan.table_files import Integers, TableFiles
 from alcid.plan.threads import run_in_threads
 from alcid.plan.verdict import judge
-from alcid.predicate import And, Constant, Or, Predicate, Unknown
+from alcid.predicate import Predicate
 
 __all__ = ["Plan", "make_plan"]
 
@@ -57,11 +57,7 @@ def make_plan(
         rows_needed: The rows are read, and not only counted.
         strict: Raise where an index is damaged.
     """
-    leaves = {
-        id(node): Leaf(node, table)
-        for node in where.walk()
-        if not isinstance(node, And | Or | Constant | Unknown)
-    }
+    leaves = leaves_of(where, table)
     count = len(table.sizes)
     everything = Candidates.of(np.arange(count), np.zeros(count, bool)).counts(table)
     recorder = Recorder(table, everything, strict=strict)

@@ -9,64 +9,28 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 
 from alcid.formats.selection import EVERY, Selection
 from alcid.parquet_file import Coalescing, FileRows, ParquetScan, ReadReport, read_many
-from alcid.plan.access import PageAccess, WholeAccess
+from alcid.plan.access import PageAccess, WholeAccess, column_sizes
 from alcid.plan.candidates import Candidates
 from alcid.plan.conform import conform, file_columns, table_schema
+from alcid.plan.leaves import Leaf, leaves_of
+from alcid.plan.parts import Part, Spent
 from alcid.plan.places import Places
 from alcid.plan.row_groups import kept_groups
 from alcid.plan.table_files import Integers, TableFiles
 from alcid.plan.threads import run_in_threads
 from alcid.predicate import Predicate, matching
-from alcid.storage import Traffic
 
-__all__ = ["Part", "Reading"]
+__all__ = ["Reading"]
 
 _TOGETHER = 512  # rows of files that one thread reads together, or a little more
-_BATCH = 32 << 20  # bytes of row groups that one thread reads at a time
 _FEW = 1024  # one row of so many: pages are looked at, else all is read
 _Access = PageAccess | WholeAccess
-
-
-@dataclass(slots=True)
-class Spent:
-    """Time and traffic until it was known what to read, and until it was read."""
-
-    open_seconds: float = 0.0
-    open_requests: int = 0
-    open_bytes: int = 0
-    read_seconds: float = 0.0
-    read_requests: int = 0
-    read_bytes: int = 0
-
-    def opening(self, seconds: float, traffic: Traffic) -> None:
-        """Note what it took to find out what to read."""
-        self.open_seconds += seconds
-        self.open_requests += traffic.requests
-        self.open_bytes += traffic.bytes_read
-
-    def reading(self, seconds: float, traffic: Traffic) -> None:
-        """Note what it took to read."""
-        self.read_seconds += seconds
-        self.read_requests += traffic.requests
-        self.read_bytes += traffic.bytes_read
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """Rows that match, and where they stand."""
-
-    table: pa.Table
-    places: Places
-
-    def __len__(self) -> int:
-        return len(self.places)
 
 
 @dataclass(slots=True, eq=False)
@@ -82,6 +46,11 @@ class Reading:
     offered: list[Candidates] = field(default_factory=list)
     accesses: list[PageAccess | WholeAccess] = field(default_factory=list)
     spent: Spent = field(default_factory=Spent)
+    leaves: dict[int, Leaf] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare the leaves of the predicate."""
+        self.leaves = leaves_of(self.where, self.table)
 
     def read(self, candidates: Candidates, columns: Sequence[str]) -> list[Part]:
         """The rows that match, by file and position."""
@@ -157,31 +126,36 @@ class Reading:
         elif found.exact or not self.use_statistics:
             groups = [group for group, count in enumerate(rows) if count]
         else:
-            groups = kept_groups(self.table, file, self.where, rows)
-        sizes = _column_sizes(scan, inside)
+            groups = kept_groups(self.table, file, self.where, self.leaves, rows)
+        sizes = column_sizes(scan, inside)
         return WholeAccess(
             file, found, scan, groups, starts, int(sizes[groups].sum()), int(sizes.sum()), positions
         )
 
     def _tasks(self, accesses: Sequence[_Access]) -> Iterator[list[PageAccess] | WholeAccess]:
-        """Files that can be read together, and batches of row groups."""
-        schema_of = self.table.columns.schema_of
-        for (paged, _, _), run in groupby(
-            accesses,
-            lambda one: (isinstance(one, PageAccess), schema_of[one.file], one.selection.exact),
-        ):
-            if not paged:
-                for access in run:
-                    yield from _batches(access)  # type: ignore[arg-type]
-                continue
-            together: list[PageAccess] = []
-            for access in run:
-                together.append(access)  # type: ignore[arg-type]
-                if sum(one.rows for one in together) >= _TOGETHER:
-                    yield together
-                    together = []
-            if together:
+        """Files that can be read together, and batches of row groups, in the order of files."""
+        together: list[PageAccess] = []
+        for access in accesses:
+            if together and not (
+                isinstance(access, PageAccess) and self._goes_with(access, together)
+            ):
                 yield together
+                together = []
+            if isinstance(access, PageAccess):
+                together.append(access)
+            else:
+                yield from access.batches()
+        if together:
+            yield together
+
+    def _goes_with(self, access: PageAccess, others: Sequence[PageAccess]) -> bool:
+        """Whether a file is read together with others: of the same columns, and not too many."""
+        schema_of, other = self.table.columns.schema_of, others[0]
+        return (
+            schema_of[access.file] == schema_of[other.file]
+            and access.selection.exact == other.selection.exact
+            and sum(one.rows for one in others) < _TOGETHER
+        )
 
     def _run(
         self, task: list[PageAccess] | WholeAccess, columns: Sequence[str]
@@ -280,43 +254,6 @@ def _array(selection: Selection) -> Integers:
     """The positions of a selection."""
     rows = selection.rows
     return np.zeros(0, np.int64) if rows is None else np.asarray(rows.to_array()).astype(np.int64)
-
-
-def _batches(access: WholeAccess) -> Iterator[WholeAccess]:
-    """Row groups of a file, a few at a time, so that memory is bounded."""
-    batch: list[int] = []
-    size = 0
-    metadata = access.scan.metadata
-    for group in access.groups:
-        batch.append(group)
-        size += metadata.row_group(group).total_byte_size
-        if size >= _BATCH:
-            yield _some(access, batch)
-            batch, size = [], 0
-    if batch:
-        yield _some(access, batch)
-
-
-def _some(access: WholeAccess, groups: list[int]) -> WholeAccess:
-    positions, starts = access.positions, access.starts
-    if positions is not None:
-        within = (positions >= starts[groups[0]]) & (positions < starts[groups[-1] + 1])
-        positions = positions[within]
-    return WholeAccess(access.file, access.selection, access.scan, groups, starts, 0, 0, positions)
-
-
-def _column_sizes(scan: ParquetScan, columns: Sequence[str]) -> Integers:
-    """Bytes of some columns in each row group."""
-    metadata = scan.metadata
-    wanted = set(columns)
-    leaves = [leaf for one in scan.fields if one.name in wanted for leaf in one.leaves]
-    filled = [group for group, rows in enumerate(scan.group_rows) if rows]
-    scan.check(filled, leaves)
-    sizes = np.zeros(len(scan.group_rows), np.int64)
-    for group in filled:
-        chunks = map(metadata.row_group(group).column, leaves)
-        sizes[group] = sum(chunk.total_compressed_size for chunk in chunks)
-    return sizes
 
 
 def _add(total: ReadReport, more: ReadReport) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,26 +10,28 @@ from alcid.plan.bounds import Bounds
 from alcid.plan.leaves import Leaf
 from alcid.plan.table_files import TableFiles
 from alcid.plan.verdict import Verdict, judge
-from alcid.predicate import And, Constant, Or, Predicate, Unknown
+from alcid.predicate import Predicate
 
 __all__ = ["kept_groups"]
 
 
-def kept_groups(table: TableFiles, file: int, where: Predicate, rows: Sequence[int]) -> list[int]:
+def kept_groups(
+    table: TableFiles,
+    file: int,
+    where: Predicate,
+    leaves: Mapping[int, Leaf],
+    rows: Sequence[int],
+) -> list[int]:
     """The row groups of a file that may have a row of a normalized predicate.
 
     Args:
         table: The table.
         file: Its file.
         where: The predicate.
+        leaves: Its leaves.
         rows: How many rows each row group has.
     """
     count = len(rows)
-    leaves = {
-        id(node): Leaf(node, table)
-        for node in where.walk()
-        if not isinstance(node, And | Or | Constant | Unknown)
-    }
     groups = {
         place: next(group for group in leaf.groups if group.files[file])
         for place, leaf in leaves.items()

@@ -23,7 +23,8 @@ from alcid.formats.file_index.keys import Key, key_type
 from alcid.formats.selection import Selection
 from alcid.plan.candidates import Candidates
 from alcid.plan.columns import ColumnGroup
-from alcid.plan.reading import Part, Reading
+from alcid.plan.parts import Part
+from alcid.plan.reading import Reading
 from alcid.plan.recorder import Recorder
 from alcid.plan.sorting import SortKey, best_places, sorted_places
 from alcid.plan.table_files import Integers, TableFiles

@@ -336,6 +336,8 @@ def parse_options(options: Mapping[str, OptionValue]) -> tuple[IndexSpec, ...]:
     Traceback (most recent call last):
     alcid.errors.OptionError: file-index.bitmap.version: use file-index.bitmap.<column>.version
     """
+    if not isinstance(options, Mapping):
+        raise OptionError(f"options: found {type(options).__name__}, expected a mapping")
     declared: dict[tuple[str, str], str] = {}
     given: dict[tuple[str, str], dict[str, Any]] = {}
     keys: dict[tuple[str, str], str] = {}

@@ -13,6 +13,7 @@ import alcid
 from alcid import DamagedIndexWarning, FileGoneError, StorageError
 
 ROWS = 20_000
+MAP = pa.map_(pa.string(), pa.int64())
 OPTIONS = {"file-index.bitmap.columns": "id", "file-index.range-bitmap.columns": "score"}
 
 
@@ -142,6 +143,91 @@ def test_columns_order_and_limit_are_checked_before_anything_is_read(folder: Pat
         table.scan(limit=-1)
     with pytest.raises(alcid.LiteralError, match="id"):
         table.scan("id = 'x'")
+
+
+def test_arguments_of_a_wrong_kind_are_named(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    with pytest.raises(alcid.ColumnError, match="columns: found the text 'id'"):
+        table.scan(columns="id")
+    for limit in ("3", 1.5):
+        with pytest.raises(alcid.PredicateError, match="limit"):
+            table.scan(limit=limit)  # type: ignore[arg-type]
+    with pytest.raises(alcid.UnsupportedError, match="order_by"):
+        table.scan(order_by=[("id", "DESC")])  # type: ignore[list-item]
+    with pytest.raises(alcid.OptionError, match="options"):
+        table.build_indexes(None)  # type: ignore[arg-type]
+    with pytest.raises(alcid.OptionError, match="columns"):
+        table.drop_indexes(columns="id")
+    with pytest.raises(alcid.UnsupportedError, match="found a file"):
+        alcid.parquet(folder / "part-0.parquet")
+
+
+def test_an_index_of_a_column_that_no_file_has_is_an_error(folder: Path) -> None:
+    write(folder / "day=1" / "a.parquet", range(5))
+    for part in range(3):
+        (folder / f"part-{part}.parquet").unlink()
+    table = alcid.parquet(folder)
+    with pytest.raises(alcid.ColumnError, match="did you mean score"):
+        table.build_indexes({"file-index.bitmap.columns": "scor"})
+    with pytest.raises(alcid.ColumnError, match="day: stands in the paths"):
+        table.build_indexes({"file-index.bitmap.columns": "day"})
+
+
+@pytest.mark.parametrize("where", ["", "indexes", "a/b"])
+def test_indexes_do_not_go_among_the_data(folder: Path, where: str) -> None:
+    with pytest.raises(alcid.OptionError, match="index_path"):
+        alcid.parquet(folder, index_path=folder / where)
+    alcid.parquet(folder, index_path=folder / "_indexes")
+    alcid.parquet(folder, index_path=f"{folder}-indexes")
+
+
+def test_a_damaged_bundle_is_gone_after_the_next_build(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    table.build_indexes(OPTIONS)
+    (bundle,) = (folder / "_alcid").iterdir()
+    data = bytearray(bundle.read_bytes())
+    data[-20] ^= 1
+    bundle.write_bytes(data)
+    with pytest.warns(DamagedIndexWarning):
+        table = alcid.parquet(folder)
+    with pytest.warns(DamagedIndexWarning):
+        table.build_indexes(OPTIONS)
+    assert alcid.parquet(folder, strict=True).count("id = 25000") == 1
+
+
+def test_a_delta_table_is_warned_of(folder: Path) -> None:
+    (folder / "_delta_log").mkdir()
+    with pytest.warns(alcid.AlcidWarning, match="Delta"):
+        alcid.parquet(folder)
+
+
+def test_keys_of_maps_are_asked_with_and_without_an_index(tmp_path: Path) -> None:
+    maps = pa.array([[("x", i % 5)] if i % 7 else None for i in range(9000)], MAP)
+    table = pa.table({"id": range(9000), "m": maps})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1000)
+    expected = [i for i in range(9000) if i % 5 == 2 and i % 7]
+    for options in (None, {"file-index.bitmap.columns": "m[x]"}):
+        found = alcid.parquet(tmp_path)
+        if options:
+            found.build_indexes(options)
+        assert ids(found, "m['x'] = 2") == expected
+        assert found.count("m['x'] = 2") == len(expected)
+
+
+def test_int96_is_an_instant_beside_other_instants(tmp_path: Path) -> None:
+    moments = pa.array([0, 86_400_000_000], pa.timestamp("us"))
+    pq.write_table(
+        pa.table({"at": moments}), tmp_path / "a.parquet", use_deprecated_int96_timestamps=True
+    )
+    pq.write_table(
+        pa.table({"at": moments.cast(pa.timestamp("us", "UTC"))}), tmp_path / "b.parquet"
+    )
+    table = alcid.parquet(tmp_path)
+    assert table.schema.field("at").type == pa.timestamp("us", "UTC")
+    assert table.count("at = TIMESTAMP'1970-01-02 00:00:00Z'") == 2
+    pq.write_table(pa.table({"at": moments}), tmp_path / "c.parquet")
+    with pytest.raises(alcid.UnsupportedError, match=r"c\.parquet: column at"):
+        alcid.parquet(tmp_path)
 
 
 def test_a_limit_reads_no_more_files_than_it_needs(folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from alcid.errors import ColumnError
+from alcid.errors import ColumnError, UnsupportedError
 from alcid.options import ColumnNames, find_column, match_column
 from alcid.plan.verdict import Mask
 from alcid.types import DataType
@@ -83,6 +83,8 @@ class TableColumns:
         found = self._names.match(name)
         if found is None and name.endswith("]"):
             found = self._names.match(name.partition("[")[0])
+        if found is None and self._names.match(name.partition(".")[0]) is not None:
+            raise UnsupportedError(f"column {name}: a field within a column cannot be chosen")
         return find_column(name, self.columns) if found is None else found
 
     def has(self, name: str) -> bool:

@@ -57,6 +57,9 @@ class Explanation:
     predicate: str
     stages: tuple[Stage, ...]
     indexes: tuple[IndexUse, ...]
+    order_by: str = ""
+    """As it was understood; empty if there is none."""
+    limit: int | None = None
     notes: tuple[str, ...] = ()
     """What else was decided: where the answer came from, how files are read."""
 
@@ -72,15 +75,17 @@ class Explanation:
         head = ("stage", "files", "row groups", "pages", "rows", "bytes", "read", "ms")
         rows = [head, *(_row(stage) for stage in self.stages)]
         widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
-        lines = [f"where {self.predicate}"]
+        order = f" order by {self.order_by}" if self.order_by else ""
+        limit = "" if self.limit is None else f" limit {self.limit}"
+        lines = [f"where {self.predicate}{order}{limit}"]
         for row in rows:
             cells = zip(row[1:], widths[1:], strict=True)
             lines.append("  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in cells)]))
         for stage in self.stages:
-            lines += (f"{stage.name}: {n} files out: {why}" for why, n in stage.dropped.items())
+            lines += (f"{stage.name}: {_files(n)} out: {why}" for why, n in stage.dropped.items())
         for use in self.indexes:
             named = use.index or "no index"
-            lines.append(f"{use.predicate}: {named}: {use.outcome} ({use.files} files)")
+            lines.append(f"{use.predicate}: {named}: {use.outcome} ({_files(use.files)})")
         return "\n".join([*lines, *self.notes])
 
 
@@ -103,6 +108,10 @@ def _change(before: int | None, after: int | None, *, size: bool = False) -> str
     if before is None or before == after:
         return "" if after is None else show(after)
     return f"{show(before)} -> {'?' if after is None else show(after)}"
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file{'' if count == 1 else 's'}"
 
 
 def _size(count: int) -> str:

@@ -126,7 +126,7 @@ class Reading:
         elif found.exact or not self.use_statistics:
             groups = [group for group, count in enumerate(rows) if count]
         else:
-            groups = kept_groups(self.table, file, self.where, self.leaves, rows)
+            groups = kept_groups(self.table, file, scan, self.where, self.leaves)
         sizes = column_sizes(scan, inside)
         return WholeAccess(
             file, found, scan, groups, starts, int(sizes[groups].sum()), int(sizes.sum()), positions

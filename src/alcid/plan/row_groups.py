@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
+from alcid.parquet_file import ParquetScan
 from alcid.plan.bounds import Bounds
 from alcid.plan.leaves import Leaf
 from alcid.plan.table_files import TableFiles
@@ -18,19 +19,20 @@ __all__ = ["kept_groups"]
 def kept_groups(
     table: TableFiles,
     file: int,
+    scan: ParquetScan,
     where: Predicate,
     leaves: Mapping[int, Leaf],
-    rows: Sequence[int],
 ) -> list[int]:
     """The row groups of a file that may have a row of a normalized predicate.
 
     Args:
         table: The table.
         file: Its file.
+        scan: The file, whose footer was read.
         where: The predicate.
         leaves: Its leaves.
-        rows: How many rows each row group has.
     """
+    rows = scan.group_rows
     count = len(rows)
     groups = {
         place: next(group for group in leaf.groups if group.files[file])
@@ -38,7 +40,7 @@ def kept_groups(
         if not leaf.is_partition
     }
     names = {g.name for g in groups.values() if g.name is not None and not g.problem}
-    known = table.group_statistics(file, sorted(names)) if names and count else {}
+    known = table.group_statistics(file, scan, sorted(names)) if names and count else {}
     row_counts = np.array(rows, np.int64)
 
     def ask(node: Predicate) -> Verdict:

@@ -83,7 +83,14 @@ class Run:
         if self._fetching.offered:
             stages.append(fetching_stage(self._fetching, stages[-1].after))
         uses = tuple(recorder.uses.uses())
-        return Explanation(str(self.where), tuple(stages), uses, (*recorder.notes, *self._notes))
+        return Explanation(
+            str(self.where),
+            tuple(stages),
+            uses,
+            ", ".join(map(str, self.keys)),
+            self.limit,
+            (*recorder.notes, *self._notes),
+        )
 
     def problems(self) -> list[str]:
         """What is damaged and was not used, said once."""

@@ -11,7 +11,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from alcid.errors import DamagedIndexWarning, FileGoneError, PredicateError
+from alcid.errors import (
+    ColumnError,
+    DamagedIndexWarning,
+    FileGoneError,
+    PredicateError,
+)
 from alcid.plan.conform import table_schema
 from alcid.plan.explanation import Explanation
 from alcid.plan.run import Run
@@ -53,8 +58,12 @@ class Scan:
             LiteralError: A literal has no meaning for the type of its column.
         """
         self._query, self._reopen, self._strict = query, reopen, strict
-        if query.limit is not None and index(query.limit) < 0:
-            raise PredicateError(f"limit: found {query.limit}, expected 0 or more")
+        if isinstance(query.columns, str):
+            raise ColumnError(
+                f"columns: found the text {query.columns!r}, expected a list of names"
+            )
+        if query.limit is not None and not (_is_integer(query.limit) and query.limit >= 0):
+            raise PredicateError(f"limit: found {query.limit!r}, expected a number, 0 or more")
         self._order = parse_order(query.order_by) if query.order_by is not None else ()
         self._where = Constant(True) if query.where is None else normalize(parse(query.where))
         self._use(files)
@@ -128,6 +137,14 @@ class Scan:
                 self._strict,
             )
         return self._run
+
+
+def _is_integer(limit: object) -> bool:
+    try:
+        index(limit)  # type: ignore[arg-type]  # which is what is asked
+    except TypeError:
+        return False
+    return True
 
 
 def _names(where: Predicate, files: TableFiles) -> list[str]:

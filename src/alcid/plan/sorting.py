@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid.errors import PredicateError, UnsupportedError
+from alcid.errors import PredicateError, UnsupportedError, require
 from alcid.formats.arrays import plain
 from alcid.formats.file_index.keys import order_floats
 from alcid.types import DataType
@@ -54,6 +54,7 @@ def parse_order(order_by: str | Sequence[str]) -> tuple[SortKey, ...]:
     texts = [order_by] if isinstance(order_by, str) else list(order_by)
     keys: list[SortKey] = []
     for text in texts:
+        require(text, str, "order_by")
         place, more = 0, True
         while more:
             found = _KEY.match(text, place)

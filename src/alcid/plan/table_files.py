@@ -45,7 +45,9 @@ class TableFiles(Protocol):
     def bounds(self, column: str, data_type: DataType) -> Bounds | None:
         """What is known of a column, as files spell it, in those where it is of a type."""
 
-    def group_statistics(self, file: int, columns: Sequence[str]) -> Mapping[str, Statistics]:
+    def group_statistics(
+        self, file: int, scan: ParquetScan, columns: Sequence[str]
+    ) -> Mapping[str, Statistics]:
         """What the footer of a file says of columns, by row group, as far as it is trusted."""
 
     def source(self, file: int) -> Source:

@@ -69,10 +69,12 @@ def merge_folder(
 
 
 def remove_old(folder: BundleFolder, found: FolderBundles) -> None:
-    """Remove bundles that were replaced, or were damaged, some time ago."""
-    before = datetime.now(UTC) - GRACE
-    damaged = [name for name in found.unreadable(before) if folder.is_damaged(name)]
-    folder.remove([*sorted(found.replaced(before)), *damaged])
+    """Remove bundles that are damaged, and those that were replaced some time ago.
+
+    Bundles appear whole, so that one which cannot be read is of no use to anybody.
+    """
+    damaged = [name for name in found.unreadable() if folder.is_damaged(name)]
+    folder.remove([*sorted(found.replaced(datetime.now(UTC) - GRACE)), *damaged])
 
 
 def _is_sound(bundle: Bundle) -> bool:

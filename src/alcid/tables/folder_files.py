@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from alcid.bundle import BundleSet, Kind, State, Statistics, prefetch
 from alcid.errors import (
@@ -126,7 +128,7 @@ class FolderFiles:
         hidden = {fold_name(column.name) for column in partitions.columns}
         inside = [
             [
-                Column(one.name, one.arrow_type, one.data_type, one.problem)
+                Column(one.name, _table_type(one), one.data_type, one.problem)
                 for one in schema
                 if fold_name(one.name) not in hidden
             ]
@@ -156,12 +158,13 @@ class FolderFiles:
             self._bounds[column, data_type] = None if known is None else Bounds(known, self.rows)
         return self._bounds[column, data_type]
 
-    def group_statistics(self, file: int, columns: Sequence[str]) -> Mapping[str, Statistics]:
-        """What the footer of a file says of its row groups."""
-        (scan,) = self.open([file], ReadReport())
+    def group_statistics(
+        self, file: int, scan: ParquetScan, columns: Sequence[str]
+    ) -> Mapping[str, Statistics]:
+        """What the footer of a file says of its row groups; nothing of keys of maps."""
         described = {c.name: c for c in self._schemas[int(self.columns.schema_of[file])]}
         found: dict[str, Statistics] = {}
-        for name in columns:
+        for name in described.keys() & set(columns):
             column = described[name]
             # Arrow must not be asked for a column that is encrypted; empty row groups it may.
             with suppress(UnsupportedError):
@@ -320,6 +323,15 @@ class FolderFiles:
         for kind in kinds:
             fresh |= self._bundles.coverage(kind).states == State.FRESH
         return int(fresh.sum())
+
+
+def _table_type(column: FileColumn) -> Any:
+    """The type of a column in the table; INT96 are instants in Spark, though Arrow has no zone."""
+    given = column.arrow_type
+    is_instant = column.data_type is not None and column.data_type.root == "TIMESTAMP_LTZ"
+    if is_instant and pa.types.is_timestamp(given) and given.tz is None:
+        return pa.timestamp(given.unit, "UTC")
+    return given
 
 
 def _size(column: ColumnLayout) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid.columns import ColumnTypes
-from alcid.errors import StorageError
+from alcid.errors import (
+    AlcidWarning,
+    ColumnError,
+    OptionError,
+    StorageError,
+    UnsupportedError,
+)
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.options import OptionValue
+from alcid.options import OptionValue, parse_options
 from alcid.plan import Explanation, Query, Scan, table_schema
 from alcid.predicate import Predicate
 from alcid.storage import Listing, Storage
+from alcid.storage.listing import is_hidden
 from alcid.tables.build_report import BuildReport, IndexInfo
 from alcid.tables.building import Progress
 from alcid.tables.data_files import list_data_files
@@ -57,6 +65,11 @@ def parquet(
     """
     storage = Storage.open(path, storage_options)
     index_storage = None if index_path is None else Storage.open(index_path, storage_options)
+    if index_storage is not None and _is_data_folder(index_storage.location, storage.location):
+        raise OptionError(
+            f"index_path: {index_storage.location} is a folder of the data, where other readers "
+            "would take indexes for data; without index_path they lie in _alcid"
+        )
     return ParquetTable(storage, index_storage, strict=strict, partition_types=partition_types)
 
 
@@ -116,7 +129,17 @@ class ParquetTable:
             options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`.
             rebuild: Build all anew, fresh or not.
             progress: Is called after each file with files done, files to do, and rows.
+
+        Raises:
+            OptionError: An option that cannot be.
+            ColumnError: No file has a column, or it stands in the paths.
         """
+        columns = self._files.columns
+        for spec in parse_options(options):
+            if not columns.columns:
+                break
+            if columns.find(spec.top_level) in columns.partitions:
+                raise ColumnError(f"column {spec.column}: stands in the paths, and needs no index")
         report = self._indexes.build(options, rebuild=rebuild, progress=progress)
         self.refresh()
         return report
@@ -133,6 +156,9 @@ class ParquetTable:
         Returns:
             How many files had one of them.
         """
+        for what, given in (("columns", columns), ("types", types)):
+            if isinstance(given, str):
+                raise OptionError(f"{what}: found text, expected a list of names")
         dropped = self._indexes.drop(columns, types)
         self.refresh()
         return dropped
@@ -186,9 +212,19 @@ class ParquetTable:
         return self._files
 
     def _open(self) -> FolderFiles:
+        local = None if self._storage.remote else Path(self.location)
+        if local is not None and local.is_file():
+            raise UnsupportedError(f"{self.location}: found a file, expected its folder")
         listing = list_data_files(self._storage)
         if not len(listing) and not _is_there(self._storage):
             raise StorageError("no such folder", file=self.location)
+        if local is not None and (local / "_delta_log").is_dir():
+            warnings.warn(
+                f"{self.location}: a Delta table, taken for a folder of Parquet files: files that "
+                "the table has removed are read too",
+                AlcidWarning,
+                stacklevel=4,
+            )
         partitions = Partitions.of(listing.paths, self._partition_types)
         bundles = self._indexes.open(_without_versions(listing, self._distrusted))
         index_storage = self._storage if self._index_storage is None else self._index_storage
@@ -213,6 +249,14 @@ def _without_versions(listing: Listing, distrusted: Collection[str]) -> Listing:
     unknown = pc.is_in(listing.paths, value_set=pa.array(sorted(distrusted), pa.string()))
     versions = pc.if_else(unknown, pa.scalar(None, pa.string()), listing.versions)
     return Listing(listing.paths, listing.sizes, versions)
+
+
+def _is_data_folder(indexes: str, data: str) -> bool:
+    """Whether a folder is that of the data, or one within that readers look into."""
+    inside = f"{indexes.rstrip('/')}/".removeprefix(f"{data.rstrip('/')}/")
+    if inside == f"{indexes.rstrip('/')}/":
+        return False
+    return not any(map(is_hidden, inside.split("/")[:-1]))
 
 
 def _is_there(storage: Storage) -> bool:

@@ -13,11 +13,12 @@ import numpy as np
 from pyroaring import BitMap
 
 from alcid.formats.arrays import IntArray
-from alcid.formats.roaring import CONTAINER_BYTES, serialize_bits
+from alcid.formats.roaring import CONTAINER_BYTES, serialize_bits, serialize_rows
 
 __all__ = ["BitSlices", "serialize_presence", "serialize_slices"]
 
 _BATCH_BYTES = 1 << 24
+_FEW_ROWS = 4096
 
 
 def serialize_slices(codes: IntArray, count: int) -> list[bytes]:
@@ -25,6 +26,8 @@ def serialize_slices(codes: IntArray, count: int) -> list[bytes]:
 
     Bytes of the codes are taken apart and packed bit by bit: no rows are ever listed.
     """
+    if len(codes) <= _FEW_ROWS:
+        return _serialize_few(codes, count)
     planes = codes.astype(f"<u{codes.dtype.itemsize}", copy=False).view(np.uint8)
     planes = planes.reshape(len(codes), codes.dtype.itemsize)
     padded = -(-len(codes) // (8 * CONTAINER_BYTES)) * CONTAINER_BYTES
@@ -42,6 +45,18 @@ def serialize_slices(codes: IntArray, count: int) -> list[bytes]:
         serialized = serialize_bits(packed)
         slices.extend(serialized[row] for row in range(len(chosen)))
     return slices
+
+
+def _serialize_few(codes: IntArray, count: int) -> list[bytes]:
+    """The same for few rows, which are listed: a container of 65,536 bits would be mostly empty."""
+    unsigned = codes.astype(f"u{codes.dtype.itemsize}", copy=False)
+    bits = unsigned[None, :] >> np.arange(count, dtype=unsigned.dtype)[
+        :, None
+    ] & unsigned.dtype.type(1)
+    numbers, rows = np.nonzero(bits)
+    starts = np.searchsorted(numbers, np.arange(count + 1))
+    serialized = serialize_rows(rows.astype(np.uint32), starts)
+    return [serialized[number] for number in range(count)]
 
 
 def serialize_presence(present: IntArray) -> bytes:

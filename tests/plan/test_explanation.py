@@ -131,6 +131,12 @@ def test_a_file_of_another_type_goes_without_its_index(folder: Path) -> None:
     assert table.count("score = 0.5") == 1
 
 
+def test_an_index_beside_one_that_is_missing_is_not_needed(folder: Path) -> None:
+    told = alcid.parquet(folder).explain(f"class_id = 7 OR name = '{500_000_000:020}'")
+    found = {(use.predicate, use.index): (use.outcome, use.files) for use in told.indexes}
+    assert found["class_id = 7", "bitmap"] == ("not needed", 4)
+
+
 def test_a_count_says_that_no_data_was_read(folder: Path) -> None:
     scan = alcid.parquet(folder).scan("class_id IN (1, 2)")
     counted = scan.count()

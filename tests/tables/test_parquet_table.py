@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -228,6 +229,75 @@ def test_int96_is_an_instant_beside_other_instants(tmp_path: Path) -> None:
     pq.write_table(pa.table({"at": moments}), tmp_path / "c.parquet")
     with pytest.raises(alcid.UnsupportedError, match=r"c\.parquet: column at"):
         alcid.parquet(tmp_path)
+
+
+def test_vectors_add_up_and_need_their_files(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    once = table.with_deletions({"part-0.parquet": alcid.DeletionVector([1, 2])})
+    twice = once.with_deletions(
+        {
+            "part-0.parquet": alcid.DeletionVector([2, 3]),
+            "part-1.parquet": alcid.DeletionVector([0]),
+        }
+    )
+    assert (once.count(), twice.count()) == (3 * ROWS - 2, 3 * ROWS - 4)
+    assert ids(twice, "id < 5") == [0, 4]
+    with pytest.raises(FileGoneError, match="other"):
+        table.with_deletions({"other.parquet": alcid.DeletionVector([1])})
+    with pytest.raises(alcid.UnsupportedError, match="list"):
+        table.with_deletions({"part-0.parquet": [1]})  # type: ignore[dict-item]
+
+
+def test_views_of_text_are_read_as_text(tmp_path: Path) -> None:
+    table = pa.table({"id": range(9), "s": pa.array(list("abcdefghi"), pa.string_view())})
+    pq.write_table(table, tmp_path / "a.parquet", write_page_index=True)
+    found = alcid.parquet(tmp_path)
+    assert found.schema.field("s").type == pa.string()
+    assert found.scan("id > 6 OR s = 'b'").to_arrow()["s"].to_pylist() == ["b", "h", "i"]
+    assert found.scan(order_by="s DESC", limit=2).to_arrow()["id"].to_pylist() == [8, 7]
+
+
+def test_a_small_file_that_is_replaced_is_noticed(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", range(10))
+    table = alcid.parquet(tmp_path)
+    assert ids(table, "score >= 0") == list(range(10))
+    write(tmp_path / "a.parquet", range(20, 25))
+    assert ids(table, "score >= 0") == list(range(20, 25))
+
+
+def test_a_column_may_be_asked_for_twice_and_a_key_of_no_map_is_refused(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    found = table.scan(columns=["id", "id"], order_by="score DESC", limit=2).to_arrow()
+    assert found.schema.names == ["id", "id"]
+    assert found.column(1).to_pylist() == [3 * ROWS - 1, 3 * ROWS - 2]
+    with pytest.raises(alcid.ColumnError, match=r"id\[x\]"):
+        table.scan(columns=["id[x]"])
+
+
+def test_the_best_rows_of_files_of_two_schemas_are_found_by_bounds(folder: Path) -> None:
+    path = folder / "part-9.parquet"
+    pq.write_table(pa.table({"id": [99], "score": [0.25], "more": ["x"]}), path)
+    table = alcid.parquet(folder)
+    table.build_indexes({"file-index.range-bitmap.columns": "score"})
+    scan = table.scan(order_by="score DESC", limit=2)
+    assert scan.to_arrow()["id"].to_pylist() == [3 * ROWS - 1, 3 * ROWS - 2]
+    cut = next(stage for stage in scan.explain().stages if stage.name == "cut-off")
+    assert (cut.before.files, cut.after.files) == (4, 1)
+
+
+def test_threads_may_share_a_table(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    table.build_indexes(OPTIONS)
+    table = alcid.parquet(folder)
+
+    def ask(number: int) -> bool:
+        key = number * 997 % (3 * ROWS)
+        return ids(table, f"id = {key} OR score > {3 * ROWS - 2.5}") == sorted(
+            {key, 3 * ROWS - 2, 3 * ROWS - 1}
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(ask, range(200)))
 
 
 def test_a_limit_reads_no_more_files_than_it_needs(folder: Path) -> None:

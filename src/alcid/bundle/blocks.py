@@ -73,8 +73,8 @@ def damaged_block(data: memoryview) -> int | None:
     """The number of the first block that is not what its CRC says, if there is one.
 
     One CRC over all blocks tells whether there is one: over blocks that are right it depends on
-    their lengths alone, as that over one of them does. Its 32 bits notice all that those of a
-    block notice, a flipped byte always.
+    their lengths alone, as that over one of them does. A flipped byte it notices always, and other
+    damage but for one in 2^32.
     """
     if len(data) > CRC_SIZE and zlib.crc32(data) == _crc_of_sealed(*divmod(len(data), BLOCK)):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from threading import Lock
 
 from alcid.bundle.blocks import BLOCK, CONTENT, block_count, damaged_block, stored, unseal
 from alcid.bundle.directory import HEAD
@@ -32,6 +33,7 @@ class CheckedSource:
         self._known = bytearray(block_count(length))  # 1 for each block that was checked
         self._firsts: list[int] = []  # the first block of each run that was read, ascending
         self._runs: list[bytes] = []  # what these hold; no block is in two of them
+        self._lock = Lock()
         self.taken = 0
         """The bytes that were read so far; what was made of them may be in memory."""
 
@@ -43,6 +45,10 @@ class CheckedSource:
         """
         if offset + length <= HEAD:
             return self._head[offset : offset + length]
+        with self._lock:  # what one thread keeps must not replace what another has just read
+            return self._read(offset, length)
+
+    def _read(self, offset: int, length: int) -> bytes:
         for first, end in self._missing([(offset, length)]):
             data = self._source.read(*self._place(first, end))
             if length > _LARGE and first == offset // CONTENT:
@@ -127,5 +133,5 @@ def prefetch(
             ranges.append(Range(checked._source, *checked._place(first, end)))
     parts_read = read_many(ranges) if ranges else ()
     for (checked, first, end), data in zip(places, parts_read, strict=True):
-        with suppress(FormatError):
+        with suppress(FormatError), checked._lock:
             checked._accept(first, end, data)

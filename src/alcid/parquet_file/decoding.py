@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from alcid.errors import AlcidError, FormatError
 
-__all__ = ["arrow_file", "naming_damage", "rows_without_columns"]
+__all__ = ["arrow_file", "naming_damage", "rows_without_columns", "take_rows"]
 
 
 def arrow_file(file: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
@@ -43,3 +43,17 @@ def naming_damage(file: str, problem: str = "damaged pages") -> Iterator[None]:
 def rows_without_columns(rows: int) -> pa.Table:
     """A table that only has a number of rows."""
     return pa.table([pa.nulls(rows)], [""]).select([])
+
+
+def take_rows(table: pa.Table, rows: pa.Array) -> pa.Table:
+    """Some of the rows; of views, out of which Arrow takes none, by way of plain text."""
+    plain = pa.schema([field.with_type(_without_view(field.type)) for field in table.schema])
+    if plain == table.schema:
+        return table.take(rows)
+    return table.cast(plain).take(rows).cast(table.schema)
+
+
+def _without_view(arrow_type: Any) -> Any:
+    if pa.types.is_string_view(arrow_type):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(arrow_type) else arrow_type

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from alcid.errors import FormatError
 from alcid.formats.source import ReadMany, Source, read_each
+from alcid.parquet_file.decoding import take_rows
 from alcid.parquet_file.layout import ColumnLayout
 from alcid.parquet_file.page_header import values_of_pages
 from alcid.parquet_file.pages import PageSet, Segments, select_pages, select_segments
@@ -152,7 +153,7 @@ class _Batches:
         wanted = slice(int(bounds[begin]), int(bounds[end]))
         if wanted.stop - wanted.start == rows:
             return table
-        return table.take(pa.array(pages.index[wanted] - bases[begin]))
+        return take_rows(table, pa.array(pages.index[wanted] - bases[begin]))
 
     def _check_pages(self, pages: PageSet, data: pa.Buffer, first: int, last: int) -> None:
         """Compare each page's own number of values with the rows that it must hold."""

@@ -61,7 +61,7 @@ class ParquetScan:
     """A file whose footer was read; nothing of it stays open, and many threads may use it.
 
     >>> import io, pyarrow.parquet as pq
-    >>> from alcid.formats.source import BytesSource, BytesSource
+    >>> from alcid.formats.source import BytesSource
     >>> file = io.BytesIO()
     >>> pq.write_table(pa.table({"id": range(5), "a": list("vwxyz")}), file, row_group_size=2)
     >>> scan = open_scan(BytesSource(file.getvalue()))

@@ -65,7 +65,7 @@ class PageAccess:
     def is_sparse(self) -> bool:
         """Whether less than half of the columns is read."""
         leaves = (leaf for name in self.columns for leaf in self.layout.column(name).leaves)
-        fewest = min(leaf.pieces.shape[1] for leaf in leaves)
+        fewest = min((leaf.pieces.shape[1] for leaf in leaves), default=0)
         return 2 * len(self.positions) <= fewest or self.touched.share < _DENSE
 
 

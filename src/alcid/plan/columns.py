@@ -80,9 +80,17 @@ class TableColumns:
         Raises:
             ColumnError: There is none, or more than one.
         """
+        is_key = self._names.match(name) is None and name.endswith("]")
+        return self.find_whole(name.partition("[")[0] if is_key else name)
+
+    def find_whole(self, name: str) -> str:
+        """The column of the table that a name means, which cannot be a key of a map.
+
+        Raises:
+            ColumnError: There is none, or more than one.
+            UnsupportedError: It names a field within a column.
+        """
         found = self._names.match(name)
-        if found is None and name.endswith("]"):
-            found = self._names.match(name.partition("[")[0])
         if found is None and self._names.match(name.partition(".")[0]) is not None:
             raise UnsupportedError(f"column {name}: a field within a column cannot be chosen")
         return find_column(name, self.columns) if found is None else found

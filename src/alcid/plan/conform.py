@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from alcid.errors import UnsupportedError
+from alcid.parquet_file.decoding import rows_without_columns
 from alcid.plan.places import Places
 from alcid.plan.table_files import TableFiles
 
-__all__ = ["bare_rows", "conform", "file_columns", "table_schema"]
+__all__ = ["conform", "file_columns", "table_schema"]
 
 
 def table_schema(table: TableFiles, columns: Sequence[str]) -> pa.Schema:
@@ -49,22 +50,15 @@ def conform(table: TableFiles, rows: pa.Table, columns: Sequence[str], places: P
         if values.type != field.type:
             values = _cast(table, values, field, places.first_file)
         arrays.append(values)
-    return pa.Table.from_arrays(arrays, schema=schema) if arrays else bare_rows(places.count)
+    if not arrays:
+        return rows_without_columns(places.count)
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _partition_values(values: pa.ChunkedArray, places: Places) -> pa.Array | pa.ChunkedArray:
     if places.one_file:
         return pa.repeat(values[places.first_file], places.count)
     return values.take(pa.array(places.files))
-
-
-def bare_rows(count: int) -> pa.Table:
-    """So many rows without a column, of which Arrow knows the number only if it is made so.
-
-    >>> bare_rows(3).num_rows
-    3
-    """
-    return pa.table([pa.nulls(count)], [""]).select([])
 
 
 def _cast(

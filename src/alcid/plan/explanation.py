@@ -134,6 +134,10 @@ class UseCounter:
         if files:
             self._counts[predicate, index, outcome] += files
 
+    def count(self, predicate: str, index: str) -> int:
+        """How many files there is a word on, for an index."""
+        return sum(n for (p, i, _), n in self._counts.items() if (p, i) == (predicate, index))
+
     def uses(self) -> Sequence[IndexUse]:
         """All of it, in the order in which it was first noted."""
         return [IndexUse(*key, files) for key, files in self._counts.items()]

@@ -21,7 +21,6 @@ __all__ = ["Indexes"]
 Integers = npt.NDArray[np.int64]
 
 _MOST_OPENED = 512
-_LOOK_EVERY = 32
 _MOST_BYTES = 128 << 20  # that were read of opened indexes, and became bitmaps
 
 
@@ -63,13 +62,7 @@ class Indexes:
 
     def lengths(self, column: str, index_type: str) -> Integers:
         """The bytes of the index of each file; 0 where there is none."""
-        coverage = self._coverage(column, index_type)
-        lengths = np.zeros(len(coverage.states), np.int64)
-        for number, series in enumerate(coverage.series):
-            files = np.flatnonzero((coverage.bundles == number) & (coverage.entries >= 0))
-            if series is not None:
-                lengths[files] = series.directory.lengths[coverage.entries[files]]
-        return lengths
+        return self._coverage(column, index_type).lengths
 
     def probe(self, column: str, files: Integers, keys: Sequence[Key], key_type: KeyType) -> Answer:
         """Ask the bloom filters of files for keys, in one round of reads."""
@@ -103,11 +96,10 @@ class Indexes:
             raise LookupError(f"{index_type} of {column!r}: none for file {file}")
         with self._lock:
             self._opened[name] = reader, payload
-            if len(self._opened) % _LOOK_EVERY == 0:
-                held = sum(one.taken for _, one in self._opened.values())
-                while held > _MOST_BYTES or len(self._opened) > _MOST_OPENED:
-                    _, (_, oldest) = self._opened.popitem(last=False)
-                    held -= oldest.taken
+            held = sum(one.taken for _, one in self._opened.values())
+            while held > _MOST_BYTES or len(self._opened) > _MOST_OPENED:
+                _, (_, oldest) = self._opened.popitem(last=False)
+                held -= oldest.taken
         return reader
 
     def _coverage(self, column: str, index_type: str) -> Coverage:

@@ -49,10 +49,9 @@ class GroupRows:
         numbers: Integers = positions - self.starts[groups] + self.bases[places]
         return numbers
 
-    def positions(self, numbers: Integers | None = None) -> Integers:
-        """The positions of rows, from their numbers; by default of all."""
+    def positions(self, numbers: Integers) -> Integers:
+        """The positions of rows, from their numbers."""
         bases = self.bases
-        numbers = np.arange(bases[-1]) if numbers is None else numbers
         places = np.searchsorted(bases, numbers, "right") - 1
         positions: Integers = numbers - bases[places] + self.starts[self.groups[places]]
         return positions
@@ -62,23 +61,24 @@ class GroupRows:
 class Places:
     """The files and positions of rows of at least one file, all of one schema."""
 
+    count: int
     _files: Integers
     """One file for all rows, or one for each."""
-    _positions: Integers | GroupRows
-    count: int
+    _numbers: Integers | None
+    """Positions; or numbers in `_groups`, None for all of them."""
+    _groups: GroupRows | None = None
 
     @classmethod
     def of_pages(cls, files: Sequence[int], positions: Sequence[Integers]) -> Places:
         """Rows of several files, whose positions are known."""
         counts = [len(some) for some in positions]
-        return cls(np.repeat(files, counts), np.concatenate(positions), sum(counts))
+        return cls(sum(counts), np.repeat(files, counts), np.concatenate(positions))
 
     @classmethod
     def of_groups(cls, file: int, rows: GroupRows, numbers: Integers | None) -> Places:
         """Rows of a file, by their numbers in some row groups; by default all."""
-        if numbers is None:
-            return cls(np.array([file]), rows, rows.count)
-        return cls(np.array([file]), rows.positions(numbers), len(numbers))
+        count = rows.count if numbers is None else len(numbers)
+        return cls(count, np.array([file]), numbers, rows)
 
     def __len__(self) -> int:
         return self.count
@@ -101,15 +101,20 @@ class Places:
     @property
     def positions(self) -> Integers:
         """The position of each row in its file."""
-        found = self._positions
-        return found.positions() if isinstance(found, GroupRows) else found
+        return self.take(np.arange(self.count))._known
+
+    @property
+    def _known(self) -> Integers:
+        if self._numbers is None or self._groups is not None:
+            raise TypeError("positions that were not worked out")
+        return self._numbers
 
     def take(self, rows: Integers) -> Places:
         """Some of the rows, in this order."""
         files = self._files if self.one_file else self._files[rows]
-        found = self._positions
-        some = found.positions(rows) if isinstance(found, GroupRows) else found[rows]
-        return Places(files, some, len(rows))
+        numbers = rows if self._numbers is None else self._numbers[rows]
+        known = numbers if self._groups is None else self._groups.positions(numbers)
+        return Places(len(rows), files, known)
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> Places:
         """Some of the rows."""

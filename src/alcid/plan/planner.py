@@ -121,6 +121,7 @@ class _Asker:
         positions = Positions(self.table, self.leaves, files, scan[files], self.recorder)
         asked = files[positions.worth(self.where, rows_needed=self.rows_needed)]
         answers = self._select(positions, asked.tolist())
+        positions.note_rest()
         found = dict(zip(asked.tolist(), answers, strict=True))
         dropped["no row in the index"] = sum(answer.skip for answer in answers)
         kept = is_open.copy()

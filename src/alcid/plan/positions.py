@@ -177,6 +177,21 @@ class Positions:
                 return answer
         return ANY
 
+    def note_rest(self) -> None:
+        """Say of the indexes that were not asked, as others had decided, that they were not."""
+        files, uses = self._files, self._recorder.uses
+        for leaf in self._leaves.values():
+            undecided = leaf.verdict.possible[files] & ~leaf.verdict.certain[files]
+            for name in {group.name for group in leaf.groups if not group.problem}:
+                if name is None:
+                    continue
+                files_of = np.logical_or.reduce([g.files for g in leaf.groups if g.name == name])
+                here = int((files_of[files] & undecided).sum())
+                for index_type in self._table.indexes.types(name):
+                    if index_type != "bloom-filter":
+                        rest = here - uses.count(leaf.text, index_type)
+                        uses.add(leaf.text, index_type, "not needed", max(rest, 0))
+
     def _note_unused(self, leaf: Leaf, not_worth: Mask) -> None:
         """Say of every file whose index is not asked why, as far as the leaf is concerned."""
         files, add = self._files, self._recorder.uses.add

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from alcid.formats.selection import Selection
+from alcid.parquet_file.decoding import rows_without_columns
 from alcid.plan.candidates import Candidates
-from alcid.plan.conform import bare_rows
 from alcid.plan.explanation import Explanation
 from alcid.plan.parts import Part
 from alcid.plan.planner import Plan, make_plan
@@ -119,7 +119,7 @@ class Run:
         parts = list(self._parts(plan.candidates, columns))
         if not columns:
             count = sum(map(len, parts))
-            return bare_rows(count if self.limit is None else min(count, self.limit))
+            return rows_without_columns(count if self.limit is None else min(count, self.limit))
         if not parts:
             return self._reading.empty(self.columns)
         table = pa.concat_tables([part.table for part in parts])
@@ -156,11 +156,12 @@ class Run:
             Selection(BitMap(best.positions[best.files == file].tolist()), exact=True)
             for file in files.tolist()
         )
-        parts = self._fetching.read(Candidates(files, tuple(selections)), self.columns)
+        columns = list(dict.fromkeys(self.columns))
+        parts = self._fetching.read(Candidates(files, tuple(selections)), columns)
         if not parts:
             return self._reading.empty(self.columns)
         table = pa.concat_tables([part.table for part in parts])
         by_place = np.lexsort((best.positions, best.files))
         places = np.empty(len(by_place), np.int64)
         places[by_place] = np.arange(len(by_place))
-        return table.take(pa.array(places))
+        return table.take(pa.array(places)).select(self.columns)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import index
 from typing import TypeVar
 
@@ -73,9 +72,9 @@ class Scan:
         self._files = files
         columns = files.columns
         chosen = list(columns.columns) if self._query.columns is None else self._query.columns
-        self._columns = [columns.find(name) for name in chosen]
+        self._columns = [columns.find_whole(name) for name in chosen]
         self._keys = [
-            SortKey(columns.find(key.column), key.descending, key.nulls_first)
+            SortKey(columns.find_whole(key.column), key.descending, key.nulls_first)
             for key in self._order
         ]
         self._asked = list(dict.fromkeys(columns.find(name) for name in _names(self._where, files)))
@@ -88,7 +87,7 @@ class Scan:
         matching(self._where, nothing, types)  # raises what is wrong with the predicate
         self._run: Run | None = None
 
-    @cached_property
+    @property
     def schema(self) -> pa.Schema:
         """The schema of the rows."""
         return table_schema(self._files, self._columns)

@@ -19,7 +19,7 @@ from pyroaring import BitMap
 
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.file_index.column import read_column
-from alcid.formats.file_index.keys import Key, key_type
+from alcid.formats.file_index.keys import Key, is_below, key_type
 from alcid.formats.selection import Selection
 from alcid.plan.candidates import Candidates
 from alcid.plan.columns import ColumnGroup
@@ -34,7 +34,8 @@ from alcid.types import DataType
 __all__ = ["BestRows", "TopRows"]
 
 _INDEX = "range-bitmap"
-_FIRST_WAVE = 4
+_FIRST_WAVE, _LARGEST_WAVE = 4, 16  # files that are read before the cut-off is looked at again
+_MOST_EXTREMES = 1000  # of each file
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,10 +82,15 @@ class TopRows:
             for part in self.reading.read(some, columns):
                 best = self._better(best, part)
             if group is not None and len(best.files) >= self.k:
-                last = self._last_key(best, group)
-                cut = cut if last is None else last
-            start, wave = start + wave, 2 * wave
+                cut = self._stricter(cut, self._last_key(best, group))
+            start, wave = start + wave, min(2 * wave, _LARGEST_WAVE)
         return best
+
+    def _stricter(self, one: Key | None, other: Key | None) -> Key | None:
+        """The cut-off that leaves less."""
+        if one is None or other is None:
+            return other if one is None else one
+        return other if is_below(one, other) == self.keys[0].descending else one
 
     def _group(self) -> ColumnGroup | None:
         """The first sort column, if statistics and indexes of all files go by one order."""
@@ -92,15 +98,20 @@ class TopRows:
         if name in self.table.columns.partitions:
             return None
         groups = [group for group in self.table.columns.groups(name) if group.files.any()]
-        if len(groups) != 1 or groups[0].problem or groups[0].name is None:
+        first = groups[0] if groups else None
+        if first is None or first.name is None or first.data_type is None or first.problem:
             return None
-        root = groups[0].data_type.root if groups[0].data_type is not None else "CHAR"
-        return None if root == "CHAR" else groups[0]  # which is ordered as if padded
+        alike = all((one.name, one.data_type) == (first.name, first.data_type) for one in groups)
+        # CHAR is ordered as if padded, which neither bounds nor indexes are.
+        if not alike or first.data_type.root == "CHAR" or any(one.problem for one in groups):
+            return None
+        files = np.logical_or.reduce([one.files for one in groups])
+        return ColumnGroup(files, first.name, first.data_type, "")
 
     def _extremes(self, candidates: Candidates, group: ColumnGroup) -> Key | None:
         """The k-th best value of all files whose rows all match, if indexes know so many."""
         name, data_type = _of(group)
-        if _INDEX not in self.table.indexes.types(name):
+        if _INDEX not in self.table.indexes.types(name) or self.k > _MOST_EXTREMES:
             return None
         fresh = self.table.indexes.fresh(name, _INDEX)
         best: list[Key] = []

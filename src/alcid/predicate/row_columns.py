@@ -26,6 +26,7 @@ __all__ = ["RowColumn"]
 
 _DAY_IN_MILLIS = 86_400_000
 _FEW = 3
+_MOST_DIGITS = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,8 @@ def _numbers(array: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 def _unscaled(array: pa.Array) -> npt.NDArray[Any] | Wide:
     """The unscaled numbers; those of 18 digits or fewer are the lower half."""
     kind = array.type
+    if kind.precision > _MOST_DIGITS:  # which are not compared, only asked whether they are null
+        return np.zeros(len(array), np.int64)
     if kind.bit_width != 128:
         array = array.cast(pa.decimal128(kind.precision, kind.scale))
     buffer = array.buffers()[1]

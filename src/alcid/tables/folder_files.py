@@ -6,7 +6,6 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from alcid.bundle import BundleSet, Kind, State, Statistics, prefetch
+from alcid.bundle import BundleSet, Kind, Statistics, prefetch
 from alcid.errors import (
     AlcidError,
     DamagedIndexWarning,
@@ -23,7 +22,7 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.source import Range, Source
+from alcid.formats.source import BytesSource, Range, Source
 from alcid.options import fold_name
 from alcid.parquet_file import (
     Coalescing,
@@ -87,10 +86,7 @@ class FolderFiles:
         self._bounds: dict[tuple[str, DataType], Bounds | None] = {}
         self.rows = bundles.rows.fill_null(-1).to_numpy().copy()
         self.columns, self._schemas = self._read_columns(partitions)
-        places = {path: place for place, path in enumerate(self.paths.to_pylist())}
-        self.deletions: Mapping[int, DeletionVector] = {
-            places[path]: vector for path, vector in deletions.items()
-        }
+        self.deletions = self._deletions(deletions)
         self.indexes = Indexes(
             bundles, index_storage.read_ranges, gap=index_storage.gap, remote=index_storage.remote
         )
@@ -141,6 +137,14 @@ class FolderFiles:
         ]
         table = TableColumns([*merged, *outside], partitions.types, inside, schema_of)
         return table, columns
+
+    def _deletions(self, given: Mapping[str, DeletionVector]) -> Mapping[int, DeletionVector]:
+        """The vectors by file: one without its file may be of rows that came back elsewhere."""
+        places = {path: place for place, path in enumerate(self.paths.to_pylist())} if given else {}
+        for path in given:
+            if path not in places:
+                raise FileGoneError("a file with deleted rows is not there", file=path)
+        return {places[path]: vector for path, vector in given.items()}
 
     @property
     def traffic(self) -> Traffic:
@@ -195,7 +199,12 @@ class FolderFiles:
             self._check_footer(file, scan)
         found.update(zip(missing, scans, strict=True))
         with self._lock:
-            self._scans.update(zip(missing, scans, strict=True))
+            # Small files were read whole; they are read again, so that a change is noticed.
+            self._scans.update(
+                (file, scan)
+                for file, scan in zip(missing, scans, strict=True)
+                if not isinstance(scan.source, BytesSource)
+            )
             while len(self._scans) > _MOST_FOOTERS:
                 self._scans.popitem(last=False)
         return [found[file] for file in files]
@@ -315,23 +324,20 @@ class FolderFiles:
                 _, (_, column) = self._layouts.popitem(last=False)
                 self._layout_bytes -= _size(column)
 
-    @cached_property
-    def known_files(self) -> int:
-        """How many files some bundle knows as they are."""
-        kinds = {kind for kind in self._bundles.kinds if kind.index_type}
-        fresh = np.zeros(len(self.sizes), bool)
-        for kind in kinds:
-            fresh |= self._bundles.coverage(kind).states == State.FRESH
-        return int(fresh.sum())
-
 
 def _table_type(column: FileColumn) -> Any:
-    """The type of a column in the table; INT96 are instants in Spark, though Arrow has no zone."""
+    """The type of a column in the table.
+
+    INT96 are instants in Spark, though Arrow has no zone for them.
+    """
     given = column.arrow_type
     is_instant = column.data_type is not None and column.data_type.root == "TIMESTAMP_LTZ"
     if is_instant and pa.types.is_timestamp(given) and given.tz is None:
         return pa.timestamp(given.unit, "UTC")
-    return given
+    # Arrow cannot take rows out of views.
+    if pa.types.is_string_view(given):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(given) else given
 
 
 def _size(column: ColumnLayout) -> int:

@@ -18,6 +18,7 @@ from alcid.errors import (
     OptionError,
     StorageError,
     UnsupportedError,
+    require,
 )
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.options import OptionValue, parse_options
@@ -134,6 +135,7 @@ class ParquetTable:
             OptionError: An option that cannot be.
             ColumnError: No file has a column, or it stands in the paths.
         """
+        self.refresh()
         columns = self._files.columns
         for spec in parse_options(options):
             if not columns.columns:
@@ -141,6 +143,8 @@ class ParquetTable:
             if columns.find(spec.top_level) in columns.partitions:
                 raise ColumnError(f"column {spec.column}: stands in the paths, and needs no index")
         report = self._indexes.build(options, rebuild=rebuild, progress=progress)
+        if rebuild:
+            self._distrusted.clear()
         self.refresh()
         return report
 
@@ -195,15 +199,23 @@ class ParquetTable:
     def with_deletions(self, deletions: Mapping[str, DeletionVector]) -> ParquetTable:
         """The same files with rows that are not to be seen, by the path of their file.
 
-        A folder has no commit, so nothing is written: whoever keeps the vectors gives them.
+        A folder has no commit, so nothing is written: whoever keeps the vectors gives them. Rows
+        that are deleted already stay so.
+
+        Raises:
+            FileGoneError: There is no such file.
         """
+        every = dict(self._deletions)
+        for path, vector in deletions.items():
+            require(vector, DeletionVector, f"deletions of {path}")
+            every[path] = every[path] | vector if path in every else vector
         table = ParquetTable(
             self._storage,
             self._index_storage,
             strict=self._strict,
             partition_types=self._partition_types,
         )
-        table._deletions = dict(deletions)
+        table._deletions, table._distrusted = every, set(self._distrusted)
         table.refresh()
         return table
 

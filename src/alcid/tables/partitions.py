@@ -45,7 +45,6 @@ from alcid.types import DataType
 __all__ = ["PartitionColumn", "Partitions"]
 
 _FILE_NAME = r"/?[^/]*\z"
-_SLASH = pa.scalar("/", pa.large_string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +189,7 @@ class _Folders:
         markers = [self._marker(code) for code in range(len(self._words))]
         marked = pa.array(markers, pa.large_string()).take(pa.array(self._codes))
         lists = pa.ListArray.from_arrays(self._split.offsets, marked)
-        shapes = pc.binary_join(lists, _SLASH).dictionary_encode()
+        shapes = pc.binary_join(lists, pa.scalar("/", pa.large_string())).dictionary_encode()
         folders = np.unique(shapes.indices.to_numpy(), return_index=True)[1].tolist()
         first = None
         for folder, shape in zip(folders, shapes.dictionary.to_pylist(), strict=True):

@@ -15,6 +15,7 @@ import pytest
 
 import alcid
 from alcid.storage import Storage
+from alcid.tables.folder_indexes import FolderIndexes
 from tests.plan.answers import check_explanation
 
 ALL_TYPES = ("bloom-filter", "bitmap", "range-bitmap", "bsi")
@@ -300,8 +301,8 @@ class TestFilesThatDiffer:
     def test_partition_column_within_the_file_has_no_say_in_an_index(self, tmp_path: Path) -> None:
         inside = {"p": numbers(8, 9), "x": numbers(1, 2)}
         write(tmp_path, {"p=1/f.parquet": inside, "p=2/f.parquet": inside})
+        FolderIndexes(Storage.open(tmp_path)).build({"file-index.bitmap.columns": "p,x"})
         table = alcid.parquet(str(tmp_path))
-        table.build_indexes({"file-index.bitmap.columns": "p,x"})
         assert rows(table, "p = 2", columns=["x"]) == [{"x": 1}, {"x": 2}]
         assert rows(table, "p = 9") == []
 

@@ -250,7 +250,10 @@ def test_vectors_add_up_and_need_their_files(folder: Path) -> None:
 
 def test_views_of_text_are_read_as_text(tmp_path: Path) -> None:
     table = pa.table({"id": range(9), "s": pa.array(list("abcdefghi"), pa.string_view())})
-    pq.write_table(table, tmp_path / "a.parquet", write_page_index=True)
+    try:
+        pq.write_table(table, tmp_path / "a.parquet", write_page_index=True)
+    except pa.ArrowNotImplementedError:
+        pytest.skip("this pyarrow does not write views")
     found = alcid.parquet(tmp_path)
     assert found.schema.field("s").type == pa.string()
     assert found.scan("id > 6 OR s = 'b'").to_arrow()["s"].to_pylist() == ["b", "h", "i"]

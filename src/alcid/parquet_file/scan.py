@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from alcid.errors import FormatError, UnsupportedError
-from alcid.formats.source import BytesSource, ReadMany, Source, read_each
+from alcid.formats.source import ReadMany, Source, read_each
 from alcid.parquet_file.decoding import arrow_file, naming_damage, rows_without_columns
 from alcid.parquet_file.footer import Chunk, RowGroup, parse_footer
 from alcid.parquet_file.held import HeldFile
@@ -47,14 +47,9 @@ def open_scans(
     """
     tails = read_tails(sources, ReadReport() if report is None else report, read_ranges)
     return [
-        ParquetScan(_at_hand(source, tail), tail[-END - footer_length(tail) :])
+        ParquetScan(source, tail[-END - footer_length(tail) :])
         for source, tail in zip(sources, tails, strict=True)
     ]
-
-
-def _at_hand(source: Source, tail: bytes) -> Source:
-    """A small file was read with its footer: then nothing more is read of it."""
-    return BytesSource(tail, source.name) if len(tail) == source.size else source
 
 
 class ParquetScan:

@@ -51,6 +51,7 @@ _Column = tuple[Integers, ColumnLayout]
 """The row groups of a file, and one column."""
 
 _MOST_FOOTERS = 256
+_SMALL = 64 << 10  # bytes of a file, no more than are read to find its footer
 _MOST_JOINS = 1024
 _MOST_LAYOUTS = 64 << 20  # bytes of page places
 
@@ -193,7 +194,7 @@ class FolderFiles:
         with self._lock:
             found = {file: self._scans[file] for file in files if file in self._scans}
         missing = [file for file in files if file not in found]
-        sources = [self.source(file) for file in missing]
+        sources = self._at_hand([self.source(file) for file in missing])
         scans = open_scans(sources, read_ranges=self.read_ranges, report=report) if sources else []
         for file, scan in zip(missing, scans, strict=True):
             self._check_footer(file, scan)
@@ -208,6 +209,15 @@ class FolderFiles:
             while len(self._scans) > _MOST_FOOTERS:
                 self._scans.popitem(last=False)
         return [found[file] for file in files]
+
+    def _at_hand(self, sources: Sequence[Source]) -> list[Source]:
+        """The same, with small files read whole: nothing more is read of them."""
+        small = [source for source in sources if source.size <= _SMALL]
+        parts = self.read_ranges([Range(source, 0, source.size) for source in small])
+        held = {
+            id(one): BytesSource(data, one.name) for one, data in zip(small, parts, strict=True)
+        }
+        return [held.get(id(source), source) for source in sources]
 
     def _check_footer(self, file: int, scan: ParquetScan) -> None:
         """See that a file is the one that was indexed, though size and version are the same.

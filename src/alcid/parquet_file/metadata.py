@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from alcid.errors import FormatError
 from alcid.parquet_file.decoding import naming_damage
 
-__all__ = ["ScanField", "parse_metadata", "rows_of", "scan_fields"]
+__all__ = ["ScanField", "leaf_count", "parse_metadata", "rows_of", "scan_fields"]
 
 
 class ScanField(NamedTuple):
@@ -46,7 +46,7 @@ def scan_fields(metadata: pq.FileMetaData, file: str) -> tuple[ScanField, ...]:
     found: list[ScanField] = []
     begin = 0
     for field in schema:
-        end = begin + _leaf_count(field.type)
+        end = begin + leaf_count(field.type)
         found.append(ScanField(field.name, range(begin, end)))
         begin = end
     if begin != metadata.num_columns:
@@ -59,13 +59,13 @@ def scan_fields(metadata: pq.FileMetaData, file: str) -> tuple[ScanField, ...]:
     return tuple(found)
 
 
-def _leaf_count(kind: pa.DataType) -> int:
-    """How many leaf columns hold a column of a type."""
+def leaf_count(kind: pa.DataType) -> int:
+    """How many leaf columns of Parquet hold a column of a type."""
     if isinstance(kind, pa.BaseExtensionType):
-        return _leaf_count(kind.storage_type)
-    if not kind.num_fields:
+        return leaf_count(kind.storage_type)
+    if not pa.types.is_nested(kind):
         return 1
-    return sum(_leaf_count(kind.field(place).type) for place in range(kind.num_fields))
+    return sum(leaf_count(kind.field(place).type) for place in range(kind.num_fields))
 
 
 def rows_of(metadata: pq.FileMetaData, file: str) -> tuple[int, ...]:

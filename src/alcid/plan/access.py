@@ -7,7 +7,7 @@ read and the rows taken out: Arrow decodes those much faster than page by page.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,8 +82,7 @@ class WholeAccess:
     """The first row of each row group of the file, then the number of rows."""
     size: int
     """Bytes of the needed columns in these row groups."""
-    all_size: int
-    positions: Integers | None = field(default=None)
+    positions: Integers | None
     """The rows, if they are known."""
 
     def batches(self) -> Iterator[WholeAccess]:

@@ -37,6 +37,11 @@ class Candidates:
         files = np.array([file for file, _ in pairs], np.int64)
         return Candidates(files, tuple(found for _, found in pairs))
 
+    def filter(self, mask: npt.NDArray[np.bool_]) -> Candidates:
+        """Some of the files, with their selections."""
+        kept = zip(self.selections, mask.tolist(), strict=True)
+        return Candidates(self.files[mask], tuple(found for found, keep in kept if keep))
+
     def slice(self, start: int, end: int) -> Candidates:
         """Some of the files, one after the other."""
         return Candidates(self.files[start:end], self.selections[start:end])

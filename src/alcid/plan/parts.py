@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -17,23 +17,19 @@ class Spent:
     """Time and traffic until it was known what to read, and until it was read."""
 
     open_seconds: float = 0.0
-    open_requests: int = 0
-    open_bytes: int = 0
+    opened: Traffic = field(default_factory=Traffic)
     read_seconds: float = 0.0
-    read_requests: int = 0
-    read_bytes: int = 0
+    read: Traffic = field(default_factory=Traffic)
 
     def opening(self, seconds: float, traffic: Traffic) -> None:
         """Note what it took to find out what to read."""
         self.open_seconds += seconds
-        self.open_requests += traffic.requests
-        self.open_bytes += traffic.bytes_read
+        self.opened += traffic
 
     def reading(self, seconds: float, traffic: Traffic) -> None:
         """Note what it took to read."""
         self.read_seconds += seconds
-        self.read_requests += traffic.requests
-        self.read_bytes += traffic.bytes_read
+        self.read += traffic
 
 
 @dataclass(frozen=True, slots=True, eq=False)

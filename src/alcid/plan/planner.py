@@ -7,7 +7,7 @@ paths, least and greatest values, bloom filters and other indexes, deletion vect
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from alcid.formats.selection import Selection
 from alcid.plan.blooms import Blooms
 from alcid.plan.candidates import Candidates
-from alcid.plan.leaves import Leaf, leaves_of
+from alcid.plan.leaves import Leaf
 from alcid.plan.positions import Positions
 from alcid.plan.recorder import Recorder
 from alcid.plan.table_files import Integers, TableFiles
@@ -32,8 +32,6 @@ _REQUESTS = 2  # for a file that is scanned: its footer, then its columns
 class Plan:
     """Which rows of which files may match, and how that was found."""
 
-    where: Predicate
-    """Normalized."""
     candidates: Candidates
     recorder: Recorder
 
@@ -41,6 +39,7 @@ class Plan:
 def make_plan(
     table: TableFiles,
     where: Predicate,
+    leaves: Mapping[int, Leaf],
     needed: Sequence[str],
     *,
     use_indexes: bool,
@@ -52,12 +51,12 @@ def make_plan(
     Args:
         table: The files.
         where: A normalized predicate whose columns and literals were checked.
+        leaves: Its leaves.
         needed: The columns of the table that are read.
         use_indexes: False: neither statistics nor indexes are looked at.
         rows_needed: The rows are read, and not only counted.
         strict: Raise where an index is damaged.
     """
-    leaves = leaves_of(where, table)
     count = len(table.sizes)
     everything = Candidates.of(np.arange(count), np.zeros(count, bool)).counts(table)
     recorder = Recorder(table, everything, strict=strict)
@@ -86,7 +85,7 @@ def make_plan(
             notes.dropped["all rows deleted"] = len(candidates.files) - len(left.files)
             candidates = left
             notes.after = candidates.counts(table)
-    return Plan(where, candidates, recorder)
+    return Plan(candidates, recorder)
 
 
 def _live(table: TableFiles, file: int, found: Selection) -> Selection:
@@ -102,7 +101,7 @@ class _Asker:
 
     table: TableFiles
     where: Predicate
-    leaves: dict[int, Leaf]
+    leaves: Mapping[int, Leaf]
     needed: Sequence[str]
     recorder: Recorder
     rows_needed: bool
@@ -124,13 +123,9 @@ class _Asker:
         positions.note_rest()
         found = dict(zip(asked.tolist(), answers, strict=True))
         dropped["no row in the index"] = sum(answer.skip for answer in answers)
-        kept = is_open.copy()
+        kept = ~is_open
         kept[is_open] = may_match
-        chosen = kept | ~is_open
-        left = Candidates(
-            candidates.files[chosen],
-            tuple(one for one, keep in zip(candidates.selections, chosen, strict=True) if keep),
-        )
+        left = candidates.filter(kept)
         return left.chosen(
             found.get(file, one)
             for file, one in zip(left.files.tolist(), left.selections, strict=True)

@@ -7,18 +7,18 @@ predicate are read first, and of the rest only what the rows that match need.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from alcid.formats.selection import EVERY, Selection
-from alcid.parquet_file import Coalescing, FileRows, ParquetScan, ReadReport, read_many
+from alcid.parquet_file import Coalescing, FileRows, ParquetScan, read_many
 from alcid.plan.access import PageAccess, WholeAccess, column_sizes
 from alcid.plan.candidates import Candidates
 from alcid.plan.conform import conform, file_columns, table_schema
-from alcid.plan.leaves import Leaf, leaves_of
+from alcid.plan.leaves import Leaf
 from alcid.plan.parts import Part, Spent
 from alcid.plan.places import Places
 from alcid.plan.row_groups import kept_groups
@@ -39,41 +39,31 @@ class Reading:
 
     table: TableFiles
     where: Predicate
+    leaves: Mapping[int, Leaf]
+    """Of the predicate."""
     where_columns: Sequence[str]
     """Columns of the table that the predicate needs."""
     use_statistics: bool
-    report: ReadReport = field(default_factory=ReadReport)
     offered: list[Candidates] = field(default_factory=list)
     accesses: list[PageAccess | WholeAccess] = field(default_factory=list)
     spent: Spent = field(default_factory=Spent)
-    leaves: dict[int, Leaf] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Prepare the leaves of the predicate."""
-        self.leaves = leaves_of(self.where, self.table)
 
     def read(self, candidates: Candidates, columns: Sequence[str]) -> list[Part]:
         """The rows that match, by file and position."""
         tasks = list(self._tasks(self.open(candidates, columns)))
         began, traffic = time.perf_counter(), self.table.traffic
-        found = run_in_threads(
+        parts = run_in_threads(
             lambda task: self._run(task, columns), tasks, waiting=self.table.remote
         )
         self.spent.reading(time.perf_counter() - began, self.table.traffic - traffic)
-        for _, report in found:
-            _add(self.report, report)
-        return [part for part, _ in found if len(part)]
+        return [part for part in parts if len(part)]
 
     def count(self, candidates: Candidates) -> tuple[int, int]:
         """How many rows match in files whose answer is exact, which are not read, and in others."""
         rows = candidates.rows(self.table)
         exact = np.array([found.exact for found in candidates.selections], bool)
         total = int(rows[exact].sum())
-        left = Candidates(
-            candidates.files[~exact],
-            tuple(found for found in candidates.selections if not found.exact),
-        )
-        return total, sum(map(len, self.read(left, [])))
+        return total, sum(map(len, self.read(candidates.filter(~exact), [])))
 
     def empty(self, columns: Sequence[str]) -> pa.Table:
         """No rows."""
@@ -96,7 +86,7 @@ class Reading:
             (file, found) for file, found in pairs if found.rows is not None and inside[file]
         ]
         layouts = table.layouts(
-            [file for file, _ in with_rows], [inside[file] for file, _ in with_rows], self.report
+            [file for file, _ in with_rows], [inside[file] for file, _ in with_rows]
         )
         paged: dict[int, PageAccess] = {}
         for (file, found), layout in zip(with_rows, layouts, strict=True):
@@ -104,7 +94,7 @@ class Reading:
             if access.is_sparse:
                 paged[file] = access
         whole = [(file, found) for file, found in pairs if file not in paged]
-        scans = table.open([file for file, _ in whole], self.report)
+        scans = table.open([file for file, _ in whole])
         wholly = {
             file: self._whole(file, found, scan, inside[file])
             for (file, found), scan in zip(whole, scans, strict=True)
@@ -128,9 +118,7 @@ class Reading:
         else:
             groups = kept_groups(self.table, file, scan, self.where, self.leaves)
         sizes = column_sizes(scan, inside)
-        return WholeAccess(
-            file, found, scan, groups, starts, int(sizes[groups].sum()), int(sizes.sum()), positions
-        )
+        return WholeAccess(file, found, scan, groups, starts, int(sizes[groups].sum()), positions)
 
     def _tasks(self, accesses: Sequence[_Access]) -> Iterator[list[PageAccess] | WholeAccess]:
         """Files that can be read together, and batches of row groups, in the order of files."""
@@ -157,37 +145,33 @@ class Reading:
             and sum(one.rows for one in others) < _TOGETHER
         )
 
-    def _run(
-        self, task: list[PageAccess] | WholeAccess, columns: Sequence[str]
-    ) -> tuple[Part, ReadReport]:
-        report = ReadReport()
+    def _run(self, task: list[PageAccess] | WholeAccess, columns: Sequence[str]) -> Part:
         if isinstance(task, WholeAccess):
-            return self._read_groups(task, columns, report), report
+            return self._read_groups(task, columns)
         places = Places.of_pages([one.file for one in task], [one.positions for one in task])
         needed = self._needed(task[0].selection, columns)
-        found = conform(self.table, self._read_pages(task, report), needed, places)
+        found = conform(self.table, self._read_pages(task), needed, places)
         if not task[0].selection.exact:
             mask = self._mask(found)
             found, places = found.filter(pa.array(mask)), places.filter(mask)
-        return Part(found.select(columns), places), report
+        return Part(found.select(columns), places)
 
-    def _read_pages(self, task: Sequence[PageAccess], report: ReadReport) -> pa.Table:
+    def _read_pages(self, task: Sequence[PageAccess]) -> pa.Table:
         return read_many(
             [FileRows(self.table.source(one.file), one.layout, one.positions) for one in task],
             task[0].columns,
             coalescing=Coalescing(gap=self.table.gap),
             read_ranges=self.table.read_ranges,
-            report=report,
         )
 
-    def _read_groups(self, access: WholeAccess, columns: Sequence[str], report: ReadReport) -> Part:
+    def _read_groups(self, access: WholeAccess, columns: Sequence[str]) -> Part:
         """Read the columns of the predicate, then the others for the rows that match."""
         rows, positions = access.group_rows, access.positions
         chosen = None if positions is None else rows.numbers(positions)
         arrays: dict[str, pa.ChunkedArray] = {}
         if not access.selection.exact:
             asked = list(self.where_columns)
-            found = self._groups(access, asked, report)
+            found = self._groups(access, asked)
             if chosen is not None:
                 found = found.take(pa.array(chosen))
             mask = self._mask(found)
@@ -198,7 +182,7 @@ class Reading:
         places = Places.of_groups(access.file, rows, chosen)
         rest = [name for name in columns if name not in arrays]
         if rest:
-            others = self._rest(access, rest, chosen, places, report)
+            others = self._rest(access, rest, chosen, places)
             arrays.update(zip(rest, others.columns, strict=True))
         schema = table_schema(self.table, columns)
         table = pa.Table.from_arrays([arrays[name] for name in columns], schema=schema)
@@ -210,21 +194,20 @@ class Reading:
         rest: Sequence[str],
         chosen: Integers | None,
         places: Places,
-        report: ReadReport,
     ) -> pa.Table:
         """The columns that the predicate does not need, for rows that match."""
         inside = file_columns(self.table, access.file, rest)
         if chosen is not None and inside and len(chosen) * _FEW < access.group_rows.count:
             if not len(chosen):
                 return self.empty(rest)
-            (layout,) = self.table.layouts([access.file], [inside], report)
+            (layout,) = self.table.layouts([access.file], [inside])
             paged = PageAccess(access.file, EVERY, layout, places.positions, inside)
             if paged.is_sparse:
-                return conform(self.table, self._read_pages([paged], report), rest, places)
-        found = self._groups(access, rest, report)
+                return conform(self.table, self._read_pages([paged]), rest, places)
+        found = self._groups(access, rest)
         return found if chosen is None else found.take(pa.array(chosen))
 
-    def _groups(self, access: WholeAccess, columns: Sequence[str], report: ReadReport) -> pa.Table:
+    def _groups(self, access: WholeAccess, columns: Sequence[str]) -> pa.Table:
         """Columns of the table, of all rows of the row groups."""
         places = Places.of_groups(access.file, access.group_rows, None)
         inside = file_columns(self.table, access.file, columns)
@@ -235,7 +218,6 @@ class Reading:
             inside,
             coalescing=Coalescing(gap=self.table.gap),
             read_ranges=self.table.read_ranges,
-            report=report,
         )
         return conform(self.table, rows, columns, places)
 
@@ -254,11 +236,3 @@ def _array(selection: Selection) -> Integers:
     """The positions of a selection."""
     rows = selection.rows
     return np.zeros(0, np.int64) if rows is None else np.asarray(rows.to_array()).astype(np.int64)
-
-
-def _add(total: ReadReport, more: ReadReport) -> None:
-    total.requests += more.requests
-    total.bytes_read += more.bytes_read
-    total.pages += more.pages
-    total.row_groups += more.row_groups
-    total.whole.update(more.whole)

@@ -22,8 +22,6 @@ class StageNotes:
 
     after: Counts
     dropped: Counter[str] = field(default_factory=Counter)
-    before: Counts | None = None
-    """Where it knows more than the stage before did."""
 
 
 class Recorder:
@@ -34,7 +32,6 @@ class Recorder:
         self._table, self._last, self._strict = table, start, strict
         self.stages: list[Stage] = []
         self.uses = UseCounter()
-        self.notes: list[str] = []
         self.problems: dict[str, None] = {}
         """What is damaged, each once."""
         self._lock = threading.Lock()
@@ -66,7 +63,7 @@ class Recorder:
         self.stages.append(
             Stage(
                 name,
-                notes.before or self._last,
+                self._last,
                 notes.after,
                 time.perf_counter() - began,
                 spent.requests,

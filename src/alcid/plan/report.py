@@ -49,8 +49,8 @@ def reading_stages(
             replace(offered, row_groups=all_groups),
             left,
             spent.open_seconds,
-            spent.open_requests,
-            spent.open_bytes,
+            spent.opened.requests,
+            spent.opened.bytes_read,
             {"no row group within bounds": offered.files - files} if offered.files > files else {},
         )
     )
@@ -61,8 +61,8 @@ def reading_stages(
             read,
             replace(read, rows=found),
             spent.read_seconds,
-            spent.read_requests,
-            spent.read_bytes,
+            spent.read.requests,
+            spent.read.bytes_read,
         )
     )
     return stages
@@ -71,14 +71,8 @@ def reading_stages(
 def fetching_stage(reading: Reading, before: Counts) -> Stage:
     """The other columns of the best rows."""
     spent = reading.spent
-    return Stage(
-        "fetch",
-        before,
-        before,
-        spent.open_seconds + spent.read_seconds,
-        spent.open_requests + spent.read_requests,
-        spent.open_bytes + spent.read_bytes,
-    )
+    seconds, traffic = spent.open_seconds + spent.read_seconds, spent.opened + spent.read
+    return Stage("fetch", before, before, seconds, traffic.requests, traffic.bytes_read)
 
 
 def _offered(reading: Reading) -> Counts:

@@ -13,6 +13,7 @@ from alcid.formats.selection import Selection
 from alcid.parquet_file.decoding import rows_without_columns
 from alcid.plan.candidates import Candidates
 from alcid.plan.explanation import Explanation
+from alcid.plan.leaves import leaves_of
 from alcid.plan.parts import Part
 from alcid.plan.planner import Plan, make_plan
 from alcid.plan.reading import Reading
@@ -40,8 +41,11 @@ class Run:
 
     def __post_init__(self) -> None:
         self._plan: Plan | None = None
-        self._reading = Reading(self.files, self.where, self.asked, self.use_indexes)
-        self._fetching = Reading(self.files, self.where, self.asked, self.use_indexes)
+        self._leaves = leaves_of(self.where, self.files)
+        self._reading, self._fetching = (
+            Reading(self.files, self.where, self._leaves, self.asked, self.use_indexes)
+            for _ in range(2)
+        )
         self._found: int | None = None
         self._notes: list[str] = []
         self._said: set[str] = set()
@@ -89,7 +93,7 @@ class Run:
             uses,
             ", ".join(map(str, self.keys)),
             self.limit,
-            (*recorder.notes, *self._notes),
+            tuple(self._notes),
         )
 
     def problems(self) -> list[str]:
@@ -107,6 +111,7 @@ class Run:
             self._plan = make_plan(
                 self.files,
                 self.where,
+                self._leaves,
                 list(dict.fromkeys([*self.asked, *output])),
                 use_indexes=self.use_indexes,
                 rows_needed=rows_needed,

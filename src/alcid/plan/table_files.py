@@ -12,7 +12,7 @@ import pyarrow as pa
 from alcid.bundle import Statistics
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.source import Range, Source
-from alcid.parquet_file import FileLayout, ParquetScan, ReadReport
+from alcid.parquet_file import FileLayout, ParquetScan
 from alcid.plan.bounds import Bounds
 from alcid.plan.columns import TableColumns
 from alcid.plan.indexes import Indexes
@@ -56,12 +56,10 @@ class TableFiles(Protocol):
     def read_ranges(self, ranges: Sequence[Range]) -> Sequence[bytes]:
         """One round of reads."""
 
-    def layouts(
-        self, files: Sequence[int], columns: Sequence[Sequence[str]], report: ReadReport
-    ) -> list[FileLayout]:
+    def layouts(self, files: Sequence[int], columns: Sequence[Sequence[str]]) -> list[FileLayout]:
         """Where the pages of some columns of each file are."""
 
-    def open(self, files: Sequence[int], report: ReadReport) -> list[ParquetScan]:
+    def open(self, files: Sequence[int]) -> list[ParquetScan]:
         """The footers of files, in one round."""
 
     @property

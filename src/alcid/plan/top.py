@@ -132,17 +132,13 @@ class TopRows:
         if cut is None:
             return candidates
         name, data_type = _of(group)
-        keep = np.ones(len(candidates.files), bool)
         bounds = self.table.bounds(name, data_type)
-        if bounds is not None:
-            possible = bounds.ask(Within((self._before(cut, data_type),))).possible
-            if self.keys[0].nulls_first:
-                possible = possible | bounds.ask(Nulls()).possible
-            keep = possible[candidates.files]
-        selections = zip(candidates.selections, keep, strict=True)
-        return Candidates(
-            candidates.files[keep], tuple(found for found, kept in selections if kept)
-        )
+        if bounds is None:
+            return candidates
+        possible = bounds.ask(Within((self._before(cut, data_type),))).possible
+        if self.keys[0].nulls_first:
+            possible = possible | bounds.ask(Nulls()).possible
+        return candidates.filter(possible[candidates.files])
 
     def _before(self, cut: Key, data_type: DataType) -> Interval:
         """The keys that are not behind the cut-off."""

@@ -82,13 +82,10 @@ class FolderBundles:
             for name in bundle.replaces
         } & set(self.names)
 
-    def unreadable(self, before: datetime | None = None) -> list[str]:
-        """The bundles that cannot be read, which were written `before` some time."""
-        return [
-            name
-            for name in self.names
-            if name not in self.readable and (before is None or _is_older(name, before))
-        ]
+    def unreadable(self) -> list[str]:
+        """The bundles that cannot be read."""
+        readable = set(self.readable)
+        return [name for name in self.names if name not in readable]
 
 
 def bundle_name(bundle: Bundle) -> str:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alcid.errors import FormatError, UnsupportedError
+from alcid.parquet_file.metadata import leaf_count
 from alcid.types import DataType
 
 __all__ = ["FileColumn", "file_columns", "place_columns", "stored_type"]
@@ -102,7 +103,7 @@ def place_columns(columns: Iterable[tuple[str, Any]]) -> Iterator[FileColumn]:
     leaf = 0
     for name, arrow_type in columns:
         yield FileColumn(name, leaf, arrow_type)
-        leaf += _leaves(arrow_type)
+        leaf += leaf_count(arrow_type)
 
 
 def _arrow_schema(metadata: pq.FileMetaData) -> pa.Schema:
@@ -117,14 +118,6 @@ def stored_type(arrow_type: Any) -> Any:
         known = isinstance(arrow_type, pa.BaseExtensionType)
         arrow_type = arrow_type.storage_type if known else arrow_type.value_type
     return arrow_type
-
-
-def _leaves(arrow_type: Any) -> int:
-    """How many leaf columns Parquet has for a type."""
-    stored = stored_type(arrow_type)
-    if not pa.types.is_nested(stored):
-        return 1
-    return sum(_leaves(stored.field(place).type) for place in range(stored.num_fields))
 
 
 def _describe(

@@ -29,7 +29,6 @@ from alcid.parquet_file import (
     ColumnLayout,
     FileLayout,
     ParquetScan,
-    ReadReport,
     open_scans,
     read_layout,
 )
@@ -78,7 +77,7 @@ class FolderFiles:
         self.paths, self.sizes = listing.paths, listing.sizes
         self.gap, self.remote = storage.gap, storage.remote
         self.partitions = partitions.to_table()
-        self._distrusted = distrusted
+        self._distrusted, self._footer_crcs = distrusted, bundles.footer_crcs
         self._lock = Lock()
         self._scans: OrderedDict[int, ParquetScan] = OrderedDict()
         self._layouts: OrderedDict[tuple[int, str], _Column] = OrderedDict()
@@ -118,7 +117,7 @@ class FolderFiles:
         unknown = np.flatnonzero((schema_of < 0) | (self.rows < 0)).tolist()
         for start in range(0, len(unknown), _MOST_FOOTERS):
             some = unknown[start : start + _MOST_FOOTERS]
-            for file, scan in zip(some, self.open(some, ReadReport()), strict=True):
+            for file, scan in zip(some, self.open(some), strict=True):
                 found = file_columns(scan.metadata, self.paths[file].as_py())
                 self.rows[file] = scan.metadata.num_rows
                 schema_of[file] = enter(schema_bytes(found), file, found)
@@ -189,13 +188,13 @@ class FolderFiles:
         """One round of reads of data files."""
         return self._storage.read_ranges(ranges)
 
-    def open(self, files: Sequence[int], report: ReadReport) -> list[ParquetScan]:
+    def open(self, files: Sequence[int]) -> list[ParquetScan]:
         """The footers of files; those read last are kept."""
         with self._lock:
             found = {file: self._scans[file] for file in files if file in self._scans}
         missing = [file for file in files if file not in found]
         sources = self._at_hand([self.source(file) for file in missing])
-        scans = open_scans(sources, read_ranges=self.read_ranges, report=report) if sources else []
+        scans = open_scans(sources, read_ranges=self.read_ranges) if sources else []
         for file, scan in zip(missing, scans, strict=True):
             self._check_footer(file, scan)
         found.update(zip(missing, scans, strict=True))
@@ -225,7 +224,7 @@ class FolderFiles:
         Raises:
             FileGoneError: It is another, so what was planned by its indexes does not hold.
         """
-        expected = self._bundles.footer_crcs[file].as_py()
+        expected = self._footer_crcs[file].as_py()
         if expected is not None and scan.footer_crc != expected:
             path = self.paths[file].as_py()
             self._distrusted.add(path)
@@ -234,9 +233,7 @@ class FolderFiles:
                 file=scan.source.name,
             )
 
-    def layouts(
-        self, files: Sequence[int], columns: Sequence[Sequence[str]], report: ReadReport
-    ) -> list[FileLayout]:
+    def layouts(self, files: Sequence[int], columns: Sequence[Sequence[str]]) -> list[FileLayout]:
         """Where pages are: from bundles in one round of reads, else from the files."""
         with self._lock:
             known = {
@@ -256,8 +253,8 @@ class FolderFiles:
         for file, names in zip(files, columns, strict=True):
             missing = [name for name in names if (file, name) not in known]
             if missing:
-                known |= self._from_file(file, missing, report)
-            layouts.append(self._joined(file, tuple(names), known, report))
+                known |= self._from_file(file, missing)
+            layouts.append(self._joined(file, tuple(names), known))
         return layouts
 
     def _joined(
@@ -265,7 +262,6 @@ class FolderFiles:
         file: int,
         names: tuple[str, ...],
         known: Mapping[tuple[int, str], _Column],
-        report: ReadReport,
     ) -> FileLayout:
         """The layout of some columns; it is kept, as making it checks all its numbers."""
         layout = self._joins.get((file, names))
@@ -275,7 +271,7 @@ class FolderFiles:
                 layout = join_columns({name: known[file, name] for name in names}, file=path)
             except FormatError as error:
                 self._warn(error)
-                found = self._from_file(file, names, report)
+                found = self._from_file(file, names)
                 layout = join_columns({name: found[file, name] for name in names}, file=path)
             with self._lock:
                 if len(self._joins) >= _MOST_JOINS:
@@ -310,13 +306,10 @@ class FolderFiles:
         self._keep(found)
         return found
 
-    def _from_file(
-        self, file: int, names: Sequence[str], report: ReadReport
-    ) -> dict[tuple[int, str], _Column]:
+    def _from_file(self, file: int, names: Sequence[str]) -> dict[tuple[int, str], _Column]:
         layout = read_layout(
             self.source(file),
             names,
-            report=report,
             coalescing=Coalescing(gap=self.gap),
             read_ranges=self.read_ranges,
         )

@@ -34,8 +34,9 @@ from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, De
 from alcid.formats.hash_index import HashIndex
 from alcid.formats.selection import Selection
 from alcid.formats.theta import ThetaSketch
+from alcid.opening import parquet
 from alcid.predicate import Column, Predicate, col
-from alcid.tables import ParquetTable, parquet
+from alcid.tables import ParquetTable
 from alcid.types import DataType
 
 __version__ = _version("alcid")

@@ -26,7 +26,9 @@ Attributes:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
@@ -42,19 +44,54 @@ __all__ = [
     "IndexOptions",
     "IndexSpec",
     "RangeBitmapOptions",
+    "Settings",
     "case_sensitive",
+    "current_settings",
     "find_column",
     "fold_name",
     "match_column",
     "memory_size",
     "parse_options",
     "timezone",
+    "using",
 ]
 
 timezone: str = "UTC"
 case_sensitive: bool = False
 
 OptionValue: TypeAlias = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `timezone` and `case_sensitive` are for a while, such as those of a Spark session."""
+
+    timezone: str
+    case_sensitive: bool
+
+
+_settings: ContextVar[Settings | None] = ContextVar("alcid.settings", default=None)
+
+
+def current_settings() -> Settings:
+    """The settings that count now: those of `using`, else those of this module."""
+    return _settings.get() or Settings(timezone, case_sensitive)
+
+
+@contextmanager
+def using(settings: Settings) -> Iterator[None]:
+    """Let other settings count in a block, for the thread that runs it.
+
+    >>> with using(Settings("Europe/Vienna", case_sensitive=True)):
+    ...     match_column("ID", ["id"])
+    >>> match_column("ID", ["id"])
+    'id'
+    """
+    token = _settings.set(settings)
+    try:
+        yield
+    finally:
+        _settings.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +192,7 @@ def _split(column: str) -> tuple[str, str | None]:
 
 def fold_name(column: str) -> str:
     """What is the same for names of the same column; keys of a map always differ in case."""
-    if case_sensitive:
+    if current_settings().case_sensitive:
         return column
     top_level = _split(column)[0]
     return top_level.lower() + column[len(top_level) :]
@@ -213,9 +250,10 @@ class ColumnNames:
         Raises:
             ColumnError: It fits more than one.
         """
-        folded = self._folded.get(case_sensitive)
+        rule = current_settings().case_sensitive
+        folded = self._folded.get(rule)
         if folded is None:
-            folded = self._folded[case_sensitive] = {}
+            folded = self._folded[rule] = {}
             for column in self._columns:
                 folded.setdefault(fold_name(column), []).append(column)
         return match_column(name, folded.get(fold_name(name), ()))

@@ -345,9 +345,10 @@ def test_a_rebuild_takes_the_new_options_and_replaces_the_old_bundles(local: Sto
     assert (report.indexed, report.fresh, report.bundles) == (3, 0, 1)
     bundles = opened(indexes, local)
     check_indexes(bundles, tables, options)
-    (new,) = bundles.bundles
-    assert new.replaces == (old,)
-    assert sorted([old, new.name.rpartition("/")[2]]) == bundle_names(local)
+    new, mark = bundles.bundles
+    assert (new.replaces, mark.replaces, len(mark.files)) == ((), (old,), 0)
+    names = [bundle.name.rpartition("/")[2] for bundle in (new, mark)]
+    assert sorted([old, *names]) == bundle_names(local)
 
 
 def test_a_rebuild_of_some_indexes_keeps_the_others(local: Storage) -> None:

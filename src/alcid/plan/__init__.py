@@ -26,6 +26,7 @@
 | `top`          | ORDER BY with a LIMIT, by a cut-off over all files                  |
 | `threads`      | several at a time                                                   |
 | `run`          | one way from a predicate to an answer                               |
+| `draft`        | rows that are planned, to be read here or elsewhere                 |
 | `scan`         | the query that a user holds                                         |
 
 | explaining     |                                                                     |
@@ -40,20 +41,25 @@ from __future__ import annotations
 from alcid.plan.bounds import Bounds
 from alcid.plan.columns import Column, TableColumns
 from alcid.plan.conform import table_schema
+from alcid.plan.draft import Draft, DraftPart, ScanEngine
 from alcid.plan.explanation import Counts, Explanation, IndexUse, Stage
 from alcid.plan.indexes import Indexes
 from alcid.plan.scan import Query, Scan
-from alcid.plan.table_files import TableFiles
+from alcid.plan.table_files import DataFiles, TableFiles
 
 __all__ = [
     "Bounds",
     "Column",
     "Counts",
+    "DataFiles",
+    "Draft",
+    "DraftPart",
     "Explanation",
     "IndexUse",
     "Indexes",
     "Query",
     "Scan",
+    "ScanEngine",
     "Stage",
     "TableColumns",
     "TableFiles",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from alcid.formats.selection import ANY, EVERY, Selection
 from alcid.plan.explanation import Counts
-from alcid.plan.table_files import Integers, TableFiles
+from alcid.plan.table_files import DataFiles, Integers
 
 __all__ = ["Candidates"]
 
@@ -42,11 +42,15 @@ class Candidates:
         kept = zip(self.selections, mask.tolist(), strict=True)
         return Candidates(self.files[mask], tuple(found for found, keep in kept if keep))
 
+    def take(self, places: Integers) -> Candidates:
+        """Some of the files, by their places among these."""
+        return Candidates(self.files[places], tuple(self.selections[place] for place in places))
+
     def slice(self, start: int, end: int) -> Candidates:
         """Some of the files, one after the other."""
         return Candidates(self.files[start:end], self.selections[start:end])
 
-    def rows(self, table: TableFiles) -> Integers:
+    def rows(self, table: DataFiles) -> Integers:
         """How many rows of each file are left."""
         whole = table.rows[self.files].tolist()
         found = [
@@ -55,7 +59,7 @@ class Candidates:
         ]
         return np.array(found, np.int64)
 
-    def counts(self, table: TableFiles) -> Counts:
+    def counts(self, table: DataFiles) -> Counts:
         """What is left to be read."""
         return Counts(
             len(self.files),

@@ -74,6 +74,12 @@ class TableColumns:
         self._names = ColumnNames(self.columns)
         self._spelled = tuple(map(ColumnNames, self.schemas))
 
+    def part(self, files: npt.NDArray[np.int64]) -> TableColumns:
+        """The same columns, of some of the files."""
+        schemas = [list(schema.values()) for schema in self.schemas]
+        columns = list(self.columns.values())
+        return TableColumns(columns, self.partitions, schemas, self.schema_of[files])
+
     def find(self, name: str) -> str:
         """The column of the table that a name in a query means; of `m[key]` the map `m`.
 

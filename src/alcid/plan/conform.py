@@ -9,24 +9,24 @@ import pyarrow as pa
 from alcid.errors import UnsupportedError
 from alcid.parquet_file.decoding import rows_without_columns
 from alcid.plan.places import Places
-from alcid.plan.table_files import TableFiles
+from alcid.plan.table_files import DataFiles
 
 __all__ = ["conform", "file_columns", "table_schema"]
 
 
-def table_schema(table: TableFiles, columns: Sequence[str]) -> pa.Schema:
+def table_schema(table: DataFiles, columns: Sequence[str]) -> pa.Schema:
     """The schema of some columns of the table; every column may be null."""
     return pa.schema([(name, table.columns.columns[name].arrow_type) for name in columns])
 
 
-def file_columns(table: TableFiles, file: int, columns: Sequence[str]) -> list[str]:
+def file_columns(table: DataFiles, file: int, columns: Sequence[str]) -> list[str]:
     """Those of some columns of the table that a file has, as it spells them."""
     inside = (name for name in columns if name not in table.columns.partitions)
     found = (table.columns.file_name(file, name) for name in inside)
     return [name for name in found if name is not None]
 
 
-def conform(table: TableFiles, rows: pa.Table, columns: Sequence[str], places: Places) -> pa.Table:
+def conform(table: DataFiles, rows: pa.Table, columns: Sequence[str], places: Places) -> pa.Table:
     """Columns of the table, from rows that were read of files of one schema.
 
     Args:
@@ -61,9 +61,7 @@ def _partition_values(values: pa.ChunkedArray, places: Places) -> pa.Array | pa.
     return values.take(pa.array(places.files))
 
 
-def _cast(
-    table: TableFiles, values: pa.ChunkedArray, field: pa.Field, file: int
-) -> pa.ChunkedArray:
+def _cast(table: DataFiles, values: pa.ChunkedArray, field: pa.Field, file: int) -> pa.ChunkedArray:
     try:
         return values.cast(field.type)
     except pa.ArrowException as error:

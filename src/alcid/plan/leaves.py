@@ -8,7 +8,7 @@ import numpy as np
 
 from alcid.plan.bounds import Bounds
 from alcid.plan.columns import ColumnGroup
-from alcid.plan.table_files import TableFiles
+from alcid.plan.table_files import DataFiles
 from alcid.plan.verdict import Verdict
 from alcid.predicate import (
     And,
@@ -29,7 +29,7 @@ __all__ = ["Leaf", "leaves_of"]
 class Leaf:
     """A comparison of one column: what partitions and statistics say of it for each file."""
 
-    def __init__(self, predicate: Predicate, table: TableFiles) -> None:
+    def __init__(self, predicate: Predicate, table: DataFiles) -> None:
         """Prepare a leaf of a normalized predicate that the table's columns can answer."""
         (self.column,) = predicate.columns()
         self.predicate, self._table = predicate, table
@@ -95,13 +95,13 @@ class Leaf:
         return self._table.bounds(group.name, group.data_type)
 
 
-def leaves_of(where: Predicate, table: TableFiles) -> dict[int, Leaf]:
+def leaves_of(where: Predicate, table: DataFiles) -> dict[int, Leaf]:
     """The leaves of a normalized predicate, by the identity of their nodes."""
     inner = And, Or, Constant, Unknown
     return {id(node): Leaf(node, table) for node in where.walk() if not isinstance(node, inner)}
 
 
-def _null_verdict(predicate: Predicate, column: str, table: TableFiles) -> Verdict:
+def _null_verdict(predicate: Predicate, column: str, table: DataFiles) -> Verdict:
     """What a leaf says of files that do not have its column: it is null in every row."""
     count, data_type = len(table.sizes), table.columns.type_of(column)
     question = Nulls() if data_type is None else lower(predicate, column, data_type)

@@ -22,7 +22,7 @@ from alcid.plan.leaves import Leaf
 from alcid.plan.parts import Part, Spent
 from alcid.plan.places import Places
 from alcid.plan.row_groups import kept_groups
-from alcid.plan.table_files import Integers, TableFiles
+from alcid.plan.table_files import DataFiles, Integers
 from alcid.plan.threads import run_in_threads
 from alcid.predicate import Predicate, matching
 
@@ -37,7 +37,7 @@ _Access = PageAccess | WholeAccess
 class Reading:
     """Reads the rows of candidates; what it took is kept for the explanation."""
 
-    table: TableFiles
+    table: DataFiles
     where: Predicate
     leaves: Mapping[int, Leaf]
     """Of the predicate."""
@@ -58,12 +58,9 @@ class Reading:
         self.spent.reading(time.perf_counter() - began, self.table.traffic - traffic)
         return [part for part in parts if len(part)]
 
-    def count(self, candidates: Candidates) -> tuple[int, int]:
-        """How many rows match in files whose answer is exact, which are not read, and in others."""
-        rows = candidates.rows(self.table)
-        exact = np.array([found.exact for found in candidates.selections], bool)
-        total = int(rows[exact].sum())
-        return total, sum(map(len, self.read(candidates.filter(~exact), [])))
+    def count(self, candidates: Candidates) -> int:
+        """How many rows match."""
+        return sum(map(len, self.read(candidates, [])))
 
     def empty(self, columns: Sequence[str]) -> pa.Table:
         """No rows."""

@@ -9,7 +9,7 @@ import numpy as np
 from alcid.parquet_file import ParquetScan
 from alcid.plan.bounds import Bounds
 from alcid.plan.leaves import Leaf
-from alcid.plan.table_files import TableFiles
+from alcid.plan.table_files import DataFiles
 from alcid.plan.verdict import Verdict, judge
 from alcid.predicate import Predicate
 
@@ -17,7 +17,7 @@ __all__ = ["kept_groups"]
 
 
 def kept_groups(
-    table: TableFiles,
+    table: DataFiles,
     file: int,
     scan: ParquetScan,
     where: Predicate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from pyroaring import BitMap
 from alcid.formats.selection import Selection
 from alcid.parquet_file.decoding import rows_without_columns
 from alcid.plan.candidates import Candidates
+from alcid.plan.draft import Draft
 from alcid.plan.explanation import Explanation
 from alcid.plan.leaves import leaves_of
 from alcid.plan.parts import Part
@@ -63,15 +64,27 @@ class Run:
         self._found = table.num_rows
         return table
 
-    def count(self) -> int:
-        """How many rows there are."""
-        plan = self._planned(rows_needed=False)
+    def count(self, elsewhere: Callable[[Draft], int | None]) -> int:
+        """How many rows there are; `elsewhere` may count those that must be read."""
+        candidates = self._planned(rows_needed=False).candidates
         self._counted = True
-        known, self._found = self._reading.count(plan.candidates)
-        rest = f", {self._found:,} by reading" if self._reading.accesses else ": no data was read"
-        self._notes.append(f"{known:,} rows counted from indexes and statistics{rest}")
+        exact = np.array([found.exact for found in candidates.selections], bool)
+        known, rest = int(candidates.rows(self.files)[exact].sum()), candidates.filter(~exact)
+        counted = elsewhere(self._draft(rest, [])) if len(rest.files) else 0
+        self._found = self._reading.count(rest) if counted is None else counted
+        read = f", {self._found:,} by reading" if len(rest.files) else ": no data was read"
+        self._notes.append(f"{known:,} rows counted from indexes and statistics{read}")
         total = known + self._found
         return total if self.limit is None else min(total, self.limit)
+
+    def draft(self) -> Draft:
+        """The rows, planned but not read, with the columns to sort by; that is left to do."""
+        columns = list(dict.fromkeys([*self.columns, *(key.column for key in self.keys)]))
+        return self._draft(self._planned(rows_needed=True).candidates, columns)
+
+    def _draft(self, candidates: Candidates, columns: list[str]) -> Draft:
+        given = self.files, self.where, self.asked, columns, candidates, self.use_indexes
+        return Draft(*given, table=self.files)
 
     def explain(self) -> Explanation:
         """What was done; of a scan that did not run, what would be."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import index
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -17,11 +17,12 @@ from alcid.errors import (
     PredicateError,
 )
 from alcid.plan.conform import table_schema
+from alcid.plan.draft import Draft, ScanEngine
 from alcid.plan.explanation import Explanation
 from alcid.plan.run import Run
 from alcid.plan.sorting import SortKey, parse_order
 from alcid.plan.table_files import TableFiles
-from alcid.predicate import Constant, Predicate, matching, normalize, parse
+from alcid.predicate import Constant, Predicate, known_part, matching, normalize, parse
 
 __all__ = ["Query", "Scan"]
 
@@ -47,16 +48,22 @@ class Scan:
     """
 
     def __init__(
-        self, query: Query, files: TableFiles, reopen: Callable[[], TableFiles], *, strict: bool
+        self,
+        query: Query,
+        files: TableFiles,
+        reopen: Callable[[], TableFiles],
+        engine: ScanEngine,
+        *,
+        strict: bool,
     ) -> None:
-        """Prepare a query on files; `reopen` lists them again.
+        """Prepare a query on files; `reopen` lists them again, `engine` reads them for Spark.
 
         Raises:
             PredicateError: Predicate, order or limit cannot be read.
             ColumnError: There is no such column.
             LiteralError: A literal has no meaning for the type of its column.
         """
-        self._query, self._reopen, self._strict = query, reopen, strict
+        self.query, self._reopen, self._engine, self._strict = query, reopen, engine, strict
         if isinstance(query.columns, str):
             raise ColumnError(
                 f"columns: found the text {query.columns!r}, expected a list of names"
@@ -65,15 +72,16 @@ class Scan:
             raise PredicateError(f"limit: found {query.limit!r}, expected a number, 0 or more")
         self._order = parse_order(query.order_by) if query.order_by is not None else ()
         self._where = Constant(True) if query.where is None else normalize(parse(query.where))
-        self._use(files)
+        with engine.settings():
+            self._use(files)
 
     def _use(self, files: TableFiles) -> None:
         """Look names up in these files."""
         self._files = files
         columns = files.columns
-        chosen = list(columns.columns) if self._query.columns is None else self._query.columns
+        chosen = list(columns.columns) if self.query.columns is None else self.query.columns
         self._columns = [columns.find_whole(name) for name in chosen]
-        self._keys = [
+        self.keys = [
             SortKey(columns.find_whole(key.column), key.descending, key.nulls_first)
             for key in self._order
         ]
@@ -101,38 +109,65 @@ class Scan:
         """
         return self._again_if_gone(lambda run: run.rows())
 
+    def to_spark(self) -> Any:
+        """The rows as a DataFrame of Spark; the table must have been opened with a session.
+
+        The scan is planned now. How the rows are read is chosen by what is left to be read:
+        `explain` says which way it is, and why.
+
+        Raises:
+            UnsupportedError: There is no session.
+        """
+        return self._engine.to_spark(self)
+
     def count(self) -> int:
         """How many rows there are; from the indexes alone where they are exact."""
-        return self._again_if_gone(lambda run: run.count())
+        return self._again_if_gone(lambda run: run.count(self._engine.count))
 
     def explain(self) -> Explanation:
         """What is read and why; after `to_arrow` or `count`, what was read."""
-        return self._again_if_gone(lambda run: run.explain(), keep=True)
+        found = self._again_if_gone(lambda run: run.explain(), keep=True)
+        note = self._engine.note(self)
+        return found if note is None else replace(found, notes=(*found.notes, note))
+
+    def draft(self) -> tuple[Draft, bool]:
+        """The rows that may match, planned but not read, and whether all of them do match.
+
+        They do not if the predicate has parts that only Spark can evaluate; then all columns are
+        given, so that it can. Order and limit are left to the caller.
+        """
+        known = known_part(self._where)
+        if known == self._where:
+            return self._again_if_gone(lambda run: run.draft(), keep=True), True
+        whole = replace(self.query, where=known, columns=None)
+        scan = Scan(whole, self._files, self._reopen, self._engine, strict=self._strict)
+        return scan.draft()[0], False
 
     def __repr__(self) -> str:
         return f"<Scan where {self._where}>"
 
     def _again_if_gone(self, call: Callable[[Run], _Result], *, keep: bool = False) -> _Result:
-        try:
-            result = call(self._runner(keep))
-        except FileGoneError:
-            self._use(self._reopen())
-            result = call(self._runner(keep))
+        with self._engine.settings():
+            try:
+                result = call(self._runner(keep))
+            except FileGoneError:
+                self._use(self._reopen())
+                result = call(self._runner(keep))
         for problem in self._runner(keep=True).problems():
             warnings.warn(problem, DamagedIndexWarning, stacklevel=3)
         return result
 
     def _runner(self, keep: bool) -> Run:
         if self._run is None or not keep:
-            limit = None if self._query.limit is None else int(self._query.limit)
+            limit = None if self.query.limit is None else int(self.query.limit)
             self._run = Run(
                 self._files,
                 self._where,
                 self._asked,
                 self._columns,
-                self._keys,
+                self.keys,
                 limit,
-                self._query.use_indexes,
+                self.query.use_indexes,
                 self._strict,
             )
         return self._run

@@ -19,13 +19,13 @@ from alcid.plan.indexes import Indexes
 from alcid.storage import Traffic
 from alcid.types import DataType
 
-__all__ = ["Integers", "TableFiles"]
+__all__ = ["DataFiles", "Integers", "TableFiles"]
 
 Integers = npt.NDArray[np.int64]
 
 
-class TableFiles(Protocol):
-    """The files of a table at one moment, in columns; a file is its place among them."""
+class DataFiles(Protocol):
+    """Files that can be read, in columns; a file is its place among them."""
 
     paths: pa.StringArray
     sizes: Integers
@@ -34,9 +34,6 @@ class TableFiles(Protocol):
     columns: TableColumns
     partitions: pa.Table
     """The values that stand in the paths, a row for each file."""
-    indexes: Indexes
-    deletions: Mapping[int, DeletionVector]
-    """The deleted rows of those files that have any."""
     gap: int
     """A request costs as much as to read so many bytes."""
     remote: bool
@@ -65,3 +62,18 @@ class TableFiles(Protocol):
     @property
     def traffic(self) -> Traffic:
         """What was read since the table was opened."""
+
+
+class TableFiles(DataFiles, Protocol):
+    """The files of a table at one moment, with what is known of them without reading them."""
+
+    location: str
+    """The folder that paths are below."""
+    has_options: bool
+    """Whether it takes keys or other options to read them."""
+    indexes: Indexes
+    deletions: Mapping[int, DeletionVector]
+    """The deleted rows of those files that have any."""
+
+    def part(self, files: Integers) -> DataFiles:
+        """Some of the files, to be read elsewhere: it pickles, and knows no indexes."""

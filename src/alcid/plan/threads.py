@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 __all__ = ["run_in_threads"]
@@ -21,14 +22,14 @@ def run_in_threads(
     """The results in order; at the first error what has not begun is dropped.
 
     Threads live as long as the call: starting one takes some microseconds, and none is left behind
-    in a forked process.
+    in a forked process. The settings of the caller count in them too.
     """
     every = list(items)
     workers = min(len(every), _WAITING if waiting else os.cpu_count() or 1)
     if workers <= 1:
         return [call(item) for item in every]
     with ThreadPoolExecutor(workers, thread_name_prefix="alcid-scan") as pool:
-        futures = [pool.submit(call, item) for item in every]
+        futures = [pool.submit(copy_context().run, call, item) for item in every]
         try:
             return [future.result() for future in futures]
         finally:

@@ -73,9 +73,7 @@ class TopRows:
         start, wave = 0, _FIRST_WAVE
         while start < len(order):
             places = np.sort(order[start : start + wave])
-            some = Candidates(
-                candidates.files[places], tuple(candidates.selections[place] for place in places)
-            )
+            some = candidates.take(places)
             if group is not None:
                 some = self._cut(some, group, cut)
                 some = self._reduced(some, group, cut)

@@ -27,6 +27,7 @@ from alcid.predicate.expression import (
     Unknown,
 )
 from alcid.predicate.intervals import Interval, points
+from alcid.predicate.known import known_part
 from alcid.predicate.literal import place
 from alcid.predicate.lower import lower
 from alcid.predicate.negation import normalize
@@ -62,6 +63,7 @@ __all__ = [
     "Within",
     "ask",
     "col",
+    "known_part",
     "lower",
     "matching",
     "normalize",

@@ -160,7 +160,8 @@ def _among(nanos: int, unit: int, truncated: bool = False) -> Place:
 
 def session_zone() -> Zone | str:
     """The zone of `alcid.options.timezone`; else words that say that it is none."""
-    return find_zone(options.timezone) or f"alcid.options.timezone {options.timezone!r} is no zone"
+    name = options.current_settings().timezone
+    return find_zone(name) or f"alcid.options.timezone {name!r} is no zone"
 
 
 def instant_of_clock(clock: WallClock) -> int | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from alcid.errors import FileGoneError, FormatError, NameTakenError, OptionError, StorageError
@@ -87,6 +88,11 @@ class Storage:
     def location(self) -> str:
         """Where it is: an absolute path, or a URI."""
         return self._location.text
+
+    @property
+    def has_options(self) -> bool:
+        """Whether it was opened with options, such as keys."""
+        return bool(self._options.options)
 
     @property
     def remote(self) -> bool:
@@ -219,6 +225,30 @@ class Storage:
             for path in paths:
                 remove(path)
 
+    def move(self, path: str, target: str) -> None:
+        """Give a file another name, which is not taken; its bytes do not come here.
+
+        On a disk it stays the same file, with its version. S3 has no such thing: the object is
+        copied there and then removed, and its copy may have another version.
+
+        Raises:
+            FileGoneError: There is no such file.
+            NameTakenError: There is a file of the new name.
+        """
+        if self._backend.remote and self.exists(target):
+            # Asked once: a copy may be made though the answer is lost, and is then made again.
+            raise NameTakenError("exists already", file=self._location.name(target))
+        self._persist(lambda: self._link(path, target), "could not be moved", path)
+        self._persist(lambda: self._backend.delete(path), "could not be removed", path)
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder and all that is in it; nothing happens if it is not there."""
+        if not path:
+            raise OptionError(f"{self.location}: the folder of a storage is not removed")
+        self.delete(self.list(path, hidden=True).paths.to_pylist())
+        with suppress(FileGoneError):
+            self._persist(lambda: self._backend.remove_folder(path), "could not be removed", path)
+
     def exists(self, path: str) -> bool:
         """Whether there is a file of that name."""
         try:
@@ -240,6 +270,12 @@ class Storage:
             self._backend.put(path, data)
         except FileExistsError:
             raise NameTakenError("exists already", file=self._location.name(path)) from None
+
+    def _link(self, path: str, target: str) -> None:
+        try:
+            self._backend.link(path, target)
+        except FileExistsError:
+            raise NameTakenError("exists already", file=self._location.name(target)) from None
 
     def _fetch(self, job: Job) -> _Parts:
         def read() -> _Parts:

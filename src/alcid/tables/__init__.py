@@ -16,7 +16,9 @@
 | `data_files`      | which files of a folder are its data                             |
 | `bundle_folder`   | the bundles of a table, as files in a folder                     |
 | `build_plan`      | what each file lacks                                             |
-| `building`        | the work, in threads                                             |
+| `engine`          | where work on many files is done                                 |
+| `progress`        | how far it is, told or shown                                     |
+| `building`        | the work                                                         |
 | `compaction`      | many bundles to one                                              |
 | `build_report`    | what was done                                                    |
 | `folder_indexes`  | build, look at and drop the indexes of a folder                  |
@@ -29,6 +31,6 @@
 
 from __future__ import annotations
 
-from alcid.tables.parquet_folder import ParquetTable, parquet
+from alcid.tables.parquet_folder import ParquetTable
 
-__all__ = ["ParquetTable", "parquet"]
+__all__ = ["ParquetTable"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from alcid.bundle import Kind
 
-__all__ = ["BuildReport", "IndexInfo", "Skipped", "SkippedCounter"]
+__all__ = ["BuildReport", "IndexInfo", "Skipped", "SkippedCounter", "count_text", "size_text"]
 
 _SHOWN = 10  # reasons in the text of a report
 _UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -28,7 +28,7 @@ class Skipped:
 
     def __str__(self) -> str:
         what = f"{self.what} in " if self.what else ""
-        return f"skipped {what}{_count(self.files, 'file')}: {self.reason}"
+        return f"skipped {what}{count_text(self.files, 'file')}: {self.reason}"
 
 
 class SkippedCounter:
@@ -43,6 +43,12 @@ class SkippedCounter:
         what = "" if kind is None else str(kind), reason
         count, first = self._found.get(what, (0, example))
         self._found[what] = count + files, first
+
+    def merge(self, other: SkippedCounter) -> None:
+        """Count what was skipped elsewhere."""
+        for (what, reason), (files, first) in other._found.items():
+            count, example = self._found.get((what, reason), (0, first))
+            self._found[what, reason] = count + files, example
 
     @property
     def found(self) -> tuple[Skipped, ...]:
@@ -78,11 +84,10 @@ class BuildReport:
     skipped: tuple[Skipped, ...] = field(default=())
 
     def __str__(self) -> str:
-        first = (
-            f"indexed {self.indexed:,} of {_count(self.files, 'file')} ({_count(self.rows, 'row')})"
-        )
-        first += f" in {self.seconds:.1f} s, {_size(self.bytes_written)}"
-        first += f" in {_count(self.bundles, 'bundle')}"
+        first = f"indexed {self.indexed:,} of {count_text(self.files, 'file')}"
+        first += f" ({count_text(self.rows, 'row')})"
+        first += f" in {self.seconds:.1f} s, {size_text(self.bytes_written)}"
+        first += f" in {count_text(self.bundles, 'bundle')}"
         first += f"; {self.fresh:,} were fresh" if self.fresh else ""
         first += f"; {self.failed:,} failed" if self.failed else ""
         lines = [first, *map(str, self.skipped[:_SHOWN])]
@@ -125,18 +130,23 @@ class IndexInfo:
         }
         told = "".join(f", {count:,} {state}" for state, count in others.items() if count)
         kind = Kind.index(self.column, self.index_type)
-        return f"{kind}: {_count(self.fresh, 'file')} fresh{told}, {_size(self.bytes)}"
+        return f"{kind}: {count_text(self.fresh, 'file')} fresh{told}, {size_text(self.bytes)}"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
         return asdict(self)
 
 
-def _count(count: int, what: str) -> str:
+def count_text(count: int, what: str) -> str:
+    """So many of something.
+
+    >>> count_text(1, "file"), count_text(2000, "row")
+    ('1 file', '2,000 rows')
+    """
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def _size(count: int) -> str:
+def size_text(count: int) -> str:
     """Bytes for the eye, in units of 1000."""
     size, unit = float(count), 0
     while size >= 999.95 and unit < len(_UNITS) - 1:

@@ -1,4 +1,4 @@
-"""Building: files are read on all cores, and what is kept of them goes into bundles, in batches.
+"""Building: files are read, and what is kept of them goes into bundles, in batches.
 
 A batch is published as soon as it is whole. So a build that is killed leaves what it has done, and
 the next one goes on from there. No more than a batch is in memory, and a few files.
@@ -7,12 +7,13 @@ the next one goes on from there. No more than a batch is in memory, and a few fi
 from __future__ import annotations
 
 import io
-import os
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from contextvars import copy_context
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from alcid.bundle import BundleWriter, Kind
@@ -29,12 +30,10 @@ from alcid.storage import Listing, Storage
 from alcid.tables.build_plan import Task
 from alcid.tables.build_report import SkippedCounter
 from alcid.tables.bundle_folder import BundleFolder
+from alcid.tables.engine import Share, Tell
 from alcid.tables.index_file import IndexedFile, index_file
 
-__all__ = ["BATCH_BYTES", "Builder", "Progress"]
-
-Progress: TypeAlias = Callable[[int, int, int], None]
-"""Is told, after each file: how many are done, how many there are to do, the rows so far."""
+__all__ = ["BATCH_BYTES", "BuildWork", "Built"]
 
 BATCH_BYTES = 256 << 20
 """Payloads of a bundle; reached by the last of its files."""
@@ -45,55 +44,82 @@ BATCH_SECONDS = 60.0
 _Result: TypeAlias = tuple[Task, IndexedFile | AlcidError]
 
 
-class Builder:
+@dataclass(slots=True)
+class Built:
+    """What was done with some files."""
+
+    indexed: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    rows: int = 0
+    bytes_written: int = 0
+    bundles: int = 0
+    kinds: set[Kind] = field(default_factory=set)
+    """The indexes that were built, of any file."""
+    skipped: SkippedCounter = field(default_factory=SkippedCounter)
+    """What could not be built."""
+
+    def add(self, other: Built) -> None:
+        """Count what was done elsewhere."""
+        self.indexed += other.indexed
+        self.unchanged += other.unchanged
+        self.failed += other.failed
+        self.rows += other.rows
+        self.bytes_written += other.bytes_written
+        self.bundles += other.bundles
+        self.kinds |= other.kinds
+        self.skipped.merge(other.skipped)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BuildWork:
+    """The work of a build, for `Engine.map`: an item is a task, which is a file."""
+
+    storage: Storage
+    folder: BundleFolder
+    listing: Listing
+    tasks: Sequence[Task]
+
+    def __call__(self, share: Share, tell: Tell) -> Built:
+        """Read the files of a share, and write bundles."""
+        tasks = [self.tasks[item] for item in share.items.tolist()]
+        return _Builder(self, tell).run(tasks, share.threads)
+
+
+class _Builder:
     """Reads files, and writes bundles."""
 
-    def __init__(self, storage: Storage, folder: BundleFolder, listing: Listing) -> None:
-        """Read from `storage` what `listing` has, and write into `folder`."""
-        self._storage, self._folder, self._listing = storage, folder, listing
+    def __init__(self, work: BuildWork, tell: Tell) -> None:
+        self._storage, self._folder, self._listing = work.storage, work.folder, work.listing
+        self._tell = tell
         self._batch: deque[IndexedFile] = deque()
         self._batch_bytes, self._batch_began = 0, 0.0
-        self.indexed = self.unchanged = self.failed = self.rows = 0
-        self.bytes_written = self.bundles = 0
-        self.kinds: set[Kind] = set()
-        """The indexes that were built, of any file."""
+        self._built = Built()
 
-    def run(
-        self,
-        tasks: Sequence[Task],
-        skipped: SkippedCounter,
-        *,
-        progress: Progress | None = None,
-        replaces: Callable[[], Sequence[str]] = tuple,
-    ) -> None:
-        """Build what the tasks ask for.
-
-        Args:
-            tasks: The files to read.
-            skipped: Is told what could not be built.
-            progress: Is called after each file.
-            replaces: Asked before the last bundle is written: the bundles that all replace.
-        """
+    def run(self, tasks: Sequence[Task], threads: int) -> Built:
+        """Build what the tasks ask for."""
         self._batch_began = time.monotonic()
-        with closing(self._results(tasks)) as results:
+        with closing(self._results(tasks, threads)) as results:
             for done, (task, found) in enumerate(results, 1):
-                self._take(task, found, skipped)
+                before = self._built.rows
+                self._take(task, found)
                 late = time.monotonic() - self._batch_began >= BATCH_SECONDS
-                if done == len(tasks):
-                    self._publish(replaces())
-                elif self._batch_bytes >= BATCH_BYTES or late:
+                if done == len(tasks) or self._batch_bytes >= BATCH_BYTES or late:
                     self._publish()
-                if progress is not None:
-                    progress(done, len(tasks), self.rows)
+                self._tell(1, self._built.rows - before)
+        return self._built
 
-    def _results(self, tasks: Sequence[Task]) -> Generator[_Result, None, None]:
+    def _results(self, tasks: Sequence[Task], threads: int) -> Generator[_Result, None, None]:
         """What is made of each file, in order; few are read ahead, so that few are in memory."""
-        threads = os.cpu_count() or 1
+        if threads == 1:
+            for task in tasks:
+                yield task, self._index(task)
+            return
         running: deque[tuple[Task, Future[IndexedFile | AlcidError]]] = deque()
         with ThreadPoolExecutor(threads, thread_name_prefix="alcid-build") as pool:
             try:
                 for task in tasks:
-                    running.append((task, pool.submit(self._index, task)))
+                    running.append((task, pool.submit(copy_context().run, self._index, task)))
                     if len(running) > threads + 1:
                         first, future = running.popleft()
                         yield first, future.result()
@@ -126,36 +152,36 @@ class Builder:
             raise found  # not the file's fault, so that others would fail too
         return found
 
-    def _take(self, task: Task, found: IndexedFile | AlcidError, skipped: SkippedCounter) -> None:
-        path = self._listing.paths[task.file].as_py()
+    def _take(self, task: Task, found: IndexedFile | AlcidError) -> None:
+        built, path = self._built, self._listing.paths[task.file].as_py()
         if isinstance(found, AlcidError):
-            skipped.add(None, str(found), path)
-            self.failed += 1
+            built.skipped.add(None, str(found), path)
+            built.failed += 1
             return
         for kind, reason in found.skipped.items():
             if kind.type == INDEX:
-                skipped.add(kind, reason, path)
+                built.skipped.add(kind, reason, path)
         indexes = {kind for kind in found.payloads if kind.type == INDEX}
         if task.known:
             if not indexes:
-                self.unchanged += 1
+                built.unchanged += 1
                 return
             found = found.only_indexes()
         self._batch.append(found)
         self._batch_bytes += sum(len(one or b"") for one in found.payloads.values())
-        self.kinds |= indexes
-        self.indexed += 1
-        self.rows += found.entry.rows
+        built.kinds |= indexes
+        built.indexed += 1
+        built.rows += found.entry.rows
 
-    def _publish(self, replaces: Sequence[str] = ()) -> None:
+    def _publish(self) -> None:
         """Write the batch, and begin another."""
-        if self._batch or replaces:
+        if self._batch:
             data = io.BytesIO()
-            with BundleWriter(data, replaces=replaces) as writer:
+            with BundleWriter(data) as writer:
                 while self._batch:
                     self._batch.popleft().add_to(writer)
             content = data.getvalue()
             self._folder.put(content)
-            self.bytes_written += len(content)
-            self.bundles += 1
+            self._built.bytes_written += len(content)
+            self._built.bundles += 1
         self._batch_bytes, self._batch_began = 0, time.monotonic()

@@ -9,13 +9,14 @@ no lock, and whoever removes a bundle, or all of them, only makes queries slower
 
 from __future__ import annotations
 
+import io
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from alcid.bundle import Bundle, BundleSet, open_bundles
+from alcid.bundle import Bundle, BundleSet, BundleWriter, open_bundles
 from alcid.errors import AlcidError, FileGoneError, FormatError
 from alcid.storage import Listing, Storage
 
@@ -67,10 +68,21 @@ class FolderBundles:
         replaced = self.replaced()
         return tuple(one for one in self.bundles if bundle_name(one) not in replaced)
 
-    def against(self, listing: Listing, *, strict: bool = False) -> BundleSet:
+    def against(
+        self,
+        listing: Listing,
+        *,
+        strict: bool = False,
+        on_damage: Callable[[AlcidError], None] | None = None,
+    ) -> BundleSet:
         """Those in use, held against the files of a table."""
         return BundleSet(
-            self.current, listing.paths, listing.sizes, listing.versions, strict=strict
+            self.current,
+            listing.paths,
+            listing.sizes,
+            listing.versions,
+            strict=strict,
+            on_damage=on_damage,
         )
 
     def replaced(self, before: datetime | None = None) -> set[str]:
@@ -103,29 +115,35 @@ class BundleFolder:
 
     def __init__(self, storage: Storage, under: str = "") -> None:
         """The folder `under` of a storage, which need not exist."""
-        self.storage, self._under = storage, under
+        self.storage, self.under = storage, under
 
-    def load(self, *, strict: bool = False) -> FolderBundles:
+    def load(
+        self, *, strict: bool = False, on_damage: Callable[[AlcidError], None] | None = None
+    ) -> FolderBundles:
         """List and open the bundles; one that vanishes meanwhile was replaced, so: once more.
 
         Args:
             strict: Raise where one is damaged, in place of a warning.
+            on_damage: Is called in place of the warning.
 
         Raises:
             FileGoneError: Bundles vanish again and again.
         """
         for tries in range(1, _TRIES + 1):
-            listing = self.storage.list(self._under, suffix=".puffin")
+            listing = self.storage.list(self.under, suffix=".puffin")
             found = {
                 name: self.storage.source(path, size)
                 for path, size in zip(
                     listing.paths.to_pylist(), listing.sizes.tolist(), strict=True
                 )
-                if written_at(name := path.rpartition("/")[2]) and path == self._path(name)
+                if written_at(name := path.rpartition("/")[2]) and path == self.path(name)
             }
             try:
                 opened = open_bundles(
-                    found.values(), strict=strict, read_many=self.storage.read_ranges
+                    found.values(),
+                    strict=strict,
+                    read_many=self.storage.read_ranges,
+                    on_damage=on_damage,
                 )
             except FileGoneError:
                 if tries == _TRIES:
@@ -137,7 +155,7 @@ class BundleFolder:
     def is_damaged(self, name: str) -> bool:
         """Whether a bundle cannot be read, and that is not because it is of a later version."""
         try:
-            Bundle.open(self.storage.source(self._path(name)))
+            Bundle.open(self.storage.source(self.path(name)))
         except FormatError:
             return True
         except (AlcidError, OSError):
@@ -147,12 +165,20 @@ class BundleFolder:
     def put(self, data: bytes) -> str:
         """Write a bundle under a new name, and return that."""
         name = new_name()
-        self.storage.put(self._path(name), data)
+        self.storage.put(self.path(name), data)
         return name
+
+    def replace(self, names: Sequence[str]) -> None:
+        """Say that bundles are not to be used any more, by a bundle that replaces them."""
+        if names:
+            data = io.BytesIO()
+            BundleWriter(data, replaces=names).finish()
+            self.put(data.getvalue())
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove bundles; those that are not there are passed over."""
-        self.storage.delete([self._path(name) for name in names])
+        self.storage.delete([self.path(name) for name in names])
 
-    def _path(self, name: str) -> str:
-        return f"{self._under}/{name}" if self._under else name
+    def path(self, name: str) -> str:
+        """The path of a file of that name in the storage."""
+        return f"{self.under}/{name}" if self.under else name

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from threading import Lock
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from alcid.bundle import BundleSet, Kind, Statistics, prefetch
+from alcid.bundle import BundleSet, Kind, prefetch
 from alcid.errors import (
     AlcidError,
     DamagedIndexWarning,
@@ -22,21 +18,12 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.source import BytesSource, Range, Source
 from alcid.options import fold_name
-from alcid.parquet_file import (
-    Coalescing,
-    ColumnLayout,
-    FileLayout,
-    ParquetScan,
-    open_scans,
-    read_layout,
-)
 from alcid.plan import Bounds, Column, Indexes, TableColumns
 from alcid.storage import Listing, Storage, Traffic
 from alcid.tables.file_columns import FileColumn, file_columns
-from alcid.tables.file_statistics import group_statistics
-from alcid.tables.page_bytes import join_columns, unpack_column
+from alcid.tables.open_files import OpenFiles, PlacedColumn
+from alcid.tables.page_bytes import unpack_column
 from alcid.tables.partitions import Partitions
 from alcid.tables.schema_bytes import schema_bytes, schema_columns
 from alcid.tables.table_schema import merge_schemas
@@ -44,18 +31,10 @@ from alcid.types import DataType
 
 __all__ = ["FolderFiles"]
 
-Integers = npt.NDArray[np.int64]
-
-_Column = tuple[Integers, ColumnLayout]
-"""The row groups of a file, and one column."""
-
-_MOST_FOOTERS = 256
-_SMALL = 64 << 10  # bytes of a file, no more than are read to find its footer
-_MOST_JOINS = 1024
-_MOST_LAYOUTS = 64 << 20  # bytes of page places
+_ROUND = 256  # footers that are read at a time
 
 
-class FolderFiles:
+class FolderFiles(OpenFiles):
     """Files with what bundles know of them; the rest comes from their footers."""
 
     def __init__(
@@ -72,19 +51,13 @@ class FolderFiles:
 
         `distrusted` takes the files that are found to be others than those that were indexed.
         """
-        self._storage, self._index_storage, self._bundles = storage, index_storage, bundles
-        self._versions = listing.versions
-        self.paths, self.sizes = listing.paths, listing.sizes
-        self.gap, self.remote = storage.gap, storage.remote
-        self.partitions = partitions.to_table()
-        self._distrusted, self._footer_crcs = distrusted, bundles.footer_crcs
-        self._lock = Lock()
-        self._scans: OrderedDict[int, ParquetScan] = OrderedDict()
-        self._layouts: OrderedDict[tuple[int, str], _Column] = OrderedDict()
-        self._layout_bytes = 0
-        self._joins: dict[tuple[int, tuple[str, ...]], FileLayout] = {}
+        rows = bundles.rows.fill_null(-1).to_numpy().copy()
+        unknown = TableColumns([], {}, [], np.zeros(0, np.int64))
+        crcs, paths = bundles.footer_crcs, partitions.to_table()
+        super().__init__(storage, listing, rows, unknown, (), paths, crcs)
+        self._index_storage, self._bundles, self._distrusted = index_storage, bundles, distrusted
+        self.location, self.has_options = storage.location, storage.has_options
         self._bounds: dict[tuple[str, DataType], Bounds | None] = {}
-        self.rows = bundles.rows.fill_null(-1).to_numpy().copy()
         self.columns, self._schemas = self._read_columns(partitions)
         self.deletions = self._deletions(deletions)
         self.indexes = Indexes(
@@ -115,8 +88,8 @@ class FolderFiles:
                 data = schemas.dictionary[int(code)].as_py()
                 schema_of[codes == code] = enter(data, int(first))
         unknown = np.flatnonzero((schema_of < 0) | (self.rows < 0)).tolist()
-        for start in range(0, len(unknown), _MOST_FOOTERS):
-            some = unknown[start : start + _MOST_FOOTERS]
+        for start in range(0, len(unknown), _ROUND):
+            some = unknown[start : start + _ROUND]
             for file, scan in zip(some, self.open(some), strict=True):
                 found = file_columns(scan.metadata, self.paths[file].as_py())
                 self.rows[file] = scan.metadata.num_rows
@@ -149,7 +122,7 @@ class FolderFiles:
     @property
     def traffic(self) -> Traffic:
         """What was read of data and indexes."""
-        traffic = self._storage.traffic
+        traffic = super().traffic
         if self._index_storage is self._storage:
             return traffic
         return traffic + self._index_storage.traffic
@@ -162,130 +135,18 @@ class FolderFiles:
             self._bounds[column, data_type] = None if known is None else Bounds(known, self.rows)
         return self._bounds[column, data_type]
 
-    def group_statistics(
-        self, file: int, scan: ParquetScan, columns: Sequence[str]
-    ) -> Mapping[str, Statistics]:
-        """What the footer of a file says of its row groups; nothing of keys of maps."""
-        described = {c.name: c for c in self._schemas[int(self.columns.schema_of[file])]}
-        found: dict[str, Statistics] = {}
-        for name in described.keys() & set(columns):
-            column = described[name]
-            # Arrow must not be asked for a column that is encrypted; empty row groups it may.
-            with suppress(UnsupportedError):
-                scan.check(range(len(scan.group_rows)), [column.leaf])
-                known = group_statistics(column, scan.metadata)
-                if known is not None:
-                    found[name] = known
-        return found
-
-    def source(self, file: int) -> Source:
-        """A file; that it is replaced is noticed where the storage can tell."""
-        return self._storage.source(
-            self.paths[file].as_py(), int(self.sizes[file]), self._versions[file].as_py()
-        )
-
-    def read_ranges(self, ranges: Sequence[Range]) -> Sequence[bytes]:
-        """One round of reads of data files."""
-        return self._storage.read_ranges(ranges)
-
-    def open(self, files: Sequence[int]) -> list[ParquetScan]:
-        """The footers of files; those read last are kept."""
-        with self._lock:
-            found = {file: self._scans[file] for file in files if file in self._scans}
-        missing = [file for file in files if file not in found]
-        sources = self._at_hand([self.source(file) for file in missing])
-        scans = open_scans(sources, read_ranges=self.read_ranges) if sources else []
-        for file, scan in zip(missing, scans, strict=True):
-            self._check_footer(file, scan)
-        found.update(zip(missing, scans, strict=True))
-        with self._lock:
-            # Small files were read whole; they are read again, so that a change is noticed.
-            self._scans.update(
-                (file, scan)
-                for file, scan in zip(missing, scans, strict=True)
-                if not isinstance(scan.source, BytesSource)
-            )
-            while len(self._scans) > _MOST_FOOTERS:
-                self._scans.popitem(last=False)
-        return [found[file] for file in files]
-
-    def _at_hand(self, sources: Sequence[Source]) -> list[Source]:
-        """The same, with small files read whole: nothing more is read of them."""
-        small = [source for source in sources if source.size <= _SMALL]
-        parts = self.read_ranges([Range(source, 0, source.size) for source in small])
-        held = {
-            id(one): BytesSource(data, one.name) for one, data in zip(small, parts, strict=True)
-        }
-        return [held.get(id(source), source) for source in sources]
-
-    def _check_footer(self, file: int, scan: ParquetScan) -> None:
-        """See that a file is the one that was indexed, though size and version are the same.
-
-        Raises:
-            FileGoneError: It is another, so what was planned by its indexes does not hold.
-        """
-        expected = self._footer_crcs[file].as_py()
-        if expected is not None and scan.footer_crc != expected:
-            path = self.paths[file].as_py()
-            self._distrusted.add(path)
-            raise FileGoneError(
-                "another footer than when it was indexed, with the same size and version",
-                file=scan.source.name,
-            )
-
-    def layouts(self, files: Sequence[int], columns: Sequence[Sequence[str]]) -> list[FileLayout]:
-        """Where pages are: from bundles in one round of reads, else from the files."""
-        with self._lock:
-            known = {
-                (file, name): self._layouts[file, name]
-                for file, names in zip(files, columns, strict=True)
-                for name in names
-                if (file, name) in self._layouts
-            }
-        wanted = [
-            (file, name)
-            for file, names in zip(files, columns, strict=True)
-            for name in names
-            if (file, name) not in known
-        ]
-        known |= self._unpack(wanted)
-        layouts = []
-        for file, names in zip(files, columns, strict=True):
-            missing = [name for name in names if (file, name) not in known]
-            if missing:
-                known |= self._from_file(file, missing)
-            layouts.append(self._joined(file, tuple(names), known))
-        return layouts
-
-    def _joined(
-        self,
-        file: int,
-        names: tuple[str, ...],
-        known: Mapping[tuple[int, str], _Column],
-    ) -> FileLayout:
-        """The layout of some columns; it is kept, as making it checks all its numbers."""
-        layout = self._joins.get((file, names))
-        if layout is None:
-            path = self.paths[file].as_py()
-            try:
-                layout = join_columns({name: known[file, name] for name in names}, file=path)
-            except FormatError as error:
-                self._warn(error)
-                found = self._from_file(file, names)
-                layout = join_columns({name: found[file, name] for name in names}, file=path)
-            with self._lock:
-                if len(self._joins) >= _MOST_JOINS:
-                    self._joins.clear()
-                self._joins[file, names] = layout
-        return layout
+    def _distrust(self, path: str) -> None:
+        self._distrusted.add(path)
 
     def _warn(self, error: AlcidError) -> None:
-        """Say that something of a bundle is damaged and not used, or raise if that is wanted."""
+        """Say that something of a bundle is not used, or raise if that is wanted."""
         if self._bundles.strict:
             raise error
         warnings.warn(f"not used: {error}", DamagedIndexWarning, stacklevel=2)
 
-    def _unpack(self, wanted: Sequence[tuple[int, str]]) -> dict[tuple[int, str], _Column]:
+    def _known_layouts(
+        self, wanted: Sequence[tuple[int, str]]
+    ) -> dict[tuple[int, str], PlacedColumn]:
         """The layouts that bundles have; what is damaged there is left out with a warning."""
         found = {}
         payloads = {}
@@ -306,27 +167,6 @@ class FolderFiles:
         self._keep(found)
         return found
 
-    def _from_file(self, file: int, names: Sequence[str]) -> dict[tuple[int, str], _Column]:
-        layout = read_layout(
-            self.source(file),
-            names,
-            coalescing=Coalescing(gap=self.gap),
-            read_ranges=self.read_ranges,
-        )
-        found = {(file, name): (layout.starts, layout.column(name)) for name in names}
-        self._keep(found)
-        return found
-
-    def _keep(self, found: Mapping[tuple[int, str], _Column]) -> None:
-        with self._lock:
-            for place, (starts, column) in found.items():
-                if place not in self._layouts:
-                    self._layouts[place] = starts, column
-                    self._layout_bytes += _size(column)
-            while self._layout_bytes > _MOST_LAYOUTS and self._layouts:
-                _, (_, column) = self._layouts.popitem(last=False)
-                self._layout_bytes -= _size(column)
-
 
 def _table_type(column: FileColumn) -> Any:
     """The type of a column in the table.
@@ -341,7 +181,3 @@ def _table_type(column: FileColumn) -> Any:
     if pa.types.is_string_view(given):
         return pa.string()
     return pa.binary() if pa.types.is_binary_view(given) else given
-
-
-def _size(column: ColumnLayout) -> int:
-    return sum(leaf.pieces.nbytes + leaf.groups.nbytes for leaf in column.leaves)

@@ -16,10 +16,12 @@ from alcid.options import IndexSpec, OptionValue, parse_options
 from alcid.storage import Listing, Storage
 from alcid.tables.build_plan import BuildPlan, Task, plan_build
 from alcid.tables.build_report import BuildReport, IndexInfo, SkippedCounter
-from alcid.tables.building import Builder, Progress
+from alcid.tables.building import BuildWork, Built
 from alcid.tables.bundle_folder import FOLDER, BundleFolder
 from alcid.tables.compaction import is_worth_merging, merge_folder, remove_old
 from alcid.tables.data_files import list_data_files
+from alcid.tables.engine import Engine, Threads
+from alcid.tables.progress import Progress, telling
 from alcid.types import INDEX_TYPES
 
 __all__ = ["FolderIndexes"]
@@ -43,7 +45,12 @@ class FolderIndexes:
     """
 
     def __init__(
-        self, storage: Storage, *, index_storage: Storage | None = None, strict: bool = False
+        self,
+        storage: Storage,
+        *,
+        index_storage: Storage | None = None,
+        strict: bool = False,
+        engine: Engine | None = None,
     ) -> None:
         """Nothing is read or written yet.
 
@@ -52,8 +59,9 @@ class FolderIndexes:
             index_storage: Where the bundles are, if not in `_alcid/` of it: a folder for this table
                 alone.
             strict: Raise where a bundle is damaged, in place of a warning. A build mends it.
+            engine: What builds; by default this process.
         """
-        self._storage, self.strict = storage, strict
+        self._storage, self.strict, self._engine = storage, strict, engine or Threads()
         self._folder = (
             BundleFolder(storage, FOLDER) if index_storage is None else BundleFolder(index_storage)
         )
@@ -67,7 +75,7 @@ class FolderIndexes:
         options: Mapping[str, OptionValue],
         *,
         rebuild: bool = False,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = False,
     ) -> BuildReport:
         """Build the indexes that files lack; those that they have stay.
 
@@ -75,7 +83,7 @@ class FolderIndexes:
             options: Which, see `alcid.options.parse_options`. They count for what is built now: a
                 fresh index that was built with others is kept.
             rebuild: Build all anew, fresh or not.
-            progress: Is called after each file, see `Progress`.
+            progress: How to tell how far it is, see `alcid.tables.progress.telling`.
 
         Raises:
             OptionError: An option that cannot be.
@@ -89,24 +97,27 @@ class FolderIndexes:
             plan = _everything(specs, len(listing))
         else:
             plan = plan_build(found.against(listing), listing, specs, skipped)
-        builder = Builder(self._storage, self._folder, listing)
-
-        def replaced() -> Sequence[str]:
-            """What a rebuild makes needless: bundles without an index that is not there again."""
-            held = {k for bundle in found.bundles for k in bundle.kinds if k.type == INDEX}
-            return found.readable if rebuild and builder.kinds and held <= builder.kinds else ()
-
-        builder.run(plan.tasks, skipped, progress=progress, replaces=replaced)
+        work = BuildWork(self._storage, self._folder, listing, plan.tasks)
+        sizes = listing.sizes[[task.file for task in plan.tasks]]
+        built = Built(skipped=skipped)
+        if plan.tasks:
+            with telling(progress, "indexing", len(plan.tasks)) as tell:
+                for part in self._engine.map(work, sizes, tell):
+                    built.add(part)
+        # What a rebuild makes needless: bundles without an index that is not there again.
+        held = {k for bundle in found.bundles for k in bundle.kinds if k.type == INDEX}
+        if rebuild and built.kinds and held <= built.kinds:
+            self._folder.replace(found.readable)
         with suppress(FileGoneError):  # another build is tidying up
             self._tidy()
         return BuildReport(
             len(listing),
-            builder.indexed,
-            plan.fresh + builder.unchanged,
-            builder.failed,
-            builder.rows,
-            builder.bytes_written,
-            builder.bundles,
+            built.indexed,
+            plan.fresh + built.unchanged,
+            built.failed,
+            built.rows,
+            built.bytes_written,
+            built.bundles,
             time.monotonic() - begin,
             skipped.found,
         )

@@ -1,4 +1,4 @@
-"""`alcid.parquet`: a folder of Parquet files as a table, without a catalog."""
+"""A folder of Parquet files as a table, without a catalog: what a user holds."""
 
 from __future__ import annotations
 
@@ -27,51 +27,14 @@ from alcid.predicate import Predicate
 from alcid.storage import Listing, Storage
 from alcid.storage.listing import is_hidden
 from alcid.tables.build_report import BuildReport, IndexInfo
-from alcid.tables.building import Progress
 from alcid.tables.data_files import list_data_files
+from alcid.tables.engine import Engine, Threads
 from alcid.tables.folder_files import FolderFiles
 from alcid.tables.folder_indexes import FolderIndexes
 from alcid.tables.partitions import Partitions
+from alcid.tables.progress import Progress
 
-__all__ = ["ParquetTable", "parquet"]
-
-
-def parquet(
-    path: str | os.PathLike[str],
-    *,
-    storage_options: Mapping[str, Any] | None = None,
-    index_path: str | os.PathLike[str] | None = None,
-    strict: bool = False,
-    partition_types: ColumnTypes | None = None,
-) -> ParquetTable:
-    """Open a folder of Parquet files as a table.
-
-    Args:
-        path: A folder: a path, or a URI of `file`, `s3` or what fsspec knows.
-        storage_options: Keys, endpoint and such; see `alcid.storage.Storage.open`.
-        index_path: A folder of its own for the indexes of this table, if they cannot lie in
-            `_alcid/` beside the data.
-        strict: Raise where an index is damaged, in place of a warning.
-        partition_types: Types of columns that stand in the paths (`dt=20250801/`), as
-            `{"dt": "DATE"}`; those of others are inferred as Spark infers them.
-
-    >>> import tempfile
-    >>> import pyarrow as pa, pyarrow.parquet as pq
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> pq.write_table(pa.table({"id": range(1000)}), f"{folder.name}/a.parquet")
-    >>> table = parquet(folder.name)
-    >>> table.scan("id < 3").to_arrow().to_pydict()
-    {'id': [0, 1, 2]}
-    >>> folder.cleanup()
-    """
-    storage = Storage.open(path, storage_options)
-    index_storage = None if index_path is None else Storage.open(index_path, storage_options)
-    if index_storage is not None and _is_data_folder(index_storage.location, storage.location):
-        raise OptionError(
-            f"index_path: {index_storage.location} is a folder of the data, where other readers "
-            "would take indexes for data; without index_path they lie in _alcid"
-        )
-    return ParquetTable(storage, index_storage, strict=strict, partition_types=partition_types)
+__all__ = ["ParquetTable"]
 
 
 class ParquetTable:
@@ -87,14 +50,42 @@ class ParquetTable:
         *,
         strict: bool = False,
         partition_types: ColumnTypes | None = None,
+        engine: Engine | None = None,
     ) -> None:
-        """List the files; `parquet` is the usual way to one."""
+        """List the files; `alcid.parquet` is the usual way to one."""
         self._storage, self._index_storage, self._strict = storage, index_storage, strict
         self._partition_types = partition_types
-        self._indexes = FolderIndexes(storage, index_storage=index_storage, strict=strict)
+        self.engine = engine or Threads()
+        """What does the work on many files: this process, or Spark."""
+        self._indexes = FolderIndexes(
+            storage, index_storage=index_storage, strict=strict, engine=self.engine
+        )
         self._deletions: Mapping[str, DeletionVector] = {}
         self._distrusted: set[str] = set()
         self._files = self._open()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        index_path: str | os.PathLike[str] | None = None,
+        strict: bool = False,
+        partition_types: ColumnTypes | None = None,
+        engine: Engine | None = None,
+    ) -> ParquetTable:
+        """Open a folder; see `alcid.parquet`."""
+        storage = Storage.open(path, storage_options)
+        index_storage = None if index_path is None else Storage.open(index_path, storage_options)
+        if index_storage is not None and _is_data_folder(index_storage.location, storage.location):
+            raise OptionError(
+                f"index_path: {index_storage.location} is a folder of the data, where other "
+                "readers would take indexes for data; without index_path they lie in _alcid"
+            )
+        return cls(
+            storage, index_storage, strict=strict, partition_types=partition_types, engine=engine
+        )
 
     @property
     def location(self) -> str:
@@ -120,7 +111,7 @@ class ParquetTable:
         options: Mapping[str, OptionValue],
         *,
         rebuild: bool = False,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> BuildReport:
         """Build the indexes that files lack; see `alcid.options` for what can be asked for.
 
@@ -129,7 +120,8 @@ class ParquetTable:
         Args:
             options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`.
             rebuild: Build all anew, fresh or not.
-            progress: Is called after each file with files done, files to do, and rows.
+            progress: Is called after each file with files done, files to do, and rows. True shows a
+                bar, False nothing; by default there is a bar if standard error is a terminal.
 
         Raises:
             OptionError: An option that cannot be.
@@ -186,7 +178,15 @@ class ParquetTable:
             use_indexes: False to read without indexes and statistics, for comparison.
         """
         query = Query(where, columns, order_by, limit, use_indexes)
-        return Scan(query, self._files, self._reopen, strict=self._strict)
+        return Scan(query, self._files, self._reopen, self.engine, strict=self._strict)
+
+    def read(self, where: str | Predicate | None = None, **query: Any) -> Any:
+        """The rows as a DataFrame of Spark; the arguments are those of `scan`.
+
+        Raises:
+            UnsupportedError: The table was not opened with a session.
+        """
+        return self.scan(where, **query).to_spark()
 
     def count(self, where: str | Predicate | None = None) -> int:
         """How many rows match."""
@@ -214,6 +214,7 @@ class ParquetTable:
             self._index_storage,
             strict=self._strict,
             partition_types=self._partition_types,
+            engine=self.engine,
         )
         table._deletions, table._distrusted = every, set(self._distrusted)
         table.refresh()

@@ -37,7 +37,7 @@ from alcid.predicate.text import to_date, to_double, to_time, to_timestamp
 from alcid.predicate.zones import Zone, find_zone, instant_of
 from alcid.types import MAX_LENGTH, DataType
 
-__all__ = ["NULL", "infer", "read_value", "require_readable", "unescape"]
+__all__ = ["NULL", "escape", "infer", "read_value", "require_readable", "unescape"]
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The folder of rows without a value, as it stands in the path."""
@@ -55,6 +55,7 @@ _DIGITS = {"INT": 10, "BIGINT": 20}
 
 _BLANK = "".join(map(chr, range(0x21)))
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
+_UNSAFE = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 # All that is no text begins so, which spares most texts the rest; times may be escaped.
 _BEGIN = re.compile(r"[\0-\x20]*[+-]?[\d.NI%]")
 _WHOLE = re.compile(r"([+-]?)(\d+)")
@@ -75,6 +76,15 @@ def unescape(text: str) -> str:
     ('10:00', '100%', 'Ã¤')
     """
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "%" in text else text
+
+
+def escape(text: str) -> str:
+    """A name or a value as Spark writes it into a path.
+
+    >>> escape("10:00"), escape("a b/100%"), escape("{ä}")
+    ('10%3A00', 'a b%2F100%25', '%7Bä}')
+    """
+    return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
 def infer(values: Iterable[str]) -> DataType:
@@ -232,9 +242,10 @@ def _timestamp(text: str, data_type: DataType) -> int | None:
     clock = to_timestamp(text, data_type.precision)
     if clock is None:
         return None
-    zone = _zone(clock.zone or options.timezone)
+    default = options.current_settings().timezone
+    zone = _zone(clock.zone or default)
     if zone is None and clock.zone is None:
-        raise OptionError(f"alcid.options.timezone: found {options.timezone!r}, expected a zone")
+        raise OptionError(f"alcid.options.timezone: found {default!r}, expected a zone")
     if zone is None:
         return None
     local = data_type.root == "TIMESTAMP_LTZ"  # of a TIMESTAMP, the zone in the text is dropped

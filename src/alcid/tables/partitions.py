@@ -215,7 +215,7 @@ class _Folders:
             raise FormatError(
                 "partition folder", file=self._file_in(folder), found=word, expected="name=value"
             )
-        folded = name if options.case_sensitive else name.lower()
+        folded = name if options.current_settings().case_sensitive else name.lower()
         return "=" + folded.replace("%", "%25").replace("/", "%2F")
 
     def _layout_of(self, markers: list[str], folder: int) -> _Layout:

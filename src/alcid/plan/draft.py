@@ -1,0 +1,114 @@
+"""A scan up to the point where rows are read: who reads them, and where, is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from alcid.plan.candidates import Candidates
+from alcid.plan.conform import table_schema
+from alcid.plan.leaves import leaves_of
+from alcid.plan.parts import Part
+from alcid.plan.reading import Reading
+from alcid.plan.table_files import DataFiles, Integers, TableFiles
+from alcid.predicate import Predicate
+
+if TYPE_CHECKING:
+    from alcid.plan.scan import Scan
+
+__all__ = ["Draft", "DraftPart", "ScanEngine"]
+
+_TOGETHER = 64 << 20  # bytes of files whose rows are in memory together
+_PAGE_ROWS = 4096  # of Parquet pages, which have 2,000 to 20,000 rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftPart:
+    """Rows that are to be read; it pickles."""
+
+    files: DataFiles
+    where: Predicate
+    """Normalized; it holds for the rows that are given."""
+    where_columns: Sequence[str]
+    columns: Sequence[str]
+    candidates: Candidates
+    use_statistics: bool
+
+    def read(self, places: Sequence[int]) -> Iterator[Part]:
+        """The rows of some of the candidates, a few files at a time."""
+        leaves = leaves_of(self.where, self.files)
+        reading = Reading(self.files, self.where, leaves, self.where_columns, self.use_statistics)
+        for some in self._rounds(places):
+            yield from reading.read(self.candidates.take(some), self.columns)
+
+    def _rounds(self, places: Sequence[int]) -> Iterator[npt.NDArray[np.int64]]:
+        sizes = self.sizes[list(places)]
+        numbers = (np.cumsum(sizes) - sizes) // _TOGETHER
+        yield from np.split(np.asarray(places, np.int64), np.flatnonzero(np.diff(numbers)) + 1)
+
+    @property
+    def sizes(self) -> Integers:
+        """Roughly the bytes that are read of each candidate: a row takes its page along."""
+        share = self.candidates.rows(self.files) / np.maximum(self._rows, 1)
+        sizes: Integers = (self.whole_sizes * np.minimum(share * _PAGE_ROWS, 1.0)).astype(np.int64)
+        return sizes
+
+    @property
+    def whole_sizes(self) -> Integers:
+        """Roughly the bytes of the needed columns of each candidate."""
+        files, columns = self.candidates.files, self.files.columns
+        needed = len(dict.fromkeys([*self.columns, *self.where_columns]))
+        totals = np.array([max(len(schema), 1) for schema in columns.schemas], np.float64)
+        share = np.minimum(max(needed, 1) / totals, 1.0)[columns.schema_of[files]]
+        sizes: Integers = (self.files.sizes[files] * share).astype(np.int64)
+        return sizes
+
+    @property
+    def _rows(self) -> Integers:
+        return self.files.rows[self.candidates.files]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft(DraftPart):
+    """The rows of a whole scan, with the table that they are of."""
+
+    table: TableFiles
+
+    def to_arrow(self) -> pa.Table:
+        """The rows, read in this process."""
+        parts = [part.table for part in self.read(range(len(self.candidates.files)))]
+        return pa.concat_tables([table_schema(self.table, self.columns).empty_table(), *parts])
+
+    def part(self) -> DraftPart:
+        """The same to be read elsewhere: it pickles, with no more files than it reads."""
+        found = self.candidates
+        return DraftPart(
+            self.table.part(found.files),
+            self.where,
+            self.where_columns,
+            self.columns,
+            Candidates(np.arange(len(found.files)), found.selections),
+            self.use_statistics,
+        )
+
+
+class ScanEngine(Protocol):
+    """What reads the rows of scans: this process, or Spark."""
+
+    def settings(self) -> AbstractContextManager[None]:
+        """Let the settings count that its queries go by; see `alcid.options.using`."""
+
+    def to_spark(self, scan: Scan) -> Any:
+        """The rows of a scan as a DataFrame."""
+
+    def count(self, draft: Draft) -> int | None:
+        """How many rows match; None if this process should read them."""
+
+    def note(self, scan: Scan) -> str | None:
+        """How `to_spark` reads and why, for explanations; None if it does not."""

@@ -1,0 +1,69 @@
+"""`SparkEngine`: work on many files as Spark jobs, and rows as DataFrames."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.options import Settings, using
+from alcid.plan import Draft, DraftPart, Scan
+from alcid.spark.reading import to_spark, way_of
+from alcid.spark.shares import run_shares
+from alcid.spark.ways import DRIVER_BYTES
+from alcid.tables.engine import Share, Tell, Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["SparkEngine"]
+
+R = TypeVar("R")
+
+
+class SparkEngine:
+    """A Spark session, as tables use it."""
+
+    def __init__(self, session: SparkSession) -> None:
+        """Use a session; any will do."""
+        self.session = session
+
+    def settings(self) -> AbstractContextManager[None]:
+        """The time zone and the case rule of the session, as they are now."""
+        conf = self.session.conf
+        zone = str(conf.get("spark.sql.session.timeZone"))
+        return using(Settings(zone, conf.get("spark.sql.caseSensitive") == "true"))
+
+    def map(self, work: Work[R], sizes: npt.NDArray[np.int64], tell: Tell) -> list[R]:
+        """Do work on all items, as a job of few tasks."""
+        return run_shares(self.session, work, sizes, tell)
+
+    def to_spark(self, scan: Scan) -> DataFrame:
+        """The rows of a scan."""
+        return to_spark(self.session, scan)
+
+    def count(self, draft: Draft) -> int | None:
+        """How many rows match, by tasks; None if they are few enough to be read here."""
+        if int(draft.sizes.sum()) <= DRIVER_BYTES:
+            return None
+        work = CountWork(draft.part())
+        return sum(self.map(work, work.draft.sizes, lambda *_: None))
+
+    def note(self, scan: Scan) -> str | None:
+        """How `to_spark` reads, and why."""
+        way = way_of(self.session, scan)
+        return None if way is None else str(way)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountWork:
+    """Counts the rows of candidates, for `Engine.map`."""
+
+    draft: DraftPart
+
+    def __call__(self, share: Share, _tell: Tell) -> int:
+        """The rows of a share that match."""
+        return sum(map(len, self.draft.read(share.items.tolist())))

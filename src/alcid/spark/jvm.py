@@ -1,0 +1,60 @@
+"""All that needs the JVM of the driver, which Spark Connect does not show.
+
+Each function says what it gives without one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["has_class", "has_jvm", "map_in_arrow", "parallelism", "progress_counter"]
+
+_UNKNOWN_CORES = 8
+
+
+def has_jvm(spark: SparkSession) -> bool:
+    """Whether the driver's JVM can be asked."""
+    return hasattr(spark, "_jsparkSession")
+
+
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks run at a time; without a JVM, a guess."""
+    return int(spark.sparkContext.defaultParallelism) if has_jvm(spark) else _UNKNOWN_CORES
+
+
+def has_class(spark: SparkSession, name: str) -> bool:
+    """Whether the driver has a class of Java; without a JVM, it is taken not to have it."""
+    if not has_jvm(spark):
+        return False
+    from py4j.protocol import Py4JError
+
+    try:
+        spark._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+    except Py4JError:
+        return False
+    return True
+
+
+def map_in_arrow(rows: DataFrame, function: Any, schema: StructType) -> DataFrame:
+    """`DataFrame.mapInArrow`, which asks for pandas though it does not use it."""
+    if not has_jvm(rows.sparkSession):
+        return rows.mapInArrow(function, schema)
+    from pyspark.sql import DataFrame
+    from pyspark.sql.pandas.functions import vectorized_udf  # type: ignore[attr-defined]
+    from pyspark.util import PythonEvalType
+
+    mapped = vectorized_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = mapped(*(rows[name] for name in rows.columns))
+    return DataFrame(rows._jdf.mapInArrow(column._jc, False, None), rows.sparkSession)
+
+
+def progress_counter(spark: SparkSession) -> Any:
+    """A number that tasks add to, and of which the driver sees what ended tasks have added.
+
+    It has `add` and `value`; without a JVM it is None.
+    """
+    return spark.sparkContext.accumulator(0) if has_jvm(spark) else None

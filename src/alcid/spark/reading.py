@@ -1,0 +1,144 @@
+"""`Scan.to_spark`: the rows of a scan as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from alcid.options import Settings, current_settings, using
+from alcid.plan import Draft, DraftPart, Scan, table_schema
+from alcid.plan.sorting import SortKey
+from alcid.predicate import Constant
+from alcid.spark import jvm
+from alcid.spark.schema import arrow_for_spark, conform_batches, spark_schema
+from alcid.spark.shares import make_shares
+from alcid.spark.ways import Way, choose_way
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["ReadTask", "to_spark", "way_of"]
+
+_MOST_TOP = 100_000  # rows of an answer with a limit that the driver finds
+
+
+def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataFrame:
+    """The rows of a scan.
+
+    Args:
+        spark: The session.
+        scan: What is asked for.
+        filtered: Without, there may be rows that do not match: the caller leaves them out.
+    """
+    names, limit = scan.schema.names, scan.query.limit
+    if not names:
+        return spark.range(scan.count()).select()
+    way, (draft, is_whole) = way_of(spark, scan), scan.draft()
+    if is_whole and (way is None or way.name == "driver"):
+        return _from_arrow(spark, scan.to_arrow()).select(*map(_quoted, names))
+    if way is None or way.name == "driver":
+        rows = _from_arrow(spark, draft.to_arrow())
+    elif way.name == "tasks":
+        rows = _from_tasks(spark, draft)
+    else:
+        rows = _from_files(spark, draft)
+        is_whole = is_whole and draft.where == Constant(True)
+    if filtered and not is_whole:
+        rows = rows.where(str(scan.query.where))
+    if scan.keys:
+        rows = rows.orderBy(*map(_sort_key, scan.keys))
+    if limit is not None:
+        rows = rows.limit(int(limit))
+    return rows.select(*map(_quoted, names))
+
+
+def way_of(spark: SparkSession, scan: Scan) -> Way | None:
+    """How the rows of a scan are read; None if the driver finds them, as they are few."""
+    draft, is_whole = scan.draft()
+    limit = scan.query.limit
+    if is_whole and limit is not None and limit <= _MOST_TOP:
+        return None
+    return choose_way(draft, has_s3a=jvm.has_class(spark, "org.apache.hadoop.fs.s3a.S3AFileSystem"))
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTask:
+    """What a task does, as `mapInArrow` calls it: read the rows of the shares with these numbers.
+
+    Their numbers come as rows of one column.
+    """
+
+    draft: DraftPart
+    shares: Sequence[npt.NDArray[np.int64]]
+    """The places of candidates."""
+    settings: Settings
+
+    @classmethod
+    def of(cls, draft: Draft, cores: int) -> ReadTask:
+        """Share out what is read."""
+        part = draft.part()
+        return cls(part, make_shares(part.sizes, cores), current_settings())
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the shares whose numbers come."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.read(number)
+
+    def read(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a share, in the types that Spark takes."""
+        schema = arrow_for_spark(table_schema(self.draft.files, self.draft.columns))
+        with using(self.settings):
+            for part in self.draft.read(self.shares[number].tolist()):
+                yield from conform_batches(part.table, schema)
+
+
+def _from_arrow(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Rows as they are; a column that is there twice is given once."""
+    rows = pa.table(dict(zip(rows.schema.names, rows.columns, strict=True)))
+    batches = conform_batches(rows, schema := arrow_for_spark(rows.schema))
+    table = pa.Table.from_batches(batches, schema)
+    return spark.createDataFrame(table, spark_schema(rows.schema))
+
+
+def _from_tasks(spark: SparkSession, draft: Draft) -> DataFrame:
+    task = ReadTask.of(draft, jvm.parallelism(spark))
+    numbers = spark.range(0, len(task.shares), 1, len(task.shares))
+    return jvm.map_in_arrow(numbers, task, spark_schema(table_schema(draft.files, draft.columns)))
+
+
+def _from_files(spark: SparkSession, draft: Draft) -> DataFrame:
+    """All rows of the files that are left, by Spark's own reader."""
+    table = draft.table
+    asked = dict.fromkeys([*draft.columns, *draft.where_columns])
+    inside = [name for name in asked if name not in table.columns.partitions]
+    # With their types given, Spark does not infer those of values that happen to be left.
+    schema = spark_schema(table_schema(table, [*inside, *table.columns.partitions]))
+    root = _spark_path(table.location)
+    paths = table.paths.take(pa.array(draft.candidates.files)).to_pylist()
+    reader = spark.read.schema(schema).option("basePath", root)
+    return reader.parquet(*(f"{root}/{path}" for path in paths))
+
+
+def _spark_path(location: str) -> str:
+    """A folder as Spark's own reader names it."""
+    return f"file:{location}" if "://" not in location else location.replace("s3://", "s3a://", 1)
+
+
+def _sort_key(key: SortKey) -> Column:
+    from pyspark.sql.functions import col
+
+    column = col(_quoted(key.column))
+    if key.descending:
+        return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
+    return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
+
+
+def _quoted(name: str) -> str:
+    """A name as Spark takes it for one column, whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"

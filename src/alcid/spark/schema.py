@@ -1,0 +1,137 @@
+"""Columns of a table as Spark has them: the types that its own Parquet reader gives.
+
+Spark has no unsigned numbers, no float16 and nothing finer than microseconds; the columns of such
+types become the next wider ones. A type that it has none for at all is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from alcid.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+__all__ = ["arrow_for_spark", "conform_batches", "spark_schema"]
+
+_BATCH_ROWS = 1 << 16
+_WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.date64(): pa.date32(),
+}
+
+
+def arrow_for_spark(schema: pa.Schema) -> pa.Schema:
+    """The same columns in the Arrow types that Spark takes.
+
+    Raises:
+        UnsupportedError: Spark has no such type.
+
+    >>> arrow_for_spark(pa.schema([("a", pa.uint32()), ("b", pa.large_string())]))
+    a: int64
+    b: string
+    """
+    return pa.schema([(field.name, _plain(field.type, field.name)) for field in schema])
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The same columns as Spark's types; every column may be null.
+
+    Raises:
+        UnsupportedError: Spark has no such type.
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    plain = arrow_for_spark(schema)
+    return StructType([StructField(field.name, _spark_type(field.type), True) for field in plain])
+
+
+def conform_batches(rows: pa.Table, schema: pa.Schema) -> Sequence[pa.RecordBatch]:
+    """Rows in the types of `arrow_for_spark`, in batches that Spark can take one by one."""
+    arrays = [_cast(column, field.type) for column, field in zip(rows.columns, schema, strict=True)]
+    table = pa.Table.from_arrays(arrays, schema=schema)
+    batches: Sequence[pa.RecordBatch] = table.to_batches(max_chunksize=_BATCH_ROWS)
+    return batches
+
+
+def _cast(column: pa.ChunkedArray, wanted: Any) -> pa.ChunkedArray:
+    if column.type == wanted:
+        return column
+    if types.is_duration(column.type):
+        return column.cast(pa.int64())
+    # What is finer than microseconds is cut off; nothing else can be lost.
+    return column.cast(wanted, safe=False)
+
+
+def _plain(given: Any, name: str) -> Any:
+    """The Arrow type for a column or a part of one."""
+    if given in _WIDER:
+        return _WIDER[given]
+    if types.is_dictionary(given):
+        return _plain(given.value_type, name)
+    if types.is_large_string(given) or types.is_string_view(given):
+        return pa.string()
+    if (
+        types.is_large_binary(given)
+        or types.is_fixed_size_binary(given)
+        or types.is_binary_view(given)
+    ):
+        return pa.binary()
+    if types.is_timestamp(given):
+        return pa.timestamp("us", None if given.tz is None else "UTC")
+    if types.is_duration(given):
+        return pa.int64()
+    if types.is_decimal(given) and given.precision <= 38:
+        return pa.decimal128(given.precision, given.scale)
+    if types.is_list(given) or types.is_large_list(given) or types.is_fixed_size_list(given):
+        return pa.list_(_plain(given.value_type, name))
+    if types.is_map(given):
+        return pa.map_(_plain(given.key_type, name), _plain(given.item_type, name))
+    if types.is_struct(given):
+        return pa.struct([(field.name, _plain(field.type, name)) for field in given])
+    if given in _SIMPLE:
+        return given
+    raise UnsupportedError(f"column {name}: Spark has no type for {given}; leave it out")
+
+
+_SIMPLE = {
+    pa.bool_(): "BooleanType",
+    pa.int8(): "ByteType",
+    pa.int16(): "ShortType",
+    pa.int32(): "IntegerType",
+    pa.int64(): "LongType",
+    pa.float32(): "FloatType",
+    pa.float64(): "DoubleType",
+    pa.string(): "StringType",
+    pa.binary(): "BinaryType",
+    pa.date32(): "DateType",
+    pa.null(): "NullType",
+    pa.timestamp("us"): "TimestampNTZType",
+    pa.timestamp("us", "UTC"): "TimestampType",
+}
+
+
+def _spark_type(plain: Any) -> DataType:
+    from pyspark.sql import types as spark
+
+    if plain in _SIMPLE:
+        simple: DataType = getattr(spark, _SIMPLE[plain])()
+        return simple
+    if types.is_decimal(plain):
+        return spark.DecimalType(plain.precision, plain.scale)
+    if types.is_list(plain):
+        return spark.ArrayType(_spark_type(plain.value_type), True)
+    if types.is_map(plain):
+        return spark.MapType(_spark_type(plain.key_type), _spark_type(plain.item_type), True)
+    return spark.StructType(
+        [spark.StructField(field.name, _spark_type(field.type), True) for field in plain]
+    )

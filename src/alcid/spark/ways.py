@@ -1,0 +1,134 @@
+"""Three ways to read the rows of a scan, and which one it is.
+
+| way     | who reads                            | for                                           |
+|---------|--------------------------------------|-----------------------------------------------|
+| driver  | this process, then `createDataFrame` | few bytes: a job costs more than to read them |
+| tasks   | Arrow in Spark's Python workers      | rows of some pages, in many files             |
+| Spark   | Spark's own Parquet reader           | most pages of the files that are left         |
+
+All three give the same columns, types and rows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from alcid.plan import DataFiles, Draft
+
+__all__ = ["DRIVER_BYTES", "Way", "choose_way"]
+
+DRIVER_BYTES = 48 << 20
+"""The driver reads no more than so many."""
+_DRIVER_ROWS = 1 << 20
+_DENSE = 0.5
+"""From this share of the bytes on, Spark's own reader is faster."""
+# All else has a meaning in a pattern of Hadoop's, or in its URIs.
+_PLAIN_PATH = re.compile(r"[\w/.=+@,%~ -]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How rows are read, and why."""
+
+    name: Literal["driver", "tasks", "Spark"]
+    why: str
+
+    def __str__(self) -> str:
+        by = {
+            "driver": "in the driver",
+            "tasks": "by Arrow in tasks of Spark",
+            "Spark": "by Spark's own Parquet reader",
+        }
+        return f"rows are read {by[self.name]}: {self.why}"
+
+
+def choose_way(draft: Draft, *, has_s3a: bool) -> Way:
+    """Choose by what is left to be read.
+
+    Args:
+        draft: What is to be read.
+        has_s3a: Whether Spark's own reader can read from S3.
+    """
+    sizes, rows = draft.sizes, draft.candidates.rows(draft.files)
+    read, held = int(sizes.sum()), int(rows.sum())
+    if read <= DRIVER_BYTES and held <= _DRIVER_ROWS:
+        return Way("driver", f"about {_megabytes(read)} are read")
+    whole = int(draft.whole_sizes.sum())
+    if read < _DENSE * whole:
+        return Way("tasks", f"about {_megabytes(read)} of {_megabytes(whole)} are read")
+    obstacle = _obstacle(draft, has_s3a)
+    if obstacle:
+        return Way("tasks", obstacle)
+    return Way("Spark", f"most of {_megabytes(whole)} is read")
+
+
+def _obstacle(draft: Draft, has_s3a: bool) -> str:
+    """Why Spark's own reader cannot be taken; empty if it can."""
+    table, files = draft.table, draft.candidates.files
+    scheme, _, path = table.location.rpartition("://")
+    deleted = [file for file in table.deletions if table.deletions[file]]
+    if len(np.intersect1d(files, deleted)):
+        return "some rows are deleted"
+    if scheme == "s3" and not has_s3a:
+        return "Spark cannot read s3a:// (the jar hadoop-aws is not there)"
+    if scheme not in ("", "s3") or (scheme and table.has_options):
+        return "Spark may not know the file system, or its keys"
+    columns = list(dict.fromkeys([*draft.columns, *draft.where_columns]))
+    for name in columns:
+        problem = _column_problem(table, files, name)
+        if problem:
+            return f"column {name}: {problem}"
+    if not all(map(_PLAIN_PATH.fullmatch, [path, *table.paths.take(pa.array(files)).to_pylist()])):
+        return "a path has characters that Spark takes for a pattern"
+    return ""
+
+
+def _column_problem(table: DataFiles, files: np.ndarray, name: str) -> str:
+    """Why Spark's own reader does not give the same values for a column."""
+    if name in table.columns.partitions:
+        return ""
+    wanted = table.columns.columns[name].arrow_type
+    if not _is_plain(wanted):
+        return f"Spark reads {wanted} otherwise"
+    for group in table.columns.groups(name):
+        if group.name is not None and group.files[files].any():
+            place = table.columns.schema_of[np.flatnonzero(group.files)[0]]
+            found = table.columns.schemas[int(place)][group.name]
+            if found.arrow_type != wanted:
+                return f"{found.arrow_type} in some files, {wanted} in the table"
+    return ""
+
+
+def _is_plain(given: pa.DataType) -> bool:
+    """Whether Spark's own reader gives the same values."""
+    simple = (
+        types.is_boolean,
+        types.is_signed_integer,
+        types.is_float32,
+        types.is_float64,
+        types.is_string,
+        types.is_large_string,
+        types.is_binary,
+        types.is_large_binary,
+        types.is_date32,
+        types.is_decimal128,
+    )
+    if any(is_kind(given) for is_kind in simple):
+        return True
+    if types.is_timestamp(given):
+        return given.unit in ("ms", "us")
+    if types.is_list(given):
+        return _is_plain(given.value_type)
+    if types.is_map(given):
+        return _is_plain(given.key_type) and _is_plain(given.item_type)
+    return types.is_struct(given) and all(_is_plain(field.type) for field in given)
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"

@@ -1,0 +1,87 @@
+"""Where work on many files is done: in this process, or on Spark.
+
+Work is given in shares. One worker does a share from its first item to its last, publishes what it
+makes under names of its own, and returns what is to be known of it. So a worker that is killed and
+one that does a share for the second time do no harm: only what is returned counts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.errors import UnsupportedError
+from alcid.plan import Draft, Scan, ScanEngine
+
+__all__ = ["Engine", "Share", "Tell", "Threads", "Work"]
+
+R = TypeVar("R")
+
+Integers = npt.NDArray[np.int64]
+
+Tell: TypeAlias = Callable[[int, int], None]
+"""Is told how many more files are done, and how many more rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """What one worker does."""
+
+    items: Integers
+    """The places of its items, ascending."""
+    threads: int
+    """How many threads it may use."""
+
+
+Work: TypeAlias = Callable[[Share, Tell], R]
+"""It is pickled with all that it holds, and so is what it returns."""
+
+
+class Engine(ScanEngine, Protocol):
+    """What does the work on a table, and reads its rows."""
+
+    def map(self, work: Work[R], sizes: Integers, tell: Tell) -> list[R]:
+        """Do work on all items, and return what each share gave, in their order.
+
+        Args:
+            work: What to do with a share.
+            sizes: The bytes of each item.
+            tell: Is told how far it is.
+        """
+
+
+class Threads:
+    """This process, with as many threads as there are cores."""
+
+    def settings(self) -> AbstractContextManager[None]:
+        """Those of `alcid.options`."""
+        return nullcontext()
+
+    def map(self, work: Work[R], sizes: Integers, tell: Tell) -> list[R]:
+        """Do all in one share."""
+        return [work(Share(np.arange(len(sizes)), os.cpu_count() or 1), tell)]
+
+    def to_spark(self, scan: Scan) -> Any:
+        """There is no Spark.
+
+        Raises:
+            UnsupportedError: Always.
+        """
+        raise UnsupportedError(
+            f"{scan}: needs Spark, open the table with a session: "
+            "alcid.parquet(path, alcid.session())"
+        )
+
+    def count(self, _draft: Draft) -> int | None:
+        """Reading is the scan's own work."""
+        return None
+
+    def note(self, _scan: Scan) -> str | None:
+        """Nothing to say."""
+        return None

@@ -1,0 +1,260 @@
+"""Data files that are open for reading: their footers and the places of their pages, kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from alcid.bundle import Statistics
+from alcid.errors import FileGoneError, FormatError, UnsupportedError
+from alcid.formats.source import BytesSource, Range, Source
+from alcid.parquet_file import (
+    Coalescing,
+    ColumnLayout,
+    FileLayout,
+    ParquetScan,
+    open_scans,
+    read_layout,
+)
+from alcid.plan import Bounds, TableColumns
+from alcid.storage import Listing, Storage, Traffic
+from alcid.tables.data_files import take_files
+from alcid.tables.file_columns import FileColumn
+from alcid.tables.file_statistics import group_statistics
+from alcid.tables.page_bytes import join_columns
+from alcid.types import DataType
+
+__all__ = ["OpenFiles", "PlacedColumn"]
+
+Integers = npt.NDArray[np.int64]
+
+PlacedColumn = tuple[Integers, ColumnLayout]
+"""The row groups of a file, and one column."""
+
+_MOST_FOOTERS = 256
+_SMALL = 64 << 10  # bytes of a file, no more than are read to find its footer
+_MOST_JOINS = 1024
+_MOST_LAYOUTS = 64 << 20  # bytes of page places
+
+
+class OpenFiles:
+    """Files of a table, of which nothing is known but what they say themselves; it pickles."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        listing: Listing,
+        rows: Integers,
+        columns: TableColumns,
+        schemas: Sequence[tuple[FileColumn, ...]],
+        partitions: pa.Table,
+        footer_crcs: pa.Array,
+    ) -> None:
+        """Take what is known of files.
+
+        Args:
+            storage: Where they are.
+            listing: The files.
+            rows: How many rows each has.
+            columns: Of the table, and of the files.
+            schemas: The different schemas of files, as `columns` numbers them.
+            partitions: The values that stand in the paths, a row for each file.
+            footer_crcs: The checksums of their footers when they were indexed; null if not known.
+        """
+        self._storage, self._listing, self._schemas = storage, listing, schemas
+        self._footer_crcs = footer_crcs
+        self.paths, self.sizes, self.rows = listing.paths, listing.sizes, rows
+        self.columns, self.partitions = columns, partitions
+        self.gap, self.remote = storage.gap, storage.remote
+        self._lock = Lock()
+        self._scans: OrderedDict[int, ParquetScan] = OrderedDict()
+        self._layouts: OrderedDict[tuple[int, str], PlacedColumn] = OrderedDict()
+        self._layout_bytes = 0
+        self._joins: dict[tuple[int, tuple[str, ...]], FileLayout] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle what it was made of."""
+        made_of = self._storage, self._listing, self.rows, self.columns, self._schemas
+        return OpenFiles, (*made_of, self.partitions, self._footer_crcs)
+
+    def part(self, files: Integers) -> OpenFiles:
+        """Some of the files, to be read elsewhere."""
+        taken = pa.array(files)
+        return OpenFiles(
+            self._storage,
+            take_files(self._listing, files),
+            self.rows[files],
+            self.columns.part(files),
+            self._schemas,
+            self.partitions.take(taken) if self.partitions.num_columns else self.partitions,
+            self._footer_crcs.take(taken),
+        )
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was read."""
+        return self._storage.traffic
+
+    def bounds(self, _column: str, _data_type: DataType) -> Bounds | None:
+        """Nothing is known."""
+        return None
+
+    def group_statistics(
+        self, file: int, scan: ParquetScan, columns: Sequence[str]
+    ) -> Mapping[str, Statistics]:
+        """What the footer of a file says of its row groups; nothing of keys of maps."""
+        described = {c.name: c for c in self._schemas[int(self.columns.schema_of[file])]}
+        found: dict[str, Statistics] = {}
+        for name in described.keys() & set(columns):
+            column = described[name]
+            # Arrow must not be asked for a column that is encrypted; empty row groups it may.
+            with suppress(UnsupportedError):
+                scan.check(range(len(scan.group_rows)), [column.leaf])
+                known = group_statistics(column, scan.metadata)
+                if known is not None:
+                    found[name] = known
+        return found
+
+    def source(self, file: int) -> Source:
+        """A file; that it is replaced is noticed where the storage can tell."""
+        return self._storage.source(
+            self.paths[file].as_py(), int(self.sizes[file]), self._listing.versions[file].as_py()
+        )
+
+    def read_ranges(self, ranges: Sequence[Range]) -> Sequence[bytes]:
+        """One round of reads of data files."""
+        return self._storage.read_ranges(ranges)
+
+    def open(self, files: Sequence[int]) -> list[ParquetScan]:
+        """The footers of files; those read last are kept."""
+        with self._lock:
+            found = {file: self._scans[file] for file in files if file in self._scans}
+        missing = [file for file in files if file not in found]
+        sources = self._at_hand([self.source(file) for file in missing])
+        scans = open_scans(sources, read_ranges=self.read_ranges) if sources else []
+        for file, scan in zip(missing, scans, strict=True):
+            self._check_footer(file, scan)
+        found.update(zip(missing, scans, strict=True))
+        with self._lock:
+            # Small files were read whole; they are read again, so that a change is noticed.
+            self._scans.update(
+                (file, scan)
+                for file, scan in zip(missing, scans, strict=True)
+                if not isinstance(scan.source, BytesSource)
+            )
+            while len(self._scans) > _MOST_FOOTERS:
+                self._scans.popitem(last=False)
+        return [found[file] for file in files]
+
+    def _at_hand(self, sources: Sequence[Source]) -> list[Source]:
+        """The same, with small files read whole: nothing more is read of them."""
+        small = [source for source in sources if source.size <= _SMALL]
+        parts = self.read_ranges([Range(source, 0, source.size) for source in small])
+        held = {
+            id(one): BytesSource(data, one.name) for one, data in zip(small, parts, strict=True)
+        }
+        return [held.get(id(source), source) for source in sources]
+
+    def _check_footer(self, file: int, scan: ParquetScan) -> None:
+        """See that a file is the one that was indexed, though size and version are the same.
+
+        Raises:
+            FileGoneError: It is another, so what was planned by its indexes does not hold.
+        """
+        expected = self._footer_crcs[file].as_py()
+        if expected is not None and scan.footer_crc != expected:
+            self._distrust(self.paths[file].as_py())
+            raise FileGoneError(
+                "another footer than when it was indexed, with the same size and version",
+                file=scan.source.name,
+            )
+
+    def _distrust(self, path: str) -> None:
+        """Take note of a file that is another than the one that was indexed."""
+
+    def layouts(self, files: Sequence[int], columns: Sequence[Sequence[str]]) -> list[FileLayout]:
+        """Where pages are."""
+        with self._lock:
+            known = {
+                (file, name): self._layouts[file, name]
+                for file, names in zip(files, columns, strict=True)
+                for name in names
+                if (file, name) in self._layouts
+            }
+        wanted = [
+            (file, name)
+            for file, names in zip(files, columns, strict=True)
+            for name in names
+            if (file, name) not in known
+        ]
+        known |= self._known_layouts(wanted)
+        layouts = []
+        for file, names in zip(files, columns, strict=True):
+            missing = [name for name in names if (file, name) not in known]
+            if missing:
+                known |= self._from_file(file, missing)
+            layouts.append(self._joined(file, tuple(names), known))
+        return layouts
+
+    def _known_layouts(
+        self, _wanted: Sequence[tuple[int, str]]
+    ) -> dict[tuple[int, str], PlacedColumn]:
+        """What is known without a look at the files."""
+        return {}
+
+    def _joined(
+        self,
+        file: int,
+        names: tuple[str, ...],
+        known: Mapping[tuple[int, str], PlacedColumn],
+    ) -> FileLayout:
+        """The layout of some columns; it is kept, as making it checks all its numbers."""
+        layout = self._joins.get((file, names))
+        if layout is None:
+            path = self.paths[file].as_py()
+            try:
+                layout = join_columns({name: known[file, name] for name in names}, file=path)
+            except FormatError as error:
+                self._warn(error)
+                found = self._from_file(file, names)
+                layout = join_columns({name: found[file, name] for name in names}, file=path)
+            with self._lock:
+                if len(self._joins) >= _MOST_JOINS:
+                    self._joins.clear()
+                self._joins[file, names] = layout
+        return layout
+
+    def _warn(self, error: FormatError | UnsupportedError) -> None:
+        """Say that what was known is damaged; here, nothing was."""
+        raise error
+
+    def _from_file(self, file: int, names: Sequence[str]) -> dict[tuple[int, str], PlacedColumn]:
+        layout = read_layout(
+            self.source(file),
+            names,
+            coalescing=Coalescing(gap=self.gap),
+            read_ranges=self.read_ranges,
+        )
+        found = {(file, name): (layout.starts, layout.column(name)) for name in names}
+        self._keep(found)
+        return found
+
+    def _keep(self, found: Mapping[tuple[int, str], PlacedColumn]) -> None:
+        with self._lock:
+            for place, (starts, column) in found.items():
+                if place not in self._layouts:
+                    self._layouts[place] = starts, column
+                    self._layout_bytes += _size(column)
+            while self._layout_bytes > _MOST_LAYOUTS and self._layouts:
+                _, (_, column) = self._layouts.popitem(last=False)
+                self._layout_bytes -= _size(column)
+
+
+def _size(column: ColumnLayout) -> int:
+    return sum(leaf.pieces.nbytes + leaf.groups.nbytes for leaf in column.leaves)

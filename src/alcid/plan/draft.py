@@ -104,11 +104,11 @@ class ScanEngine(Protocol):
     def settings(self) -> AbstractContextManager[None]:
         """Let the settings count that its queries go by; see `alcid.options.using`."""
 
-    def to_spark(self, scan: Scan) -> Any:
+    def to_spark(self, scan: Scan, /) -> Any:
         """The rows of a scan as a DataFrame."""
 
-    def count(self, draft: Draft) -> int | None:
+    def count(self, draft: Draft, /) -> int | None:
         """How many rows match; None if this process should read them."""
 
-    def note(self, scan: Scan) -> str | None:
+    def note(self, scan: Scan, /) -> str | None:
         """How `to_spark` reads and why, for explanations; None if it does not."""

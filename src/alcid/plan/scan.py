@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import index
 from typing import Any, TypeVar
@@ -71,7 +71,10 @@ class Scan:
         if query.limit is not None and not (_is_integer(query.limit) and query.limit >= 0):
             raise PredicateError(f"limit: found {query.limit!r}, expected a number, 0 or more")
         self._order = parse_order(query.order_by) if query.order_by is not None else ()
-        self._where = Constant(True) if query.where is None else normalize(parse(query.where))
+        given = Constant(True) if query.where is None else parse(query.where)
+        self._where = normalize(given)
+        # Also those that no row is looked at for: Spark resolves them where it filters.
+        self._named = given.columns()
         with engine.settings():
             self._use(files)
 
@@ -85,7 +88,7 @@ class Scan:
             SortKey(columns.find_whole(key.column), key.descending, key.nulls_first)
             for key in self._order
         ]
-        self._asked = list(dict.fromkeys(columns.find(name) for name in _names(self._where, files)))
+        self._asked = list(dict.fromkeys(map(columns.find, _tops(self._named, files))))
         nothing = table_schema(files, self._asked).empty_table()
         types = {
             name: data_type
@@ -181,11 +184,9 @@ def _is_integer(limit: object) -> bool:
     return True
 
 
-def _names(where: Predicate, files: TableFiles) -> list[str]:
+def _tops(named: Iterable[str], files: TableFiles) -> Iterator[str]:
     """The columns that a predicate names; fields within a column stand for the whole of it."""
-    names = []
-    for name in where.columns():
+    known = files.columns
+    for name in named:
         outer = name.partition(".")[0]
-        known = files.columns
-        names.append(outer if not known.has(name) and known.has(outer) else name)
-    return names
+        yield outer if not known.has(name) and known.has(outer) else name

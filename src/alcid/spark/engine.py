@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from alcid.options import Settings, using
 from alcid.plan import Draft, DraftPart, Scan
+from alcid.spark.append import append
 from alcid.spark.reading import to_spark, way_of
 from alcid.spark.shares import run_shares
-from alcid.spark.ways import DRIVER_BYTES
+from alcid.spark.ways import is_for_driver
+from alcid.tables import ParquetTable
+from alcid.tables.append_report import AppendReport
 from alcid.tables.engine import Share, Tell, Work
 
 if TYPE_CHECKING:
@@ -45,9 +48,13 @@ class SparkEngine:
         """The rows of a scan."""
         return to_spark(self.session, scan)
 
+    def append(self, table: ParquetTable, rows: DataFrame, /, **how: Any) -> AppendReport:
+        """Write the rows of a DataFrame as files of a table."""
+        return append(self, table, rows, **how)
+
     def count(self, draft: Draft) -> int | None:
         """How many rows match, by tasks; None if they are few enough to be read here."""
-        if int(draft.sizes.sum()) <= DRIVER_BYTES:
+        if is_for_driver(draft):
             return None
         work = CountWork(draft.part())
         return sum(self.map(work, work.draft.sizes, lambda *_: None))

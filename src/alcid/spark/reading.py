@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReadTask", "to_spark", "way_of"]
 
+_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _MOST_TOP = 100_000  # rows of an answer with a limit that the driver finds
 
 
@@ -63,7 +64,8 @@ def way_of(spark: SparkSession, scan: Scan) -> Way | None:
     limit = scan.query.limit
     if is_whole and limit is not None and limit <= _MOST_TOP:
         return None
-    return choose_way(draft, has_s3a=jvm.has_class(spark, "org.apache.hadoop.fs.s3a.S3AFileSystem"))
+    is_s3 = draft.table.location.startswith("s3://")
+    return choose_way(draft, has_s3a=is_s3 and jvm.has_class(spark, _S3A))
 
 
 @dataclass(frozen=True, eq=False)

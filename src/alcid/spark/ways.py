@@ -21,11 +21,9 @@ from pyarrow import types
 
 from alcid.plan import DataFiles, Draft
 
-__all__ = ["DRIVER_BYTES", "Way", "choose_way"]
+__all__ = ["Way", "choose_way", "is_for_driver"]
 
-DRIVER_BYTES = 48 << 20
-"""The driver reads no more than so many."""
-_DRIVER_ROWS = 1 << 20
+_DRIVER_ROWS = 1 << 16  # each takes Spark some microseconds to take over from the driver
 _DENSE = 0.5
 """From this share of the bytes on, Spark's own reader is faster."""
 # All else has a meaning in a pattern of Hadoop's, or in its URIs.
@@ -57,7 +55,7 @@ def choose_way(draft: Draft, *, has_s3a: bool) -> Way:
     """
     sizes, rows = draft.sizes, draft.candidates.rows(draft.files)
     read, held = int(sizes.sum()), int(rows.sum())
-    if read <= DRIVER_BYTES and held <= _DRIVER_ROWS:
+    if is_for_driver(draft) and held <= _DRIVER_ROWS:
         return Way("driver", f"about {_megabytes(read)} are read")
     whole = int(draft.whole_sizes.sum())
     if read < _DENSE * whole:
@@ -66,6 +64,11 @@ def choose_way(draft: Draft, *, has_s3a: bool) -> Way:
     if obstacle:
         return Way("tasks", obstacle)
     return Way("Spark", f"most of {_megabytes(whole)} is read")
+
+
+def is_for_driver(draft: Draft) -> bool:
+    """Whether so little is read that a job would take longer."""
+    return int(draft.sizes.sum()) <= (64 << 20 if draft.files.remote else 512 << 20)
 
 
 def _obstacle(draft: Draft, has_s3a: bool) -> str:

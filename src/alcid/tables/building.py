@@ -9,12 +9,9 @@ from __future__ import annotations
 import io
 import time
 from collections import deque
-from collections.abc import Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from contextlib import closing
-from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from alcid.bundle import BundleWriter, Kind
 from alcid.bundle.kinds import INDEX
@@ -31,6 +28,7 @@ from alcid.tables.build_plan import Task
 from alcid.tables.build_report import SkippedCounter
 from alcid.tables.bundle_folder import BundleFolder
 from alcid.tables.engine import Share, Tell
+from alcid.tables.in_order import in_order
 from alcid.tables.index_file import IndexedFile, index_file
 
 __all__ = ["BATCH_BYTES", "BuildWork", "Built"]
@@ -39,9 +37,6 @@ BATCH_BYTES = 256 << 20
 """Payloads of a bundle; reached by the last of its files."""
 BATCH_SECONDS = 60.0
 """After this time a bundle is published though it is small: so much is lost by a kill at most."""
-
-
-_Result: TypeAlias = tuple[Task, IndexedFile | AlcidError]
 
 
 @dataclass(slots=True)
@@ -99,8 +94,8 @@ class _Builder:
     def run(self, tasks: Sequence[Task], threads: int) -> Built:
         """Build what the tasks ask for."""
         self._batch_began = time.monotonic()
-        with closing(self._results(tasks, threads)) as results:
-            for done, (task, found) in enumerate(results, 1):
+        with closing(in_order(self._index, tasks, threads)) as results:
+            for done, (task, found) in enumerate(zip(tasks, results, strict=True), 1):
                 before = self._built.rows
                 self._take(task, found)
                 late = time.monotonic() - self._batch_began >= BATCH_SECONDS
@@ -108,27 +103,6 @@ class _Builder:
                     self._publish()
                 self._tell(1, self._built.rows - before)
         return self._built
-
-    def _results(self, tasks: Sequence[Task], threads: int) -> Generator[_Result, None, None]:
-        """What is made of each file, in order; few are read ahead, so that few are in memory."""
-        if threads == 1:
-            for task in tasks:
-                yield task, self._index(task)
-            return
-        running: deque[tuple[Task, Future[IndexedFile | AlcidError]]] = deque()
-        with ThreadPoolExecutor(threads, thread_name_prefix="alcid-build") as pool:
-            try:
-                for task in tasks:
-                    running.append((task, pool.submit(copy_context().run, self._index, task)))
-                    if len(running) > threads + 1:
-                        first, future = running.popleft()
-                        yield first, future.result()
-                while running:
-                    first, future = running.popleft()
-                    yield first, future.result()
-            finally:
-                for _, future in running:
-                    future.cancel()
 
     def _index(self, task: Task) -> IndexedFile | AlcidError:
         """What is kept of a file, or why nothing is; it must be the same before and after."""

@@ -11,13 +11,17 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from alcid.errors import UnsupportedError
 from alcid.plan import Draft, Scan, ScanEngine
+
+if TYPE_CHECKING:
+    from alcid.tables.append_report import AppendReport
+    from alcid.tables.parquet_folder import ParquetTable
 
 __all__ = ["Engine", "Share", "Tell", "Threads", "Work"]
 
@@ -55,6 +59,9 @@ class Engine(ScanEngine, Protocol):
             tell: Is told how far it is.
         """
 
+    def append(self, table: ParquetTable, rows: Any, /, **how: Any) -> AppendReport:
+        """Write the rows of a DataFrame as files of a table; see `ParquetTable.append`."""
+
 
 class Threads:
     """This process, with as many threads as there are cores."""
@@ -73,10 +80,15 @@ class Threads:
         Raises:
             UnsupportedError: Always.
         """
-        raise UnsupportedError(
-            f"{scan}: needs Spark, open the table with a session: "
-            "alcid.parquet(path, alcid.session())"
-        )
+        raise _no_spark(scan)
+
+    def append(self, table: ParquetTable, _rows: Any, **_how: Any) -> AppendReport:
+        """There is no Spark.
+
+        Raises:
+            UnsupportedError: Always.
+        """
+        raise _no_spark(table)
 
     def count(self, _draft: Draft) -> int | None:
         """Reading is the scan's own work."""
@@ -85,3 +97,9 @@ class Threads:
     def note(self, _scan: Scan) -> str | None:
         """Nothing to say."""
         return None
+
+
+def _no_spark(what: object) -> UnsupportedError:
+    return UnsupportedError(
+        f"{what}: needs Spark, open the table with a session: alcid.parquet(path, alcid.session())"
+    )

@@ -62,13 +62,13 @@ class FolderIndexes:
             engine: What builds; by default this process.
         """
         self._storage, self.strict, self._engine = storage, strict, engine or Threads()
-        self._folder = (
+        self.folder = (
             BundleFolder(storage, FOLDER) if index_storage is None else BundleFolder(index_storage)
         )
 
     def open(self, listing: Listing) -> BundleSet:
         """The bundles as they are now, held against the files of the table."""
-        return self._folder.load(strict=self.strict).against(listing, strict=self.strict)
+        return self.folder.load(strict=self.strict).against(listing, strict=self.strict)
 
     def build(
         self,
@@ -92,12 +92,12 @@ class FolderIndexes:
         """
         begin = time.monotonic()
         specs, skipped = parse_options(options), SkippedCounter()
-        listing, found = list_data_files(self._storage), self._folder.load()
+        listing, found = list_data_files(self._storage), self.folder.load()
         if rebuild:
             plan = _everything(specs, len(listing))
         else:
             plan = plan_build(found.against(listing), listing, specs, skipped)
-        work = BuildWork(self._storage, self._folder, listing, plan.tasks)
+        work = BuildWork(self._storage, self.folder, listing, plan.tasks)
         sizes = listing.sizes[[task.file for task in plan.tasks]]
         built = Built(skipped=skipped)
         if plan.tasks:
@@ -107,9 +107,9 @@ class FolderIndexes:
         # What a rebuild makes needless: bundles without an index that is not there again.
         held = {k for bundle in found.bundles for k in bundle.kinds if k.type == INDEX}
         if rebuild and built.kinds and held <= built.kinds:
-            self._folder.replace(found.readable)
+            self.folder.replace(found.readable)
         with suppress(FileGoneError):  # another build is tidying up
-            self._tidy()
+            self.tidy()
         return BuildReport(
             len(listing),
             built.indexed,
@@ -162,7 +162,7 @@ class FolderIndexes:
         if unknown:
             raise OptionError(f"no such index: {unknown[0]}, expected one of {INDEX_TYPES}")
         listing = list_data_files(self._storage)
-        found = self._folder.load()
+        found = self.folder.load()
         bundles = found.against(listing)
         dropped = [kind for kind in bundles.kinds if _is_among(kind, columns, types)]
         had = np.zeros(len(listing), bool)
@@ -172,18 +172,18 @@ class FolderIndexes:
         if dropped:
             gone = found.readable
             if any(kind.type == INDEX for kind in left):
-                merge_folder(self._folder, found, listing, left)
+                merge_folder(self.folder, found, listing, left)
             else:
-                gone += tuple(filter(self._folder.is_damaged, found.unreadable()))
-            self._folder.remove(gone)
+                gone += tuple(filter(self.folder.is_damaged, found.unreadable()))
+            self.folder.remove(gone)
         return int(had.sum())
 
-    def _tidy(self) -> None:
+    def tidy(self) -> None:
         """Merge bundles if there are many, and remove those that were merged some time ago."""
-        found = self._folder.load()
-        remove_old(self._folder, found)
+        found = self.folder.load()
+        remove_old(self.folder, found)
         if is_worth_merging(found):
-            merge_folder(self._folder, found, list_data_files(self._storage))
+            merge_folder(self.folder, found, list_data_files(self._storage))
 
 
 def _everything(specs: Sequence[IndexSpec], files: int) -> BuildPlan:

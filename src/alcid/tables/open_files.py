@@ -67,7 +67,7 @@ class OpenFiles:
             partitions: The values that stand in the paths, a row for each file.
             footer_crcs: The checksums of their footers when they were indexed; null if not known.
         """
-        self._storage, self._listing, self._schemas = storage, listing, schemas
+        self._storage, self.listing, self._schemas = storage, listing, schemas
         self._footer_crcs = footer_crcs
         self.paths, self.sizes, self.rows = listing.paths, listing.sizes, rows
         self.columns, self.partitions = columns, partitions
@@ -80,7 +80,7 @@ class OpenFiles:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle what it was made of."""
-        made_of = self._storage, self._listing, self.rows, self.columns, self._schemas
+        made_of = self._storage, self.listing, self.rows, self.columns, self._schemas
         return OpenFiles, (*made_of, self.partitions, self._footer_crcs)
 
     def part(self, files: Integers) -> OpenFiles:
@@ -88,7 +88,7 @@ class OpenFiles:
         taken = pa.array(files)
         return OpenFiles(
             self._storage,
-            take_files(self._listing, files),
+            take_files(self.listing, files),
             self.rows[files],
             self.columns.part(files),
             self._schemas,
@@ -124,7 +124,7 @@ class OpenFiles:
     def source(self, file: int) -> Source:
         """A file; that it is replaced is noticed where the storage can tell."""
         return self._storage.source(
-            self.paths[file].as_py(), int(self.sizes[file]), self._listing.versions[file].as_py()
+            self.paths[file].as_py(), int(self.sizes[file]), self.listing.versions[file].as_py()
         )
 
     def read_ranges(self, ranges: Sequence[Range]) -> Sequence[bytes]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from alcid.columns import ColumnTypes
 from alcid.errors import (
     AlcidWarning,
     ColumnError,
+    FileGoneError,
     OptionError,
     StorageError,
     UnsupportedError,
@@ -26,13 +29,19 @@ from alcid.plan import Explanation, Query, Scan, table_schema
 from alcid.predicate import Predicate
 from alcid.storage import Listing, Storage
 from alcid.storage.listing import is_hidden
+from alcid.tables.append_report import AppendReport
 from alcid.tables.build_report import BuildReport, IndexInfo
+from alcid.tables.bundle_folder import BundleFolder
+from alcid.tables.cleaning import CleanReport, clean
 from alcid.tables.data_files import list_data_files
 from alcid.tables.engine import Engine, Threads
 from alcid.tables.folder_files import FolderFiles
 from alcid.tables.folder_indexes import FolderIndexes
 from alcid.tables.partitions import Partitions
 from alcid.tables.progress import Progress
+from alcid.tables.statistics import compute_stats
+from alcid.tables.verify_report import VerifyReport
+from alcid.tables.verifying import verify
 
 __all__ = ["ParquetTable"]
 
@@ -53,16 +62,17 @@ class ParquetTable:
         engine: Engine | None = None,
     ) -> None:
         """List the files; `alcid.parquet` is the usual way to one."""
-        self._storage, self._index_storage, self._strict = storage, index_storage, strict
-        self._partition_types = partition_types
-        self.engine = engine or Threads()
+        self.storage, self._index_storage, self._strict = storage, index_storage, strict
+        self.partition_types = partition_types
+        self.engine: Engine = engine or Threads()
         """What does the work on many files: this process, or Spark."""
         self._indexes = FolderIndexes(
             storage, index_storage=index_storage, strict=strict, engine=self.engine
         )
         self._deletions: Mapping[str, DeletionVector] = {}
         self._distrusted: set[str] = set()
-        self._files = self._open()
+        self.snapshot = self._open()
+        """The files as they were listed."""
 
     @classmethod
     def open(
@@ -88,23 +98,33 @@ class ParquetTable:
         )
 
     @property
+    def bundle_folder(self) -> BundleFolder:
+        """Where its indexes are."""
+        return self._indexes.folder
+
+    @property
     def location(self) -> str:
         """Where it is."""
-        return self._storage.location
+        return self.storage.location
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of all files, then those in the paths; every column may be null."""
-        return table_schema(self._files, list(self._files.columns.columns))
+        return table_schema(self.snapshot, list(self.snapshot.columns.columns))
 
     @property
     def files(self) -> int:
         """How many data files there are."""
-        return len(self._files.sizes)
+        return len(self.snapshot.sizes)
+
+    def tidy(self) -> None:
+        """Merge bundles if there are many, as a build does at its end."""
+        with suppress(FileGoneError):  # another is tidying up
+            self._indexes.tidy()
 
     def refresh(self) -> None:
         """List files and indexes again."""
-        self._files = self._open()
+        self.snapshot = self._open()
 
     def build_indexes(
         self,
@@ -128,7 +148,7 @@ class ParquetTable:
             ColumnError: No file has a column, or it stands in the paths.
         """
         self.refresh()
-        columns = self._files.columns
+        columns = self.snapshot.columns
         for spec in parse_options(options):
             if not columns.columns:
                 break
@@ -178,7 +198,7 @@ class ParquetTable:
             use_indexes: False to read without indexes and statistics, for comparison.
         """
         query = Query(where, columns, order_by, limit, use_indexes)
-        return Scan(query, self._files, self._reopen, self.engine, strict=self._strict)
+        return Scan(query, self.snapshot, self._reopen, self.engine, strict=self._strict)
 
     def read(self, where: str | Predicate | None = None, **query: Any) -> Any:
         """The rows as a DataFrame of Spark; the arguments are those of `scan`.
@@ -196,6 +216,96 @@ class ParquetTable:
         """What a scan would read, and why; the arguments are those of `scan`."""
         return self.scan(where, **query).explain()
 
+    def append(
+        self,
+        rows: Any,
+        options: Mapping[str, OptionValue] | None = None,
+        *,
+        partition_by: Sequence[str] | None = None,
+        target_file_bytes: int = 128 << 20,
+    ) -> AppendReport:
+        """Write the rows of a DataFrame as new files, with pages of 2,000 rows and their indexes.
+
+        A task that is tried twice doubles nothing. The files appear one after the other when all
+        are written: a folder has no commit.
+
+        Args:
+            rows: A DataFrame of Spark. Its columns go by name, narrower types are widened, columns
+                that it does not have are null.
+            options: The indexes to build, see `alcid.options`; by default those that the table has.
+                `{}` for none.
+            partition_by: The columns to stand in the paths, for the first rows of a table.
+            target_file_bytes: A file is closed when it is about so long.
+
+        Raises:
+            ColumnError: A column that the table does not have.
+            UnsupportedError: The table was not opened with a session, or a type does not fit.
+        """
+        return self.engine.append(
+            self,
+            rows,
+            options=options,
+            partition_by=partition_by,
+            target_file_bytes=target_file_bytes,
+        )
+
+    def compute_stats(
+        self, columns: Collection[str] | None = None, *, progress: Progress | bool | None = None
+    ) -> pa.Table:
+        """Count the distinct values of columns by theta sketches, and keep these in a Puffin file.
+
+        Args:
+            columns: By default all that can be counted.
+            progress: As for `build_indexes`.
+
+        Returns:
+            A row for each column, with `ndv`, how many distinct values it has: exact for a few
+            thousand, and about 2 % off for more.
+
+        Raises:
+            ColumnError: There is no such column.
+            UnsupportedError: Values of a column cannot be counted, or rows are deleted.
+        """
+        with self.engine.settings():
+            for is_last in (False, True):
+                self.refresh()
+                try:
+                    return compute_stats(
+                        self.snapshot, self.bundle_folder, self.engine, columns, progress=progress
+                    )
+                except FileGoneError:  # or replaced, since it was listed
+                    if is_last:
+                        raise
+        raise AssertionError("the last try returns or raises")
+
+    def verify(
+        self, sample: float = 1.0, *, progress: Progress | bool | None = None
+    ) -> VerifyReport:
+        """Build every index again from its data, and compare.
+
+        Args:
+            sample: The share of files to look at; each run takes the same ones.
+            progress: As for `build_indexes`.
+        """
+        with self.engine.settings():
+            return verify(
+                self.storage, self.bundle_folder, self.engine, sample=sample, progress=progress
+            )
+
+    def clean(
+        self, older_than: timedelta = timedelta(days=1), *, dry_run: bool = False
+    ) -> CleanReport:
+        """Merge bundles, and remove what is left of work that was killed.
+
+        Args:
+            older_than: What is younger is left alone: somebody may be writing or reading it.
+            dry_run: Only say what would be done.
+        """
+        report = clean(self.storage, self.bundle_folder, older_than=older_than, dry_run=dry_run)
+        if not dry_run:
+            self.refresh()
+        return report
+
     def with_deletions(self, deletions: Mapping[str, DeletionVector]) -> ParquetTable:
         """The same files with rows that are not to be seen, by the path of their file.
 
@@ -210,10 +320,10 @@ class ParquetTable:
             require(vector, DeletionVector, f"deletions of {path}")
             every[path] = every[path] | vector if path in every else vector
         table = ParquetTable(
-            self._storage,
+            self.storage,
             self._index_storage,
             strict=self._strict,
-            partition_types=self._partition_types,
+            partition_types=self.partition_types,
             engine=self.engine,
         )
         table._deletions, table._distrusted = every, set(self._distrusted)
@@ -222,14 +332,14 @@ class ParquetTable:
 
     def _reopen(self) -> FolderFiles:
         self.refresh()
-        return self._files
+        return self.snapshot
 
     def _open(self) -> FolderFiles:
-        local = None if self._storage.remote else Path(self.location)
+        local = None if self.storage.remote else Path(self.location)
         if local is not None and local.is_file():
             raise UnsupportedError(f"{self.location}: found a file, expected its folder")
-        listing = list_data_files(self._storage)
-        if not len(listing) and not _is_there(self._storage):
+        listing = list_data_files(self.storage)
+        if not len(listing) and not _is_there(self.storage):
             raise StorageError("no such folder", file=self.location)
         if local is not None and (local / "_delta_log").is_dir():
             warnings.warn(
@@ -238,11 +348,11 @@ class ParquetTable:
                 AlcidWarning,
                 stacklevel=4,
             )
-        partitions = Partitions.of(listing.paths, self._partition_types)
+        partitions = Partitions.of(listing.paths, self.partition_types)
         bundles = self._indexes.open(_without_versions(listing, self._distrusted))
-        index_storage = self._storage if self._index_storage is None else self._index_storage
+        index_storage = self.storage if self._index_storage is None else self._index_storage
         return FolderFiles(
-            self._storage,
+            self.storage,
             index_storage,
             listing,
             bundles,

@@ -1,0 +1,314 @@
+"""`read` gives the columns and rows that plain Spark gives, whichever way they are read."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import alcid
+from alcid.spark import engine, reading, ways
+from alcid.spark.ways import Way
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SEED = os.environ.get("ALCID_SEED", "2025")
+WAYS = ("driver", "tasks", "Spark")
+ROWS = 300
+ZONE = "America/St_Johns"
+PLAIN = {"spark.sql.parquet.filterPushdown": "false", "spark.sql.session.timeZone": ZONE}
+
+LEAVES = (
+    "i = 7", "i <> 7", "i > 250", "i <= -3", "i IN (1, 5, 9)", "i NOT IN (1, 5, NULL)",
+    "i BETWEEN 10 AND 20", "i IS NULL", "i <=> NULL", "NOT i > 5", "tiny = -128", "small >= 1000",
+    "f > 1.5", "f = 'NaN'", "d > 1e300", "d = 0", "d < 0.25", "NOT d <= 0.5", "d IS NOT NULL",
+    "amount = 1.10", "amount > 99.995", "wide < -12345678901234567890",
+    "name = 'b3'", "name LIKE 'b%'", "name > 'c'", "name = ''", "raw = X'00ff'",
+    "day = DATE'2024-02-29'", "day > '2024-06-01'", "day IS NULL",
+    "at >= '2024-03-10 01:30:00'", "at = TIMESTAMP'2024-03-10 07:00:00Z'", "at < '2024-06-01'",
+    "wall > TIMESTAMP_NTZ'2024-03-10 02:30:00'", "wall = '2024-03-10 00:00:00'",
+    "flag", "NOT flag", "flag IS NULL", "dt = 20240301", "dt > 20240301", "region = 'x%y z'",
+    "region IS NULL", "region <> 'a'",
+)  # fmt: skip
+UNKNOWN = ("upper(name) = 'B3'", "i + 1 = 8", "abs(d) > 0.5", "length(name) = 2", "i = tiny")
+
+
+def day_of(number: int) -> datetime.date:
+    return datetime.date(2024, 1, 1) + datetime.timedelta(days=number % 366)
+
+
+def some_rows(source: random.Random, start: int) -> pa.Table:
+    """Rows of every type that Spark reads as it is; each tenth value is null."""
+    numbers = range(start, start + ROWS)
+
+    def column(draw: Any, arrow_type: Any) -> pa.Array:
+        return pa.array([None if source.random() < 0.1 else draw() for _ in numbers], arrow_type)
+
+    moment = datetime.datetime(2024, 3, 10)
+    doubles = (0.0, -0.0, float("nan"), float("inf"), 0.5, 1e308)
+    minutes = lambda: moment + datetime.timedelta(minutes=30 * source.randint(-900, 900))  # noqa: E731
+    fields = {
+        "row": pa.array(numbers, pa.int64()),
+        "i": column(lambda: source.choice((7, -3, source.randint(-50, 300))), pa.int32()),
+        "tiny": column(lambda: source.choice((-128, 7, 127)), pa.int8()),
+        "small": column(lambda: source.randint(-2000, 2000), pa.int16()),
+        "f": column(lambda: source.choice((1.5, 2.5, float("nan"), -0.0)), pa.float32()),
+        "d": column(lambda: source.choice((*doubles, source.random())), pa.float64()),
+        "amount": column(lambda: Decimal(source.randint(0, 20_000)) / 100, pa.decimal128(9, 2)),
+        "wide": column(lambda: Decimal(source.randint(-(10**25), 10**25)), pa.decimal128(38, 0)),
+        "name": column(lambda: source.choice("abc") + str(source.randint(0, 9)), pa.string()),
+        "raw": column(lambda: source.choice((b"", b"\x00\xff", b"z")), pa.binary()),
+        "day": column(lambda: day_of(source.randint(0, 365)), pa.date32()),
+        "at": column(minutes, pa.timestamp("us", "UTC")),
+        "wall": column(minutes, pa.timestamp("us")),
+        "flag": column(lambda: source.random() < 0.5, pa.bool_()),
+        "tags": column(lambda: ["x", None][: source.randint(0, 2)], pa.list_(pa.string())),
+        "by": column(lambda: [("k", 1), ("l", None)], pa.map_(pa.string(), pa.int32())),
+        "pair": column(
+            lambda: {"a": 1, "b": "z"}, pa.struct([("a", pa.int64()), ("b", pa.string())])
+        ),
+    }
+    return pa.table(fields)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six files in three partitions."""
+    root = tmp_path_factory.mktemp("reading")
+    source = random.Random(f"{SEED} rows")
+    places = (
+        "dt=20240301/region=a",
+        "dt=20240301/region=x%25y z",
+        "dt=20240302/region=__HIVE_DEFAULT_PARTITION__",
+    )
+    for number in range(6):
+        path = root / places[number % 3]
+        path.mkdir(parents=True, exist_ok=True)
+        pq.write_table(
+            some_rows(source, number * ROWS), path / f"part-{number}.parquet",
+            row_group_size=100, write_batch_size=20, data_page_size=1, write_page_index=True,
+        )  # fmt: skip
+    return root
+
+
+@pytest.fixture(scope="module")
+def table(folder: Path, spark: SparkSession) -> alcid.ParquetTable:
+    """The folder with every index that its columns can have."""
+    table = alcid.parquet(folder, spark)
+    options = {
+        "file-index.bloom-filter.columns": "i,name,amount,raw,at",
+        "file-index.bitmap.columns": "i,tiny,name,flag,day",
+        "file-index.range-bitmap.columns": "d,f,small,at,wall,amount",
+        "file-index.bsi.columns": "wide,day",
+    }
+    report = table.build_indexes(options, progress=False)
+    assert (report.indexed, report.failed) == (6, 0)
+    return table
+
+
+@pytest.fixture
+def plain(folder: Path, spark: SparkSession) -> Iterator[DataFrame]:
+    """The same files, as Spark reads them by itself."""
+    before = {key: spark.conf.get(key) for key in PLAIN}
+    for key, value in PLAIN.items():
+        spark.conf.set(key, value)
+    yield spark.read.parquet(str(folder))
+    for key, value in before.items():
+        spark.conf.set(key, value)
+
+
+def force(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    monkeypatch.setattr(reading, "choose_way", lambda *_, **__: Way(way, "so it is tested"))
+
+
+def random_predicates(count: int) -> list[str]:
+    source = random.Random(f"{SEED} predicates")
+
+    def draw(depth: int) -> str:
+        if depth == 0 or source.random() < 0.3:
+            return source.choice(LEAVES if source.random() < 0.9 else UNKNOWN)
+        if source.random() < 0.2:
+            return f"NOT ({draw(depth - 1)})"
+        return source.choice((" AND ", " OR ")).join(f"({draw(depth - 1)})" for _ in range(2))
+
+    return [draw(3) for _ in range(count)]
+
+
+def test_all_ways_give_the_rows_of_plain_spark(
+    table: alcid.ParquetTable, plain: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql.functions import expr
+
+    predicates = [*LEAVES, *UNKNOWN, *random_predicates(40)]
+    asked = [expr(text).alias(f"q{place}") for place, text in enumerate(predicates)]
+    truth = plain.select("row", *asked).toArrow()
+    rows = truth["row"].to_numpy()
+    for place, text in enumerate(predicates):
+        expected = np.sort(rows[truth[f"q{place}"].fill_null(False).to_numpy()]).tolist()
+        # Each way in turn; a job takes longer than a question.
+        force(monkeypatch, WAYS[place % 3])
+        found = table.read(text, columns=["row"]).toArrow()["row"].to_pylist()
+        assert sorted(found) == expected, (SEED, text, WAYS[place % 3])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_columns_types_and_values_are_those_of_plain_spark(
+    table: alcid.ParquetTable, plain: DataFrame, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    force(monkeypatch, way)
+    found = table.read("i > 100 OR day IS NULL")
+    assert found.schema == plain.schema
+    expected = plain.where("i > 100 OR day IS NULL").orderBy("row").collect()
+    assert repr(found.orderBy("row").collect()) == repr(expected)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_order_and_limit_are_done_by_whoever_reads(
+    table: alcid.ParquetTable, plain: DataFrame, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    force(monkeypatch, way)
+    monkeypatch.setattr(reading, "_MOST_TOP", 2)
+    order = {"order_by": "d DESC NULLS FIRST, row", "columns": ["name", "row", "name"]}
+    sorted_rows = plain.orderBy(plain.d.desc_nulls_first(), "row").select("name", "row", "name")
+    for limit in (None, 0, 2, 3, 50):
+        found = table.read("flag", **order, limit=limit)
+        expected = sorted_rows.where("flag")
+        expected = expected if limit is None else expected.limit(limit)
+        assert found.collect() == expected.collect()
+    assert table.read("length(name) = 2", **order, limit=2).collect() == sorted_rows.where(
+        "length(name) = 2"
+    ).head(2)
+
+
+def test_rows_without_columns_are_counted(table: alcid.ParquetTable, plain: DataFrame) -> None:
+    found = table.read("i > 100", columns=[])
+    assert (found.columns, found.count()) == ([], plain.where("i > 100").count())
+
+
+def test_deleted_rows_stay_deleted(
+    table: alcid.ParquetTable, plain: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = table.snapshot.paths[0].as_py()
+    first = min(table.scan().to_arrow()["row"].to_pylist())
+    some = table.with_deletions({path: alcid.DeletionVector([0, 5, 299])})
+    monkeypatch.setattr(ways, "_DRIVER_ROWS", 0)
+    monkeypatch.setattr(ways, "_DENSE", 0.0)
+    assert "by Arrow in tasks of Spark: some rows are deleted" in str(some.explain("i > 100"))
+    expected = plain.where("i > 100").select("row").toArrow()["row"].to_pylist()
+    gone = {first, first + 5, first + 299}
+    found = some.read("i > 100", columns=["row"]).toArrow()["row"].to_pylist()
+    assert sorted(found) == sorted(set(expected) - gone)
+    assert some.count("row >= 0") == 6 * ROWS - 3
+
+
+def test_the_way_is_chosen_by_what_is_read(
+    table: alcid.ParquetTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert str(table.explain("i = 7")).splitlines()[-1].startswith("rows are read in the driver: ")
+    monkeypatch.setattr(ways, "_DRIVER_ROWS", 0)
+    assert str(table.explain("i > 7")).splitlines()[-1] == (
+        "rows are read by Spark's own Parquet reader: most of 0.3 MB is read"
+    )
+    monkeypatch.setattr(ways, "_DENSE", 2.0)
+    assert "rows are read by Arrow in tasks of Spark: about 0." in str(table.explain("i > 7"))
+    assert "rows are read" not in str(table.explain("i > 7", order_by="i", limit=5))
+
+
+def test_counts_are_made_by_tasks_where_much_is_read(
+    table: alcid.ParquetTable, plain: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "is_for_driver", lambda _: False)
+    scan = table.scan("name LIKE '%3'")
+    assert scan.count() == plain.where("name LIKE '%3'").count()
+    assert "by reading" in str(scan.explain())
+
+
+def test_columns_that_spark_reads_otherwise_are_read_by_tasks(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's own reader knows no nanoseconds, and no column that is narrower in some files."""
+    rows = {
+        "n": pa.array([0, 2**32 - 1], pa.uint32()),
+        "big": pa.array([2**64 - 1, 1], pa.uint64()),
+        "at": pa.array([1_700_000_000_123_456_789, None], pa.timestamp("ns", "UTC")),
+        "word": pa.array(["x", None]).dictionary_encode(),
+        "half": pa.array([np.float16(0.5), None], pa.float16()),
+        "day": pa.array([datetime.date(2024, 1, 1), None], pa.date64()),
+        "wide": pa.array([5, 6], pa.int64()),
+    }
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"wide": pa.array([7], pa.int32())}), tmp_path / "b.parquet")
+    table = alcid.parquet(tmp_path, spark)
+    types = {field.name: field.dataType.simpleString() for field in table.read().schema}
+    assert types == {
+        "n": "bigint", "big": "decimal(20,0)", "at": "timestamp", "word": "string",
+        "half": "float", "day": "date", "wide": "bigint",
+    }  # fmt: skip
+    driver = table.read(order_by="wide").toArrow()
+    force(monkeypatch, "tasks")
+    assert table.read(order_by="wide").toArrow() == driver
+    assert driver["n"].to_pylist() == [0, 2**32 - 1, None]
+    assert driver["at"].cast(pa.int64()).to_pylist() == [1_700_000_000_123_456, None, None]
+    assert driver["wide"].to_pylist() == [5, 6, 7]
+    monkeypatch.undo()
+    monkeypatch.setattr(ways, "_DRIVER_ROWS", 0)
+    for column, why in (
+        ("at", "Spark reads timestamp[ns, tz=UTC] otherwise"),
+        ("wide", "int32 in some files, int64 in the table"),
+    ):
+        text = str(table.explain(columns=[column]))
+        assert f"by Arrow in tasks of Spark: column {column}: {why}" in text
+
+
+def test_paths_that_are_patterns_are_read_by_tasks(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a[1]", "b{x,y}*", "c?"):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"x": [len(name)]}), tmp_path / name / "part.parquet")
+    table = alcid.parquet(tmp_path, spark)
+    monkeypatch.setattr(ways, "_DRIVER_ROWS", 0)
+    assert "characters that Spark takes for a pattern" in str(table.explain())
+    assert sorted(table.read().toArrow()["x"].to_pylist()) == [2, 4, 7]
+
+
+def test_the_session_says_what_names_and_times_mean(
+    table: alcid.ParquetTable, spark: SparkSession
+) -> None:
+    for zone, hour in (("UTC", 12), ("Asia/Tokyo", 3)):
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        expected = table.count(f"at >= '2024-03-10 {hour:02}:00:00Z'")
+        assert table.count("at >= '2024-03-10 12:00:00'") == expected
+        assert table.read("AT >= '2024-03-10 12:00:00'").count() == expected
+    spark.conf.unset("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(alcid.ColumnError, match="column AT: not in the table"):
+            table.count("AT IS NULL")
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_a_table_without_a_session_says_how_to_get_one(folder: Path) -> None:
+    with pytest.raises(alcid.UnsupportedError, match="open the table with a session"):
+        alcid.parquet(folder).read("i = 7")
+
+
+def test_a_type_that_spark_does_not_have_is_named(tmp_path: Path, spark: SparkSession) -> None:
+    pq.write_table(
+        pa.table({"x": [1], "t": pa.array([1], pa.time64("us"))}), tmp_path / "a.parquet"
+    )
+    table = alcid.parquet(tmp_path, spark)
+    with pytest.raises(alcid.UnsupportedError, match="column t: Spark has no type for time64"):
+        table.read()
+    assert table.read(columns=["x"]).toArrow()["x"].to_pylist() == [1]

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from alcid.bundle.blocks import BLOCK, CONTENT, RESIDUE, stored
 from alcid.bundle.coverage import Coverage
@@ -20,7 +19,7 @@ from alcid.bundle.directory import HEAD, Integers
 from alcid.bundle.filters import MOST_FUNCTIONS, Filters
 from alcid.errors import ChecksumError, FormatError
 from alcid.formats.file_index.bloom_filter import bit_positions
-from alcid.formats.file_index.column import KeyColumn
+from alcid.formats.file_index.column import KeyColumn, key_array
 from alcid.formats.file_index.hashes import hash_column
 from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.ranges import coalesce
@@ -71,10 +70,7 @@ def probe(
     """
     may_match = np.ones(len(files), np.bool_)
     damage: dict[int, FormatError] = {}
-    values = (
-        pa.array(keys, pa.large_binary()) if key_type.is_bytes else np.array(keys, key_type.dtype)
-    )
-    hashes = hash_column(KeyColumn(len(keys), key_type, values, None))
+    hashes = hash_column(KeyColumn(len(keys), key_type, key_array(keys, key_type), None))
     together = max(_MOST_BITS // max(len(keys) * MOST_FUNCTIONS, 1), 1)
     for start in range(0, len(files), together):
         chunk = files[start : start + together]

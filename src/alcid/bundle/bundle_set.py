@@ -7,7 +7,7 @@ the newest is taken, though each would be right. Everything here is in columns, 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from alcid.bundle.files import FileTable, Statistics
 from alcid.bundle.kinds import Kind
 from alcid.bundle.reader import Bundle
 from alcid.bundle.series import Series
-from alcid.errors import DamagedIndexWarning, FormatError
+from alcid.errors import AlcidError, DamagedIndexWarning, FormatError
 
 __all__ = ["BundleSet"]
 
@@ -50,6 +50,7 @@ class BundleSet:
         versions: Sequence[str] | pa.Array | pa.ChunkedArray,
         *,
         strict: bool = False,
+        on_damage: Callable[[AlcidError], None] | None = None,
     ) -> None:
         """Compare the tables of files, which are read here if they were not before.
 
@@ -59,8 +60,9 @@ class BundleSet:
             sizes: Their sizes.
             versions: Their versions, as `FileEntry` has them.
             strict: Raise where a bundle is damaged, in place of a warning.
+            on_damage: Is called in place of the warning.
         """
-        self.strict = strict
+        self.strict, self._on_damage = strict, on_damage
         self.paths = _texts(paths)
         sizes = np.asarray(sizes, np.int64)
         versions = _texts(versions)
@@ -185,6 +187,9 @@ class BundleSet:
         """Warn that something is damaged and not used, or raise if the set is strict."""
         if self.strict:
             raise error
+        if self._on_damage is not None:
+            self._on_damage(error)
+            return
         warnings.warn(f"left out: {error}", DamagedIndexWarning, stacklevel=3)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import BinaryIO
+
+import pyarrow as pa
 
 from alcid.bundle.assembly import Assembly
 from alcid.bundle.bundle_set import BundleSet
@@ -30,6 +33,7 @@ def merge(
     sequence_number: int = -1,
     kinds: Collection[Kind] | None = None,
     replaces: Sequence[str] = (),
+    versions: Sequence[str] | None = None,
     read_many: ReadMany = read_each,
 ) -> int:
     """Write one bundle that is worth as much as those of a set, and return how many files it has.
@@ -47,6 +51,7 @@ def merge(
         sequence_number: The sequence number of that snapshot.
         kinds: Only payloads of these; by default of all.
         replaces: The names of bundles that are not to be used once this one is there.
+        versions: What the versions of the listed files are now, where they were moved since.
         read_many: How to read a round of ranges.
     """
     assembly = Assembly(
@@ -63,6 +68,9 @@ def merge(
             assembly.add_payloads(kind, payloads)
     for blob, content in _others(bundles):
         assembly.add_blob(blob, content)
+    if versions is not None:
+        moved = pa.array(versions, pa.string()).take(pa.array(live))
+        files = replace(files, versions=moved)
     assembly.finish(files)
     return len(files)
 

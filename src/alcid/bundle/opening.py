@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from alcid.bundle.kept import KeptSource
 from alcid.bundle.reader import Bundle, opening_places
 from alcid.errors import (
+    AlcidError,
     AlcidWarning,
     DamagedIndexWarning,
     FormatError,
@@ -22,7 +23,11 @@ Place = tuple[int, int]
 
 
 def open_bundles(
-    sources: Iterable[Source], *, strict: bool = False, read_many: ReadMany = read_each
+    sources: Iterable[Source],
+    *,
+    strict: bool = False,
+    read_many: ReadMany = read_each,
+    on_damage: Callable[[AlcidError], None] | None = None,
 ) -> list[Bundle]:
     """Open bundles; those that are damaged or of a later version are left out, with a warning.
 
@@ -33,6 +38,7 @@ def open_bundles(
         sources: The bundles of a table, the oldest first; they must stay open.
         strict: Raise in place of the warning.
         read_many: How to read a round of ranges.
+        on_damage: Is called in place of the warning.
     """
     every = [KeptSource(source) for source in sources]
     _fill([(kept, place) for kept in every for place in opening_places(kept)], read_many)
@@ -43,6 +49,9 @@ def open_bundles(
         except (FormatError, LimitError, UnsupportedError) as error:
             if strict:
                 raise
+            if on_damage is not None:
+                on_damage(error)
+                continue
             of_later_version = isinstance(error, UnsupportedError)
             kind = AlcidWarning if of_later_version else DamagedIndexWarning
             warnings.warn(f"bundle left out: {error}", kind, stacklevel=2)

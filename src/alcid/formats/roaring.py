@@ -24,7 +24,15 @@ from pyroaring import BitMap
 from alcid.formats.arrays import IntArray
 from alcid.formats.source import Section
 
-__all__ = ["CONTAINER_BYTES", "Serialized", "load", "parse", "serialize_bits", "serialize_rows"]
+__all__ = [
+    "CONTAINER_BYTES",
+    "Serialized",
+    "load",
+    "parse",
+    "serialize_bits",
+    "serialize_rows",
+    "to_rows",
+]
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -76,6 +84,15 @@ def parse(section: Section, offset: int, data: memoryview, row_count: int) -> tu
             "row outside of the file", offset, found=bitmap.max(), expected=f"below {row_count}"
         )
     return bitmap, len(again)
+
+
+def to_rows(bitmap: BitMap) -> npt.NDArray[np.uint32]:
+    """The rows of a bitmap, ascending.
+
+    >>> to_rows(BitMap([7, 3])).tolist()
+    [3, 7]
+    """
+    return np.asarray(bitmap.to_array(), np.uint32)
 
 
 def serialize_rows(rows: npt.NDArray[np.uint32], starts: IntArray) -> Serialized:

@@ -19,7 +19,7 @@ from alcid.tables import building
 from alcid.tables.bundle_folder import BundleFolder, FolderBundles
 from alcid.tables.data_files import take_files
 
-__all__ = ["GRACE", "is_worth_merging", "merge_folder", "remove_old"]
+__all__ = ["GRACE", "is_sound", "is_worth_merging", "merge_folder", "remove_old"]
 
 GRACE = timedelta(minutes=10)
 """How long a bundle that was replaced is kept for those who are reading it."""
@@ -31,7 +31,7 @@ def is_worth_merging(found: FolderBundles) -> bool:
     """Whether there are many small bundles, or one that is damaged in part."""
     current = found.current
     full = sum(bundle.source.size for bundle in current) // building.BATCH_BYTES
-    return len(current) - full > MOST_BUNDLES or not all(map(_is_sound, current))
+    return len(current) - full > MOST_BUNDLES or not all(map(is_sound, current))
 
 
 def merge_folder(
@@ -39,7 +39,7 @@ def merge_folder(
     found: FolderBundles,
     listing: Listing,
     kinds: Collection[Kind] | None = None,
-) -> None:
+) -> list[str]:
     """Write what is fresh anew, in as many bundles as it fills; the last replaces all the old.
 
     Args:
@@ -47,6 +47,9 @@ def merge_folder(
         found: What is there.
         listing: The files of the table.
         kinds: Only these; by default all.
+
+    Returns:
+        The names of the new bundles.
     """
     bundles = found.against(listing)
     chosen = bundles.kinds if kinds is None else kinds
@@ -56,6 +59,7 @@ def merge_folder(
     live, _ = bundles.live()
     numbers = (np.cumsum(sizes[live]) - sizes[live]) // building.BATCH_BYTES
     parts = np.split(live, np.flatnonzero(np.diff(numbers)) + 1)
+    names = []
     for number, part in enumerate(parts, 1):
         data = io.BytesIO()
         merge(
@@ -65,7 +69,8 @@ def merge_folder(
             replaces=found.readable if number == len(parts) else (),
             read_many=folder.storage.read_ranges,
         )
-        folder.put(data.getvalue())
+        names.append(folder.put(data.getvalue()))
+    return names
 
 
 def remove_old(folder: BundleFolder, found: FolderBundles) -> None:
@@ -77,7 +82,7 @@ def remove_old(folder: BundleFolder, found: FolderBundles) -> None:
     folder.remove([*sorted(found.replaced(datetime.now(UTC) - GRACE)), *damaged])
 
 
-def _is_sound(bundle: Bundle) -> bool:
+def is_sound(bundle: Bundle) -> bool:
     """Whether its files and directories can be read."""
     try:
         _ = bundle.files

@@ -82,7 +82,7 @@ class Threads:
         """
         raise _no_spark(scan)
 
-    def append(self, table: ParquetTable, _rows: Any, **_how: Any) -> AppendReport:
+    def append(self, table: ParquetTable, _rows: Any, /, **_how: Any) -> AppendReport:
         """There is no Spark.
 
         Raises:

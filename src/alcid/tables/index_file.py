@@ -79,7 +79,13 @@ class IndexedFile:
 
 
 def index_file(
-    source: Source, specs: Iterable[IndexSpec], *, path: str, size: int, version: str
+    source: Source,
+    specs: Iterable[IndexSpec],
+    *,
+    path: str,
+    size: int,
+    version: str,
+    rows: pa.Table | None = None,
 ) -> IndexedFile:
     """Read a file, and make what is kept of it.
 
@@ -89,6 +95,7 @@ def index_file(
         path: What the bundle calls the file.
         size: Its size, as the listing says.
         version: Its version, as the listing says.
+        rows: All that is in it, where whoever wrote it still has that: then nothing is decoded.
 
     Raises:
         FormatError: The file is damaged.
@@ -116,7 +123,7 @@ def index_file(
     layout = read_layout(kept)  # first, as it says what is encrypted
     metadata = _metadata(footer, source.name)
     columns = file_columns(metadata, source.name, _encrypted(layout))
-    work = _Work(kept, layout, columns)
+    work = _Work(kept, layout, columns, rows)
     work.build(specs)
     for column in columns:
         if column.name not in work.statistics and work.is_single(column):
@@ -207,8 +214,14 @@ def _metadata(footer: bytes, file: str) -> pq.FileMetaData:
 class _Work:
     """The columns of a file, and what was made of them so far."""
 
-    def __init__(self, source: Source, layout: FileLayout, columns: Sequence[FileColumn]) -> None:
-        self._source, self._layout, self._columns = source, layout, columns
+    def __init__(
+        self,
+        source: Source,
+        layout: FileLayout,
+        columns: Sequence[FileColumn],
+        rows: pa.Table | None,
+    ) -> None:
+        self._source, self._layout, self._columns, self._rows = source, layout, columns, rows
         self._counts = Counter(column.name for column in columns)
         self.payloads: dict[Kind, bytes | None] = {}
         self.statistics: dict[str, ColumnStatistics] = {}
@@ -233,14 +246,21 @@ class _Work:
 
     def _index(self, column: FileColumn, wanted: Sequence[tuple[IndexSpec, DataType]]) -> None:
         """Read a column, and build its indexes or those of keys of the map that it is."""
-        table = read_rows(self._source, None, [column.name], layout=self._layout)
-        values = table.column(0)
+        values = self._values(column)
         self.read.append(column.name)
         known = value_statistics(column, values)
         if known is not None:
             self.statistics[column.name] = known
         for name, same in groupby(wanted, key=lambda one: one[0].column):
             self._build(name, values, list(same))
+
+    def _values(self, column: FileColumn) -> pa.ChunkedArray:
+        """All values of a column: those that are at hand, if they are what would be read."""
+        if self._rows is not None:
+            values = self._rows.column(self._columns.index(column))
+            if values.type == column.arrow_type:
+                return values
+        return read_rows(self._source, None, [column.name], layout=self._layout).column(0)
 
     def _build(
         self, name: str, values: pa.ChunkedArray, wanted: Sequence[tuple[IndexSpec, DataType]]

@@ -259,8 +259,8 @@ class ParquetTable:
             progress: As for `build_indexes`.
 
         Returns:
-            A row for each column, with `ndv`, how many distinct values it has: exact for a few
-            thousand, and about 2 % off for more.
+            A row for each column, with `ndv`, how many distinct values it has: exact up to 4,096,
+            and within some percent beyond.
 
         Raises:
             ColumnError: There is no such column.

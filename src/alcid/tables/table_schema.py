@@ -18,7 +18,7 @@ from alcid.options import fold_name
 from alcid.plan import Column
 from alcid.types import DataType
 
-__all__ = ["merge_schemas"]
+__all__ = ["common_type", "merge_schemas"]
 
 _TICKS = ("s", "ms", "us", "ns")
 
@@ -57,7 +57,7 @@ def _merge(known: Column, other: Column, first_file: str, file: str) -> Column:
         return known
     if types.is_null(known.arrow_type):
         return Column(known.name, other.arrow_type, other.data_type)
-    arrow_type = _common(known.arrow_type, other.arrow_type)
+    arrow_type = common_type(known.arrow_type, other.arrow_type)
     if arrow_type is None:
         raise UnsupportedError(
             f"{file}: column {other.name}: found {other.arrow_type}, "
@@ -70,10 +70,16 @@ def _merge(known: Column, other: Column, first_file: str, file: str) -> Column:
     return Column(known.name, arrow_type, DataType.from_arrow(arrow_type))
 
 
-def _common(one: Any, other: Any) -> Any:
-    """The type that holds all values of both; None if there is none."""
+def common_type(one: Any, other: Any) -> Any:
+    """The type that holds all values of both; None if there is none.
+
+    >>> common_type(pa.int32(), pa.int64()), common_type(pa.int32(), pa.string())
+    (DataType(int64), None)
+    """
     one, other = _unwrapped(one), _unwrapped(other)
-    for common in (_numbers, _decimals, _texts, _moments):
+    if types.is_null(one) or types.is_null(other):
+        return one if types.is_null(other) else other
+    for common in (_numbers, _decimals, _texts, _moments, _nested):
         found = common(one, other)
         if found is not None:
             return found
@@ -128,3 +134,22 @@ def _moments(one: Any, other: Any) -> Any:
     if types.is_date(one) and types.is_date(other):
         return pa.date32()
     return None
+
+
+def _nested(one: Any, other: Any) -> Any:
+    """The same nested type, though in one of them something cannot be null."""
+    if one == other or not types.is_nested(one):
+        return None
+    loose = _nullable(one)
+    return loose if loose == _nullable(other) else None
+
+
+def _nullable(given: Any) -> Any:
+    """The type with all in it that may be null."""
+    if types.is_map(given):
+        return pa.map_(_nullable(given.key_type), _nullable(given.item_type))
+    if types.is_struct(given):
+        return pa.struct([(field.name, _nullable(field.type)) for field in given])
+    if types.is_list(given):
+        return pa.list_(pa.field("element", _nullable(given.value_type)))
+    return given

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap
 
 from alcid.formats.arrays import IntArray
-from alcid.formats.roaring import CONTAINER_BYTES, serialize_bits, serialize_rows
+from alcid.formats.roaring import CONTAINER_BYTES, serialize_bits, serialize_rows, to_rows
 
 __all__ = ["BitSlices", "serialize_presence", "serialize_slices"]
 
@@ -85,6 +86,15 @@ class BitSlices:
         if index not in self._slices:
             self._slices[index] = self._load(index)
         return self._slices[index]
+
+    def codes(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+        """All rows that have a code, ascending, and their codes."""
+        rows = to_rows(self.existing)
+        codes = np.zeros(len(rows), np.uint64)
+        for index in range(self.count):
+            with_bit = to_rows(self.slice(index) & self.existing)
+            codes[np.searchsorted(rows, with_bit)] |= np.uint64(1 << index)
+        return rows, codes
 
     def equal(self, code: int) -> BitMap:
         """Rows with this code."""

@@ -9,14 +9,16 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap
 
 from alcid.formats.cursor import Cursor
 from alcid.formats.file_index.bitmap import SINGLE_LENGTH, V1, BitmapHead
 from alcid.formats.file_index.bitmap_block import BitmapBlock, dictionary_record
+from alcid.formats.file_index.column import Keys, key_array
 from alcid.formats.file_index.keys import Key, KeyType, are_ascending, is_below
 from alcid.formats.file_index.reader import IndexReader
-from alcid.formats.roaring import load, parse
+from alcid.formats.roaring import load, parse, to_rows
 from alcid.formats.selection import Selection
 from alcid.formats.source import Section
 
@@ -54,6 +56,30 @@ class BitmapReader(IndexReader, ABC):
     @abstractmethod
     def _body(self) -> int:
         """Where the bitmaps begin."""
+
+    @property
+    @abstractmethod
+    def block_size(self) -> int | None:
+        """A block size by which the same keys come to the same blocks; None if there are none."""
+
+    def contents(self) -> tuple[npt.NDArray[np.uint32], Keys]:
+        """Every row that has a key, and the keys.
+
+        Raises:
+            FormatError: Some rows must have several, as all keys have more rows than there are.
+        """
+        keys: list[Key] = []
+        rows, counts, total = [np.zeros(0, np.uint32)], [], 0
+        for key, found in self.items():
+            total += len(found)
+            if total > self.row_count:  # damage could state the same rows for each key
+                expected = f"at most {self.row_count}"
+                raise self._section.error("too many rows with a key", 0, total, expected)
+            keys.append(key)
+            rows.append(to_rows(found))
+            counts.append(len(found))
+        places = np.repeat(np.arange(len(keys)), np.array(counts, np.int64))
+        return np.concatenate(rows), key_array(keys, self._key_type).take(places)
 
     @cached_property
     def nulls(self) -> BitMap:
@@ -133,6 +159,11 @@ class _ReaderV1(BitmapReader):
     def _body(self) -> int:
         return self._dictionary_and_body[1]
 
+    @property
+    def block_size(self) -> int | None:
+        """It has no blocks."""
+        return None
+
     def _find(self, key: Key) -> tuple[int, int | None] | None:
         offset = self._dictionary_and_body[0].get(key)
         return None if offset is None else (offset, None)
@@ -178,6 +209,16 @@ class _ReaderV2(BitmapReader):
     @property
     def _body(self) -> int:
         return self._blocks + self._bounds[-1]
+
+    @property
+    def block_size(self) -> int | None:
+        """The bytes of the largest block; one with a single key may be larger than it should."""
+        sizes = [
+            end - begin
+            for begin, end in pairwise(self._bounds)
+            if Cursor(self._section.section(self._blocks + begin, 4), window=4).i32() > 1
+        ]
+        return max(sizes, default=1)
 
     def _block(self, index: int) -> BitmapBlock:
         if index not in self._cache:

@@ -15,12 +15,11 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from alcid.errors import LimitError
 from alcid.formats.arrays import IntArray, changes
 from alcid.formats.cursor import Writer
-from alcid.formats.file_index.column import KeyColumn
+from alcid.formats.file_index.column import KeyColumn, key_array
 from alcid.formats.file_index.hashes import hash_column
 from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.file_index.reader import IndexReader
@@ -28,7 +27,7 @@ from alcid.formats.same_length import Hashes
 from alcid.formats.selection import ANY, Selection, no_row
 from alcid.formats.source import Section
 
-__all__ = ["BloomFilterReader", "bit_positions", "build", "sizing"]
+__all__ = ["BloomFilterReader", "bit_positions", "build", "fill", "sizing"]
 
 _HEAD = 4
 _MOST_BITS = (1 << 31) - 8
@@ -85,6 +84,11 @@ def build(column: KeyColumn, *, items: int | None = None, fpp: float | None = No
         bits, functions = lean_sizing(max(len(hashes), 1), _OWN_FPP if fpp is None else fpp)
     else:
         bits, functions = sizing(items, _PAIMON_FPP if fpp is None else fpp)
+    return fill(hashes, functions, bits)
+
+
+def fill(hashes: Hashes, functions: int, bits: int) -> bytes:
+    """The filter of a size with the bits of hashes."""
     is_set = np.zeros(bits, bool)
     for start in range(0, len(hashes), _BLOCK):  # a block stays in the cache for all functions
         for positions in bit_positions(hashes[start : start + _BLOCK], functions, bits):
@@ -147,17 +151,23 @@ class BloomFilterReader(IndexReader):
                 return ANY
         return no_row()
 
+    def may_have(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """For each hash whether the filter lets it pass; reads the filter whole."""
+        found = np.ones(len(hashes), np.bool_)
+        step = max(_BLOCK * 8 // self.functions, 1)
+        for start in range(0, len(hashes), step):
+            probes = np.array(
+                bit_positions(hashes[start : start + step], self.functions, self.bits)
+            )
+            found[start : start + step] = self._all_set(self.filter, probes.T)
+        return found
+
     @staticmethod
     def _all_set(data: npt.NDArray[np.uint8], probes: IntArray) -> npt.NDArray[np.bool_]:
         return (data[probes >> 3] >> (probes & 7) & 1).all(axis=1)  # type: ignore[no-any-return]
 
     def _column(self, keys: Sequence[Key]) -> KeyColumn:
-        values = (
-            pa.array(keys, pa.large_binary())
-            if self._key_type.is_bytes
-            else np.array(keys, self._key_type.dtype)
-        )
-        return KeyColumn(len(keys), self._key_type, values, None)
+        return KeyColumn(len(keys), self._key_type, key_array(keys, self._key_type), None)
 
     @cached_property
     def filter(self) -> npt.NDArray[np.uint8]:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap
 
 from alcid.errors import UnsupportedError
@@ -144,6 +145,23 @@ class BsiReader(IndexReader):
     @cached_property
     def _existing(self) -> BitMap:
         return BitMap().union(*(part.existing for part in self._parts if part))
+
+    def contents(self) -> tuple[npt.NDArray[np.uint32], IntArray]:
+        """Every row that has a value, and the values.
+
+        Raises:
+            FormatError: A value is not within the bounds of its part.
+        """
+        found = [(np.zeros(0, np.uint32), np.zeros(0, np.int64))]
+        for part, sign in zip(self._parts, (1, -1), strict=True):
+            if part is not None:
+                rows, codes = part.slices.codes()
+                if len(codes) and int(codes.max()) > part.max - part.min:
+                    most = int(codes.max()) + part.min
+                    raise self._section.error("value above the greatest", 5, most, part.max)
+                found.append((rows, sign * (codes.astype(np.int64) + part.min)))
+        rows, values = map(np.concatenate, zip(*found, strict=True))
+        return rows, values
 
     def is_null(self) -> Selection:
         """Rows without a value."""

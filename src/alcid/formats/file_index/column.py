@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,10 +13,10 @@ import pyarrow.compute as pc
 
 from alcid.errors import LimitError, UnsupportedError
 from alcid.formats.arrays import DAY_IN_MILLIS, TICKS_PER_SECOND, IntArray, plain
-from alcid.formats.file_index.keys import KeyType, key_type, order_floats
+from alcid.formats.file_index.keys import Key, KeyType, key_type, order_floats
 from alcid.types import DataType
 
-__all__ = ["MOST_ROWS", "KeyColumn", "map_key_column", "read_column"]
+__all__ = ["MOST_ROWS", "KeyColumn", "key_array", "map_key_column", "read_column"]
 
 MOST_ROWS = (1 << 31) - 1
 Keys: TypeAlias = Any  # a NumPy array of integers, or an Arrow large_binary array
@@ -54,6 +55,11 @@ class KeyColumn:
         spread = np.zeros(self.row_count, values.dtype)
         spread[self.rows] = values
         return spread
+
+
+def key_array(keys: Sequence[Key], kind: KeyType) -> Keys:
+    """Keys one by one as those of a column."""
+    return pa.array(keys, pa.large_binary()) if kind.is_bytes else np.array(keys, kind.dtype)
 
 
 def map_key_column(array: pa.Array | pa.ChunkedArray, key: str) -> pa.ChunkedArray:

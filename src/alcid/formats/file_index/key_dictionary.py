@@ -91,6 +91,18 @@ class KeyDictionary:
         """The least key; there must be one."""
         return self._chunks.firsts[0]
 
+    @property
+    def chunk_size(self) -> int:
+        """The bytes of the further keys of the fullest chunk.
+
+        With that as the chunk size, keys come to the same chunks: it holds what each of them holds,
+        and is not above the one that was too small for one key more.
+        """
+        chunks = self._chunks
+        offsets = 4 if self._key_type.is_bytes else 0
+        pairs = zip(chunks.lengths, chunks.further, strict=True)
+        return max((length - offsets * further for length, further in pairs), default=0)
+
     @cached_property
     def _chunks(self) -> _Chunks:
         section = self._section

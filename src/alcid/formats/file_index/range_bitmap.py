@@ -20,11 +20,12 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap
 
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.file_index.bit_slices import BitSlices
-from alcid.formats.file_index.column import KeyColumn
+from alcid.formats.file_index.column import KeyColumn, Keys, key_array
 from alcid.formats.file_index.entries import encode
 from alcid.formats.file_index.groups import rank
 from alcid.formats.file_index.key_dictionary import KeyDictionary, write_dictionary
@@ -214,6 +215,30 @@ class RangeBitmapReader(IndexReader):
             if zeros & rows:
                 rows |= zeros if among is None else zeros & among
         return rows
+
+    def contents(self) -> tuple[npt.NDArray[np.uint32], Keys]:
+        """Every row that has a key, and the keys.
+
+        Raises:
+            FormatError: Parts of the index contradict each other.
+        """
+        keys = list(self._dictionary) if self.cardinality else []
+        if keys and (keys[0] != self.min or keys[-1] != self.max):
+            problem = "minimum or maximum that the dictionary contradicts"
+            raise self._section.error(problem, _KEYS_AT)
+        values = key_array(keys, self._key_type)
+        if not keys:
+            return np.zeros(0, np.uint32), values
+        rows, codes = self.slices.codes()
+        if len(codes) and int(codes.max()) >= self.cardinality:
+            most = int(codes.max())
+            raise self._section.error("code beyond the keys", 0, most, f"below {len(keys)}")
+        return rows, values.take(codes.astype(np.int64))
+
+    @property
+    def chunk_size(self) -> int:
+        """A chunk size by which the same keys come to the same chunks."""
+        return self._dictionary.chunk_size if self.cardinality else 0
 
     def items(self) -> Iterable[tuple[Key, BitMap]]:
         """Every key with its rows, ascending."""

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import BinaryIO, Literal, SupportsIndex
 from uuid import uuid4
@@ -44,7 +44,10 @@ POSITION_FIELD = 2147483645
 @cache
 def created_by() -> str:
     """What a file says of its writer; to ask for the version costs a millisecond."""
-    return f"Alcid {version('alcid')}"
+    try:
+        return f"Alcid {version('alcid')}"
+    except PackageNotFoundError:  # an archive of the package alone, as it is shipped to executors
+        return "Alcid"
 
 
 def create(

@@ -1,0 +1,254 @@
+"""One data file, read again, against all that bundles keep of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from alcid.bundle import BundleSet, Kind, prefetch
+from alcid.bundle.kinds import INDEX, PAGES
+from alcid.bundle.statistics import ColumnStatistics
+from alcid.errors import (
+    AlcidError,
+    ColumnError,
+    FileGoneError,
+    FormatError,
+    LimitError,
+    StorageError,
+    UnsupportedError,
+)
+from alcid.formats.file_index import BUILDERS
+from alcid.formats.file_index.column import map_key_column, read_column
+from alcid.formats.file_index.keys import KeyType, key_type
+from alcid.formats.source import ReadMany, Source
+from alcid.options import BsiOptions, IndexSpec
+from alcid.parquet_file import read_rows
+from alcid.storage import Listing, Storage
+from alcid.tables import verify_report
+from alcid.tables.entry_check import compare_entry, compare_pages, compare_statistics
+from alcid.tables.file_columns import FileColumn
+from alcid.tables.file_statistics import value_statistics
+from alcid.tables.index_check import compare_index
+from alcid.tables.index_file import IndexedFile, index_file, resolve_spec
+from alcid.tables.schema_bytes import schema_columns
+from alcid.tables.stored_options import stored_options
+from alcid.tables.verify_report import STATISTICS, Example, Findings, IndexCheck
+from alcid.types import DataType
+
+__all__ = ["Checked", "FileChecker"]
+
+_LONGEST_VALUE = 80  # characters of an example
+
+_Column = tuple[FileColumn, IndexSpec, DataType]
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was found of some files."""
+
+    checked: int = 0
+    changed: int = 0
+    rows: int = 0
+    indexes: dict[tuple[str, str], IndexCheck] = field(default_factory=dict)
+    findings: Findings = field(default_factory=Findings)
+
+    def index(self, column: str, index_type: str) -> IndexCheck:
+        """What was found of an index."""
+        return self.indexes.setdefault((column, index_type), IndexCheck(column, index_type))
+
+    def add(self, other: Checked) -> None:
+        """Count what was found of later files."""
+        self.checked += other.checked
+        self.changed += other.changed
+        self.rows += other.rows
+        for check in other.indexes.values():
+            self.index(check.column, check.index_type).add(check)
+        self.findings.extend(other.findings.first, other.findings.count)
+
+
+class FileChecker:
+    """Compares files of a listing with the bundles that know them; many threads may call it."""
+
+    def __init__(
+        self, storage: Storage, listing: Listing, bundles: BundleSet, read_many: ReadMany
+    ) -> None:
+        """Take what is known of all files; `read_many` reads from bundles."""
+        self._storage, self._listing, self._read_many = storage, listing, read_many
+        known = (k for k in bundles.kinds if k.type == PAGES or k.index_type in BUILDERS)
+        self._coverages = [bundles.coverage(kind) for kind in known if kind.column]
+        self._statistics = [one for name in bundles.columns for one in bundles.statistics(name)]
+        self._rows, self._crcs = bundles.rows, bundles.footer_crcs
+        self._schemas = bundles.schemas
+
+    def check(self, file: int) -> Checked:
+        """Read a file, and compare.
+
+        Raises:
+            StorageError: It cannot be read, and that is not because it changed.
+        """
+        path, size = self._listing.paths[file].as_py(), int(self._listing.sizes[file])
+        version = self._listing.versions[file].as_py()
+        source = self._storage.source(path, size, version)
+        found = Checked(checked=1, rows=self._rows[file].as_py() or 0)
+        problem: AlcidError | None = None
+        if self._rows[file].is_valid:  # else its bundle has gone since it was chosen
+            try:
+                self._compare(file, source, version, found)
+            except (FormatError, LimitError, StorageError, UnsupportedError) as error:
+                problem = error
+        try:
+            same = self._storage.stat(path) == (size, version)
+        except FileGoneError:
+            same = False
+        if not same or isinstance(problem, FileGoneError):
+            return Checked(changed=1)
+        if isinstance(problem, StorageError):
+            raise problem
+        if problem is not None:
+            found.findings.add(path, "", problem)
+        return found
+
+    def _compare(self, file: int, source: Source, version: str, found: Checked) -> None:
+        path = self._listing.paths[file].as_py()
+        payloads = dict(self._payloads(file))
+        columns: tuple[FileColumn, ...] = ()
+        if (schema := self._schemas[file].as_py()) is not None:
+            with suppress(FormatError):  # which is told below
+                columns = schema_columns(schema, file=path)
+        specs = [
+            IndexSpec(
+                kind.column,
+                kind.index_type,
+                stored_options(kind.index_type, payload, _key_type(kind, columns)),
+            )
+            for kind, payload in payloads.items()
+            if kind.type == INDEX and isinstance(payload, bytes)
+        ]
+        again = index_file(source, specs, path=path, size=source.size, version=version)
+        data = _Data(source, again)
+        rows, crc = self._rows[file].as_py(), self._crcs[file].as_py()
+        for what, problem in compare_entry(rows, crc, schema, again.entry):
+            found.findings.add(path, what, problem)
+        stored = {
+            (one.column, one.data_type): one.values[file]
+            for one in self._statistics
+            if one.values[file].is_valid
+        }
+        for column, problem in compare_statistics(stored, again.entry, data.statistics):
+            _count(found, path, column, STATISTICS, problem)
+        for kind, payload in payloads.items():
+            if isinstance(payload, FormatError):
+                _count_damaged(found, path, kind, payload)
+            elif kind.type == PAGES:
+                self._compare_pages(kind, payload, again, found)
+            else:
+                _compare_index(kind, payload, data, found)
+
+    def _payloads(self, file: int) -> Iterator[tuple[Kind, bytes | FormatError]]:
+        """What is kept of a file, read in one round; an error for what is damaged."""
+        sources = [(one.kind, one.payload(file)) for one in self._coverages]
+        present = [(kind, payload) for kind, payload in sources if payload is not None]
+        prefetch(((payload, [(0, payload.size)]) for _, payload in present), self._read_many)
+        for kind, payload in present:
+            try:
+                yield kind, payload.read(0, payload.size)
+            except FormatError as error:
+                yield kind, error
+
+    @staticmethod
+    def _compare_pages(kind: Kind, payload: bytes, again: IndexedFile, found: Checked) -> None:
+        path, expected = again.entry.path, again.payloads.get(kind)
+        if expected is None:
+            problem = again.skipped.get(kind, "no such column")
+        else:
+            try:
+                problem = compare_pages(kind.column, payload, expected, file=path)
+            except (FormatError, UnsupportedError) as error:
+                _count_damaged(found, path, kind, error)
+                return
+        _count(found, path, kind.column, verify_report.PAGES, problem)
+
+
+class _Data:
+    """A file that was read again."""
+
+    def __init__(self, source: Source, again: IndexedFile) -> None:
+        self._source, self.again = source, again
+        self.columns = schema_columns(again.entry.schema or b"", file=again.entry.path)
+
+    def values(self, name: str) -> pa.ChunkedArray:
+        return read_rows(self._source, None, [name]).column(0)
+
+    def statistics(self, name: str) -> ColumnStatistics | None:
+        """Those of all values of a column."""
+        if name in self.again.read:
+            return self.again.entry.statistics.get(name)
+        (column,) = (one for one in self.columns if one.name == name)
+        return value_statistics(column, self.values(name))
+
+
+def _key_type(kind: Kind, columns: tuple[FileColumn, ...]) -> KeyType | None:
+    """The type of the keys of an index, as far as its bundle knows the columns."""
+    try:
+        return key_type(_resolve(kind, columns)[2])
+    except (ColumnError, UnsupportedError):
+        return None
+
+
+def _resolve(kind: Kind, columns: tuple[FileColumn, ...]) -> _Column:
+    return resolve_spec(IndexSpec(kind.column, kind.index_type, BsiOptions()), columns)
+
+
+def _compare_index(kind: Kind, payload: bytes, data: _Data, found: Checked) -> None:
+    path = data.again.entry.path
+    if kind not in data.again.payloads:
+        problem = f"cannot be of this file: {data.again.skipped.get(kind, 'no such column')}"
+        _count(found, path, kind.column, kind.index_type, problem)
+        return
+    if payload == (data.again.payloads[kind] or b""):
+        _count(found, path, kind.column, kind.index_type, "")
+        return
+    column, spec, data_type = _resolve(kind, data.columns)
+    values = data.values(column.name)
+    if spec.map_key is not None:
+        values = map_key_column(values, spec.map_key)
+    try:
+        difference = compare_index(
+            kind.index_type, payload, read_column(values, data_type), name=f"{path}: {kind}"
+        )
+    except FormatError as error:
+        _count_damaged(found, path, kind, error)
+        return
+    if difference is None:
+        _count(found, path, kind.column, kind.index_type, "")
+    elif difference.row is None:  # larger than it need be, and right
+        check = found.index(kind.column, kind.index_type)
+        check.checked, check.differing = check.checked + 1, check.differing + 1
+    else:
+        _count(found, path, kind.column, kind.index_type, str(difference))
+        check = found.index(kind.column, kind.index_type)
+        check.false_negatives += difference.false_negatives
+        check.false_positives += difference.false_positives
+        row = difference.row
+        value = repr(values[row].as_py()) if row < len(values) else "which there is not"
+        check.example = check.example or Example(path, row, value[:_LONGEST_VALUE])
+
+
+def _count(found: Checked, path: str, column: str, index_type: str, problem: str) -> None:
+    """Count a file as sound, or with a problem."""
+    check = found.index(column, index_type)
+    check.checked += 1
+    if problem:
+        check.differing += 1
+        found.findings.add(path, f"{index_type} of {column!r}", problem)
+    else:
+        check.sound += 1
+
+
+def _count_damaged(found: Checked, path: str, kind: Kind, error: AlcidError) -> None:
+    check = found.index(kind.column, kind.index_type or verify_report.PAGES)
+    check.checked, check.damaged = check.checked + 1, check.damaged + 1
+    found.findings.add(path, str(kind), error)

@@ -1,0 +1,179 @@
+"""How many distinct values the columns of a table have.
+
+A sketch is made of each column of each file, and they are united. What comes out does not depend on
+who read which files, nor on the order in which they are united.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from alcid.errors import OptionError, UnsupportedError
+from alcid.formats.arrays import plain
+from alcid.formats.theta import ThetaSketch
+from alcid.plan import Column
+from alcid.tables.bundle_folder import BundleFolder
+from alcid.tables.engine import Engine, Share, Tell
+from alcid.tables.folder_files import FolderFiles
+from alcid.tables.in_order import in_order
+from alcid.tables.open_files import OpenFiles
+from alcid.tables.progress import Progress, telling
+from alcid.tables.statistics_file import ColumnCount, counts_table, write_stats
+from alcid.types import DataType
+
+__all__ = ["StatisticsWork", "compute_stats"]
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What was counted of a column."""
+
+    sketch: ThetaSketch = field(default_factory=ThetaSketch)
+    nulls: int = 0
+    problem: str = ""
+    """Why it cannot be counted; empty if it can."""
+
+    def add(self, other: _Counted) -> None:
+        """Take what was counted elsewhere."""
+        self.sketch = self.sketch.union(other.sketch)
+        self.nulls += other.nulls
+        self.problem = self.problem or other.problem
+
+
+_Counts = dict[str, _Counted]
+
+
+def compute_stats(
+    files: FolderFiles,
+    folder: BundleFolder,
+    engine: Engine,
+    columns: Collection[str] | None = None,
+    *,
+    progress: Progress | bool | None = False,
+) -> pa.Table:
+    """Count the distinct values of columns, and keep the sketches beside the indexes.
+
+    Up to 4096 values a count is exact; beyond, it is within some percent. Nulls are not counted,
+    nor are empty strings and binaries; 0.0 and -0.0 are two values.
+
+    Args:
+        files: The table.
+        folder: Where its bundles are.
+        engine: What reads them.
+        columns: Those to count; by default all that can be counted, which nested and collated ones
+            cannot.
+        progress: How to tell how far it is, see `alcid.tables.progress.telling`.
+
+    Returns:
+        For each column its name, type, distinct values, rows and nulls.
+
+    Raises:
+        UnsupportedError: A column of those given cannot be counted; or rows of the table are
+            deleted, as what is kept is of its files, not of what someone has deleted from them.
+        FileGoneError: A file was changed or removed meanwhile.
+    """
+    if files.deletions:
+        raise UnsupportedError("statistics of a table with deletions: they are of its files")
+    if isinstance(columns, str):
+        raise OptionError("columns: found text, expected a list of names")
+    listing, chosen = files.listing, _choose(files, columns)
+    counts = {name: _Counted() for name in chosen}
+    inside = [name for name in chosen if name not in files.columns.partitions]
+    if inside and len(listing):
+        work = StatisticsWork(files.part(np.arange(len(listing))), tuple(inside))
+        with telling(progress, "counting", len(listing)) as tell:
+            for part in engine.map(work, listing.sizes, tell):
+                for name, counted in part.items():
+                    counts[name].add(counted)
+    for name in set(chosen) - set(inside):
+        counts[name] = _count_partition(files, name)
+    for name, counted in list(counts.items()):
+        if counted.problem and columns is not None:
+            raise UnsupportedError(f"column {name}: {counted.problem}")
+        if counted.problem:
+            del counts[name]
+    found = [
+        ColumnCount(name, str(chosen[name]), one.sketch, one.nulls) for name, one in counts.items()
+    ]
+    rows = int(files.rows.sum())
+    write_stats(folder, listing, rows, found)
+    return counts_table(rows, found)
+
+
+def _choose(files: FolderFiles, columns: Collection[str] | None) -> dict[str, DataType]:
+    """The columns to count, in the order of the table, and their types."""
+    table = files.columns
+    wanted = set(table.columns if columns is None else map(table.find_whole, columns))
+    chosen = {}
+    for name, column in table.columns.items():
+        if name in wanted:
+            problem = _problem(files, column)
+            if not problem and column.data_type is not None:
+                chosen[name] = column.data_type
+            elif columns is not None:
+                raise UnsupportedError(f"column {name}: {problem}")
+    return chosen
+
+
+def _problem(files: FolderFiles, column: Column) -> str:
+    """Why a column cannot be counted, or an empty text."""
+    if column.data_type is None:
+        return column.problem or f"a type that cannot be counted: {column.arrow_type}"
+    if column.data_type.children:
+        return f"distinct values of {column.data_type} cannot be counted"
+    if column.name in files.columns.partitions:
+        return ""
+    groups = zip(files.columns.groups(column.name), files.columns.schemas, strict=True)
+    own = (schema[group.name].problem for group, schema in groups if group.name is not None)
+    return next(filter(None, own), "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatisticsWork:
+    """The work of `compute_stats`, for `Engine.map`: an item is a file."""
+
+    files: OpenFiles
+    columns: tuple[str, ...]
+
+    def __call__(self, share: Share, tell: Tell) -> _Counts:
+        """Count the values of the files of a share."""
+        total = {name: _Counted() for name in self.columns}
+        items = share.items.tolist()
+        with closing(in_order(self._count, items, share.threads)) as results:
+            for file, counts in zip(items, results, strict=False):
+                for name, counted in counts.items():
+                    total[name].add(counted)
+                tell(1, int(self.files.rows[file]))
+        return total
+
+    def _count(self, file: int) -> _Counts:
+        """Count the values of a file, column by column, so that one is in memory at a time."""
+        files, counts = self.files, {}
+        (scan,) = files.open([file])
+        for name in self.columns:
+            own = files.columns.file_name(file, name)
+            if own is None:
+                counts[name] = _Counted(nulls=int(files.rows[file]))
+                continue
+            values = scan.read(None, [own], read_ranges=files.read_ranges).column(0)
+            try:
+                values = values.cast(files.columns.columns[name].arrow_type)
+                counts[name] = _Counted(ThetaSketch().update(values), plain(values).null_count)
+            except (pa.ArrowException, UnsupportedError) as error:
+                problem = f"{files.paths[file].as_py()}: {str(error).splitlines()[0]}"
+                counts[name] = _Counted(problem=problem)
+        return counts
+
+
+def _count_partition(files: FolderFiles, name: str) -> _Counted:
+    """What the paths say, of files with rows."""
+    values = files.partitions.column(name)
+    values = values.filter(pa.array(files.rows > 0))
+    nulls = int(files.rows[files.rows > 0][pc.is_null(values).to_numpy()].sum())
+    return _Counted(ThetaSketch().union(ThetaSketch().update(values.unique())), nulls)

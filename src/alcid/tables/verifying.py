@@ -1,0 +1,188 @@
+"""Verifying: files are read again, and what bundles keep of them is compared with them."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from alcid import options
+from alcid.bundle import BundleSet, Kind, State
+from alcid.bundle.kinds import INDEX
+from alcid.errors import AlcidError, FormatError, OptionError, UnsupportedError
+from alcid.formats.file_index import BUILDERS
+from alcid.options import BsiOptions, IndexSpec, Settings
+from alcid.storage import Listing, Storage
+from alcid.tables.build_plan import plan_build
+from alcid.tables.build_report import SkippedCounter
+from alcid.tables.bundle_folder import BundleFolder, FolderBundles, bundle_name
+from alcid.tables.data_files import list_data_files, take_files
+from alcid.tables.engine import Engine, Share, Tell
+from alcid.tables.file_check import Checked, FileChecker
+from alcid.tables.in_order import in_order
+from alcid.tables.leftovers import find_leftovers
+from alcid.tables.progress import Progress, telling
+from alcid.tables.verify_report import Findings, VerifyReport
+
+__all__ = ["VerifyWork", "verify"]
+
+Integers = npt.NDArray[np.int64]
+
+
+def verify(
+    storage: Storage,
+    folder: BundleFolder,
+    engine: Engine,
+    *,
+    sample: float = 1.0,
+    seed: int = 0,
+    progress: Progress | bool | None = False,
+) -> VerifyReport:
+    """Read files again, and compare what bundles keep of them with what they hold.
+
+    Nothing is changed. What queries use is checked: of several entries of a file, the newest.
+
+    Args:
+        storage: The data of the table.
+        folder: Where its bundles are.
+        engine: What reads them.
+        sample: Which share of the files to read; one at least. The same files are taken in every
+            run, and more of them for a greater share.
+        seed: Another number takes other files.
+        progress: How to tell how far it is, see `alcid.tables.progress.telling`.
+
+    Raises:
+        OptionError: A share that is not above 0 and at most 1.
+        StorageError: A file cannot be read, and that is not because it changed.
+    """
+    if not 0 < sample <= 1:
+        raise OptionError(f"sample: found {sample}, expected a number above 0 and at most 1")
+    begin = time.monotonic()
+    unreadable: dict[str, AlcidError] = {}
+
+    def take_note(error: AlcidError) -> None:
+        unreadable[str(error)] = error
+
+    found = folder.load(on_damage=take_note)
+    listing = list_data_files(storage)  # after the bundles: they know no file that came later
+    findings = Findings()
+    later = _look_at_bundles(folder, found, unreadable, findings)
+    bundles = found.against(listing, on_damage=_ignore)
+    chosen = _sample(bundles, sample, seed)
+    total = Checked(findings=findings)
+    _look_at_states(bundles, listing, total)
+    if len(chosen):
+        work = VerifyWork(storage, folder, take_files(listing, chosen))
+        with telling(progress, "verifying", len(chosen)) as tell:
+            for part in engine.map(work, listing.sizes[chosen], tell):
+                total.add(part)
+    known = [path for bundle in bundles.bundles for path in bundle.files.paths.to_pylist()]
+    gone = sorted(set(known) - set(listing.paths.to_pylist()))
+    return VerifyReport(
+        len(listing),
+        total.checked,
+        total.changed,
+        len(listing) - len(bundles.live()[0]),
+        total.rows,
+        time.monotonic() - begin,
+        tuple(total.indexes[place] for place in sorted(total.indexes)),
+        findings.count,
+        tuple(findings.first),
+        len(gone),
+        gone[0] if gone else "",
+        tuple(find_leftovers(storage, folder, found)),
+        tuple(later),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VerifyWork:
+    """The work of `verify`, for `Engine.map`: an item is a file."""
+
+    storage: Storage
+    folder: BundleFolder
+    listing: Listing
+
+    def __call__(self, share: Share, tell: Tell) -> Checked:
+        """Read and compare the files of a share."""
+        listing, total = take_files(self.listing, share.items), Checked()
+        # Bundles spell columns as their files do, whatever the rule for queries is.
+        with options.using(Settings(options.current_settings().timezone, case_sensitive=True)):
+            bundles = self.folder.load(on_damage=_ignore).against(listing, on_damage=_ignore)
+            read_many = self.folder.storage.read_ranges
+            checker = FileChecker(self.storage, listing, bundles, read_many)
+            with closing(in_order(checker.check, range(len(listing)), share.threads)) as results:
+                for found in results:
+                    total.add(found)
+                    tell(1, found.rows)
+        return total
+
+
+def _ignore(_error: AlcidError) -> None:
+    """What is damaged is told once, when bundles are looked at."""
+
+
+def _look_at_bundles(
+    folder: BundleFolder,
+    found: FolderBundles,
+    unreadable: dict[str, AlcidError],
+    findings: Findings,
+) -> list[str]:
+    """Find what is damaged in bundles as such, and which ones are of a later version."""
+    names = {folder.storage.source(folder.path(name)).name: name for name in found.names}
+    later = []
+    replaced = found.replaced()
+    for message, error in sorted(unreadable.items()):
+        name = next((one for full, one in names.items() if message.startswith(full)), "")
+        if isinstance(error, UnsupportedError):
+            later.append(name)
+        elif name not in replaced:
+            findings.add(name, "bundle", message)
+    for bundle in found.current:
+        name = bundle_name(bundle)
+        try:
+            _ = bundle.files
+        except FormatError as error:
+            findings.add(name, "files", error)
+            continue
+        for kind in bundle.kinds:
+            try:
+                bundle.series(kind)
+            except FormatError as error:
+                findings.add(name, str(kind), error)
+    return later
+
+
+def _look_at_states(bundles: BundleSet, listing: Listing, total: Checked) -> None:
+    """Count files whose indexes are stale, missing or cannot be found."""
+    kinds = [kind for kind in bundles.kinds if kind.type == INDEX]
+    specs = []
+    for kind in kinds:
+        states = bundles.coverage(kind).states
+        check = total.index(kind.column, kind.index_type)
+        check.stale = int((states == State.STALE).sum())
+        check.damaged = int((states == State.DAMAGED).sum())
+        if kind.index_type in BUILDERS:
+            specs.append(IndexSpec(kind.column, kind.index_type, BsiOptions()))
+    for task in plan_build(bundles, listing, specs, SkippedCounter()).tasks:
+        for spec in task.specs:
+            states = bundles.coverage(Kind.index(spec.column, spec.index_type)).states
+            if states[task.file] == State.ABSENT:
+                total.index(spec.column, spec.index_type).missing += 1
+
+
+def _sample(bundles: BundleSet, share: float, seed: int) -> Integers:
+    """The files to read, of those that a bundle knows as they are."""
+    live, _ = bundles.live()
+    if share == 1 or not len(live):
+        return live
+    paths = pc.take(bundles.paths, pa.array(live)).to_pylist()
+    start = zlib.crc32(str(seed).encode())
+    order = np.argsort([zlib.crc32(path.encode(), start) for path in paths], kind="stable")
+    return np.sort(live[order[: max(round(share * len(live)), 1)]])

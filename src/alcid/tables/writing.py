@@ -1,0 +1,194 @@
+"""One Parquet file, written so that few of its bytes need be read again; and what a bundle keeps.
+
+Row groups have 131,072 rows. Pages have 2,048, and an offset index, so that a row is read with its
+page: other writers fill pages of 1 MB. A dictionary is given up when it has 64 KiB: it must be read
+with any page that needs it, and it pays for columns of few values only.
+
+Types are those that Spark writes: timestamps in microseconds, as instants or as times of a clock;
+small decimals as integers; everything may be null. Arrow's own schema is left out, so that the
+types of a column are the same whoever wrote its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from inspect import signature
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import types
+
+from alcid.errors import ColumnError
+from alcid.formats.source import BytesSource
+from alcid.options import IndexSpec
+from alcid.tables.index_file import IndexedFile, index_file
+
+__all__ = ["GROUP_ROWS", "PAGE_ROWS", "FileWriter", "WrittenFile", "write_file", "written_type"]
+
+GROUP_ROWS = 1 << 17
+PAGE_ROWS = 1 << 11
+_DICTIONARY_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenFile:
+    """A file that nobody has put anywhere yet."""
+
+    data: pa.Buffer
+    indexed: IndexedFile
+    """What a bundle keeps of it; its version is empty."""
+
+    def placed(self, version: str) -> IndexedFile:
+        """What a bundle keeps of the file, when it lies in a storage, which tells its version."""
+        entry = replace(self.indexed.entry, version=version)
+        return replace(self.indexed, entry=entry)
+
+
+def write_file(
+    rows: pa.Table,
+    specs: Iterable[IndexSpec],
+    *,
+    path: str,
+    metadata: Mapping[str, str] | None = None,
+) -> WrittenFile:
+    """Write rows as one file, and make its indexes, statistics and page places of them.
+
+    Args:
+        rows: With columns of types that `written_type` gives.
+        specs: The indexes to build; what cannot be built is in `IndexedFile.skipped`.
+        path: What the bundle calls the file.
+        metadata: Goes into the footer, as Spark's schema does.
+
+    >>> from alcid.options import parse_options
+    >>> specs = parse_options({"file-index.bitmap.columns": "id"})
+    >>> written = write_file(pa.table({"id": range(10_000)}), specs, path="a.parquet")
+    >>> written.indexed.entry.rows, list(map(str, written.indexed.payloads))
+    (10000, ["bitmap of 'id'", "pages of 'id'"])
+    """
+    writer = FileWriter(rows.schema, metadata)
+    writer.add(rows)
+    return writer.finish(specs, path=path)
+
+
+class FileWriter:
+    """A file that is being written, in memory; its rows are held too, for the indexes."""
+
+    def __init__(self, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> None:
+        """Begin a file; for the arguments, see `write_file`.
+
+        Raises:
+            ColumnError: There is no column: such a file cannot say how many rows it has.
+        """
+        if not len(schema):
+            raise ColumnError("a file without columns cannot hold rows")
+        self._schema, self._sink = schema, pa.BufferOutputStream()
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            compression="snappy",
+            write_batch_size=PAGE_ROWS,  # a page ends where a batch does
+            write_page_index=True,
+            dictionary_pagesize_limit=_DICTIONARY_BYTES,
+            store_schema=False,
+            store_decimal_as_integer=True,
+            **_page_options(),
+        )
+        self._writer.add_key_value_metadata(dict(metadata or {}))
+        self._pending: list[pa.Table] = []
+        self._pending_rows = 0
+        self._groups: list[pa.Table] = []
+        self.rows = 0
+        """How many were added."""
+        self.held_bytes = 0
+        """The memory that its rows take."""
+
+    @property
+    def written_bytes(self) -> int:
+        """How long the file is so far, without rows that wait for their row group."""
+        return int(self._sink.tell())
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows; a row group is written as soon as it is full."""
+        self._pending.append(rows)
+        self._pending_rows += rows.num_rows
+        self.rows += rows.num_rows
+        self.held_bytes += rows.nbytes
+        while self._pending_rows >= GROUP_ROWS:
+            self._write_group()
+
+    def cut(self) -> pa.Table | None:
+        """Take back the rows that wait for their row group, for the next file; None if none do.
+
+        A file without a full row group keeps what it has.
+        """
+        if not self._groups or not self._pending:
+            return None
+        rest = pa.concat_tables(self._pending)
+        self.rows -= rest.num_rows
+        self.held_bytes -= rest.nbytes
+        self._pending, self._pending_rows = [], 0
+        return rest
+
+    def finish(self, specs: Iterable[IndexSpec], *, path: str) -> WrittenFile:
+        """Write the rest, and make what a bundle keeps."""
+        if self._pending_rows:
+            self._write_group()
+        self._writer.close()
+        data = self._sink.getvalue()
+        rows = pa.concat_tables(self._groups) if self._groups else self._schema.empty_table()
+        source = BytesSource(memoryview(data), path)
+        indexed = index_file(source, specs, path=path, size=data.size, version="", rows=rows)
+        return WrittenFile(data, indexed)
+
+    def _write_group(self) -> None:
+        """Write one row group, in one piece: else pages would end where pieces do."""
+        rows = pa.concat_tables(self._pending)
+        group = rows.slice(0, GROUP_ROWS).combine_chunks()
+        self._writer.write_table(group, row_group_size=GROUP_ROWS)
+        self._groups.append(group)
+        rest = rows.slice(GROUP_ROWS)
+        self._pending, self._pending_rows = [rest] if rest.num_rows else [], rest.num_rows
+
+
+@cache
+def _page_options() -> dict[str, int]:
+    """What makes pages of few rows."""
+    if "max_rows_per_page" in signature(pq.ParquetWriter).parameters:
+        return {"max_rows_per_page": PAGE_ROWS}
+    # Before Arrow 23: a page ends after each batch that makes it long enough. A column of nulls is
+    # never so long, nor need it be. With fewer bytes Arrow 22 writes a page without a row where a
+    # list is the only one of its row group, and cannot read that.
+    return {"data_page_size": 8}
+
+
+def written_type(given: Any) -> Any:
+    """The type in which values are written: the one that is read again, without Arrow's schema.
+
+    >>> written_type(pa.list_(pa.dictionary(pa.int8(), pa.large_string())))
+    ListType(list<element: string>)
+    """
+    if isinstance(given, pa.BaseExtensionType):
+        return written_type(given.storage_type)
+    if types.is_dictionary(given) or types.is_run_end_encoded(given):
+        return written_type(given.value_type)
+    if types.is_large_string(given) or types.is_string_view(given):
+        return pa.string()
+    if types.is_large_binary(given) or types.is_binary_view(given):
+        return pa.binary()
+    if types.is_date64(given):
+        return pa.date32()
+    if types.is_time32(given):
+        return pa.time32("ms")
+    if types.is_timestamp(given):
+        unit = "ms" if given.unit == "s" else given.unit
+        return pa.timestamp(unit, None if given.tz is None else "UTC")
+    if types.is_map(given):
+        return pa.map_(written_type(given.key_type), written_type(given.item_type))
+    if types.is_struct(given):
+        return pa.struct([(field.name, written_type(field.type)) for field in given])
+    if types.is_nested(given) and not types.is_union(given):  # every kind of list
+        return pa.list_(pa.field("element", written_type(given.value_type)))
+    return given

@@ -1,0 +1,102 @@
+"""What the tests of verify, clean and statistics share."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.bundle import BundleWriter, ColumnStatistics, Kind
+from alcid.options import parse_options
+from alcid.storage import Storage
+from alcid.tables.bundle_folder import FOLDER, BundleFolder
+from alcid.tables.data_files import list_data_files
+from alcid.tables.engine import Share, Tell, Threads, Work
+from alcid.tables.index_file import IndexedFile, index_file
+from alcid.tables.verify_report import IndexCheck, VerifyReport
+from alcid.tables.verifying import verify
+
+R = TypeVar("R")
+Files = dict[str, IndexedFile]
+
+
+class Shares(Threads):
+    """An engine of several workers, to which work goes and from which results come in bytes."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def map(self, work: Work[R], sizes: npt.NDArray[np.int64], tell: Tell) -> list[R]:
+        sent = pickle.dumps(work)
+        parts = np.array_split(np.arange(len(sizes)), self._count)
+        return [
+            pickle.loads(pickle.dumps(pickle.loads(sent)(Share(part, 1), tell)))
+            for part in parts
+            if len(part)
+        ]
+
+
+def folder_of(storage: Storage) -> BundleFolder:
+    return BundleFolder(storage, FOLDER)
+
+
+def verified(storage: Storage, **options: Any) -> VerifyReport:
+    return verify(storage, folder_of(storage), Threads(), **options)
+
+
+def checks(report: VerifyReport) -> dict[str, IndexCheck]:
+    """What was found, by `bitmap of 'id'`."""
+    return {f"{one.index_type} of {one.column!r}": one for one in report.indexes}
+
+
+def problems(report: VerifyReport) -> list[tuple[str, str]]:
+    """File and place of each problem."""
+    assert len(report.problems) == report.problem_count
+    return [(one.file, one.what) for one in report.problems]
+
+
+def forge(
+    storage: Storage,
+    options: Mapping[str, str | int | float],
+    change: Callable[[Files], None],
+) -> str:
+    """Write a bundle of all files with right checksums, after something in it was changed."""
+    listing = list_data_files(storage)
+    columns = listing.paths.to_pylist(), listing.sizes.tolist(), listing.versions.to_pylist()
+    files: Files = {}
+    for path, size, version in zip(*columns, strict=True):
+        source = storage.source(path, size, version)
+        specs = parse_options(options)
+        files[path] = index_file(source, specs, path=path, size=size, version=version)
+    change(files)
+    data = io.BytesIO()
+    with BundleWriter(data) as writer:
+        for found in files.values():
+            found.add_to(writer)
+    return folder_of(storage).put(data.getvalue())
+
+
+def with_payload(found: IndexedFile, kind: Kind, payload: bytes | None) -> IndexedFile:
+    return replace(found, payloads={**found.payloads, kind: payload})
+
+
+def with_statistics(found: IndexedFile, column: str, **change: Any) -> IndexedFile:
+    known: ColumnStatistics = replace(found.entry.statistics[column], **change)
+    statistics = {**found.entry.statistics, column: known}
+    return replace(found, entry=replace(found.entry, statistics=statistics))
+
+
+def with_entry(found: IndexedFile, **change: Any) -> IndexedFile:
+    return replace(found, entry=replace(found.entry, **change))
+
+
+def set_age(path: str, seconds: float) -> None:
+    """Let a file on the disk have been changed so long ago."""
+    status = os.stat(path)  # noqa: PTH116
+    os.utime(path, (status.st_atime, status.st_mtime - seconds))

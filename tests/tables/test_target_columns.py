@@ -1,0 +1,129 @@
+"""Columns that are given, as columns of a table: by name, widened, null where they are missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from alcid.errors import ColumnError, UnsupportedError
+from alcid.options import Settings, using
+from alcid.tables.target_columns import fit_columns
+
+
+def test_a_table_without_files_takes_what_is_given() -> None:
+    given = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("dt", pa.date32()),
+            ("tags", pa.list_(pa.field("x", pa.large_string(), nullable=False))),
+        ]
+    )
+    found = fit_columns(given, None, ["dt"])
+    expected = pa.schema([("id", pa.int64()), ("tags", pa.list_(pa.string()))])
+    assert found.schema == expected
+    assert (found.sources, found.partitions, found.partition_sources) == ((0, 2), ("dt",), (1,))
+
+
+def test_columns_go_by_name_in_the_order_and_spelling_of_the_table() -> None:
+    given = pa.schema([("NAME", pa.string()), ("DT", pa.int32()), ("ID", pa.int32())])
+    table = {"id": pa.int64(), "gone": pa.date32(), "name": pa.large_string()}
+    found = fit_columns(given, table, ["dt"])
+    assert found.schema == pa.schema(
+        [("id", pa.int64()), ("gone", pa.date32()), ("name", pa.string())]
+    )
+    assert (found.sources, found.partition_sources) == ((2, None, 0), (1,))
+    rows = found.rows([pa.array([1, None], pa.int32()), pa.array(["a", "b"])])
+    assert rows.to_pydict() == {"id": [1, None], "gone": [None, None], "name": ["a", "b"]}
+    assert rows.schema == found.schema
+
+
+def test_the_case_rule_of_the_session_counts() -> None:
+    given, table = pa.schema([("ID", pa.int64())]), {"id": pa.int64()}
+    assert fit_columns(given, table, []).sources == (0,)
+    with using(Settings("UTC", case_sensitive=True)), pytest.raises(ColumnError, match="column ID"):
+        fit_columns(given, table, [])
+
+
+STRUCT = pa.struct([("a", pa.int32())])
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        (pa.int8(), pa.int64()),
+        (pa.float32(), pa.float64()),
+        (pa.decimal128(5, 2), pa.decimal128(9, 4)),
+        (pa.string(), pa.dictionary(pa.int32(), pa.string())),
+        (pa.timestamp("us", "UTC"), pa.timestamp("ns", "Europe/Vienna")),
+        (pa.list_(pa.int32()), pa.list_(pa.field("x", pa.int64(), nullable=False))),
+        (pa.map_(pa.string(), pa.int8()), pa.map_(pa.string(), pa.int16())),
+        (pa.struct([("a", pa.int8())]), STRUCT),
+        (pa.null(), pa.int32()),
+    ],
+    ids=str,
+)
+def test_narrower_types_are_widened(given: Any, known: Any) -> None:
+    found = fit_columns(pa.schema([("c", given)]), {"c": known}, [])
+    values = found.rows([pa.nulls(3, given)])["c"]
+    assert (values.type, values.null_count) == (found.schema.field("c").type, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        (pa.int64(), pa.int32()),
+        (pa.int32(), pa.string()),
+        (pa.int32(), pa.float64()),
+        (pa.float64(), pa.float32()),
+        (pa.decimal128(9, 4), pa.decimal128(9, 2)),
+        (pa.decimal128(10, 2), pa.decimal128(9, 2)),
+        (pa.timestamp("us"), pa.timestamp("us", "UTC")),
+        (pa.timestamp("us"), pa.timestamp("ms")),
+        (pa.int64(), pa.uint32()),
+        (pa.list_(pa.int64()), pa.list_(pa.int32())),
+        (pa.struct([("b", pa.int32())]), STRUCT),
+        (STRUCT, pa.int32()),
+    ],
+    ids=str,
+)
+def test_types_that_could_lose_values_are_refused(given: Any, known: Any) -> None:
+    with pytest.raises(UnsupportedError, match=r"column c: .* does not go into"):
+        fit_columns(pa.schema([("c", given)]), {"c": known}, [])
+
+
+def test_a_value_that_does_not_fit_names_its_column() -> None:
+    given = pa.timestamp("us", "UTC")
+    found = fit_columns(pa.schema([("at", given)]), {"at": pa.timestamp("ns", "UTC")}, [])
+    with pytest.raises(UnsupportedError, match="column at: "):
+        found.rows([pa.array([2**62], pa.int64()).cast(given)])
+
+
+@pytest.mark.parametrize(
+    ("names", "table", "partitions", "problem"),
+    [
+        (["a", "A"], None, [], "fits more than one"),
+        (["a", "idd"], ["a", "id"], [], "column idd: not in the table; did you mean id"),
+        (["a"], None, ["b"], "column b: not in the table"),
+        (["a", "b"], None, ["a", "A"], "a column twice"),
+        (["a"], None, ["a"], "no column is left"),
+        (["p"], ["a"], ["p"], "no column is left"),
+    ],
+)
+def test_columns_that_cannot_be(
+    names: list[str], table: list[str] | None, partitions: list[str], problem: str
+) -> None:
+    known = None if table is None else dict.fromkeys(table, pa.int64())
+    with pytest.raises(ColumnError, match=problem):
+        fit_columns(pa.schema([(name, pa.int64()) for name in names]), known, partitions)
+
+
+def test_a_column_of_which_nothing_is_known_stays_away_until_it_is() -> None:
+    table = {"id": pa.int64(), "void": pa.null()}
+    one = fit_columns(pa.schema([("id", pa.int64())]), table, [])
+    assert one.schema.names == ["id"]
+    other = fit_columns(pa.schema([("id", pa.int64()), ("void", pa.string())]), table, [])
+    assert other.schema.field("void").type == pa.string()
+    with pytest.raises(UnsupportedError, match="column void"):
+        fit_columns(pa.schema([("void", pa.null())]), None, [])

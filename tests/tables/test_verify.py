@@ -1,0 +1,688 @@
+"""Verify: what is sound is said to be, and each thing that is wrong is found and counted."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from alcid import OptionError, StorageError, options
+from alcid.bundle import Kind
+from alcid.formats.file_index import BUILDERS
+from alcid.formats.file_index.bloom_filter import fill
+from alcid.formats.file_index.column import read_column
+from alcid.formats.file_index.hashes import hash_column
+from alcid.formats.puffin.compression import compress, decompress
+from alcid.storage import Storage
+from alcid.tables import file_check
+from alcid.tables.bundle_folder import BundleFolder
+from alcid.tables.engine import Threads
+from alcid.tables.file_columns import FileColumn
+from alcid.tables.folder_indexes import FolderIndexes
+from alcid.tables.index_file import IndexedFile, index_file
+from alcid.tables.schema_bytes import schema_bytes
+from alcid.tables.verify_report import Example, IndexCheck
+from alcid.tables.verifying import verify
+from alcid.types import INDEX_TYPES, DataType, indexes_for
+from tests.bundle.test_bundle import with_version
+from tests.tables import folders
+from tests.tables.folders import (
+    OPTIONS,
+    bundle_names,
+    path_of,
+    put_table,
+    rows_of,
+)
+from tests.tables.maintaining import (
+    Files,
+    Shares,
+    checks,
+    folder_of,
+    forge,
+    problems,
+    verified,
+    with_entry,
+    with_payload,
+    with_statistics,
+)
+
+EVERY = OPTIONS | {
+    "file-index.range-bitmap.columns": "score,name",
+    "file-index.range-bitmap.name.chunk-size": 64,
+    "file-index.bsi.columns": "id",
+}
+NAMES = [
+    "bitmap of 'class_id'",
+    "bloom-filter of 'id'",
+    "bsi of 'id'",
+    "range-bitmap of 'name'",
+    "range-bitmap of 'score'",
+    "bitmap of 'tags[color]'",
+]
+FIRST, SECOND = path_of(0), path_of(1)
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Storage:
+    return Storage.open(tmp_path / "table")
+
+
+def indexes_only(report: Any) -> dict[str, IndexCheck]:
+    return {
+        name: one for name, one in checks(report).items() if not name.startswith(("pages", "stat"))
+    }
+
+
+def every_type(seed: int) -> pa.Table:
+    """Columns of every type that an index takes, with nulls."""
+    rng = np.random.default_rng(seed)
+    numbers = [None if number % 11 == 0 else int(number) for number in rng.integers(0, 100, 300)]
+
+    def column(make: Any, kind: Any) -> pa.Array:
+        return pa.array([None if number is None else make(number) for number in numbers], kind)
+
+    moment = datetime(2025, 8, 1, tzinfo=UTC)
+    return pa.table(
+        {
+            "flag": column(lambda n: n % 2 == 0, pa.bool_()),
+            "tiny": column(lambda n: n - 50, pa.int8()),
+            "small": column(lambda n: n * 300, pa.int16()),
+            "plain": column(lambda n: n * 10**7, pa.int32()),
+            "big": column(lambda n: (n - 50) * 10**17, pa.int64()),
+            "single": column(lambda n: n / 7 if n % 5 else float("nan"), pa.float32()),
+            "double": column(lambda n: -0.0 if n % 3 else n / 7, pa.float64()),
+            "money": column(lambda n: Decimal(n).scaleb(-2), pa.decimal128(12, 2)),
+            "day": column(lambda n: date(1970, 1, 1 + n % 28), pa.date32()),
+            "local": column(
+                lambda n: moment.replace(microsecond=n, tzinfo=None), pa.timestamp("us")
+            ),
+            "instant": column(lambda n: moment.replace(second=n % 60), pa.timestamp("ms", "UTC")),
+            "text": column(lambda n: "é" * (n % 80), pa.string()),
+            "bytes": column(lambda n: bytes([n]) * n, pa.binary()),
+        }
+    )
+
+
+def test_a_table_of_all_types_is_sound(local: Storage) -> None:
+    schema = every_type(0).schema
+    taken = [
+        (index_type, field.name)
+        for index_type in INDEX_TYPES
+        for field in schema
+        if index_type in indexes_for(DataType.from_arrow(field.type))
+    ]
+    wanted = {
+        f"file-index.{index_type}.columns": ",".join(n for kind, n in taken if kind == index_type)
+        for index_type in INDEX_TYPES
+    }
+    for number in range(3):
+        put_table(local, f"part-{number}.parquet", every_type(number))
+    put_table(local, "empty.parquet", every_type(0).slice(0, 0))
+    built = FolderIndexes(local).build(
+        wanted
+        | {
+            "file-index.bloom-filter.text.items": 5000,
+            "file-index.bitmap.text.version": 1,
+            "file-index.bitmap.big.index-block-size": 200,
+            "file-index.range-bitmap.big.chunk-size": 0,
+        }
+    )
+    assert built.skipped == ()
+    found = verified(local)
+    assert (found.ok, found.problems, found.files, found.checked) == (True, (), 4, 4)
+    assert (found.rows, found.unindexed, found.gone, found.leftovers) == (900, 0, 0, ())
+    assert all(one == IndexCheck(one.column, one.index_type, 4, 4) for one in found.indexes)
+    others = [(kind, name) for kind in ("pages", "statistics") for name in schema.names]
+    assert {(one.index_type, one.column) for one in found.indexes} == {*taken, *others}
+
+
+def test_the_same_is_found_everywhere_and_by_any_number_of_workers(storage: Storage) -> None:
+    folders.fill(storage, 4)
+    FolderIndexes(storage).build(EVERY)
+    found = verified(storage)
+    assert (found.ok, found.checked, list(indexes_only(found))) == (True, 4, NAMES)
+
+    def swap(files: Files) -> None:
+        one, two = files[FIRST], files[SECOND]
+        kind = Kind.index("class_id", "bitmap")
+        files[FIRST] = with_payload(one, kind, two.payloads[kind])
+
+    forge(storage, EVERY, swap)
+    reports = [
+        replace(verify(storage, folder_of(storage), engine), seconds=0.0)
+        for engine in (Threads(), Shares(1), Shares(3), Shares(4))
+    ]
+    assert problems(reports[0]) == [(FIRST, "bitmap of 'class_id'")]
+    assert [report == reports[0] for report in reports] == [True] * 4
+
+
+def test_it_tells_how_far_it_is(local: Storage) -> None:
+    folders.fill(local, 3)
+    FolderIndexes(local).build(OPTIONS)
+    told: list[tuple[int, int, int]] = []
+    verified(local, progress=lambda *state: told.append(state))
+    assert told == [(1, 3, 60), (2, 3, 120), (3, 3, 180)]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if "bloom" not in name and "tags" not in name]
+)
+def test_a_payload_of_another_file_is_wrong_about_rows(local: Storage, name: str) -> None:
+    tables = folders.fill(local, 3)
+    index_type, _, column = name.replace("'", "").partition(" of ")
+    kind = Kind.index(column, index_type)
+
+    def swap(files: Files) -> None:
+        one, two = files[FIRST].payloads[kind], files[SECOND].payloads[kind]
+        files[FIRST] = with_payload(files[FIRST], kind, two)
+        files[SECOND] = with_payload(files[SECOND], kind, one)
+
+    forge(local, EVERY, swap)
+    one, two = (tables[path][column].to_pylist() for path in (FIRST, SECOND))
+    wrong = [row for row, pair in enumerate(zip(one, two, strict=True)) if not same(*pair)]
+    report = verified(local)
+    assert wrong
+    assert problems(report) == [(FIRST, name), (SECOND, name)]
+    example = Example(FIRST, wrong[0], repr(one[wrong[0]]))
+    expected = IndexCheck(
+        column,
+        index_type,
+        checked=3,
+        sound=1,
+        differing=2,
+        false_negatives=2 * len(wrong),
+        false_positives=2 * len(wrong),
+        example=example,
+    )
+    assert checks(report)[name] == expected
+    assert not report.ok
+    count = len(wrong)
+    told = f"{count} rows missing, {count} rows too many, the first is row {wrong[0]}"
+    assert report.problems[0].problem == told
+
+
+def same(one: Any, two: Any) -> bool:
+    return repr(one) == repr(two)
+
+
+def test_values_that_a_bloom_filter_hides_are_counted(local: Storage) -> None:
+    tables = folders.fill(local, 2)
+    kind = Kind.index("id", "bloom-filter")
+    ids = tables[FIRST]["id"]
+    part = read_column(ids.slice(0, 57), DataType.parse("BIGINT"))
+
+    def forget(files: Files) -> None:
+        files[FIRST] = with_payload(files[FIRST], kind, fill(hash_column(part), 7, 1 << 20))
+
+    forge(local, OPTIONS, forget)
+    report = verified(local)
+    assert problems(report) == [(FIRST, "bloom-filter of 'id'")]
+    assert checks(report)["bloom-filter of 'id'"] == IndexCheck(
+        "id",
+        "bloom-filter",
+        checked=2,
+        sound=1,
+        differing=1,
+        false_negatives=3,
+        example=Example(FIRST, 57, repr(ids[57].as_py())),
+    )
+
+
+def test_a_bloom_filter_with_more_bits_hides_nothing(local: Storage) -> None:
+    folders.fill(local, 2)
+
+    def add_bits(files: Files) -> None:
+        kind = Kind.index("id", "bloom-filter")
+        payload = files[FIRST].payloads[kind] or b""
+        files[FIRST] = with_payload(files[FIRST], kind, payload[:4] + b"\xff" * (len(payload) - 4))
+
+    forge(local, OPTIONS, add_bits)
+    report = verified(local)
+    assert (report.ok, report.problems) == (True, ())
+    check = checks(report)["bloom-filter of 'id'"]
+    assert check == IndexCheck("id", "bloom-filter", checked=2, sound=1, differing=1)
+
+
+def test_a_payload_that_cannot_be_read_is_damaged(local: Storage) -> None:
+    folders.fill(local, 2)
+    kinds = [Kind.index("class_id", "bitmap"), Kind.index("id", "bloom-filter"), Kind.pages("name")]
+
+    def spoil(files: Files) -> None:
+        for kind in kinds:
+            files[SECOND] = with_payload(files[SECOND], kind, b"\x02\xff\xff")
+
+    forge(local, OPTIONS, spoil)
+    report = verified(local)
+    assert problems(report) == [(SECOND, str(kind)) for kind in sorted(kinds)]
+    for kind in kinds:
+        check = checks(report)[str(kind)]
+        assert (check.checked, check.sound, check.damaged, check.differing) == (2, 1, 1, 0)
+
+
+def test_an_index_that_a_column_cannot_have_is_wrong(local: Storage) -> None:
+    folders.fill(local, 1)
+    payload = BUILDERS["bsi"](read_column(pa.array(range(60)), DataType.parse("BIGINT")))
+
+    def add(files: Files) -> None:
+        for kind in (Kind.index("name", "bsi"), Kind.index("nowhere", "bsi")):
+            files[FIRST] = with_payload(files[FIRST], kind, payload)
+        files[FIRST] = with_payload(files[FIRST], Kind.pages("nowhere"), b"\1")
+
+    forge(local, OPTIONS, add)
+    report = verified(local)
+    expected = ["bsi of 'name'", "bsi of 'nowhere'", "pages of 'nowhere'"]
+    assert problems(report) == [(FIRST, what) for what in expected]
+    assert "cannot be of this file" in report.problems[0].problem
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "problem"),
+    [
+        ("id", {"minimum": 10**6}, ""),
+        ("id", {"minimum": -1}, "min: found -1, expected "),
+        ("id", {"maximum": 10**7}, "max: found 10000000, expected "),
+        ("id", {"maximum": None}, None),
+        ("id", {"minimum": -1, "minimum_exact": False}, None),
+        ("id", {"nulls": 1}, "nulls: found 1, expected 0"),
+        ("id", {"nulls": None}, None),
+        ("score", {"has_nan": False}, "has_nan: found False, expected True"),
+        ("score", {"maximum": 0.5, "maximum_exact": False}, "max: found 0.5, expected 0.9"),
+        ("name", {"minimum": b"name 5", "minimum_exact": False}, "min: found b'name 5', expected"),
+        ("name", {"minimum": b"n", "minimum_exact": False}, None),
+        ("class_id", {"data_type": DataType.parse("BIGINT")}, "statistics of BIGINT, which is not"),
+    ],
+    ids=str,
+)
+def test_statistics_that_are_not_true_are_found(
+    local: Storage, column: str, change: dict[str, Any], problem: str | None
+) -> None:
+    """Of columns that are indexed, and of those of which the footer alone was read."""
+    folders.fill(local, 2)
+
+    def lie(files: Files) -> None:
+        files[SECOND] = with_statistics(files[SECOND], column, **change)
+
+    if problem == "":  # which no bundle can hold
+        with pytest.raises(TypeError, match="a least value above the greatest"):
+            forge(local, OPTIONS, lie)
+        return
+    forge(local, OPTIONS, lie)
+    report = verified(local)
+    wrong = problem is not None
+    assert problems(report) == [(SECOND, f"statistics of {column!r}")] * wrong
+    check = checks(report)[f"statistics of {column!r}"]
+    assert check == IndexCheck(
+        column, "statistics", checked=2, sound=2 - wrong, differing=int(wrong)
+    )
+    assert not wrong or str(report.problems[0].problem).startswith(problem or "")
+
+
+def test_long_text_has_bounds_that_are_true_though_they_are_no_values(local: Storage) -> None:
+    values = ["a" * 100 + "x", "b", "\U0010ffff" * 40]
+    put_table(local, "a.parquet", pa.table({"text": values, "high": [b"\xff" * 70] * 3}))
+    one = {"file-index.bitmap.columns": "text"}
+    FolderIndexes(local).build(one)
+    assert verified(local).ok
+
+    def cut(files: Files) -> None:
+        (path,) = files
+        lower = {"minimum": b"a" * 20, "minimum_exact": False, "maximum": None}
+        files[path] = with_statistics(files[path], "text", **lower)
+
+    forge(local, one, cut)
+    assert verified(local).ok
+
+    def lie(files: Files) -> None:
+        (path,) = files
+        lower = {"minimum": b"a" * 63 + b"b", "minimum_exact": False}
+        files[path] = with_statistics(files[path], "text", **lower)
+        upper = {"minimum": None, "maximum": b"\xff" * 64, "maximum_exact": False}
+        files[path] = with_statistics(files[path], "high", **upper)
+
+    forge(local, one, lie)
+    expected = [("a.parquet", "statistics of 'high'"), ("a.parquet", "statistics of 'text'")]
+    assert problems(verified(local)) == expected
+
+
+def test_statistics_of_an_index_that_was_dropped_are_compared_with_the_values(
+    local: Storage,
+) -> None:
+    folders.fill(local, 2)
+    indexes = FolderIndexes(local)
+    indexes.build(EVERY)
+    indexes.drop(["score"])
+    report = verified(local)
+    assert report.ok
+    assert checks(report)["statistics of 'score'"].sound == 2
+
+
+def test_wrong_page_places_are_found(local: Storage) -> None:
+    tables = folders.fill(local, 1)
+    put_table(local, SECOND, rows_of(1, count=61))
+    assert tables[FIRST].num_rows == 60
+    data = io.BytesIO()
+    pq.write_table(tables[FIRST], data, row_group_size=20)
+    local.put("dt=2025-08-01/split.parquet", data.getvalue())
+    split = "dt=2025-08-01/split.parquet"
+    kind, other = Kind.pages("id"), Kind.pages("score")
+
+    def swap(files: Files) -> None:
+        one, two = files[FIRST].payloads[kind], files[SECOND].payloads[kind]
+        files[FIRST] = with_payload(files[FIRST], kind, two)
+        files[SECOND] = with_payload(files[SECOND], kind, one)
+        files[split] = with_payload(files[split], other, files[split].payloads[kind])
+
+    forge(local, OPTIONS, swap)
+    report = verified(local)
+    assert problems(report) == [(FIRST, str(kind)), (SECOND, str(kind)), (split, str(other))]
+    check = checks(report)["pages of 'id'"]
+    assert (check.checked, check.sound, check.differing, check.damaged) == (3, 1, 2, 0)
+    check = checks(report)["pages of 'score'"]
+    assert (check.checked, check.sound, check.differing, check.damaged) == (3, 2, 0, 1)
+
+
+def test_page_places_in_other_bytes_are_the_same(local: Storage) -> None:
+    folders.fill(local, 1)
+    kind = Kind.pages("id")
+
+    def pack_twice(files: Files) -> None:
+        payload = files[FIRST].payloads[kind] or b""
+        content = decompress("zstd", payload[1:], 1 << 20, file="x", offset=0)
+        packed = zstandard.ZstdCompressor(level=19, write_checksum=True).compress(content)
+        assert packed != payload[1:] == compress("zstd", content)
+        files[FIRST] = with_payload(files[FIRST], kind, payload[:1] + packed)
+
+    forge(local, OPTIONS, pack_twice)
+    assert checks(verified(local))["pages of 'id'"].sound == 1
+
+
+def test_wrong_rows_footer_and_schema_are_found(local: Storage) -> None:
+    folders.fill(local, 3)
+    third = path_of(2)
+    columns = (FileColumn("id", 0, pa.int32(), DataType.parse("INT")),)
+
+    def lie(files: Files) -> None:
+        files[FIRST] = with_entry(files[FIRST], rows=61)
+        files[SECOND] = with_entry(files[SECOND], footer_crc=1)
+        files[third] = with_entry(files[third], schema=schema_bytes(columns))
+
+    forge(local, {"file-index.bitmap.columns": "class_id"}, lie)
+    report = verified(local)
+    assert problems(report) == [(FIRST, "rows"), (SECOND, "footer"), (third, "schema")]
+    assert report.problems[0].problem == "found 61, expected 60"
+    # Without a schema options are not known, and indexes are compared by what they say.
+    assert checks(report)["bitmap of 'class_id'"].sound == 3
+
+
+def test_an_entry_without_schema_and_footer_is_no_problem(local: Storage) -> None:
+    folders.fill(local, 1)
+
+    def forget(files: Files) -> None:
+        files[FIRST] = with_entry(files[FIRST], schema=None, footer_crc=None, statistics={})
+
+    forge(local, EVERY | {"file-index.bitmap.class_id.version": 1}, forget)
+    report = verified(local)
+    assert report.ok
+    assert {name: one.sound for name, one in indexes_only(report).items()} == dict.fromkeys(
+        NAMES, 1
+    )
+
+
+def damage(storage: Storage, name: str, offset: int) -> None:
+    path = Path(storage.location) / "_alcid" / name
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_damaged_block_is_found(local: Storage) -> None:
+    folders.fill(local, 2)
+    FolderIndexes(local).build(OPTIONS)
+    (name,) = bundle_names(local)
+    damage(local, name, 10)
+    report = verified(local)
+    assert problems(report) == [(FIRST, "bitmap of 'class_id'")]
+    assert "damaged block of bitmap of 'class_id', file 0 at offset 4" in str(report.problems[0])
+    check = checks(report)["bitmap of 'class_id'"]
+    assert (check.checked, check.sound, check.damaged) == (2, 1, 1)
+
+
+def test_a_damaged_directory_and_a_damaged_bundle_are_found(local: Storage) -> None:
+    folders.fill(local, 2)
+    indexes = FolderIndexes(local)
+    indexes.build(OPTIONS)
+    (name,) = bundle_names(local)
+    shutil.copy(
+        Path(local.location) / "_alcid" / name,
+        Path(local.location) / "_alcid" / "20200101T000000.000000Z-0123456789ab.puffin",
+    )
+    damage(local, "20200101T000000.000000Z-0123456789ab.puffin", -1)
+    (bundle,) = folder_of(local).load(on_damage=lambda _: None).bundles
+    directories = next(b for b in bundle._reader.blobs if b.type == "alcid-directory-v1")
+    damage(local, name, directories.offset)  # of the first index
+    report = verified(local)
+    assert problems(report) == [
+        ("20200101T000000.000000Z-0123456789ab.puffin", "bundle"),
+        (name, "bitmap of 'class_id'"),
+    ]
+    assert checks(report)["bitmap of 'class_id'"] == IndexCheck("class_id", "bitmap", damaged=2)
+    assert checks(report)["bloom-filter of 'id'"].sound == 2
+    (left,) = report.leftovers
+    assert (left.path, left.reason) == (
+        "_alcid/20200101T000000.000000Z-0123456789ab.puffin",
+        "damaged",
+    )
+
+
+def test_a_damaged_table_of_files_is_found(local: Storage) -> None:
+    folders.fill(local, 2)
+    FolderIndexes(local).build(OPTIONS)
+    (name,) = bundle_names(local)
+    (bundle,) = folder_of(local).load().bundles
+    files = next(b for b in bundle._reader.blobs if b.type == "alcid-files-v1")
+    damage(local, name, files.offset + files.length - 1)
+    report = verified(local)
+    assert problems(report) == [(name, "files")]
+    assert (report.checked, report.unindexed) == (0, 2)
+
+
+def test_what_is_missing_stale_or_gone_is_counted_and_no_problem(local: Storage) -> None:
+    folders.fill(local, 4)
+    FolderIndexes(local).build(OPTIONS)
+    local.delete([path_of(0)])
+    put_table(local, path_of(1), rows_of(50))
+    put_table(local, path_of(7), rows_of(7))
+    put_table(local, path_of(8), rows_of(8).select(["score", "name"]))
+    report = verified(local)
+    assert (report.ok, report.files, report.checked, report.unindexed) == (True, 5, 2, 3)
+    assert (report.gone, report.gone_example) == (1, path_of(0))
+    for check in indexes_only(report).values():
+        # That the last file has no such column is not known: nothing was indexed of it.
+        assert (check.sound, check.stale, check.missing) == (2, 1, 2)
+    FolderIndexes(local).build({"file-index.bitmap.columns": "class_id"})
+    check = checks(verified(local))["bitmap of 'class_id'"]
+    assert (check.checked, check.sound, check.stale, check.missing) == (4, 4, 0, 0)
+    check = checks(verified(local))["bloom-filter of 'id'"]
+    assert (check.checked, check.sound, check.stale, check.missing) == (2, 2, 1, 1)
+
+
+def test_a_missing_bundle_leaves_its_files_without_an_index(local: Storage) -> None:
+    folders.fill(local, 1)
+    FolderIndexes(local).build(OPTIONS)
+    names = bundle_names(local)
+    folders.fill(local, 1, first=1)
+    FolderIndexes(local).build(OPTIONS)
+    folder_of(local).remove(names)
+    report = verified(local)
+    assert (report.ok, report.checked, report.unindexed) == (True, 1, 1)
+    assert [one.missing for one in indexes_only(report).values()] == [1, 1, 1]
+    folder_of(local).remove(bundle_names(local))
+    report = verified(local)
+    assert (report.ok, report.checked, report.unindexed, report.indexes) == (True, 0, 2, ())
+
+
+def test_leftovers_are_listed(local: Storage) -> None:
+    folders.fill(local, 1)
+    indexes = FolderIndexes(local)
+    indexes.build(OPTIONS)
+    (old,) = bundle_names(local)
+    folder_of(local).replace([old])
+    job = "20250801T093000.123456Z-5f1e0c7ab2d4"
+    local.put(f"_alcid/staging/{job}/a.parquet", b"12345")
+    local.put(f"_alcid/staging/{job}/b.puffin", b"123")
+    report = verified(local)
+    found = [(one.path, one.reason) for one in report.leftovers]
+    assert found == [(f"_alcid/{old}", "replaced"), (f"_alcid/staging/{job}", "staged")]
+    assert report.leftovers[1].bytes == 8
+    assert report.ok
+
+
+def test_a_bundle_of_a_later_version_is_told(local: Storage) -> None:
+    folders.fill(local, 1)
+    name = folder_of(local).put(with_version("2.0"))
+    report = verified(local)
+    assert (report.ok, report.later, report.leftovers) == (True, (name,), ())
+
+
+def test_a_damaged_data_file_is_found(local: Storage) -> None:
+    folders.fill(local, 2)
+    FolderIndexes(local).build(OPTIONS)
+    path = Path(local.location) / FIRST
+    status = path.stat()
+    data = bytearray(path.read_bytes())
+    data[4:100] = bytes(96)
+    path.write_bytes(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    report = verified(local)
+    assert (problems(report), report.checked) == ([(FIRST, "")], 2)
+
+
+def test_a_file_that_changes_meanwhile_is_not_judged(
+    local: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders.fill(local, 2)
+    FolderIndexes(local).build(OPTIONS)
+
+    def slow(*given: Any, **named: Any) -> IndexedFile:
+        found = index_file(*given, **named)
+        if named["path"] == FIRST:
+            put_table(local, FIRST, rows_of(99, count=10))
+        return found
+
+    monkeypatch.setattr(file_check, "index_file", slow)
+    report = verified(local)
+    assert (report.ok, report.checked, report.changed, report.rows) == (True, 1, 1, 60)
+
+
+def test_a_storage_that_fails_is_an_error(local: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders.fill(local, 1)
+    FolderIndexes(local).build(OPTIONS)
+
+    def fail(*_: Any, **__: Any) -> IndexedFile:
+        raise StorageError("no route to it", file=FIRST)
+
+    monkeypatch.setattr(file_check, "index_file", fail)
+    with pytest.raises(StorageError, match="no route to it"):
+        verified(local)
+
+
+def test_a_sample_is_the_same_in_every_run_and_grows(local: Storage) -> None:
+    folders.fill(local, 10)
+    FolderIndexes(local).build({"file-index.bitmap.columns": "class_id"})
+
+    def lie(files: Files) -> None:
+        for path in files:
+            files[path] = with_entry(files[path], rows=61)
+
+    forge(local, {"file-index.bitmap.columns": "class_id"}, lie)
+
+    def chosen(**given: Any) -> set[str]:
+        report = verified(local, **given)
+        assert report.checked == report.problem_count
+        return {one.file for one in report.problems}
+
+    few, more = chosen(sample=0.3), chosen(sample=0.6)
+    assert (len(few), len(more), few < more, few == chosen(sample=0.3)) == (3, 6, True, True)
+    assert len(chosen(sample=0.001)) == 1
+    others = {frozenset(chosen(sample=0.3, seed=seed)) for seed in range(5)}
+    assert len(others) == 5
+
+
+@pytest.mark.parametrize("sample", [0, -1.0, 1.01, float("nan")])
+def test_a_share_that_cannot_be_is_an_error(local: Storage, sample: float) -> None:
+    with pytest.raises(OptionError, match="sample: found"):
+        verified(local, sample=sample)
+
+
+def test_columns_whose_names_differ_in_case_are_told_apart(local: Storage) -> None:
+    data = io.BytesIO()
+    pq.write_table(pa.table({"id": [1, 2], "ID": ["x", "y"]}), data)
+    local.put("a.parquet", data.getvalue())
+    with options.using(options.Settings("UTC", case_sensitive=True)):
+        FolderIndexes(local).build({"file-index.bitmap.columns": "id,ID"})
+    report = verified(local)
+    assert report.ok
+    assert [one.sound for one in indexes_only(report).values()] == [1, 1]
+
+
+def test_indexes_in_a_folder_of_their_own_are_verified(local: Storage, tmp_path: Path) -> None:
+    folders.fill(local, 2)
+    beside = Storage.open(tmp_path / "indexes")
+    FolderIndexes(local, index_storage=beside).build(OPTIONS)
+    report = verify(local, BundleFolder(beside), Threads())
+    assert (report.ok, report.checked) == (True, 2)
+    assert [one.sound for one in indexes_only(report).values()] == [2, 2, 2]
+
+
+def test_a_report_is_told_in_words_and_in_plain_values(local: Storage) -> None:
+    folders.fill(local, 3)
+    FolderIndexes(local).build(OPTIONS)
+    text = str(verified(local)).splitlines()
+    assert text[0].startswith("checked 3 of 3 files (180 rows) in ")
+    assert text[0].endswith(" s: ok")
+    assert text[1:] == [
+        "bitmap of 'class_id': 3 of 3 files sound",
+        "bloom-filter of 'id': 3 of 3 files sound",
+        "bitmap of 'tags[color]': 3 of 3 files sound",
+    ]
+
+    def lie(files: Files) -> None:
+        files[FIRST] = with_entry(files[FIRST], rows=61)
+        files[FIRST] = with_statistics(files[FIRST], "id", nulls=1)
+        kind = Kind.index("class_id", "bitmap")
+        files[FIRST] = with_payload(files[FIRST], kind, b"\2")
+
+    forge(local, OPTIONS, lie)
+    local.put("_alcid/staging/job/a.parquet", b"1")
+    local.delete([path_of(2)])
+    report = verified(local)
+    text = str(report).splitlines()
+    assert text[0].endswith(" s: 3 problems")
+    assert text[1:5] == [
+        "bitmap of 'class_id': 1 of 2 files sound, 1 damaged",
+        "bloom-filter of 'id': 2 of 2 files sound",
+        "statistics of 'id': 1 of 2 files sound, 1 differ",
+        "bitmap of 'tags[color]': 2 of 2 files sound",
+    ]
+    assert text[5].startswith(f"wrong: {FIRST}: rows: found 61, expected 60")
+    assert text[8:] == [f"1 file gone, as {path_of(2)}", "left over: 1 staged"]
+    told = json.loads(json.dumps(report.to_dict()))
+    assert (told["ok"], told["problem_count"], told["checked"]) == (False, 3, 2)
+    assert told["problems"][0] == {
+        "file": FIRST,
+        "what": "rows",
+        "problem": "found 61, expected 60",
+    }
+    assert told["leftovers"][0]["path"] == "_alcid/staging/job"

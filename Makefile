@@ -19,7 +19,7 @@ demo: .venv/.installed ## Build an index, ask it, look into it
 
 test: .venv/.installed ## Run the tests and the doctests
 	$(BIN)/python -m tests.interop.peers
-	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -n 2
+	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -n 2 --dist loadgroup
 
 lint: .venv/.installed ## Check style, format, types and the order of the layers
 	$(BIN)/ruff check $(CODE)
@@ -27,10 +27,11 @@ lint: .venv/.installed ## Check style, format, types and the order of the layers
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
 
-bench: .venv/.installed ## Measure file indexes, table indexes, Puffin, sketches and whole queries, beside peers
+bench: .venv/.installed ## Measure file indexes, table indexes, Puffin, sketches, whole queries and Spark, beside peers
 	$(BIN)/python -m benchmarks.file_index
 	$(BIN)/python -m benchmarks.table_index
 	$(BIN)/python -m benchmarks.queries
+	$(BIN)/python -m benchmarks.spark
 
 fuzz: .venv/.installed ## Run the property tests for long, with new random examples
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n 2 -m "hypothesis or fuzz" -o faulthandler_timeout=0 tests

@@ -80,10 +80,12 @@ class PeerProcess:
     ) -> None:
         """End the process, by ending its input; kill it where it is in the middle of something."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         if kind is not None:
             self._process.kill()
         self._process.stdin.close()
         self._process.wait()
+        self._process.stdout.close()
 
 
 class Peer(PeerProcess):

@@ -23,6 +23,7 @@ def parquet(
     index_path: str | os.PathLike[str] | None = None,
     strict: bool = False,
     partition_types: ColumnTypes | None = None,
+    create: bool = False,
 ) -> ParquetTable:
     """Open a folder of Parquet files as a table.
 
@@ -36,6 +37,7 @@ def parquet(
         strict: Raise where an index is damaged, in place of a warning.
         partition_types: Types of columns that stand in the paths (`dt=20250801/`), as
             `{"dt": "DATE"}`; those of others are inferred as Spark infers them.
+        create: The folder need not exist: `append` makes it. By default that is an error.
 
     >>> import tempfile
     >>> import pyarrow as pa, pyarrow.parquet as pq
@@ -57,5 +59,6 @@ def parquet(
         index_path=index_path,
         strict=strict,
         partition_types=partition_types,
+        create=create,
         engine=engine,
     )

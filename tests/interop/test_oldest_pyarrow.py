@@ -20,6 +20,9 @@ TESTS = (
     "tests/tables/test_parquet_table.py",
     "tests/tables/test_schema_bytes.py",
     "tests/tables/test_table_schema.py",
+    "tests/tables/test_target_columns.py",
+    "tests/tables/test_verify.py",
+    "tests/tables/test_writing.py",
 )
 
 

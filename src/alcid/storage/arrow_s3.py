@@ -150,6 +150,14 @@ class ArrowS3Files:
         with self._files.open_output_stream(key) as stream:
             stream.write(data)
 
+    def link(self, path: str, target: str) -> None:
+        """Let the server copy an object; its time of change is then another."""
+        first, second = join(self._root, path), join(self._root, target)
+        with self._lock:
+            self._opened.pop(second, None)
+        self._traffic.add(puts=1)
+        self._files.copy_file(first, second)
+
     def delete(self, path: str) -> None:
         """Remove an object; nothing happens if it is not there."""
         key = join(self._root, path)
@@ -160,6 +168,11 @@ class ArrowS3Files:
             self._files.delete_file(key)
         except FileNotFoundError:
             return
+
+    def remove_folder(self, path: str) -> None:
+        """Remove the marker that Arrow leaves where it has removed the last object."""
+        self._traffic.add(deletes=1)
+        self._files.delete_dir(join(self._root, path))
 
 
 def _known(file: Any) -> Known:

@@ -44,8 +44,17 @@ class Backend(Protocol):
     def put(self, path: str, data: bytes) -> None:
         """Write a whole file under a new name; FileExistsError if it is taken."""
 
+    def link(self, path: str, target: str) -> None:
+        """Give a file a second name; on a disk FileExistsError if it is taken.
+
+        Elsewhere it is copied by the server, over what has that name. The first name may be gone.
+        """
+
     def delete(self, path: str) -> None:
         """Remove a file; nothing happens if it is not there."""
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder whose files were removed, where folders are things of their own."""
 
 
 def below(entries: Iterable[Entry], root: str, folder: str, *, hidden: bool) -> Iterator[Entry]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -97,6 +98,17 @@ class FsspecFiles:
             self._files.makedirs(name.rpartition("/")[0], exist_ok=True)
             self._files.pipe_file(name, data, mode="create")
 
+    def link(self, path: str, target: str) -> None:
+        """Copy a file; S3 and the like do so without its bytes coming here."""
+        first, second = join(self._root, path), join(self._root, target)
+        self._traffic.add(puts=1)
+        try:
+            self._files.cp_file(first, second)
+        except FileNotFoundError:  # where folders are real, they are made first
+            self._files.info(first)
+            self._files.makedirs(second.rpartition("/")[0], exist_ok=True)
+            self._files.cp_file(first, second)
+
     def delete(self, path: str) -> None:
         """Remove a file; nothing happens if it is not there."""
         self._traffic.add(deletes=1)
@@ -104,6 +116,11 @@ class FsspecFiles:
             self._files.rm_file(join(self._root, path))
         except FileNotFoundError:
             return
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder where there is such a thing; on S3 there is not."""
+        with contextlib.suppress(OSError, NotImplementedError):
+            self._files.rmdir(join(self._root, path))
 
 
 def _file_system_class(scheme: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -94,10 +95,7 @@ class LocalFiles:
         What is on the disk under its own name is whole, even after a loss of power.
         """
         final = Path(self._location.name(path))
-        try:
-            final.parent.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise NotADirectoryError(errno.ENOTDIR, "not a folder", str(final.parent)) from None
+        _make_folder(final.parent)
         draft = final.parent / f".{uuid.uuid4().hex}.tmp"
         self._traffic.add(puts=1)
         try:
@@ -110,17 +108,54 @@ class LocalFiles:
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise
-                # Names are unique, so that nobody is expected to come between these two calls.
-                if final.exists():
-                    raise FileExistsError(errno.EEXIST, "exists", str(final)) from None
-                draft.rename(final)
+                _rename(draft, final)
         finally:
             draft.unlink(missing_ok=True)
+
+    def link(self, path: str, target: str) -> None:
+        """Link a file to a name that is free; it keeps its time of change, and so its version."""
+        first, final = Path(self._location.name(path)), Path(self._location.name(target))
+        _known(first.stat(), str(first))
+        _make_folder(final.parent)
+        self._traffic.add(puts=1)
+        try:
+            final.hardlink_to(first)
+        except FileExistsError:
+            if not final.samefile(first):  # else an earlier move was cut off between its two steps
+                raise
+        except OSError as error:
+            if error.errno == errno.EXDEV:  # a folder of the table is a link to another disk
+                self.put(target, first.read_bytes())
+            elif error.errno in _NO_LINKS:
+                _rename(first, final)
+            else:
+                raise
 
     def delete(self, path: str) -> None:
         """Remove a file; nothing happens if it is not there."""
         self._traffic.add(deletes=1)
         Path(self._location.name(path)).unlink(missing_ok=True)
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder, with the empty ones in it."""
+        folder = self._location.name(path)
+        for inner, _, _ in os.walk(folder, topdown=False):
+            with contextlib.suppress(FileNotFoundError):
+                Path(inner).rmdir()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, "not a folder", str(folder)) from None
+
+
+def _rename(draft: Path, final: Path) -> None:
+    """Names are unique, so that nobody is expected to come between these two calls."""
+    if final.exists():
+        raise FileExistsError(errno.EEXIST, "exists", str(final))
+    draft.rename(final)
 
 
 def _identity(status: os.stat_result) -> _Identity:

@@ -17,14 +17,37 @@
 | `bundle_folder`   | the bundles of a table, as files in a folder                     |
 | `build_plan`      | what each file lacks                                             |
 | `engine`          | where work on many files is done                                 |
+| `in_order`        | threads, with few files in memory                                |
 | `progress`        | how far it is, told or shown                                     |
 | `building`        | the work                                                         |
 | `compaction`      | many bundles to one                                              |
 | `build_report`    | what was done                                                    |
 | `folder_indexes`  | build, look at and drop the indexes of a folder                  |
 
+| appending         |                                                                  |
+|-------------------|------------------------------------------------------------------|
+| `target_columns`  | rows in the columns of the table                                 |
+| `writing`         | one file of small pages, and what a bundle keeps of it           |
+| `staging`         | files on their way, where no reader looks                        |
+| `publishing`      | files become part of the table                                   |
+| `append_report`   | what was written                                                 |
+
+| maintaining       |                                                                  |
+|-------------------|------------------------------------------------------------------|
+| `verifying`       | everything that bundles keep is built again and compared         |
+| `file_check`      | one file                                                         |
+| `entry_check`     | its rows, statistics, schema and pages                           |
+| `index_check`     | its indexes                                                      |
+| `stored_options`  | the options that an index was built with, from its bytes         |
+| `verify_report`   | what was found                                                   |
+| `leftovers`       | what nobody needs any more                                       |
+| `cleaning`        | bundles are merged, leftovers removed                            |
+| `statistics`      | distinct values, counted by sketches                             |
+| `statistics_file` | the sketches as a Puffin file                                    |
+
 | reading           |                                                                  |
 |-------------------|------------------------------------------------------------------|
+| `open_files`      | data files, their footers and the places of their pages          |
 | `folder_files`    | the files of a folder at one moment, as planning asks for them   |
 | `parquet_folder`  | a folder as a table: what a user holds                           |
 """

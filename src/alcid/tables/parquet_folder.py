@@ -59,11 +59,12 @@ class ParquetTable:
         *,
         strict: bool = False,
         partition_types: ColumnTypes | None = None,
+        create: bool = False,
         engine: Engine | None = None,
     ) -> None:
         """List the files; `alcid.parquet` is the usual way to one."""
         self.storage, self._index_storage, self._strict = storage, index_storage, strict
-        self.partition_types = partition_types
+        self.partition_types, self._create = partition_types, create
         self.engine: Engine = engine or Threads()
         """What does the work on many files: this process, or Spark."""
         self._indexes = FolderIndexes(
@@ -83,6 +84,7 @@ class ParquetTable:
         index_path: str | os.PathLike[str] | None = None,
         strict: bool = False,
         partition_types: ColumnTypes | None = None,
+        create: bool = False,
         engine: Engine | None = None,
     ) -> ParquetTable:
         """Open a folder; see `alcid.parquet`."""
@@ -94,7 +96,12 @@ class ParquetTable:
                 "readers would take indexes for data; without index_path they lie in _alcid"
             )
         return cls(
-            storage, index_storage, strict=strict, partition_types=partition_types, engine=engine
+            storage,
+            index_storage,
+            strict=strict,
+            partition_types=partition_types,
+            create=create,
+            engine=engine,
         )
 
     @property
@@ -324,6 +331,7 @@ class ParquetTable:
             self._index_storage,
             strict=self._strict,
             partition_types=self.partition_types,
+            create=self._create,
             engine=self.engine,
         )
         table._deletions, table._distrusted = every, set(self._distrusted)
@@ -339,7 +347,7 @@ class ParquetTable:
         if local is not None and local.is_file():
             raise UnsupportedError(f"{self.location}: found a file, expected its folder")
         listing = list_data_files(self.storage)
-        if not len(listing) and not _is_there(self.storage):
+        if not (len(listing) or self._create or _is_there(self.storage)):
             raise StorageError("no such folder", file=self.location)
         if local is not None and (local / "_delta_log").is_dir():
             warnings.warn(

@@ -8,9 +8,19 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from alcid.errors import UnsupportedError
+from alcid.spark.session import session
+from tests.interop.peers import unavailable
+from tests.spark.gateway import close_gateway
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Scripts, not tests: they need a JVM or packages that the tests do without.
 collect_ignore_glob = ["golden/make_*.py"]
@@ -46,3 +56,35 @@ def pytest_report_header(config: pytest.Config) -> str:
         source = "the same in every run"
     name = settings.get_current_profile_name()
     return f"hypothesis: profile {name}, {profile.max_examples} examples, {source}"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A Spark on two cores; tests are skipped, or fail in CI, where there is no Java."""
+    config = {"spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse")}
+    try:
+        found = session(master="local[2]", app_name="tests", config=config)
+    except UnsupportedError as error:
+        unavailable(str(error))
+    yield found
+    found.stop()
+    close_gateway()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) or item.name.endswith("[spark.md]"):
+            # PySpark leaves the socket that each result came through to the garbage collector.
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give tests that share a Spark to one process; xdist 3.8 cannot group under pytest 9.2."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if "spark" in nodeid else nodeid
+
+    return Scheduling(config, log)

@@ -5,23 +5,37 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from alcid.errors import UnsupportedError
 from alcid.formats.source import FileSource
 from alcid.parquet_file import Coalescing, ReadReport, read_rows
+from alcid.spark.java import ensure_java
+from benchmarks.measure import Cost
 from benchmarks.peer import PeerProcess
 from benchmarks.queries.contest import Sample, ask
 from benchmarks.queries.data import load_rows, make_files
+from benchmarks.queries.engine_alcid import AlcidScan
 from benchmarks.queries.pages import least_bytes
 from benchmarks.queries.question import Question
 from benchmarks.queries.report import QueryReport
+from benchmarks.queries.serve import Server
 from benchmarks.queries.truth import QUESTIONS, Questions
 from benchmarks.questions import WrongAnswerError
+from benchmarks.spark import __main__ as spark_main
+from benchmarks.spark import contest as spark_contest
+from benchmarks.spark.aims import all_aims
+from benchmarks.spark.process_tree import tree_cost_of
+from benchmarks.spark.report import SparkReport
+from benchmarks.spark.ways import FULL_SCAN, WAYS
 from benchmarks.table_run import Case, Group, here, measure
+from tests.interop.peers import unavailable
 
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS = {
@@ -190,3 +204,189 @@ def test_a_wrong_answer_of_a_peer_ends_the_queries(tmp_path: Path) -> None:
                 "warm",
                 by_name["Q1"],
             )
+
+
+# The pipe of a peer is left to the garbage collector.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+def test_spark_is_measured_and_checked(tmp_path: Path) -> None:
+    try:
+        ensure_java()
+    except UnsupportedError as error:
+        unavailable(str(error))
+    data = spark_main.make_dataset(tmp_path, 6_000, 2)
+    rows = load_rows(data.folders.rows)
+    questions = [*Questions(rows).draw(np.random.default_rng(1)), spark_contest.full_scan(rows)]
+    chosen = [each for each in questions if each.question.name in ("Q1", "Q7", "Q8", FULL_SCAN)]
+    ways = ["sorted", "read", "sql-fresh"]
+    with spark_contest.start(2, data.base) as process:
+        prepared = process.ask({"do": "prepare", "ways": ways, "files": 2, "rows": 3_000})
+        assert list(prepared["sizes"]) == ["indexes", "rows", "sorted"]
+        for way, asked in product(ways, chosen):
+            sample = spark_contest.ask(process, way, asked)
+            assert (sample.question, sample.way) == (asked.question.name, way)
+        built = list(spark_contest.build_all(process, 2, [data], 0))
+        appended = [
+            process.ask({"do": "append", "base": str(data.base), "how": how})
+            for how in spark_contest.APPENDS
+        ]
+    assert built == []
+    assert [(each["rows"], each["sum"]) for each in appended] == [(6_000, data.id_sum)] * 3
+    assert [bool(each["index_size"]) for each in appended] == [False, True, True]
+    left = sorted(path.name for path in data.folders.own.iterdir())
+    assert left == ["indexes", "sorted"]
+
+
+class NoSpark(PeerProcess):
+    """Answers as a process with a Spark does, from what alcid reads without one."""
+
+    def __init__(self, cores: int, base: Path) -> None:
+        self.ready, self.base = {"version": "none"}, base
+        (base / "indexes").mkdir(exist_ok=True)
+        self.server = Server(AlcidScan(base / "parquet", base / "indexes"))
+        self.cost = {"cpu": 4.0, "wall": 4.0 / cores}
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        rows = load_rows(Path(request.get("base", self.base)) / "parquet")
+        count, total = len(rows.ids), int(rows.ids.sum())
+        folders = ("rows", "bloom", "sorted", "indexes", "more_indexes")
+        if request["do"] == "ask":
+            return self.server.ask(request)
+        found: Mapping[str, dict[str, Any]] = {
+            "prepare": {"sizes": dict.fromkeys(folders, 1_000_000)},
+            "summary": {"rows": count, "columns": 6, "sum": [total]},
+            "build": {
+                "cost": self.cost,
+                "rows": count,
+                "files": len(rows.layouts),
+                "skipped": [],
+                "size": 1_000,
+            },
+            "append": {
+                "cost": self.cost,
+                "rows": count,
+                "sum": total,
+                "files": 1,
+                "size": 1_000,
+                "index_size": 10,
+            },
+        }
+        return found[request["do"]]
+
+    def __exit__(self, *_: object) -> None:
+        """There is no process to end."""
+
+
+def test_all_parts_of_spark_are_in_its_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "figures" / "spark.json"
+    options = ["--rows", "6000", "--files", "2", "--repeats", "2", "--data", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["spark", *options, "--json", str(output)])
+    monkeypatch.setattr(spark_main, "start", NoSpark)
+    spark_main.main()
+    printed = capsys.readouterr().out
+    assert output.with_suffix(".md").read_text("utf-8") == printed
+    figures = json.loads(output.read_text("utf-8"))
+    asked = [(each["question"], each["way"]) for each in figures["samples"]]
+    assert sorted(asked) == sorted(2 * list(product([*QUESTIONS, FULL_SCAN], WAYS)))
+    builds = [(each["indexes"], each["cores"], each["rows"]) for each in figures["builds"]]
+    assert sorted(builds) == sorted(2 * list(product(("wide", "narrow"), (1, 2), (600, 6_000))))
+    appends = [(each["how"], each["rows"]) for each in figures["appends"]]
+    assert sorted(appends) == sorted(2 * list(product(spark_contest.APPENDS, (600, 6_000))))
+    titles = [line for line in printed.splitlines() if line.startswith("### ")]
+    assert titles == [
+        "### Spark: ways",
+        "### Spark: ms, best / median",
+        "### Spark: ms of CPU over all processes, best",
+        "### Spark: how many times as long",
+        "### Spark: sets of indexes",
+        "### Spark: building indexes",
+        "### Spark: scaling of builds",
+        "### Spark: appending",
+        "### Spark: aims",
+    ]
+
+
+def test_rates_and_scaling_of_builds_on_spark_are_those_of_the_best() -> None:
+    builds = [
+        spark_contest.Built("wide", cores, rows, Cost(cpu, wall), 5_000_000)
+        for cores, rows, cpu, wall in (
+            (1, 2_000_000, 1.0, 2.0),
+            (1, 20_000_000, 8.0, 10.0),
+            (1, 20_000_000, 9.0, 9.5),
+            (2, 20_000_000, 8.0, 5.0),
+        )
+    ]
+    report = SparkReport({}, 20_000_000, 40, 2, {}, [], builds, [])
+    cells = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in report.to_text().splitlines()
+        if line.startswith("| wide ")
+    ]
+    assert cells[1:] == [
+        ["wide", "2,000,000", "1", "2.00", "1.00", "2.00", "5.00"],
+        ["wide", "20,000,000", "1", "9.50", "2.11", "2.50", "5.00"],
+        ["wide", "20,000,000", "2", "5.00", "2.00", "2.50", "5.00"],
+        ["wide", "1 core, 2,000,000 to 20,000,000 rows", "2.11"],
+        ["wide", "20,000,000 rows, 1 to 2 cores", "1.90"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "plain", "met"),
+    [
+        *((question, *case) for question in ("Q1", "Q7") for case in ((2.0, True), (1.99, False))),
+        *((each, *case) for each in ("Q9", FULL_SCAN) for case in ((0.1, True), (0.09, False))),
+    ],
+)
+def test_aims_of_questions_on_spark(question: str, plain: float, met: bool) -> None:
+    times = (("plain", 9.0), ("plain", plain), ("sql", 0.1), ("sql", 5.0), ("bloom", 0.01))
+    samples = [spark_contest.Sample(question, way, taken, 0.0, 1) for way, taken in times]
+    (aim,) = all_aims(samples, [])
+    assert (aim.who, aim.met) == ("sql", met)
+
+
+@pytest.mark.parametrize(
+    ("indexes", "wall", "met"),
+    [("wide", 2.0, True), ("wide", 2.01, False), ("narrow", 1.0, True), ("narrow", 1.01, False)],
+)
+def test_aims_of_builds_on_spark_are_of_a_core(indexes: str, wall: float, met: bool) -> None:
+    built = spark_contest.Built(indexes, 2, 6_000_000, Cost(0.0, wall), 1)
+    (aim,) = all_aims([], [built])
+    assert (aim.who, aim.met) == ("6,000,000 rows, 2 cores", met)
+
+
+class Careless(NoSpark):
+    """Loses a row, or does not build something."""
+
+    def __init__(self, base: Path, **wrong: Any) -> None:
+        super().__init__(2, base)
+        self.wrong = wrong
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        return super().ask(request) | self.wrong
+
+
+def test_wrong_answers_on_spark_end_the_run(tmp_path: Path) -> None:
+    data = spark_main.make_dataset(tmp_path, 2_000, 1)
+    rows = load_rows(data.folders.rows)
+    with pytest.raises(WrongAnswerError, match=r"^rows: found 1999, expected 2000$"):
+        list(spark_contest.build_all(Careless(data.base, rows=1_999), 2, [data], 1))
+    skipped = ["skipped bitmap of 'id' in 1 file: it is too long"]
+    with pytest.raises(WrongAnswerError, match=r"^skipped: found "):
+        list(spark_contest.build_all(Careless(data.base, skipped=skipped), 2, [data], 1))
+    with pytest.raises(WrongAnswerError, match=r"^sum: found 5, expected "):
+        list(spark_contest.append_all(Careless(data.base, sum=5), [data], 1))
+    for wrong in ({"rows": 1_999}, {"columns": 5}, {"sum": [5]}):
+        with pytest.raises(WrongAnswerError, match=f"^{FULL_SCAN}: plain gave a wrong answer"):
+            spark_contest.ask(Careless(data.base, **wrong), "plain", spark_contest.full_scan(rows))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="Linux only")
+def test_the_cost_of_a_run_is_that_of_all_its_processes() -> None:
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    command = [sys.executable, "-c", burn]
+    nested = f"import subprocess; subprocess.run({command!r}, check=True)"
+    cost, _ = tree_cost_of(lambda: subprocess.run([sys.executable, "-c", nested], check=True))
+    assert cost.cpu >= 0.28
+    assert cost.wall >= 0.3

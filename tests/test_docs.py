@@ -52,7 +52,11 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_page_runs_as_written(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_runs_as_written(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    if page.name == "spark.md":  # alcid.session() then gives the one that the tests share
+        request.getfixturevalue("spark")
     monkeypatch.chdir(tmp_path)
     for setting in ("timezone", "case_sensitive"):  # a page may change them
         monkeypatch.setattr(alcid.options, setting, getattr(alcid.options, setting))

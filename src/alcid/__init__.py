@@ -8,6 +8,7 @@ of dynamic buckets); and Iceberg's Puffin files with theta sketches and deletion
 from __future__ import annotations
 
 import logging as _logging
+from importlib.metadata import PackageNotFoundError as _PackageNotFoundError
 from importlib.metadata import version as _version
 
 from alcid import errors, options, puffin
@@ -36,10 +37,15 @@ from alcid.formats.selection import Selection
 from alcid.formats.theta import ThetaSketch
 from alcid.opening import parquet
 from alcid.predicate import Column, Predicate, col
+from alcid.spark.session import register, session
+from alcid.spark.sql import explain_sql, sql
 from alcid.tables import ParquetTable
 from alcid.types import DataType
 
-__version__ = _version("alcid")
+try:
+    __version__ = _version("alcid")
+except _PackageNotFoundError:  # an archive of the package alone, as it is shipped to executors
+    __version__ = "unknown"
 _logging.getLogger("alcid").addHandler(_logging.NullHandler())
 
 __all__ = [
@@ -74,9 +80,13 @@ __all__ = [
     "binary_rows",
     "col",
     "errors",
+    "explain_sql",
     "fixed_bucket",
     "hash_rows",
     "options",
     "parquet",
     "puffin",
+    "register",
+    "session",
+    "sql",
 ]

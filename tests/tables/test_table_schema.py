@@ -35,6 +35,16 @@ def merged(one: Any, other: Any) -> Any:
         (pa.binary(), pa.large_binary(), pa.large_binary()),
         (pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("us")),
         (pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC"), pa.timestamp("ns", "UTC")),
+        (
+            pa.list_(pa.field("x", pa.struct([pa.field("a", pa.int8(), nullable=False)]))),
+            pa.list_(pa.field("x", pa.struct([pa.field("a", pa.int8())]), nullable=False)),
+            pa.list_(pa.struct([pa.field("a", pa.int8())])),
+        ),
+        (
+            pa.map_(pa.string(), pa.field("v", pa.int8(), nullable=False)),
+            pa.map_(pa.string(), pa.int8()),
+            pa.map_(pa.string(), pa.int8()),
+        ),
     ],
     ids=str,
 )

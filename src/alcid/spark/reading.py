@@ -103,9 +103,10 @@ class ReadTask:
 def _from_arrow(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Rows as they are; a column that is there twice is given once."""
     rows = pa.table(dict(zip(rows.schema.names, rows.columns, strict=True)))
-    batches = conform_batches(rows, schema := arrow_for_spark(rows.schema))
-    table = pa.Table.from_batches(batches, schema)
-    return spark.createDataFrame(table, spark_schema(rows.schema))
+    if not rows.num_rows:
+        return spark.createDataFrame([], spark_schema(rows.schema))
+    batches = conform_batches(rows, arrow_for_spark(rows.schema))
+    return spark.createDataFrame(pa.Table.from_batches(batches), spark_schema(rows.schema))
 
 
 def _from_tasks(spark: SparkSession, draft: Draft) -> DataFrame:

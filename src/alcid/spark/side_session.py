@@ -1,0 +1,185 @@
+"""A session beside the user's own, in which a query is planned and tables have their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from alcid.errors import UnsupportedError
+from alcid.spark.jvm import has_jvm
+from alcid.spark.plans import Node, listed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["Planned", "SideSession", "quoted", "same_session"]
+
+# They would run while a plan is made, on tables without rows.
+_RUNS_AT_ONCE = ("CompoundBody", "UnresolvedExecuteImmediate")
+
+
+def same_session(one: SparkSession, other: SparkSession) -> bool:
+    """Whether two are the same session, though each may be an object of its own."""
+    if one is other:
+        return True
+    if not (has_jvm(one) and has_jvm(other)):
+        return False
+    return bool(one._jsparkSession.equals(other._jsparkSession))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """A query as the optimiser leaves it, and as it was before."""
+
+    optimized: Node
+    analyzed: Node
+    has_time: bool
+    """It asked for the current time, which both have as a literal now."""
+
+
+class SideSession:
+    """A session with the settings, views, functions and variables of another.
+
+    Names that are given here are not seen there, so that no view of the user is ever replaced, and
+    threads do not meet.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Copy a session, which takes a millisecond."""
+        self._spark, self._own, self._java = spark, spark._jsparkSession, _Java.of(spark._jvm)
+        self._session = self._own.cloneSession()
+        self._state = self._session.sessionState()
+        mine, its = self._state.catalogManager(), self._own.sessionState().catalogManager()
+        if its.currentCatalog().name() != mine.currentCatalog().name():
+            mine.setCurrentCatalog(its.currentCatalog().name())
+            if list(its.currentNamespace()) != list(mine.currentNamespace()):
+                mine.setCurrentNamespace(its.currentNamespace())
+        if not its.tempVariableManager().isEmpty():
+            variables = its.tempVariableManager().getClass().getDeclaredField("variables")
+            variables.setAccessible(True)
+            copied = variables.get(its.tempVariableManager())
+            variables.get(mine.tempVariableManager()).addAll(copied)
+
+    def empty(self, schema: StructType) -> DataFrame:
+        """A table without rows, of which the optimiser does not know that it has none."""
+        from pyspark.sql import DataFrame
+
+        types = self._java.read_type(schema.json())
+        nothing = self._spark.sparkContext._jsc.emptyRDD().rdd()
+        return DataFrame(self._own.internalCreateDataFrame(nothing, types, False), self._spark)
+
+    def relation_of(self, empty: DataFrame) -> int:
+        """The id by which its leaves in a plan are known."""
+        return Node(empty._jdf.queryExecution().analyzed()).relation or 0
+
+    def call(self, name: str, rows: DataFrame) -> None:
+        """Give a table a name.
+
+        What had it before is dropped first: Spark would take its rows out of the cache, also where
+        it is the user's own view that is cached.
+        """
+        self._state.catalog().dropTempView(name)
+        view = self._java.rows_of(self._session, rows._jdf.queryExecution().analyzed())
+        view.createOrReplaceTempView(quoted(name))
+
+    def plan(self, query: str) -> Planned:
+        """What becomes of a query; nothing is run.
+
+        Raises:
+            UnsupportedError: It is a command.
+        """
+        parsed = self._state.sqlParser().parsePlan(query)
+        kind = Node(parsed).kind
+        if kind in _RUNS_AT_ONCE:
+            raise _not_a_query(kind)
+        analyzed = self._execute(parsed).analyzed()
+        has_time = bool(analyzed.containsPattern(self._java.current_time))
+        if has_time:
+            analyzed = self._java.set_time(analyzed)
+        if analyzed.containsPattern(self._java.command):
+            raise _not_a_query(kind)
+        optimized = self._execute(analyzed).optimizedPlan()
+        return Planned(Node(optimized), Node(analyzed), has_time)
+
+    def run(self, query: str) -> DataFrame:
+        """The rows of a query on the tables that have a name here, in the user's own session."""
+        parsed = self._state.sqlParser().parsePlan(query)
+        return self._result(self._execute(parsed).analyzed())
+
+    def run_with(self, planned: Planned, tables: Mapping[int, DataFrame]) -> DataFrame:
+        """The rows of a planned query, with other tables in place of its empty ones.
+
+        Its time of day is that of the plan. Tables within subqueries are not replaced.
+        """
+        return self._result(self._replaced(planned.analyzed, tables))
+
+    def _replaced(self, node: Node, tables: Mapping[int, DataFrame]) -> Any:
+        table = None if node.relation is None else tables.get(node.relation)
+        if table is not None:
+            return self._renumbered(node, table)
+        children = [self._replaced(child, tables) for child in node.children]
+        if all(new is old.java for new, old in zip(children, node.children, strict=True)):
+            return node.java
+        return node.java.withNewChildren(self._seq(children))
+
+    def _renumbered(self, leaf: Node, rows: DataFrame) -> Any:
+        """A table whose columns have the ids by which the plan above a leaf knows them."""
+        analyzed, java = rows._jdf.queryExecution().analyzed(), self._java
+        none, nothing = java.none(), self._seq([])
+        pairs = zip(listed(analyzed.output()), listed(leaf.java.output()), strict=True)
+        columns = [
+            java.alias(new, old.name(), old.exprId(), nothing, none, nothing) for new, old in pairs
+        ]
+        return java.project(self._seq(columns), analyzed)
+
+    def _execute(self, plan: Any) -> Any:
+        return self._state.executePlan(plan, self._java.skip_commands)
+
+    def _result(self, analyzed: Any) -> DataFrame:
+        from pyspark.sql import DataFrame
+
+        return DataFrame(self._java.rows_of(self._own, analyzed), self._spark)
+
+    def _seq(self, items: Sequence[Any]) -> Any:
+        listed = self._java.new_list()
+        for item in items:
+            listed.add(item)
+        return self._java.to_seq(listed)
+
+
+class _Java:
+    """Classes and methods of Spark: each step to one, from package to package, is a call."""
+
+    def __init__(self, jvm: Any) -> None:
+        sql = jvm.org.apache.spark.sql
+        catalyst = sql.catalyst
+        self.rows_of = sql.classic.Dataset.ofRows
+        self.read_type = sql.types.DataType.fromJson
+        self.skip_commands = sql.execution.CommandExecutionMode.SKIP()
+        self.command = catalyst.trees.TreePattern.COMMAND()
+        self.current_time = catalyst.trees.TreePattern.CURRENT_LIKE()
+        self.set_time = catalyst.optimizer.ComputeCurrentTime.apply
+        self.alias, self.project = catalyst.expressions.Alias, catalyst.plans.logical.Project
+        self.none, self.new_list = jvm.scala.Option.empty, jvm.java.util.ArrayList
+        self.to_seq = jvm.PythonUtils.toSeq
+
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def of(jvm: Any) -> _Java:
+        """Those of a JVM, looked up once."""
+        return _Java(jvm)
+
+
+def quoted(name: str) -> str:
+    """A name as Spark takes it for one part, whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _not_a_query(kind: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"alcid.sql answers queries, found the command {kind}; "
+        "write the rows of a query with alcid.sql(...).write"
+    )

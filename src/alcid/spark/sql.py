@@ -1,0 +1,231 @@
+"""`alcid.sql`: Spark's SQL over tables, of which only what the query needs is read.
+
+1. Each table is shown to Spark as a relation of its schema, without rows.
+2. From the plan that Spark's own optimiser makes of the query, the filter over each table is read,
+   with the columns that are used, and an order with a limit: never from the text of the query.
+3. Each table is read for that, and Spark runs the unchanged query on what was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from alcid.errors import OptionError, PredicateError, require
+from alcid.options import fold_name
+from alcid.plan import Scan
+from alcid.predicate import Constant
+from alcid.spark.engine import SparkEngine
+from alcid.spark.jvm import has_jvm
+from alcid.spark.reading import to_spark
+from alcid.spark.relations import Need, UnknownPlanError, needs_of
+from alcid.spark.schema import spark_schema
+from alcid.spark.session import session
+from alcid.spark.side_session import Planned, SideSession, quoted, same_session
+from alcid.spark.sql_explanation import SqlExplanation, TableUse
+from alcid.tables import ParquetTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["explain_sql", "sql"]
+
+_NO_FILTER = "no filter stands over one of its occurrences that it could answer"
+_SUBQUERY_TIME = "the query asks for the current time, and has a table within a subquery"
+
+
+def sql(query: str, /, **tables: ParquetTable) -> DataFrame:
+    """Answer a query of Spark's SQL over tables, which it calls by the names given here.
+
+    Views, functions and variables of the session can be used beside them; a table of the same name
+    is taken in place of a view. The answer is that of Spark itself on all rows: filters go
+    to the indexes, and Spark applies them again.
+
+    Args:
+        query: Any query. Commands, as INSERT, are refused.
+        tables: The tables, as `events=alcid.parquet(path, spark)`.
+
+    Returns:
+        A DataFrame of the session of the tables. What is read of them is decided now, with the
+        files and the time of now, and not when the DataFrame is run.
+
+    Raises:
+        UnsupportedError: It is a command.
+        OptionError: Tables of two sessions.
+        pyspark.errors.AnalysisException: Spark does not understand the query.
+    """
+    return _Question.of(query, tables).answer()
+
+
+def explain_sql(query: str, /, **tables: ParquetTable) -> SqlExplanation:
+    """What `sql` asks of each table, or why nothing; the query is not run."""
+    return _Question.of(query, tables).explain()
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of a query."""
+
+    table: ParquetTable
+    need: Need | None
+    """None where it is not known."""
+    reason: str
+    """Why every row is read; empty if that is not so."""
+    scan: Scan | None
+    """None where no row is needed."""
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A query, and what is read for it."""
+
+    query: str
+    spark: SparkSession
+    tables: Mapping[str, _Table]
+    side: SideSession | None = None
+    planned: Planned | None = None
+    relations: Mapping[int, str] | None = None
+    """The tables by the ids of their leaves in the plan, where that is to be run."""
+
+    @classmethod
+    def of(cls, query: str, tables: Mapping[str, ParquetTable]) -> _Question:
+        require(query, str, "query")
+        for name, table in tables.items():
+            require(table, ParquetTable, name)
+        spark = _session_of(tables)
+        with SparkEngine(spark).settings():
+            names = list(map(fold_name, tables))
+            for name in tables:
+                if names.count(fold_name(name)) > 1:
+                    raise OptionError(
+                        f"table {name}: Spark does not tell names apart by their case"
+                    )
+            return cls._planned(query, tables, spark)
+
+    @classmethod
+    def _planned(
+        cls, query: str, tables: Mapping[str, ParquetTable], spark: SparkSession
+    ) -> _Question:
+        if not has_jvm(spark):
+            reason = "Spark Connect does not show its plan"
+            whole = {name: _whole(table, reason) for name, table in tables.items()}
+            return cls(query, spark, whole)
+        side = SideSession(spark)
+        schemas = {name: table.schema for name, table in tables.items()}
+        relations: dict[int, str] = {}
+        for name, schema in schemas.items():
+            empty = side.empty(spark_schema(schema))
+            side.call(name, empty)
+            relations[side.relation_of(empty)] = name
+        planned = side.plan(query)
+        needs = _needs(planned, {number: schemas[name] for number, name in relations.items()})
+        if isinstance(needs, str):
+            whole = {name: _whole(table, needs) for name, table in tables.items()}
+            return cls(query, spark, whole, side)
+        read = {name: _read(tables[name], needs[number]) for number, name in relations.items()}
+        return cls(query, spark, read, side, planned, relations if planned.has_time else None)
+
+    def answer(self) -> DataFrame:
+        if self.side is None:
+            for name, table in self.tables.items():
+                self._rows(table).createOrReplaceTempView(quoted(name))
+            return self.spark.sql(self.query)
+        rows = {name: self._rows(table) for name, table in self.tables.items()}
+        if self.planned is not None and self.relations is not None:
+            numbered = {number: rows[name] for number, name in self.relations.items()}
+            return self.side.run_with(self.planned, numbered)
+        for name, frame in rows.items():
+            self.side.call(name, frame)
+        return self.side.run(self.query)
+
+    def explain(self) -> SqlExplanation:
+        with SparkEngine(self.spark).settings():
+            uses = tuple(_use(name, table) for name, table in self.tables.items())
+        return SqlExplanation(self.query, uses)
+
+    def _rows(self, table: _Table) -> DataFrame:
+        """What is read of a table, with nulls for the columns that are not used."""
+        from pyspark.sql import functions
+
+        schema: StructType = spark_schema(table.table.schema)
+        if table.scan is None:
+            return self.spark.createDataFrame([], schema)
+        with SparkEngine(self.spark).settings():
+            rows = to_spark(self.spark, table.scan, filtered=False)
+        if len(table.columns) == len(schema):
+            return rows
+        return rows.select(
+            *(
+                rows[quoted(field.name)]
+                if field.name in table.columns
+                else functions.lit(None).cast(field.dataType).alias(field.name)
+                for field in schema
+            )
+        )
+
+
+def _session_of(tables: Mapping[str, ParquetTable]) -> SparkSession:
+    """That of the tables; else the one that is active, else a new one."""
+    found = {
+        name: table.engine.session
+        for name, table in tables.items()
+        if isinstance(table.engine, SparkEngine)
+    }
+    if not found:
+        return session()
+    (first, spark), *others = found.items()
+    for name, other in others:
+        if not same_session(spark, other):
+            raise OptionError(f"tables {first} and {name}: are of two Spark sessions, expected one")
+    return spark
+
+
+def _needs(planned: Planned, schemas: Mapping[int, pa.Schema]) -> Mapping[int, Need] | str:
+    """What is needed of each table, or why nothing is known of that."""
+    if planned.has_time and planned.analyzed.has_relation_in_subquery(schemas):
+        return _SUBQUERY_TIME
+    try:
+        return needs_of(planned.optimized, schemas)
+    except UnknownPlanError as error:
+        return str(error)
+
+
+def _whole(table: ParquetTable, reason: str) -> _Table:
+    return _Table(table, None, reason, table.scan(), tuple(table.schema.names))
+
+
+def _read(table: ParquetTable, need: Need) -> _Table:
+    """Ask a table for what is needed of it."""
+    if not need.occurrences:
+        return _Table(table, need, "", None, ())
+    reason = _NO_FILTER
+    if need.where != Constant(True) or need.limit is not None:
+        order_by = need.order_by or None
+        try:
+            scan = table.scan(need.where, columns=need.columns, order_by=order_by, limit=need.limit)
+            return _Table(table, need, "", scan, need.columns)
+        except PredicateError as error:
+            reason = str(error)
+    return _Table(table, need, reason, table.scan(columns=need.columns), need.columns)
+
+
+def _use(name: str, table: _Table) -> TableUse:
+    need = table.need
+    return TableUse(
+        name=name,
+        location=table.table.location,
+        occurrences=None if need is None else need.occurrences,
+        filters=() if need is None else need.filters,
+        where="TRUE" if need is None or table.reason else str(need.where),
+        exact=need is not None and need.exact and not table.reason,
+        columns=table.columns,
+        order_by="" if need is None else ", ".join(need.order_by),
+        limit=None if need is None else need.limit,
+        reason=table.reason,
+        explanation=None if table.scan is None else table.scan.explain(),
+    )

@@ -1,0 +1,62 @@
+"""Processes of this machine: which are below another, and their end by id."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+PATIENCE = 90.0  # seconds, for what takes a few on an idle machine
+
+
+def wait_for(met: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + patience
+    while not met():
+        assert time.monotonic() < end, f"{what}: not after {patience} s"
+        time.sleep(0.02)
+
+
+def below(process: int) -> list[int]:
+    """The children of a process, and theirs."""
+    parents: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                # After the name, which may hold anything: the state, then the parent.
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                parents.setdefault(int(fields[1]), []).append(int(folder.name))
+    found: list[int] = []
+    todo = [process]
+    while todo:
+        children = parents.get(todo.pop(), [])
+        found += children
+        todo += children
+    return found
+
+
+def command_of(process: int) -> str:
+    """Its command line; empty if it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def kill(processes: Iterable[int]) -> None:
+    """End processes at once; those that have ended are passed over."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def is_running(process: int) -> bool:
+    """Whether it has not ended; one that nobody has asked for its exit code has."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

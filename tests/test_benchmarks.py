@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
@@ -383,10 +384,18 @@ def test_wrong_answers_on_spark_end_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="Linux only")
-def test_the_cost_of_a_run_is_that_of_all_its_processes() -> None:
-    burn = "import time\nwhile time.process_time() < 0.3: pass"
+def test_the_cost_of_a_run_is_that_of_all_processes_that_are_left() -> None:
+    burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True); input()"
     command = [sys.executable, "-c", burn]
-    nested = f"import subprocess; subprocess.run({command!r}, check=True)"
-    cost, _ = tree_cost_of(lambda: subprocess.run([sys.executable, "-c", nested], check=True))
-    assert cost.cpu >= 0.28
-    assert cost.wall >= 0.3
+    nested = [sys.executable, "-c", f"import subprocess; subprocess.run({command!r}, check=True)"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(nested, **pipes) as idle:  # type: ignore[call-overload]
+        idle.stdout.readline()
+        waited, _ = tree_cost_of(lambda: time.sleep(0.1))
+        ended, _ = tree_cost_of(lambda: idle.communicate(b"\n"))
+    with subprocess.Popen(nested, **pipes) as busy:  # type: ignore[call-overload]
+        worked, _ = tree_cost_of(busy.stdout.readline)
+        busy.communicate(b"\n")
+    assert 0 <= waited.cpu < 0.1 <= waited.wall
+    assert 0 <= ended.cpu < 0.2
+    assert worked.cpu >= 0.28

@@ -11,36 +11,39 @@ from typing import TypeVar
 
 from benchmarks.measure import Cost
 
-__all__ = ["tree_cost_of", "tree_cpu"]
+__all__ = ["tree_cost_of"]
 
 T = TypeVar("T")
-_PARENT, _TIMES = 1, slice(11, 15)  # fields of /proc/<pid>/stat, behind the name
+_PARENT, _TIMES = 1, slice(11, 13)  # fields of /proc/<pid>/stat, behind the name
 
 
 def tree_cost_of(run: Callable[[], T]) -> tuple[Cost, T]:
-    """What one run takes, over all processes below this one, and what it returns."""
-    cpu, wall = tree_cpu(), time.perf_counter()
+    """What one run takes, over all processes below this one, and what it returns.
+
+    Seconds of the processor come in steps of 10 ms, and are 0 on systems other than Linux. A
+    process that ends within the run is not counted: Spark ends workers that have long been idle,
+    and what they took before is not always added to those that started them.
+    """
+    before, wall = _tree_ticks(), time.perf_counter()
     result = run()
     wall = time.perf_counter() - wall
-    return Cost(tree_cpu() - cpu, wall), result
+    ticks = sum(taken - before.get(process, 0) for process, taken in _tree_ticks().items())
+    return Cost(ticks / os.sysconf("SC_CLK_TCK"), wall), result
 
 
-def tree_cpu() -> float:
-    """Seconds of the processor, in steps of 10 ms; 0 on systems other than Linux.
-
-    Processes that have ended are counted with the one that started them.
-    """
-    times: dict[int, int] = {}
+def _tree_ticks() -> dict[int, int]:
+    """The time of the processor that each process has taken, from this one down."""
+    ticks: dict[int, int] = {}
     children: dict[int, list[int]] = {}
     for process, fields in _processes():
-        times[process] = sum(map(int, fields[_TIMES]))
+        ticks[process] = sum(map(int, fields[_TIMES]))
         children.setdefault(int(fields[_PARENT]), []).append(process)
-    total, waiting = 0, [os.getpid()]
+    waiting, found = [os.getpid()], {}
     while waiting:
         process = waiting.pop()
-        total += times.get(process, 0)
+        found[process] = ticks.get(process, 0)
         waiting += children.get(process, [])
-    return total / os.sysconf("SC_CLK_TCK")
+    return found
 
 
 def _processes() -> Iterator[tuple[int, list[str]]]:

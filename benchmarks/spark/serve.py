@@ -33,7 +33,7 @@ from benchmarks.queries.engine import size_of
 from benchmarks.queries.indexes import index_options
 from benchmarks.queries.serve import Server
 from benchmarks.spark.indexes import ASKED, INDEX_SETS
-from benchmarks.spark.process_tree import tree_cost_of, tree_cpu
+from benchmarks.spark.process_tree import tree_cost_of
 from benchmarks.spark.ways import WAYS, Folders, SparkWay
 
 _BLOOM_COLUMNS = ("id", "user_id")
@@ -77,9 +77,8 @@ class SparkServer:
         if name not in self.ways:
             self.ways[name] = WAYS[name].start(self.folders)
             self.servers[name] = Server(self.ways[name])
-        before = tree_cpu()
-        answer = self.servers[name].ask(request)
-        return answer | {"cpu": tree_cpu() - before}
+        cost, answer = tree_cost_of(lambda: self.servers[name].ask(request))
+        return answer | {"cpu": cost.cpu}
 
     def summary(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the last answer of a way would hold."""

@@ -127,7 +127,7 @@ def plain(folder: Path, spark: SparkSession) -> Iterator[DataFrame]:
         spark.conf.set(key, value)
 
 
-def force(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def force(monkeypatch: pytest.MonkeyPatch, way: Any) -> None:
     monkeypatch.setattr(reading, "choose_way", lambda *_, **__: Way(way, "so it is tested"))
 
 

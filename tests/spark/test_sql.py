@@ -14,7 +14,7 @@ import pytest
 
 from alcid.errors import OptionError, UnsupportedError
 from alcid.opening import parquet
-from alcid.spark.side_session import SideSession
+from alcid.spark.jvm.side_session import SideSession
 from alcid.spark.sql import explain_sql, sql
 from tests.spark.sql_tables import NOT_UTC, SCHEMA, Beside, beside, settings, shown, write_folder
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from alcid.plan.candidates import Candidates
 from alcid.plan.conform import table_schema
-from alcid.plan.leaves import leaves_of
+from alcid.plan.leaves import leaves_of, share_of
 from alcid.plan.parts import Part
 from alcid.plan.reading import Reading
 from alcid.plan.table_files import DataFiles, Integers, TableFiles
@@ -79,6 +79,14 @@ class Draft(DraftPart):
     """The rows of a whole scan, with the table that they are of."""
 
     table: TableFiles
+
+    @property
+    def expected_rows(self) -> int:
+        """Roughly how many rows match: as many as are left, where that is exact."""
+        files, left = self.candidates.files, self.candidates.rows(self.files)
+        share = share_of(self.where, leaves_of(self.where, self.table), files)
+        exact = np.array([found.exact for found in self.candidates.selections], bool)
+        return int(np.where(exact, left, np.minimum(left, share * self._rows)).sum())
 
     def to_arrow(self) -> pa.Table:
         """The rows, read in this process."""

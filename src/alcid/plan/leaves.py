@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from alcid.plan.bounds import Bounds
 from alcid.plan.columns import ColumnGroup
-from alcid.plan.table_files import DataFiles
+from alcid.plan.table_files import DataFiles, Integers
 from alcid.plan.verdict import Verdict
 from alcid.predicate import (
     And,
@@ -23,7 +26,9 @@ from alcid.predicate import (
     matching,
 )
 
-__all__ = ["Leaf", "leaves_of"]
+__all__ = ["Leaf", "leaves_of", "share_of"]
+
+Shares: TypeAlias = npt.NDArray[np.float64]
 
 
 class Leaf:
@@ -80,7 +85,7 @@ class Leaf:
         return found
 
     @cached_property
-    def share(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def share(self) -> Shares:
         """Roughly how many of the rows of each file match."""
         share = np.full(len(self._table.sizes), 0.5)
         for group in self.groups:
@@ -99,6 +104,22 @@ def leaves_of(where: Predicate, table: DataFiles) -> dict[int, Leaf]:
     """The leaves of a normalized predicate, by the identity of their nodes."""
     inner = And, Or, Constant, Unknown
     return {id(node): Leaf(node, table) for node in where.walk() if not isinstance(node, inner)}
+
+
+def share_of(where: Predicate, leaves: Mapping[int, Leaf], files: Integers) -> Shares:
+    """Roughly how many of the rows of files match a normalized predicate."""
+    match where:
+        case And(parts):
+            every: Shares = np.prod([share_of(part, leaves, files) for part in parts], axis=0)
+            return every
+        case Or(parts):
+            total: Shares = np.sum([share_of(part, leaves, files) for part in parts], axis=0)
+            return np.minimum(total, 1.0)
+        case Constant(value):
+            return np.full(len(files), float(bool(value)))
+        case Unknown():
+            return np.ones(len(files))
+    return leaves[id(where)].share[files]
 
 
 def _null_verdict(predicate: Predicate, column: str, table: DataFiles) -> Verdict:

@@ -12,6 +12,12 @@
 | `reading`        | the rows of a scan as a DataFrame                                 |
 | `ways`           | who reads them: the driver, tasks or Spark's own reader           |
 | `schema`         | columns in the types that Spark has                               |
+| `append`         | the rows of a DataFrame as files of a table                       |
+| `append_schema`  | its columns, and what footers say of them                         |
+| `sql`            | `alcid.sql`                                                       |
+| `relations`      | what a query needs of each table, by Spark's own plan             |
+| `conditions`     | Spark's expressions as predicates                                 |
+| `sql_explanation`| what was asked of the tables of a query, and why                  |
 | `jvm`            | all that needs the JVM of the driver                              |
 """
 

@@ -28,7 +28,7 @@ from alcid.predicate import (
     Predicate,
     Unknown,
 )
-from alcid.spark.plans import Condition
+from alcid.spark.jvm.plans import Condition
 
 __all__ = ["column_of", "integer_of", "is_known", "read_condition"]
 

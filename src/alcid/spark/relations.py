@@ -27,7 +27,7 @@ from alcid.predicate import (
     normalize,
 )
 from alcid.spark.conditions import column_of, integer_of, is_known, read_condition
-from alcid.spark.plans import Condition, Node
+from alcid.spark.jvm.plans import Condition, Node
 
 __all__ = ["Need", "UnknownPlanError", "needs_of"]
 

@@ -20,11 +20,11 @@ from alcid.plan import Scan
 from alcid.predicate import Constant
 from alcid.spark.engine import SparkEngine
 from alcid.spark.jvm import has_jvm
+from alcid.spark.jvm.side_session import Planned, SideSession, quoted, same_session
 from alcid.spark.reading import to_spark
 from alcid.spark.relations import Need, UnknownPlanError, needs_of
 from alcid.spark.schema import spark_schema
 from alcid.spark.session import session
-from alcid.spark.side_session import Planned, SideSession, quoted, same_session
 from alcid.spark.sql_explanation import SqlExplanation, TableUse
 from alcid.tables import ParquetTable
 

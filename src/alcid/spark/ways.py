@@ -53,9 +53,8 @@ def choose_way(draft: Draft, *, has_s3a: bool) -> Way:
         draft: What is to be read.
         has_s3a: Whether Spark's own reader can read from S3.
     """
-    sizes, rows = draft.sizes, draft.candidates.rows(draft.files)
-    read, held = int(sizes.sum()), int(rows.sum())
-    if is_for_driver(draft) and held <= _DRIVER_ROWS:
+    read = int(draft.sizes.sum())
+    if is_for_driver(draft) and draft.expected_rows <= _DRIVER_ROWS:
         return Way("driver", f"about {_megabytes(read)} are read")
     whole = int(draft.whole_sizes.sum())
     if read < _DENSE * whole:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from alcid.errors import UnsupportedError
 from alcid.spark.jvm import has_jvm
-from alcid.spark.plans import Node, listed
+from alcid.spark.jvm.plans import Node, listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,7 +19,7 @@ demo: .venv/.installed ## Build an index, ask it, look into it
 
 test: .venv/.installed ## Run the tests and the doctests
 	$(BIN)/python -m tests.interop.peers
-	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -n 2 --dist loadgroup
+	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -n 2
 
 lint: .venv/.installed ## Check style, format, types and the order of the layers
 	$(BIN)/ruff check $(CODE)

@@ -71,9 +71,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     close_gateway()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that share a Spark, as one process has to run them all."""
+    items.sort(key=lambda item: not _shares_spark(item.nodeid))
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) or item.name.endswith("[spark.md]"):
+        if "spark" in getattr(item, "fixturenames", ()) or _shares_spark(item.nodeid):
             # PySpark leaves the socket that each result came through to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
 
@@ -85,6 +88,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if "spark" in nodeid else nodeid
+            return "spark" if _shares_spark(nodeid) else nodeid
 
     return Scheduling(config, log)
+
+
+def _shares_spark(nodeid: str) -> bool:
+    return "spark" in nodeid or "[README.md]" in nodeid

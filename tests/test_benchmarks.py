@@ -207,8 +207,6 @@ def test_a_wrong_answer_of_a_peer_ends_the_queries(tmp_path: Path) -> None:
             )
 
 
-# The pipe of a peer is left to the garbage collector.
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 def test_spark_is_measured_and_checked(tmp_path: Path) -> None:
     try:
         ensure_java()

@@ -23,6 +23,7 @@ from alcid.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SPARK_PAGES = ("README.md", "spark.md")
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -55,7 +56,7 @@ def blocks_of(page: Path) -> list[Block]:
 def test_page_runs_as_written(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    if page.name == "spark.md":  # alcid.session() then gives the one that the tests share
+    if page.name in SPARK_PAGES:  # alcid.session() then gives the one that the tests share
         request.getfixturevalue("spark")
     monkeypatch.chdir(tmp_path)
     for setting in ("timezone", "case_sensitive"):  # a page may change them

@@ -24,8 +24,6 @@ from tests.spark.gates import Gate
 from tests.spark.processes import below, is_running, kill, wait_for
 from tests.tables.folders import OPTIONS, bundle_names, check_indexes, fill, opened
 
-pytestmark = pytest.mark.xdist_group("cluster")
-
 FILES = 8
 WHERE = "class_id = 3 AND score > 0.4 OR id < 50000"
 APPENDED = {"file-index.bitmap.columns": "class_id", "file-index.bloom-filter.columns": "id"}

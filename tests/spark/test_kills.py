@@ -110,7 +110,6 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.xdist_group("cluster")
 @pytest.mark.parametrize("step", BUILDS)
 def test_driver_killed_at_a_step_of_a_build(killed: Path, step: str) -> None:
     folder, (indexed, lying) = killed / step, BUILDS[step]
@@ -156,7 +155,6 @@ def cut_off(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.xdist_group("cluster")
 def test_driver_killed_while_tasks_build(cut_off: Path) -> None:
     folder = cut_off / "built"
     expected = pa.concat_tables(rows_of(number) for number in range(8))
@@ -168,7 +166,6 @@ def test_driver_killed_while_tasks_build(cut_off: Path) -> None:
     check_answers(folder)
 
 
-@pytest.mark.xdist_group("cluster")
 def test_driver_killed_while_tasks_append(cut_off: Path) -> None:
     folder = cut_off / "appended"
     assert ids(folder) == list(range(500))

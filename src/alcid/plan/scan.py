@@ -16,6 +16,7 @@ from alcid.errors import (
     FileGoneError,
     PredicateError,
 )
+from alcid.options import current_settings
 from alcid.plan.conform import table_schema
 from alcid.plan.draft import Draft, ScanEngine
 from alcid.plan.explanation import Explanation
@@ -43,8 +44,9 @@ class Query:
 class Scan:
     """Rows of a table, as `scan` of a table gives it: nothing is read before it is asked.
 
-    A scan sees the files that its table had when it was made. Where one of them is gone, it is
-    planned once more on those that the table has then.
+    A scan sees the files that its table had when it was made. Where one of them is gone, or the
+    time zone or the case rule has changed, it is planned once more on those that the table has
+    then.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class Scan:
 
     def _use(self, files: TableFiles) -> None:
         """Look names up in these files."""
-        self._files = files
+        self._files, self._settings = files, current_settings()
         columns = files.columns
         chosen = list(columns.columns) if self.query.columns is None else self.query.columns
         self._columns = [columns.find_whole(name) for name in chosen]
@@ -121,7 +123,9 @@ class Scan:
         Raises:
             UnsupportedError: There is no session.
         """
-        return self._engine.to_spark(self)
+        with self._engine.settings():  # in which tasks are to read, too
+            self._follow_settings()
+            return self._engine.to_spark(self)
 
     def count(self) -> int:
         """How many rows there are; from the indexes alone where they are exact."""
@@ -151,6 +155,7 @@ class Scan:
 
     def _again_if_gone(self, call: Callable[[Run], _Result], *, keep: bool = False) -> _Result:
         with self._engine.settings():
+            self._follow_settings()
             try:
                 result = call(self._runner(keep))
             except FileGoneError:
@@ -159,6 +164,11 @@ class Scan:
         for problem in self._runner(keep=True).problems():
             warnings.warn(problem, DamagedIndexWarning, stacklevel=3)
         return result
+
+    def _follow_settings(self) -> None:
+        """Look all up again where literals and values in paths mean something else by now."""
+        if self._settings != current_settings():
+            self._use(self._reopen())
 
     def _runner(self, keep: bool) -> Run:
         if self._run is None or not keep:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from alcid.options import Settings, using
 from alcid.plan import Draft, DraftPart, Scan
 from alcid.spark.append import append
-from alcid.spark.reading import to_spark, way_of
+from alcid.spark.reading import count_by_spark, to_spark, way_of
 from alcid.spark.shares import run_shares
 from alcid.spark.ways import is_for_driver
 from alcid.tables import ParquetTable
@@ -54,8 +54,9 @@ class SparkEngine:
 
     def count(self, draft: Draft) -> int | None:
         """How many rows match, by tasks; None if they are few enough to be read here."""
-        if is_for_driver(draft):
-            return None
+        counted = count_by_spark(self.session, draft)
+        if counted is not None or is_for_driver(draft):
+            return counted
         work = CountWork(draft.part())
         return sum(self.map(work, work.draft.sizes, lambda *_: None))
 

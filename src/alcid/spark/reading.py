@@ -17,12 +17,12 @@ from alcid.predicate import Constant
 from alcid.spark import jvm
 from alcid.spark.schema import arrow_for_spark, conform_batches, spark_schema
 from alcid.spark.shares import make_shares
-from alcid.spark.ways import Way, choose_way
+from alcid.spark.ways import Way, choose_way, only_for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["ReadTask", "to_spark", "way_of"]
+__all__ = ["ReadTask", "count_by_spark", "to_spark", "way_of"]
 
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _MOST_TOP = 100_000  # rows of an answer with a limit that the driver finds
@@ -49,7 +49,7 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
     else:
         rows = _from_files(spark, draft)
         is_whole = is_whole and draft.where == Constant(True)
-    if filtered and not is_whole:
+    if (filtered or limit is not None) and not is_whole:
         rows = rows.where(str(scan.query.where))
     if scan.keys:
         rows = rows.orderBy(*map(_sort_key, scan.keys))
@@ -62,8 +62,20 @@ def way_of(spark: SparkSession, scan: Scan) -> Way | None:
     """How the rows of a scan are read; None if the driver finds them, as they are few."""
     draft, is_whole = scan.draft()
     limit = scan.query.limit
-    if is_whole and limit is not None and limit <= _MOST_TOP:
+    if is_whole and limit is not None and limit <= _MOST_TOP and not only_for_spark(draft):
         return None
+    return _choose_way(spark, draft)
+
+
+def count_by_spark(spark: SparkSession, draft: Draft) -> int | None:
+    """How many rows match, where only Spark's own reader gives the right values; else None."""
+    if not only_for_spark(draft):
+        return None
+    _choose_way(spark, draft)  # raises if it cannot be taken
+    return _from_files(spark, draft).where(str(draft.where)).count()
+
+
+def _choose_way(spark: SparkSession, draft: Draft) -> Way:
     is_s3 = draft.table.location.startswith("s3://")
     return choose_way(draft, has_s3a=is_s3 and jvm.has_class(spark, _S3A))
 

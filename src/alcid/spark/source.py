@@ -29,6 +29,7 @@ from alcid.spark.reading import ReadTask
 from alcid.spark.schema import spark_schema
 from alcid.spark.shares import make_shares
 from alcid.spark.source_options import SourceOptions
+from alcid.spark.ways import only_for_spark
 from alcid.tables import ParquetTable
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ class AlcidSource(DataSource):  # type: ignore[misc]  # PySpark is not looked in
         options = SourceOptions.parse(self.options)
         with using(_settings(options)):
             table = options.open()
-        if not table.schema.names:
-            raise UnsupportedError(f"{table.location}: no files, so that no columns are known")
-        schema = spark_schema(table.schema)
+            if not table.schema.names:
+                raise UnsupportedError(f"{table.location}: no files, so that no columns are known")
+            schema = spark_schema(table.schema)
         return options.keep_in(schema) if "provider" in self.options else schema
 
     def reader(self, schema: StructType) -> FolderReader:
@@ -73,7 +74,7 @@ class AlcidSource(DataSource):  # type: ignore[misc]  # PySpark is not looked in
         settings = _settings(options)
         with using(settings):
             table = options.open()
-        _check_columns(table, schema)
+            _check_columns(table, schema)
         cores = self.cores or os.cpu_count() or 1
         return FolderReader(table, schema.names, options, cores, settings)
 
@@ -136,6 +137,9 @@ class FolderReader(DataSourceReader):  # type: ignore[misc]
                     f"option where: {self._options.where}: has a part that only Spark can "
                     "evaluate, which belongs in a filter of the DataFrame"
                 )
+            special = only_for_spark(draft)
+            if special:
+                raise UnsupportedError(f"{special}: read the files with spark.read.parquet")
             if self._options.timezone is None:
                 _check_zones(draft)
             shares = make_shares(draft.sizes, self._cores) if len(draft.sizes) else []

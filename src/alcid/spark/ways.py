@@ -19,9 +19,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from alcid.errors import UnsupportedError
 from alcid.plan import DataFiles, Draft
+from alcid.tables.file_columns import COLLATED, OLD_CALENDAR
 
-__all__ = ["Way", "choose_way", "is_for_driver"]
+__all__ = ["Way", "choose_way", "is_for_driver", "only_for_spark"]
 
 _DRIVER_ROWS = 1 << 16  # each takes Spark some microseconds to take over from the driver
 _DENSE = 0.5
@@ -52,7 +54,19 @@ def choose_way(draft: Draft, *, has_s3a: bool) -> Way:
     Args:
         draft: What is to be read.
         has_s3a: Whether Spark's own reader can read from S3.
+
+    Raises:
+        UnsupportedError: There is a column that only Spark's own reader reads as Spark does, and it
+            cannot be taken; or one that is collated.
     """
+    special = only_for_spark(draft)
+    if special:
+        obstacle = _obstacle(draft, has_s3a)
+        if obstacle:
+            raise UnsupportedError(
+                f"{special}, for which Spark's own Parquet reader is needed, but {obstacle}"
+            )
+        return Way("Spark", special)
     read = int(draft.sizes.sum())
     if is_for_driver(draft) and draft.expected_rows <= _DRIVER_ROWS:
         return Way("driver", f"about {_megabytes(read)} are read")
@@ -63,6 +77,29 @@ def choose_way(draft: Draft, *, has_s3a: bool) -> Way:
     if obstacle:
         return Way("tasks", obstacle)
     return Way("Spark", f"most of {_megabytes(whole)} is read")
+
+
+def only_for_spark(draft: Draft) -> str:
+    """Why Arrow would give other values than Spark; empty if it gives the same.
+
+    Raises:
+        UnsupportedError: A collated column: as plain text it would be compared otherwise.
+    """
+    files = draft.candidates.files
+    for name in dict.fromkeys([*draft.columns, *draft.where_columns]):
+        if name in draft.table.columns.partitions:
+            continue
+        for group in draft.table.columns.groups(name):
+            if not group.files[files].any():
+                continue
+            if group.problem.startswith(COLLATED):
+                raise UnsupportedError(
+                    f"column {name}: {group.problem}, which is not supported: leave it out, or "
+                    "read the files with spark.read.parquet"
+                )
+            if group.problem.startswith(OLD_CALENDAR):
+                return f"column {name}: {group.problem}"
+    return ""
 
 
 def is_for_driver(draft: Draft) -> bool:

@@ -22,7 +22,17 @@ from alcid.errors import FormatError, UnsupportedError
 from alcid.parquet_file.metadata import leaf_count
 from alcid.types import DataType
 
-__all__ = ["FileColumn", "file_columns", "place_columns", "stored_type"]
+__all__ = [
+    "COLLATED",
+    "OLD_CALENDAR",
+    "FileColumn",
+    "file_columns",
+    "place_columns",
+    "stored_type",
+]
+
+COLLATED, OLD_CALENDAR = "collated by", "dates of the old calendar"
+"""How the problem of a column begins that Spark compares, or reads, otherwise."""
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _SPARK_VERSION = b"org.apache.spark.version"
@@ -135,9 +145,9 @@ def _describe(
     problem = ""
     if told.get(_COLLATIONS):
         names = ", ".join(sorted({str(name) for name in told[_COLLATIONS].values()}))
-        problem = f"collated by {names}"
+        problem = f"{COLLATED} {names}"
     elif (key := _LEGACY_INT96 if is_int96 else _LEGACY_MOMENTS) in old and _moments(data_type):
-        problem = f"dates of the old calendar ({key.decode()})"
+        problem = f"{OLD_CALENDAR} ({key.decode()})"
     return replace(column, data_type=data_type, problem=problem)
 
 

@@ -24,7 +24,7 @@ from alcid.errors import (
     require,
 )
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.options import OptionValue, parse_options
+from alcid.options import OptionValue, current_settings, parse_options
 from alcid.plan import Explanation, Query, Scan, table_schema
 from alcid.predicate import Predicate
 from alcid.storage import Listing, Storage
@@ -72,8 +72,7 @@ class ParquetTable:
         )
         self._deletions: Mapping[str, DeletionVector] = {}
         self._distrusted: set[str] = set()
-        self.snapshot = self._open()
-        """The files as they were listed."""
+        self.refresh()
 
     @classmethod
     def open(
@@ -105,6 +104,19 @@ class ParquetTable:
         )
 
     @property
+    def snapshot(self) -> FolderFiles:
+        """The files as they were listed.
+
+        Timestamps in the paths go by the time zone, and names by the case rule: where one of them
+        has changed since, the same files are opened again.
+        """
+        with self.engine.settings():
+            if self._settings != current_settings():
+                self._snapshot = self._open(self._snapshot.listing)
+                self._settings = current_settings()
+        return self._snapshot
+
+    @property
     def bundle_folder(self) -> BundleFolder:
         """Where its indexes are."""
         return self._indexes.folder
@@ -131,7 +143,9 @@ class ParquetTable:
 
     def refresh(self) -> None:
         """List files and indexes again."""
-        self.snapshot = self._open()
+        with self.engine.settings():
+            self._snapshot = self._open()
+            self._settings = current_settings()
 
     def build_indexes(
         self,
@@ -156,12 +170,15 @@ class ParquetTable:
         """
         self.refresh()
         columns = self.snapshot.columns
-        for spec in parse_options(options):
-            if not columns.columns:
-                break
-            if columns.find(spec.top_level) in columns.partitions:
-                raise ColumnError(f"column {spec.column}: stands in the paths, and needs no index")
-        report = self._indexes.build(options, rebuild=rebuild, progress=progress)
+        with self.engine.settings():
+            for spec in parse_options(options):
+                if not columns.columns:
+                    break
+                if columns.find(spec.top_level) in columns.partitions:
+                    raise ColumnError(
+                        f"column {spec.column}: stands in the paths, and needs no index"
+                    )
+            report = self._indexes.build(options, rebuild=rebuild, progress=progress)
         if rebuild:
             self._distrusted.clear()
         self.refresh()
@@ -169,7 +186,8 @@ class ParquetTable:
 
     def indexes(self) -> list[IndexInfo]:
         """What indexes there are, and of how many files each is fresh."""
-        return self._indexes.indexes()
+        with self.engine.settings():
+            return self._indexes.indexes()
 
     def drop_indexes(
         self, columns: Collection[str] | None = None, types: Collection[str] | None = None
@@ -182,7 +200,8 @@ class ParquetTable:
         for what, given in (("columns", columns), ("types", types)):
             if isinstance(given, str):
                 raise OptionError(f"{what}: found text, expected a list of names")
-        dropped = self._indexes.drop(columns, types)
+        with self.engine.settings():
+            dropped = self._indexes.drop(columns, types)
         self.refresh()
         return dropped
 
@@ -342,11 +361,13 @@ class ParquetTable:
         self.refresh()
         return self.snapshot
 
-    def _open(self) -> FolderFiles:
+    def _open(self, listing: Listing | None = None) -> FolderFiles:
+        """The files of a listing; without, they are listed."""
         local = None if self.storage.remote else Path(self.location)
         if local is not None and local.is_file():
             raise UnsupportedError(f"{self.location}: found a file, expected its folder")
-        listing = list_data_files(self.storage)
+        if listing is None:
+            listing = list_data_files(self.storage)
         if not (len(listing) or self._create or _is_there(self.storage)):
             raise StorageError("no such folder", file=self.location)
         if local is not None and (local / "_delta_log").is_dir():
@@ -354,7 +375,7 @@ class ParquetTable:
                 f"{self.location}: a Delta table, taken for a folder of Parquet files: files that "
                 "the table has removed are read too",
                 AlcidWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         partitions = Partitions.of(listing.paths, self.partition_types)
         bundles = self._indexes.open(_without_versions(listing, self._distrusted))

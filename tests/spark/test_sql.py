@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -552,3 +553,29 @@ def test_side_session_shows_no_rows_to_the_optimiser(spark: SparkSession) -> Non
     side.call("x", side.empty(spark_schema(SCHEMA)))
     plan = side.plan("SELECT * FROM x WHERE id = 1").optimized
     assert [plan.kind, plan.children[0].kind] == ["Filter", "LogicalRDD"]
+
+
+def test_a_query_goes_by_the_session_of_its_tables_though_another_is_active(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    hours = [datetime.datetime(2024, 3, 10, hour, tzinfo=datetime.UTC) for hour in range(24)]
+    pq.write_table(
+        pa.table({"id": range(24), "ts": pa.array(hours, pa.timestamp("us", "UTC"))}),
+        tmp_path / "a.parquet",
+    )
+    other = spark.newSession()
+    other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    table = parquet(tmp_path, other)
+    spark.createDataFrame([(1,)], "x INT")  # makes it the active one
+    found = sql(
+        "SELECT id, current_timezone() AS zone FROM t WHERE ts = TIMESTAMP'2024-03-10 12:00:00'",
+        t=table,
+    )
+    assert [tuple(row) for row in found.collect()] == [(3, "Asia/Tokyo")]
+    spark.createDataFrame([(1,)], "x INT")
+    found = sql("SELECT id FROM t WHERE ts = TIMESTAMP'2024-03-10 12:00:00'", t=table)
+    assert [tuple(row) for row in found.collect()] == [(3,)]
+    spark.createDataFrame([(1,)], "x INT")
+    where = "ts = TIMESTAMP'2024-03-10 12:00:00' AND abs(id) < 24"
+    assert [row["id"] for row in table.read(where).collect()] == [3]
+    assert table.read("id = 3").sparkSession is other

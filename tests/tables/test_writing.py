@@ -281,3 +281,33 @@ def test_values_at_the_edges_stay() -> None:
     }
     data = write_file(pa.table(values), [], path="a").data
     assert pq.read_table(pa.BufferReader(data)).equals(pa.table(values))
+
+
+def test_a_column_with_nan_has_no_bounds_in_the_footer() -> None:
+    """Spark takes NaN for the greatest number, and would pass over it by Arrow's greatest value."""
+    nan = float("nan")
+    inner = pa.struct([("x", pa.float64()), ("y", pa.float32())])
+    rows = pa.table(
+        {
+            "id": [1, 2, 3],
+            "some": [1.0, nan, 2.0],
+            "none": [1.0, 2.0, None],
+            "pair": pa.array([{"x": nan, "y": 1.5}, None, {"x": 1.0, "y": 2.0}], inner),
+            "list": pa.array([[1.0, nan], None, []], pa.list_(pa.field("element", pa.float64()))),
+            "map": pa.array([[("k", nan)], None, []], pa.map_(pa.string(), pa.float32())),
+        }
+    )
+    file = pq.ParquetFile(pa.BufferReader(write_file(rows, [], path="a.parquet").data))
+    columns = [file.metadata.row_group(0).column(place) for place in range(8)]
+    assert {one.path_in_schema: one.is_stats_set for one in columns} == {
+        "id": True,
+        "some": False,
+        "none": True,
+        "pair.x": False,
+        "pair.y": True,
+        "list.list.element": False,
+        "map.key_value.key": True,
+        "map.key_value.value": False,
+    }
+    assert all(one.has_offset_index for one in columns)
+    assert repr(file.read().to_pylist()) == repr(rows.to_pylist())

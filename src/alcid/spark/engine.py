@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from alcid.options import Settings, using
 from alcid.plan import Draft, DraftPart, Scan
+from alcid.spark import jvm
 from alcid.spark.append import append
 from alcid.spark.reading import count_by_spark, to_spark, way_of
 from alcid.spark.shares import run_shares
@@ -46,7 +47,8 @@ class SparkEngine:
 
     def to_spark(self, scan: Scan) -> DataFrame:
         """The rows of a scan."""
-        return to_spark(self.session, scan)
+        with jvm.active(self.session):
+            return to_spark(self.session, scan)
 
     def append(self, table: ParquetTable, rows: DataFrame, /, **how: Any) -> AppendReport:
         """Write the rows of a DataFrame as files of a table."""
@@ -54,7 +56,8 @@ class SparkEngine:
 
     def count(self, draft: Draft) -> int | None:
         """How many rows match, by tasks; None if they are few enough to be read here."""
-        counted = count_by_spark(self.session, draft)
+        with jvm.active(self.session):
+            counted = count_by_spark(self.session, draft)
         if counted is not None or is_for_driver(draft):
             return counted
         work = CountWork(draft.part())

@@ -21,6 +21,7 @@ from alcid.spark.ways import Way, choose_way, only_for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField
 
 __all__ = ["ReadTask", "count_by_spark", "to_spark", "way_of"]
 
@@ -72,7 +73,7 @@ def count_by_spark(spark: SparkSession, draft: Draft) -> int | None:
     if not only_for_spark(draft):
         return None
     _choose_way(spark, draft)  # raises if it cannot be taken
-    return _from_files(spark, draft).where(str(draft.where)).count()
+    return int(_from_files(spark, draft).where(str(draft.where)).count())
 
 
 def _choose_way(spark: SparkSession, draft: Draft) -> Way:
@@ -137,7 +138,22 @@ def _from_files(spark: SparkSession, draft: Draft) -> DataFrame:
     root = _spark_path(table.location)
     paths = table.paths.take(pa.array(draft.candidates.files)).to_pylist()
     reader = spark.read.schema(schema).option("basePath", root)
-    return reader.parquet(*(f"{root}/{path}" for path in paths))
+    rows = reader.parquet(*(f"{root}/{path}" for path in paths))
+    return rows.select(*(_unpushed(field) for field in rows.schema))
+
+
+def _unpushed(field: StructField) -> Column:
+    """A column; of floats, in such a way that Spark does not filter them by what footers say.
+
+    Arrow leaves NaN out of the least and greatest values that it writes, and for Spark NaN is above
+    every number: it would pass over row groups that have one. The same goes for -0.0.
+    """
+    from pyspark.sql import functions
+
+    column = functions.col(_quoted(field.name))
+    if field.dataType.typeName() not in ("float", "double"):
+        return column
+    return functions.nanvl(column, column).alias(field.name)
 
 
 def _spark_path(location: str) -> str:

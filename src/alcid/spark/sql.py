@@ -19,7 +19,7 @@ from alcid.options import fold_name
 from alcid.plan import Scan
 from alcid.predicate import Constant
 from alcid.spark.engine import SparkEngine
-from alcid.spark.jvm import has_jvm
+from alcid.spark.jvm import active, has_jvm
 from alcid.spark.jvm.side_session import Planned, SideSession, quoted, same_session
 from alcid.spark.reading import to_spark
 from alcid.spark.relations import Need, UnknownPlanError, needs_of
@@ -155,7 +155,7 @@ class _Question:
         schema: StructType = spark_schema(table.table.schema)
         if table.scan is None:
             return self.spark.createDataFrame([], schema)
-        with SparkEngine(self.spark).settings():
+        with SparkEngine(self.spark).settings(), active(self.spark):
             rows = to_spark(self.spark, table.scan, filtered=False)
         if len(table.columns) == len(schema):
             return rows

@@ -135,6 +135,8 @@ def _column_problem(table: DataFiles, files: np.ndarray, name: str) -> str:
     wanted = table.columns.columns[name].arrow_type
     if not _is_plain(wanted):
         return f"Spark reads {wanted} otherwise"
+    if types.is_struct(wanted) and _has_floats(wanted):
+        return "Spark may pass over NaN within a struct"
     for group in table.columns.groups(name):
         if group.name is not None and group.files[files].any():
             place = table.columns.schema_of[np.flatnonzero(group.files)[0]]
@@ -167,6 +169,13 @@ def _is_plain(given: pa.DataType) -> bool:
     if types.is_map(given):
         return _is_plain(given.key_type) and _is_plain(given.item_type)
     return types.is_struct(given) and all(_is_plain(field.type) for field in given)
+
+
+def _has_floats(given: pa.DataType) -> bool:
+    """Whether there are floats that Spark filters by what footers say, which not all do of NaN."""
+    if types.is_struct(given):
+        return any(_has_floats(field.type) for field in given)
+    return bool(types.is_floating(given))
 
 
 def _megabytes(count: int) -> str:

@@ -24,7 +24,7 @@ from alcid.errors import (
     require,
 )
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.options import OptionValue, current_settings, parse_options
+from alcid.options import OptionValue, Settings, current_settings, parse_options
 from alcid.plan import Explanation, Query, Scan, table_schema
 from alcid.predicate import Predicate
 from alcid.storage import Listing, Storage
@@ -72,6 +72,8 @@ class ParquetTable:
         )
         self._deletions: Mapping[str, DeletionVector] = {}
         self._distrusted: set[str] = set()
+        self._settings: Settings
+        self._snapshot: FolderFiles
         self.refresh()
 
     @classmethod

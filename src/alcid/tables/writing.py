@@ -11,13 +11,14 @@ types of a column are the same whoever wrote its files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from inspect import signature
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import types
 
@@ -84,19 +85,8 @@ class FileWriter:
         """
         if not len(schema):
             raise ColumnError("a file without columns cannot hold rows")
-        self._schema, self._sink = schema, pa.BufferOutputStream()
-        self._writer = pq.ParquetWriter(
-            self._sink,
-            schema,
-            compression="snappy",
-            write_batch_size=PAGE_ROWS,  # a page ends where a batch does
-            write_page_index=True,
-            dictionary_pagesize_limit=_DICTIONARY_BYTES,
-            store_schema=False,
-            store_decimal_as_integer=True,
-            **_page_options(),
-        )
-        self._writer.add_key_value_metadata(dict(metadata or {}))
+        self._schema, self._sink, self._metadata = schema, pa.BufferOutputStream(), metadata
+        self._writer = _open_writer(self._sink, schema, metadata)
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._groups: list[pa.Table] = []
@@ -138,6 +128,8 @@ class FileWriter:
             self._write_group()
         self._writer.close()
         data = self._sink.getvalue()
+        if any(map(_has_nan, _leaves(self._groups))):
+            data = self._without_bounds(data)
         rows = pa.concat_tables(self._groups) if self._groups else self._schema.empty_table()
         source = BytesSource(memoryview(data), path)
         indexed = index_file(source, specs, path=path, size=data.size, version="", rows=rows)
@@ -151,6 +143,73 @@ class FileWriter:
         self._groups.append(group)
         rest = rows.slice(GROUP_ROWS)
         self._pending, self._pending_rows = [rest] if rest.num_rows else [], rest.num_rows
+
+    def _without_bounds(self, data: pa.Buffer) -> pa.Buffer:
+        """The file without least and greatest values of the columns that have a NaN.
+
+        Arrow leaves NaN out of these, and Spark, for which it is above every number, would pass
+        over it.
+        """
+        paths = pq.ParquetFile(pa.BufferReader(data)).schema
+        described = [
+            paths.column(place).path
+            for place, leaf in enumerate(_leaves(self._groups))
+            if not _has_nan(leaf)
+        ]
+        sink = pa.BufferOutputStream()
+        with _open_writer(sink, self._schema, self._metadata, described) as writer:
+            for group in self._groups:
+                writer.write_table(group, row_group_size=GROUP_ROWS)
+        return sink.getvalue()
+
+
+def _open_writer(
+    sink: pa.NativeFile,
+    schema: pa.Schema,
+    metadata: Mapping[str, str] | None,
+    described: Sequence[str] | bool = True,
+) -> Any:
+    """A writer; `described` are the leaf columns of which there are to be statistics."""
+    writer = pq.ParquetWriter(
+        sink,
+        schema,
+        compression="snappy",
+        write_batch_size=PAGE_ROWS,  # a page ends where a batch does
+        write_page_index=True,
+        write_statistics=described,
+        dictionary_pagesize_limit=_DICTIONARY_BYTES,
+        store_schema=False,
+        store_decimal_as_integer=True,
+        **_page_options(),
+    )
+    writer.add_key_value_metadata(dict(metadata or {}))
+    return writer
+
+
+def _leaves(groups: Sequence[pa.Table]) -> Iterator[list[pa.Array]]:
+    """The values of each leaf column, in the order of the file, in pieces."""
+    for columns in zip(*(group.columns for group in groups), strict=True):
+        yield from _within([chunk for column in columns for chunk in column.chunks])
+
+
+def _within(arrays: list[pa.Array]) -> Iterator[list[pa.Array]]:
+    given = arrays[0].type if arrays else pa.null()
+    if types.is_struct(given):
+        for place in range(given.num_fields):
+            yield from _within([array.field(place) for array in arrays])
+    elif types.is_map(given):
+        yield from _within([array.keys for array in arrays])
+        yield from _within([array.items for array in arrays])
+    elif types.is_list(given):
+        yield from _within([array.flatten() for array in arrays])
+    else:
+        yield arrays
+
+
+def _has_nan(leaf: Sequence[pa.Array]) -> bool:
+    if not leaf or not types.is_floating(leaf[0].type):
+        return False
+    return any(pc.any(pc.is_nan(array)).as_py() for array in leaf)
 
 
 @cache

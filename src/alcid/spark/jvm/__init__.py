@@ -5,13 +5,15 @@ Each function says what it gives without one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["has_class", "has_jvm", "map_in_arrow", "parallelism", "progress_counter"]
+__all__ = ["active", "has_class", "has_jvm", "map_in_arrow", "parallelism", "progress_counter"]
 
 _UNKNOWN_CORES = 8
 
@@ -19,6 +21,32 @@ _UNKNOWN_CORES = 8
 def has_jvm(spark: SparkSession) -> bool:
     """Whether the driver's JVM can be asked."""
     return hasattr(spark, "_jsparkSession")
+
+
+@contextmanager
+def active(spark: SparkSession, java_session: Any = None) -> Iterator[None]:
+    """Let Spark's parser and rules go by the settings of a session, in this thread.
+
+    They take those of the session that is active, which may be another: Spark itself makes the
+    right one active in `spark.sql`. Without a JVM, nothing is done.
+
+    Args:
+        spark: The session.
+        java_session: One of Java's in its place, as a copy of it.
+    """
+    if not has_jvm(spark):
+        yield
+        return
+    sessions = spark._get_j_spark_session_class(spark._jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession if java_session is None else java_session)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def parallelism(spark: SparkSession) -> int:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from alcid.errors import UnsupportedError
-from alcid.spark.jvm import has_jvm
+from alcid.spark.jvm import active, has_jvm
 from alcid.spark.jvm.plans import Node, listed
 
 if TYPE_CHECKING:
@@ -91,6 +91,10 @@ class SideSession:
         Raises:
             UnsupportedError: It is a command.
         """
+        with active(self._spark, self._session):
+            return self._plan(query)
+
+    def _plan(self, query: str) -> Planned:
         parsed = self._state.sqlParser().parsePlan(query)
         kind = Node(parsed).kind
         if kind in _RUNS_AT_ONCE:
@@ -106,8 +110,9 @@ class SideSession:
 
     def run(self, query: str) -> DataFrame:
         """The rows of a query on the tables that have a name here, in the user's own session."""
-        parsed = self._state.sqlParser().parsePlan(query)
-        return self._result(self._execute(parsed).analyzed())
+        with active(self._spark, self._session):
+            parsed = self._state.sqlParser().parsePlan(query)
+            return self._result(self._execute(parsed).analyzed())
 
     def run_with(self, planned: Planned, tables: Mapping[int, DataFrame]) -> DataFrame:
         """The rows of a planned query, with other tables in place of its empty ones.

@@ -18,9 +18,12 @@ import pytest
 import alcid
 from alcid.spark import engine, reading, ways
 from alcid.spark.ways import Way
+from tests.storage.conftest import KEYS, bucket, moto_port
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["bucket", "moto_port"]
 
 SEED = os.environ.get("ALCID_SEED", "2025")
 WAYS = ("driver", "tasks", "Spark")
@@ -441,3 +444,25 @@ def test_appended_nan_is_found_by_plain_spark(tmp_path: Path, spark: SparkSessio
     alcid.parquet(tmp_path / "t", spark, create=True).append(rows)
     found = spark.read.parquet(str(tmp_path / "t")).where("d > 1").select("id")
     assert found.collect() == [(4,)]
+
+
+def test_files_in_s3_are_read_by_tasks_without_the_jar(
+    folder: Path,
+    spark: SparkSession,
+    moto_port: int,
+    bucket: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = alcid.parquet(folder)
+    options = KEYS | {"endpoint_url": f"http://127.0.0.1:{moto_port}"}
+    storage = alcid.storage.Storage.open(f"s3://{bucket}/table", options)
+    for path in here.snapshot.paths.to_pylist():
+        storage.put(path, (folder / path).read_bytes())
+    table = alcid.parquet(f"s3://{bucket}/table", spark, storage_options=options)
+    monkeypatch.setattr(ways, "_DRIVER_ROWS", 0)
+    assert "by Arrow in tasks of Spark: Spark cannot read s3a:// (the jar" in str(table.explain())
+    found = table.read("i > 100 AND region IS NULL", order_by="row").toArrow()
+    expected = here.scan("i > 100 AND region IS NULL", order_by="row").to_arrow()
+    assert found["row"].to_pylist() == expected["row"].to_pylist()
+    plan = str(table.read("i > 100")._jdf.queryExecution().toString())
+    assert not any(value in plan for value in (KEYS["access_key"], KEYS["secret_key"]))

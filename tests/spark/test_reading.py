@@ -180,7 +180,7 @@ def test_order_and_limit_are_done_by_whoever_reads(
     table: alcid.ParquetTable, plain: DataFrame, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     force(monkeypatch, way)
-    monkeypatch.setattr(reading, "_MOST_TOP", 2)
+    monkeypatch.setattr(reading, "MOST_TOP", 2)
     order = {"order_by": "d DESC NULLS FIRST, row", "columns": ["name", "row", "name"]}
     sorted_rows = plain.orderBy(plain.d.desc_nulls_first(), "row").select("name", "row", "name")
     for limit in (None, 0, 2, 3, 50):

@@ -15,9 +15,9 @@ from alcid.plan import Draft, DraftPart, Scan, table_schema
 from alcid.plan.sorting import SortKey
 from alcid.predicate import Constant
 from alcid.spark import jvm
-from alcid.spark.schema import arrow_for_spark, conform_batches, spark_schema
+from alcid.spark.schema import arrow_for_spark, conform_batches, quoted, spark_schema
 from alcid.spark.shares import make_shares
-from alcid.spark.ways import Way, choose_way, only_for_spark
+from alcid.spark.ways import MOST_TOP, Way, choose_way, only_for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["ReadTask", "count_by_spark", "to_spark", "way_of"]
 
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-_MOST_TOP = 100_000  # rows of an answer with a limit that the driver finds
 
 
 def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataFrame:
@@ -42,7 +41,7 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
         return spark.range(scan.count()).select()
     way, (draft, is_whole) = way_of(spark, scan), scan.draft()
     if is_whole and (way is None or way.name == "driver"):
-        return _from_arrow(spark, scan.to_arrow()).select(*map(_quoted, names))
+        return _from_arrow(spark, scan.to_arrow()).select(*map(quoted, names))
     if way is None or way.name == "driver":
         rows = _from_arrow(spark, draft.to_arrow())
     elif way.name == "tasks":
@@ -56,14 +55,14 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
         rows = rows.orderBy(*map(_sort_key, scan.keys))
     if limit is not None:
         rows = rows.limit(int(limit))
-    return rows.select(*map(_quoted, names))
+    return rows.select(*map(quoted, names))
 
 
 def way_of(spark: SparkSession, scan: Scan) -> Way | None:
     """How the rows of a scan are read; None if the driver finds them, as they are few."""
     draft, is_whole = scan.draft()
     limit = scan.query.limit
-    if is_whole and limit is not None and limit <= _MOST_TOP and not only_for_spark(draft):
+    if is_whole and limit is not None and limit <= MOST_TOP and not only_for_spark(draft):
         return None
     return _choose_way(spark, draft)
 
@@ -150,7 +149,7 @@ def _unpushed(field: StructField) -> Column:
     """
     from pyspark.sql import functions
 
-    column = functions.col(_quoted(field.name))
+    column = functions.col(quoted(field.name))
     if field.dataType.typeName() not in ("float", "double"):
         return column
     return functions.nanvl(column, column).alias(field.name)
@@ -164,12 +163,7 @@ def _spark_path(location: str) -> str:
 def _sort_key(key: SortKey) -> Column:
     from pyspark.sql.functions import col
 
-    column = col(_quoted(key.column))
+    column = col(quoted(key.column))
     if key.descending:
         return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
     return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
-
-
-def _quoted(name: str) -> str:
-    """A name as Spark takes it for one column, whatever it holds."""
-    return "`" + name.replace("`", "``") + "`"

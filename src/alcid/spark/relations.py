@@ -28,10 +28,10 @@ from alcid.predicate import (
 )
 from alcid.spark.conditions import column_of, integer_of, is_known, read_condition
 from alcid.spark.jvm.plans import Condition, Node
+from alcid.spark.ways import MOST_TOP
 
 __all__ = ["Need", "UnknownPlanError", "needs_of"]
 
-_MOST_TOP = 100_000
 # Nodes of which it is known that all plans within them are their children or in their expressions.
 _KNOWN = frozenset(
     re.findall(
@@ -215,7 +215,7 @@ def _order(
         nulls = "FIRST" if "NullsFirst" in key.nodes[0]["nullOrdering"]["object"] else "LAST"
         name = column if re.fullmatch(r"\w+", column) else "`" + column.replace("`", "``") + "`"
         keys.append(f"{name} {way} NULLS {nulls}")
-    return tuple(keys) if top.limit <= _MOST_TOP else None
+    return tuple(keys) if top.limit <= MOST_TOP else None
 
 
 def _together(table: _Found) -> Need:

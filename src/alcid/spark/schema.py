@@ -17,7 +17,7 @@ from alcid.errors import UnsupportedError
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["arrow_for_spark", "conform_batches", "spark_schema"]
+__all__ = ["arrow_for_spark", "conform_batches", "quoted", "spark_schema"]
 
 _BATCH_ROWS = 1 << 16
 _WIDER = {
@@ -61,6 +61,11 @@ def conform_batches(rows: pa.Table, schema: pa.Schema) -> Sequence[pa.RecordBatc
     table = pa.Table.from_arrays(arrays, schema=schema)
     batches: Sequence[pa.RecordBatch] = table.to_batches(max_chunksize=_BATCH_ROWS)
     return batches
+
+
+def quoted(name: str) -> str:
+    """A name as Spark takes it for that of one column or table, whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _cast(column: pa.ChunkedArray, wanted: Any) -> pa.ChunkedArray:

@@ -20,10 +20,10 @@ from alcid.plan import Scan
 from alcid.predicate import Constant
 from alcid.spark.engine import SparkEngine
 from alcid.spark.jvm import active, has_jvm
-from alcid.spark.jvm.side_session import Planned, SideSession, quoted, same_session
+from alcid.spark.jvm.side_session import Planned, SideSession, same_session
 from alcid.spark.reading import to_spark
 from alcid.spark.relations import Need, UnknownPlanError, needs_of
-from alcid.spark.schema import spark_schema
+from alcid.spark.schema import quoted, spark_schema
 from alcid.spark.session import session
 from alcid.spark.sql_explanation import SqlExplanation, TableUse
 from alcid.tables import ParquetTable

@@ -23,8 +23,10 @@ from alcid.errors import UnsupportedError
 from alcid.plan import DataFiles, Draft
 from alcid.tables.file_columns import COLLATED, OLD_CALENDAR
 
-__all__ = ["Way", "choose_way", "is_for_driver", "only_for_spark"]
+__all__ = ["MOST_TOP", "Way", "choose_way", "is_for_driver", "only_for_spark"]
 
+MOST_TOP = 100_000
+"""Rows of an answer with a limit, up to which the driver finds them."""
 _DRIVER_ROWS = 1 << 16  # each takes Spark some microseconds to take over from the driver
 _DENSE = 0.5
 """From this share of the bytes on, Spark's own reader is faster."""

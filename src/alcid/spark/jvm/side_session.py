@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from alcid.errors import UnsupportedError
 from alcid.spark.jvm import active, has_jvm
 from alcid.spark.jvm.plans import Node, listed
+from alcid.spark.schema import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Planned", "SideSession", "quoted", "same_session"]
+__all__ = ["Planned", "SideSession", "same_session"]
 
 # They would run while a plan is made, on tables without rows.
 _RUNS_AT_ONCE = ("CompoundBody", "UnresolvedExecuteImmediate")
@@ -176,11 +177,6 @@ class _Java:
     def of(jvm: Any) -> _Java:
         """Those of a JVM, looked up once."""
         return _Java(jvm)
-
-
-def quoted(name: str) -> str:
-    """A name as Spark takes it for one part, whatever it holds."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _not_a_query(kind: str) -> UnsupportedError:

@@ -234,6 +234,8 @@ def test_counts_are_made_by_tasks_where_much_is_read(
     scan = table.scan("name LIKE '%3'")
     assert scan.count() == plain.where("name LIKE '%3'").count()
     assert "by reading" in str(scan.explain())
+    for unknown in ("length(name) = 2", "i = 7 AND upper(name) LIKE 'B%'"):
+        assert table.count(unknown) == plain.where(unknown).count()
 
 
 def test_columns_that_spark_reads_otherwise_are_read_by_tasks(

@@ -439,3 +439,8 @@ def test_spark_mixes_up_filters_that_a_source_takes(spark: SparkSession) -> None
         assert rows.count() == 3
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_an_option_that_is_misspelt_is_named(spark: SparkSession, folder: Path) -> None:
+    with pytest.raises(AnalysisException, match="option were: not known, did you mean where"):
+        spark.read.format("alcid").option("were", "a = 5").load(str(folder))

@@ -486,6 +486,7 @@ COMMANDS = [
     "EXECUTE IMMEDIATE 'CREATE TEMP VIEW v AS SELECT * FROM t'",
     "BEGIN SELECT * FROM t; END",
     "EXPLAIN SELECT * FROM t",
+    "INSERT INTO t SELECT * FROM t",
     "DROP VIEW t",
     "SET spark.sql.ansi.enabled = false",
     "USE spark_catalog",

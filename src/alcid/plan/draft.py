@@ -109,6 +109,9 @@ class Draft(DraftPart):
 class ScanEngine(Protocol):
     """What reads the rows of scans: this process, or Spark."""
 
+    has_spark: bool
+    """Whether `to_spark` can be asked."""
+
     def settings(self) -> AbstractContextManager[None]:
         """Let the settings count that its queries go by; see `alcid.options.using`."""
 

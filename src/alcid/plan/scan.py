@@ -129,7 +129,12 @@ class Scan:
 
     def count(self) -> int:
         """How many rows there are; from the indexes alone where they are exact."""
-        return self._again_if_gone(lambda run: run.count(self._engine.count))
+        try:
+            return self._again_if_gone(lambda run: run.count(self._engine.count))
+        except PredicateError:  # a part that only Spark can evaluate
+            if not self._engine.has_spark:
+                raise
+            return int(self.to_spark().count())
 
     def explain(self) -> Explanation:
         """What is read and why; after `to_arrow` or `count`, what was read."""

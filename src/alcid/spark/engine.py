@@ -31,6 +31,8 @@ R = TypeVar("R")
 class SparkEngine:
     """A Spark session, as tables use it."""
 
+    has_spark = True
+
     def __init__(self, session: SparkSession) -> None:
         """Use a session; any will do."""
         self.session = session

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from alcid.errors import OptionError
@@ -22,6 +23,7 @@ __all__ = ["SourceOptions"]
 _METADATA = "alcid"
 # What a catalog adds of its own.
 _OF_CATALOG = ("comment", "external", "is_managed_location", "location", "owner", "provider")
+_NAMES = ("index_path", "strict", "timezone", "where")
 _FLAGS = {"true": True, "false": False}
 
 
@@ -41,7 +43,7 @@ class SourceOptions:
         """Read options; without any, those that the schema keeps.
 
         Raises:
-            OptionError: There is no path, or a flag that is none.
+            OptionError: There is no path, a flag that is none, or a name that is misspelt.
 
         >>> SourceOptions.parse({"path": "data/events", "strict": "true", "region": "eu-west-1"})
         SourceOptions(path='data/events', index_path=None, strict=True, timezone=None, where=None)
@@ -59,6 +61,9 @@ class SourceOptions:
                 "path: found none, or several, expected that of one folder; "
                 "CREATE TABLE keeps it if no columns are given"
             )
+        for name in options.keys() - set(_NAMES):
+            if near := get_close_matches(name, _NAMES, 1):
+                raise OptionError(f"option {name}: not known, did you mean {near[0]}?")
         return cls(
             path,
             options.pop("index_path", None),

@@ -66,6 +66,8 @@ class Engine(ScanEngine, Protocol):
 class Threads:
     """This process, with as many threads as there are cores."""
 
+    has_spark = False
+
     def settings(self) -> AbstractContextManager[None]:
         """Those of `alcid.options`."""
         return nullcontext()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Planned", "SideSession", "same_session"]
 
-# They would run while a plan is made, on tables without rows.
-_RUNS_AT_ONCE = ("CompoundBody", "UnresolvedExecuteImmediate")
+# The first two would run while a plan is made, on tables without rows; the third has no plan.
+_COMMANDS = ("CompoundBody", "UnresolvedExecuteImmediate", "InsertIntoStatement")
 
 
 def same_session(one: SparkSession, other: SparkSession) -> bool:
@@ -98,7 +98,7 @@ class SideSession:
     def _plan(self, query: str) -> Planned:
         parsed = self._state.sqlParser().parsePlan(query)
         kind = Node(parsed).kind
-        if kind in _RUNS_AT_ONCE:
+        if kind in _COMMANDS:
             raise _not_a_query(kind)
         analyzed = self._execute(parsed).analyzed()
         has_time = bool(analyzed.containsPattern(self._java.current_time))
@@ -181,6 +181,6 @@ class _Java:
 
 def _not_a_query(kind: str) -> UnsupportedError:
     return UnsupportedError(
-        f"alcid.sql answers queries, found the command {kind}; "
-        "write the rows of a query with alcid.sql(...).write"
+        f"alcid.sql answers queries, found the command {kind}: spark.sql runs commands, and "
+        "alcid.sql(...).write writes the rows of a query"
     )

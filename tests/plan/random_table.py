@@ -116,6 +116,8 @@ class RandomTable:
         file = pq.ParquetFile(self.folder / path, coerce_int96_timestamp_unit="us")
         with file:
             table = file.read().replace_schema_metadata()
+        if self._int96:  # instants, of which Arrow does not say so
+            table = table.cast(pa.schema([_instant(field) for field in table.schema]))
         for name, kind in self.partitions.items():
             values = [self._files[path][name]] * table.num_rows
             table = table.append_column(name, kind.to_arrow(values))
@@ -266,3 +268,9 @@ def deleted_rows(source: random.Random, row_count: int) -> list[int]:
     """Positions of a file: none, one, some or all."""
     share = source.choice((0.0, 0.05, 0.5, 1.0))
     return np.flatnonzero([source.random() < share for _ in range(row_count)]).tolist()
+
+
+def _instant(field: pa.Field) -> pa.Field:
+    if pa.types.is_timestamp(field.type) and field.type.tz is None:
+        return field.with_type(pa.timestamp(field.type.unit, "UTC"))
+    return field

@@ -16,6 +16,7 @@ import pytest
 import alcid
 from alcid.errors import OptionError, UnsupportedError
 from alcid.spark.jvm import map_in_arrow
+from alcid.spark.jvm.side_session import same_session
 from alcid.spark.session import session
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def test_workers_run_this_interpreter_and_keep_what_archives_hold(spark: SparkSe
 def test_running_session_is_given_back_as_it_is(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "3")
     try:
-        assert session(master="local[7]", app_name="other") is spark
+        assert same_session(session(master="local[7]", app_name="other"), spark)
         assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
         assert spark.conf.get("spark.app.name") == "tests"
     finally:
@@ -73,13 +74,13 @@ def test_running_session_is_given_back_as_it_is(spark: SparkSession) -> None:
 
 def test_running_session_is_found_from_another_thread(spark: SparkSession) -> None:
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(session).result() is spark
+        assert same_session(pool.submit(session).result(), spark)
 
 
 def test_running_session_takes_settings_that_can_change(spark: SparkSession) -> None:
     given = {"spark.sql.shuffle.partitions": 5, "spark.sql.ansi.enabled": False}
     try:
-        assert session(config={**given, "spark.master": "local[2]"}) is spark
+        assert same_session(session(config={**given, "spark.master": "local[2]"}), spark)
         assert spark.conf.get("spark.sql.shuffle.partitions") == "5"
         assert spark.conf.get("spark.sql.ansi.enabled") == "false"
     finally:

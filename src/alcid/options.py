@@ -47,6 +47,7 @@ __all__ = [
     "Settings",
     "case_sensitive",
     "current_settings",
+    "default_options",
     "find_column",
     "fold_name",
     "match_column",
@@ -354,6 +355,15 @@ _OPTIONS: Final[dict[str, dict[str, Converter]]] = {
     "range-bitmap": {"chunk-size": _size(0, _MAX_INT)},
     "bsi": {},
 }
+
+
+def default_options(index_type: str) -> IndexOptions:
+    """The options of an index of which none are given.
+
+    >>> default_options("bitmap")
+    BitmapOptions(version=2, index_block_size=16384)
+    """
+    return _KINDS[index_type]()
 
 
 def parse_options(options: Mapping[str, OptionValue]) -> tuple[IndexSpec, ...]:

@@ -17,6 +17,7 @@ __all__ = [
     "changes",
     "least_bytes",
     "plain",
+    "split_by",
 ]
 
 IntArray: TypeAlias = npt.NDArray[Any]
@@ -80,6 +81,15 @@ def changes(values: IntArray) -> npt.NDArray[np.bool_]:
     differs = np.ones(len(values), bool)
     differs[1:] = values[1:] != values[:-1]
     return differs
+
+
+def split_by(items: IntArray, numbers: IntArray) -> list[IntArray]:
+    """Items in parts: a new one begins where the number beside an item changes.
+
+    >>> [part.tolist() for part in split_by(np.array([5, 6, 9]), np.array([0, 0, 2]))]
+    [[5, 6], [9]]
+    """
+    return np.split(items, np.flatnonzero(changes(numbers))[1:])
 
 
 def least_bytes(lower: npt.NDArray[np.uint64], upper: npt.NDArray[np.uint64]) -> IntArray:

@@ -80,6 +80,11 @@ class TableColumns:
         columns = list(self.columns.values())
         return TableColumns(columns, self.partitions, schemas, self.schema_of[files])
 
+    def share(self, count: int) -> npt.NDArray[np.float64]:
+        """Roughly how much of each file so many columns are."""
+        totals = np.array([max(len(schema), 1) for schema in self.schemas], np.float64)
+        return np.minimum(count / totals, 1.0)[self.schema_of]
+
     def find(self, name: str) -> str:
         """The column of the table that a name in a query means; of `m[key]` the map `m`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from alcid.formats.arrays import split_by
 from alcid.plan.candidates import Candidates
 from alcid.plan.conform import table_schema
-from alcid.plan.leaves import leaves_of, share_of
+from alcid.plan.leaves import Leaf, leaves_of, share_of
 from alcid.plan.parts import Part
 from alcid.plan.reading import Reading
 from alcid.plan.table_files import DataFiles, Integers, TableFiles
@@ -50,7 +51,7 @@ class DraftPart:
     def _rounds(self, places: Sequence[int]) -> Iterator[npt.NDArray[np.int64]]:
         sizes = self.sizes[list(places)]
         numbers = (np.cumsum(sizes) - sizes) // _TOGETHER
-        yield from np.split(np.asarray(places, np.int64), np.flatnonzero(np.diff(numbers)) + 1)
+        yield from split_by(np.asarray(places, np.int64), numbers)
 
     @property
     def sizes(self) -> Integers:
@@ -62,11 +63,9 @@ class DraftPart:
     @property
     def whole_sizes(self) -> Integers:
         """Roughly the bytes of the needed columns of each candidate."""
-        files, columns = self.candidates.files, self.files.columns
         needed = len(dict.fromkeys([*self.columns, *self.where_columns]))
-        totals = np.array([max(len(schema), 1) for schema in columns.schemas], np.float64)
-        share = np.minimum(max(needed, 1) / totals, 1.0)[columns.schema_of[files]]
-        sizes: Integers = (self.files.sizes[files] * share).astype(np.int64)
+        share = self.files.columns.share(max(needed, 1))
+        sizes: Integers = (self.files.sizes * share)[self.candidates.files].astype(np.int64)
         return sizes
 
     @property
@@ -79,12 +78,14 @@ class Draft(DraftPart):
     """The rows of a whole scan, with the table that they are of."""
 
     table: TableFiles
+    leaves: Mapping[int, Leaf]
+    """Of the predicate."""
 
     @property
     def expected_rows(self) -> int:
         """Roughly how many rows match: as many as are left, where that is exact."""
         files, left = self.candidates.files, self.candidates.rows(self.files)
-        share = share_of(self.where, leaves_of(self.where, self.table), files)
+        share = share_of(self.where, self.leaves, files)
         exact = np.array([found.exact for found in self.candidates.selections], bool)
         return int(np.where(exact, left, np.minimum(left, share * self._rows)).sum())
 

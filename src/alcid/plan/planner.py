@@ -142,8 +142,6 @@ class _Asker:
 
     def _scan_bytes(self) -> Integers:
         """Roughly what a file costs without indexes: its footer, and its share of columns."""
-        columns = self.table.columns
-        totals = np.array([max(len(schema), 1) for schema in columns.schemas], np.float64)
-        share = np.minimum(len(self.needed) / totals, 1.0)[columns.schema_of]
+        share = self.table.columns.share(len(self.needed))
         scanned: Integers = (self.table.sizes * share).astype(np.int64)
         return scanned + _REQUESTS * self.table.gap

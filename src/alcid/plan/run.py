@@ -84,7 +84,12 @@ class Run:
 
     def _draft(self, candidates: Candidates, columns: list[str]) -> Draft:
         given = self.files, self.where, self.asked, columns, candidates, self.use_indexes
-        return Draft(*given, table=self.files)
+        return Draft(*given, table=self.files, leaves=self._leaves)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing was read or counted yet, though it may be planned."""
+        return self._found is None and not self._reading.offered
 
     def explain(self) -> Explanation:
         """What was done; of a scan that did not run, what would be."""

@@ -99,6 +99,7 @@ class Scan:
         }
         matching(self._where, nothing, types)  # raises what is wrong with the predicate
         self._run: Run | None = None
+        self._known: Scan | None = None  # without the parts that only Spark can evaluate
 
     @property
     def schema(self) -> pa.Schema:
@@ -112,7 +113,8 @@ class Scan:
             PredicateError: The predicate has a part that only Spark can evaluate.
             FileGoneError: A file of the table is gone, and was so again when it was planned anew.
         """
-        return self._again_if_gone(lambda run: run.rows())
+        is_planned = self._run is not None and self._run.is_untouched
+        return self._again_if_gone(lambda run: run.rows(), keep=is_planned)
 
     def to_spark(self) -> Any:
         """The rows as a DataFrame of Spark; the table must have been opened with a session.
@@ -151,9 +153,10 @@ class Scan:
         known = known_part(self._where)
         if known == self._where:
             return self._again_if_gone(lambda run: run.draft(), keep=True), True
-        whole = replace(self.query, where=known, columns=None)
-        scan = Scan(whole, self._files, self._reopen, self._engine, strict=self._strict)
-        return scan.draft()[0], False
+        if self._known is None:
+            whole = replace(self.query, where=known, columns=None)
+            self._known = Scan(whole, self._files, self._reopen, self._engine, strict=self._strict)
+        return self._known.draft()[0], False
 
     def __repr__(self) -> str:
         return f"<Scan where {self._where}>"

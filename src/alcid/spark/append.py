@@ -25,15 +25,11 @@ from alcid.errors import (
     require,
 )
 from alcid.options import (
-    BitmapOptions,
-    BloomFilterOptions,
-    BsiOptions,
-    IndexOptions,
     IndexSpec,
     OptionValue,
-    RangeBitmapOptions,
     Settings,
     current_settings,
+    default_options,
     find_column,
     fold_name,
     match_column,
@@ -49,18 +45,13 @@ from alcid.tables.engine import Engine
 from alcid.tables.publishing import check_paths, move_files, publish_bundle
 from alcid.tables.staging import StagedBundle, StagingJob, new_job
 from alcid.tables.target_columns import TargetColumns, fit_columns
+from alcid.types import INDEX_TYPES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["append"]
 
-_DEFAULTS: dict[str, IndexOptions] = {
-    "bloom-filter": BloomFilterOptions(),
-    "bitmap": BitmapOptions(),
-    "range-bitmap": RangeBitmapOptions(),
-    "bsi": BsiOptions(),
-}
 _ANSWER = "answer string, problem string"
 
 
@@ -260,8 +251,8 @@ def _specs(
         return tuple(
             spec
             for info in table.indexes()
-            if info.fresh and info.index_type in _DEFAULTS
-            for spec in [IndexSpec(info.column, info.index_type, _DEFAULTS[info.index_type])]
+            if info.fresh and info.index_type in INDEX_TYPES
+            for spec in [IndexSpec(info.column, info.index_type, default_options(info.index_type))]
             if match_column(spec.top_level, columns.schema.names) is not None
         )
     specs = tuple(parse_options(options)) if options else ()

@@ -16,7 +16,7 @@ from alcid.plan.sorting import SortKey
 from alcid.predicate import Constant
 from alcid.spark import jvm
 from alcid.spark.schema import arrow_for_spark, conform_batches, quoted, spark_schema
-from alcid.spark.shares import make_shares
+from alcid.spark.shares import make_shares, over_shares
 from alcid.spark.ways import MOST_TOP, Way, choose_way, only_for_spark
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ def _from_arrow(spark: SparkSession, rows: pa.Table) -> DataFrame:
 
 def _from_tasks(spark: SparkSession, draft: Draft) -> DataFrame:
     task = ReadTask.of(draft, jvm.parallelism(spark))
-    numbers = spark.range(0, len(task.shares), 1, len(task.shares))
-    return jvm.map_in_arrow(numbers, task, spark_schema(table_schema(draft.files, draft.columns)))
+    schema = spark_schema(table_schema(draft.files, draft.columns))
+    return over_shares(spark, len(task.shares), task, schema)
 
 
 def _from_files(spark: SparkSession, draft: Draft) -> DataFrame:

@@ -21,14 +21,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from alcid.errors import AlcidError, AlcidWarning
+from alcid.formats.arrays import split_by
 from alcid.options import Settings, current_settings, using
 from alcid.spark import jvm
 from alcid.tables.engine import Share, Tell, Work
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-__all__ = ["make_shares", "run_shares"]
+__all__ = ["make_shares", "over_shares", "run_shares"]
 
 R = TypeVar("R")
 
@@ -49,7 +51,7 @@ def make_shares(sizes: Integers, cores: int) -> list[Integers]:
     count = max(min(_A_CORE * cores, total // _LEAST), total // _MOST, min(cores, len(sizes)), 1)
     ends = np.cumsum(sizes)
     numbers = np.minimum((ends - sizes) * count // max(total, 1), count - 1)
-    return np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(numbers)) + 1)
+    return split_by(np.arange(len(sizes)), numbers)
 
 
 def run_shares(spark: SparkSession, work: Work[R], sizes: Integers, tell: Tell) -> list[R]:
@@ -61,9 +63,7 @@ def run_shares(spark: SparkSession, work: Work[R], sizes: Integers, tell: Tell) 
     shares = make_shares(sizes, jvm.parallelism(spark))
     files, rows = jvm.progress_counter(spark), jvm.progress_counter(spark)
     task = _Task(work, shares, current_settings(), files, rows)
-    # As many partitions as shares, and a partition's only row is the number of its share.
-    numbers = spark.range(0, len(shares), 1, len(shares))
-    job = jvm.map_in_arrow(numbers, task, "share bigint, answer binary")
+    job = over_shares(spark, len(shares), task, "share bigint, answer binary")
     tag = f"alcid-{uuid.uuid4().hex}"
 
     def collect() -> Any:
@@ -82,6 +82,11 @@ def run_shares(spark: SparkSession, work: Work[R], sizes: Integers, tell: Tell) 
             raise
     answers = dict(zip(*running.result().to_pydict().values(), strict=True))
     return _results([pickle.loads(answers[number]) for number in range(len(shares))])
+
+
+def over_shares(spark: SparkSession, count: int, task: Any, schema: StructType | str) -> DataFrame:
+    """What a task gives for each share, which it is given by its number: one row, one column."""
+    return jvm.map_in_arrow(spark.range(0, count, 1, count), task, schema)
 
 
 @dataclass(frozen=True, slots=True)

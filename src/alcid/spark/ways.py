@@ -139,12 +139,11 @@ def _column_problem(table: DataFiles, files: np.ndarray, name: str) -> str:
         return f"Spark reads {wanted} otherwise"
     if types.is_struct(wanted) and _has_floats(wanted):
         return "Spark may pass over NaN within a struct"
-    for group in table.columns.groups(name):
+    for group, schema in zip(table.columns.groups(name), table.columns.schemas, strict=True):
         if group.name is not None and group.files[files].any():
-            place = table.columns.schema_of[np.flatnonzero(group.files)[0]]
-            found = table.columns.schemas[int(place)][group.name]
-            if found.arrow_type != wanted:
-                return f"{found.arrow_type} in some files, {wanted} in the table"
+            found = schema[group.name].arrow_type
+            if found != wanted:
+                return f"{found} in some files, {wanted} in the table"
     return ""
 
 

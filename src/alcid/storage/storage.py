@@ -265,6 +265,13 @@ class Storage:
         """
         return self._persist(lambda: self._backend.stat(path), "could not be read", path)
 
+    def is_same(self, path: str, size: int, version: str | None) -> bool:
+        """Whether a file is still the one that was listed."""
+        try:
+            return self.stat(path) == (size, version)
+        except FileGoneError:
+            return False
+
     def _put(self, path: str, data: bytes) -> None:
         try:
             self._backend.put(path, data)

@@ -116,11 +116,7 @@ class _Builder:
             found = index_file(source, task.specs, path=path, size=size, version=version)
         except (FormatError, LimitError, StorageError, UnsupportedError) as error:
             found = error
-        try:
-            same = self._storage.stat(path) == (size, version)
-        except FileGoneError:
-            same = False
-        if not same:
+        if not self._storage.is_same(path, size, version):
             return FileGoneError("changed or removed while it was read", file=source.name)
         if isinstance(found, StorageError) and not isinstance(found, FileGoneError):
             raise found  # not the file's fault, so that others would fail too

@@ -108,9 +108,9 @@ def clean(
     if merged and not dry_run:
         try:
             written = merge_folder(folder, chosen, listing)
-            found = folder.load(on_damage=_ignore)
         except FileGoneError:  # a build is tidying up, and has merged them itself
-            merged, found = (), folder.load(on_damage=_ignore)
+            merged = ()
+        found = folder.load(on_damage=_ignore)
     old: list[Leftover] = []
     young: list[Leftover] = []
     for leftover in find_leftovers(storage, folder, found):

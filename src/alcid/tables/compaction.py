@@ -14,6 +14,7 @@ import numpy as np
 
 from alcid.bundle import Bundle, Kind, merge
 from alcid.errors import FormatError
+from alcid.formats.arrays import split_by
 from alcid.storage import Listing
 from alcid.tables import building
 from alcid.tables.bundle_folder import BundleFolder, FolderBundles
@@ -58,7 +59,7 @@ def merge_folder(
         sizes += bundles.coverage(kind).lengths
     live, _ = bundles.live()
     numbers = (np.cumsum(sizes[live]) - sizes[live]) // building.BATCH_BYTES
-    parts = np.split(live, np.flatnonzero(np.diff(numbers)) + 1)
+    parts = split_by(live, numbers)
     names = []
     for number, part in enumerate(parts, 1):
         data = io.BytesIO()

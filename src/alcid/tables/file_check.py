@@ -99,11 +99,8 @@ class FileChecker:
                 self._compare(file, source, version, found)
             except (FormatError, LimitError, StorageError, UnsupportedError) as error:
                 problem = error
-        try:
-            same = self._storage.stat(path) == (size, version)
-        except FileGoneError:
-            same = False
-        if not same or isinstance(problem, FileGoneError):
+        is_same = self._storage.is_same(path, size, version)
+        if not is_same or isinstance(problem, FileGoneError):
             return Checked(changed=1)
         if isinstance(problem, StorageError):
             raise problem

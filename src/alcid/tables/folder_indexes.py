@@ -108,8 +108,7 @@ class FolderIndexes:
         held = {k for bundle in found.bundles for k in bundle.kinds if k.type == INDEX}
         if rebuild and built.kinds and held <= built.kinds:
             self.folder.replace(found.readable)
-        with suppress(FileGoneError):  # another build is tidying up
-            self.tidy()
+        self.tidy()
         return BuildReport(
             len(listing),
             built.indexed,
@@ -180,10 +179,11 @@ class FolderIndexes:
 
     def tidy(self) -> None:
         """Merge bundles if there are many, and remove those that were merged some time ago."""
-        found = self.folder.load()
-        remove_old(self.folder, found)
-        if is_worth_merging(found):
-            merge_folder(self.folder, found, list_data_files(self._storage))
+        with suppress(FileGoneError):  # another is tidying up
+            found = self.folder.load()
+            remove_old(self.folder, found)
+            if is_worth_merging(found):
+                merge_folder(self.folder, found, list_data_files(self._storage))
 
 
 def _everything(specs: Sequence[IndexSpec], files: int) -> BuildPlan:

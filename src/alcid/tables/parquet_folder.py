@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from copy import copy
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -140,8 +140,7 @@ class ParquetTable:
 
     def tidy(self) -> None:
         """Merge bundles if there are many, as a build does at its end."""
-        with suppress(FileGoneError):  # another is tidying up
-            self._indexes.tidy()
+        self._indexes.tidy()
 
     def refresh(self) -> None:
         """List files and indexes again."""
@@ -347,14 +346,7 @@ class ParquetTable:
         for path, vector in deletions.items():
             require(vector, DeletionVector, f"deletions of {path}")
             every[path] = every[path] | vector if path in every else vector
-        table = ParquetTable(
-            self.storage,
-            self._index_storage,
-            strict=self._strict,
-            partition_types=self.partition_types,
-            create=self._create,
-            engine=self.engine,
-        )
+        table = copy(self)
         table._deletions, table._distrusted = every, set(self._distrusted)
         table.refresh()
         return table

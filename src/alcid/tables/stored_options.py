@@ -21,6 +21,7 @@ from alcid.options import (
     BsiOptions,
     IndexOptions,
     RangeBitmapOptions,
+    default_options,
 )
 
 __all__ = ["stored_options"]
@@ -43,7 +44,7 @@ def stored_options(index_type: str, payload: bytes, key_type: KeyType | None) ->
     found = (
         None if key_type is None else _FINDERS[index_type](Section(BytesSource(payload)), key_type)
     )
-    return found or _DEFAULTS[index_type]
+    return found or default_options(index_type)
 
 
 def _bloom_filter(section: Section, key_type: KeyType) -> BloomFilterOptions | None:
@@ -86,10 +87,4 @@ _FINDERS: dict[str, Callable[[Section, KeyType], IndexOptions | None]] = {
     "bitmap": _bitmap,
     "range-bitmap": _range_bitmap,
     "bsi": _bsi,
-}
-_DEFAULTS: dict[str, IndexOptions] = {
-    "bloom-filter": BloomFilterOptions(),
-    "bitmap": BitmapOptions(),
-    "range-bitmap": RangeBitmapOptions(),
-    "bsi": BsiOptions(),
 }

@@ -67,7 +67,7 @@ def has_class(spark: SparkSession, name: str) -> bool:
     return True
 
 
-def map_in_arrow(rows: DataFrame, function: Any, schema: StructType) -> DataFrame:
+def map_in_arrow(rows: DataFrame, function: Any, schema: StructType | str) -> DataFrame:
     """`DataFrame.mapInArrow`, which asks for pandas though it does not use it."""
     if not has_jvm(rows.sparkSession):
         return rows.mapInArrow(function, schema)

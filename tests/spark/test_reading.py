@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
+from alcid.plan.planner import make_plan
 from alcid.spark import engine, reading, ways
 from alcid.spark.ways import Way
 from tests.storage.conftest import KEYS, bucket, moto_port
@@ -468,3 +469,18 @@ def test_files_in_s3_are_read_by_tasks_without_the_jar(
     assert found["row"].to_pylist() == expected["row"].to_pylist()
     plan = str(table.read("i > 100")._jdf.queryExecution().toString())
     assert not any(value in plan for value in (KEYS["access_key"], KEYS["secret_key"]))
+
+
+@pytest.mark.parametrize("where", ["i = 7", "i = 7 AND length(name) = 2"])
+def test_a_read_is_planned_once(
+    table: alcid.ParquetTable, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[object] = []
+
+    def counted(*given: Any, **named: Any) -> Any:
+        plans.append(given)
+        return make_plan(*given, **named)
+
+    monkeypatch.setattr("alcid.plan.run.make_plan", counted)
+    table.read(where).collect()
+    assert len(plans) == 1

@@ -149,14 +149,13 @@ def test_rows_and_schema_are_those_of_plain_spark(
 
 
 def test_session_that_is_not_registered_reads_too(
-    spark: SparkSession, folder: Path, plain: DataFrame
+    other_session: SparkSession, folder: Path, plain: DataFrame
 ) -> None:
-    fresh = spark.newSession()
-    found = fresh.read.format("alcid").load(str(folder))
+    found = other_session.read.format("alcid").load(str(folder))
     assert found.schema == plain.schema
     assert as_text(found.where("a = 5 AND y = 1")) == as_text(plain.where("a = 5 AND y = 1"))
-    alcid.register(fresh)
-    found = fresh.read.format("alcid").load(str(folder))
+    alcid.register(other_session)
+    found = other_session.read.format("alcid").load(str(folder))
     assert as_text(found.where("a = 5 AND y = 1")) == as_text(plain.where("a = 5 AND y = 1"))
 
 

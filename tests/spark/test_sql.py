@@ -462,8 +462,8 @@ def test_table_that_was_opened_without_spark(tables: Beside) -> None:
     assert sql("SELECT 1 AS one").collect() == [(1,)]
 
 
-def test_tables_of_two_sessions_are_refused(spark: SparkSession, tables: Beside) -> None:
-    other = parquet(tables["u"].location, spark.newSession())
+def test_tables_of_two_sessions_are_refused(other_session: SparkSession, tables: Beside) -> None:
+    other = parquet(tables["u"].location, other_session)
     with pytest.raises(
         OptionError, match="tables t and u: are of two Spark sessions, expected one"
     ):
@@ -557,16 +557,15 @@ def test_side_session_shows_no_rows_to_the_optimiser(spark: SparkSession) -> Non
 
 
 def test_a_query_goes_by_the_session_of_its_tables_though_another_is_active(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, other_session: SparkSession, tmp_path: Path
 ) -> None:
     hours = [datetime.datetime(2024, 3, 10, hour, tzinfo=datetime.UTC) for hour in range(24)]
     pq.write_table(
         pa.table({"id": range(24), "ts": pa.array(hours, pa.timestamp("us", "UTC"))}),
         tmp_path / "a.parquet",
     )
-    other = spark.newSession()
-    other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    table = parquet(tmp_path, other)
+    other_session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    table = parquet(tmp_path, other_session)
     spark.createDataFrame([(1,)], "x INT")  # makes it the active one
     found = sql(
         "SELECT id, current_timezone() AS zone FROM t WHERE ts = TIMESTAMP'2024-03-10 12:00:00'",
@@ -579,4 +578,4 @@ def test_a_query_goes_by_the_session_of_its_tables_though_another_is_active(
     spark.createDataFrame([(1,)], "x INT")
     where = "ts = TIMESTAMP'2024-03-10 12:00:00' AND abs(id) < 24"
     assert [row["id"] for row in table.read(where).collect()] == [3]
-    assert table.read("id = 3").sparkSession is other
+    assert table.read("id = 3").sparkSession is other_session

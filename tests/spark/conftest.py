@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alcid.spark.jvm import active
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @pytest.fixture
 def other_session(spark: SparkSession) -> Iterator[SparkSession]:
-    """A second session; the one that was active before it is so again for the next test."""
-    with active(spark):
-        yield spark.newSession()
+    """A second session; the first one is active again for the next test."""
+    yield spark.newSession()
+    spark.createDataFrame([(1,)], "x INT")  # makes it the active one

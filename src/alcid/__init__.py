@@ -17,6 +17,7 @@ from alcid.errors import (
     AlcidWarning,
     ChecksumError,
     ColumnError,
+    ConflictError,
     DamagedIndexWarning,
     FileGoneError,
     FormatError,
@@ -35,11 +36,11 @@ from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, De
 from alcid.formats.hash_index import HashIndex
 from alcid.formats.selection import Selection
 from alcid.formats.theta import ThetaSketch
-from alcid.opening import parquet
+from alcid.opening import create_table, paimon, parquet
 from alcid.predicate import Column, Predicate, col
 from alcid.spark.session import register, session
 from alcid.spark.sql import explain_sql, sql
-from alcid.tables import ParquetTable
+from alcid.tables import PaimonTable, ParquetTable
 from alcid.types import DataType
 
 try:
@@ -56,6 +57,7 @@ __all__ = [
     "ChecksumError",
     "Column",
     "ColumnError",
+    "ConflictError",
     "DamagedIndexWarning",
     "DataType",
     "DeletionVector",
@@ -69,6 +71,7 @@ __all__ = [
     "LiteralError",
     "NameTakenError",
     "OptionError",
+    "PaimonTable",
     "ParquetTable",
     "Predicate",
     "PredicateError",
@@ -79,11 +82,13 @@ __all__ = [
     "UnsupportedError",
     "binary_rows",
     "col",
+    "create_table",
     "errors",
     "explain_sql",
     "fixed_bucket",
     "hash_rows",
     "options",
+    "paimon",
     "parquet",
     "puffin",
     "register",

@@ -12,6 +12,7 @@ __all__ = [
     "AlcidWarning",
     "ChecksumError",
     "ColumnError",
+    "ConflictError",
     "DamagedIndexWarning",
     "FileGoneError",
     "FormatError",
@@ -146,6 +147,10 @@ def _restore_storage(
 
 class FileGoneError(StorageError, FileNotFoundError):
     """A file that is not there any more, or not as it was listed: list again, then plan again."""
+
+
+class ConflictError(AlcidError, RuntimeError):
+    """A commit that does not go with what others have committed meanwhile: plan it again."""
 
 
 class NameTakenError(StorageError, FileExistsError):

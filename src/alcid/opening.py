@@ -1,18 +1,31 @@
-"""How tables are opened: `alcid.parquet`."""
+"""How tables are opened and made: `alcid.parquet`, `alcid.paimon`, `alcid.create_table`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from alcid.columns import ColumnTypes
-from alcid.tables import ParquetTable
+from alcid.errors import OptionError
+from alcid.paimon_metadata.option_checks import check_new_options
+from alcid.paimon_metadata.schema import TableSchema
+from alcid.paimon_metadata.table_folder import TableFolder, table_location
+from alcid.paimon_metadata.table_options import TableOptions
+from alcid.storage import Storage
+from alcid.tables import PaimonTable, ParquetTable
+from alcid.types import DataType
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
-__all__ = ["parquet"]
+    from alcid.tables.engine import Engine
+
+__all__ = ["create_table", "paimon", "parquet"]
 
 
 def parquet(
@@ -48,11 +61,6 @@ def parquet(
     {'id': [0, 1, 2]}
     >>> folder.cleanup()
     """
-    engine = None
-    if spark is not None:
-        from alcid.spark.engine import SparkEngine
-
-        engine = SparkEngine(spark)
     return ParquetTable.open(
         path,
         storage_options=storage_options,
@@ -60,5 +68,148 @@ def parquet(
         strict=strict,
         partition_types=partition_types,
         create=create,
-        engine=engine,
+        engine=_engine(spark),
     )
+
+
+def paimon(
+    path: str | os.PathLike[str] | None = None,
+    spark: SparkSession | None = None,
+    *,
+    warehouse: str | os.PathLike[str] | None = None,
+    table: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    snapshot_id: int | None = None,
+    tag: str | None = None,
+    merge_on_read: bool = False,
+    strict: bool = False,
+) -> PaimonTable:
+    """Open a Paimon table.
+
+    Args:
+        path: The folder of the table; or give `warehouse` and `table`.
+        spark: The session that does the work on many files, as for `parquet`.
+        warehouse: A folder of databases, without a server: `db.db/name/`.
+        table: `"db.name"` in the warehouse.
+        storage_options: Keys, endpoint and such; see `alcid.storage.Storage.open`.
+        snapshot_id: Read the table as it was at this snapshot.
+        tag: Read the table as a tag keeps it.
+        merge_on_read: Read rows of a primary-key table that no compaction has taken in yet, too.
+            Without, a table with deletion vectors is read as Paimon reads it: without them.
+        strict: Raise where an index is damaged, in place of a warning.
+
+    Raises:
+        StorageError: There is no Paimon table.
+        UnsupportedError: It has an option or a type that would make rows wrong here.
+
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    >>> table = create_table(f"{folder.name}/events", schema)
+    >>> paimon(f"{folder.name}/events").count("id = 5")
+    0
+    >>> folder.cleanup()
+    """
+    return PaimonTable(
+        Storage.open(_location(path, warehouse, table), storage_options),
+        snapshot_id=snapshot_id,
+        tag=tag,
+        merge_on_read=merge_on_read,
+        strict=strict,
+        engine=_engine(spark),
+    )
+
+
+def create_table(
+    path: str | os.PathLike[str] | None,
+    schema: pa.Schema | StructType,
+    spark: SparkSession | None = None,
+    *,
+    primary_key: Sequence[str] = (),
+    partition_by: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+    warehouse: str | os.PathLike[str] | None = None,
+    table: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> PaimonTable:
+    """Make a Paimon table without rows.
+
+    Args:
+        path: The folder of the table; None if `warehouse` and `table` are given.
+        schema: Its columns, as an Arrow schema or one of Spark; columns of the primary key are not
+            null.
+        spark: The session that does the work on many files, as for `parquet`.
+        primary_key: The columns that tell rows apart; none for a table that rows are appended to.
+        partition_by: The columns whose values stand in the paths.
+        options: Paimon's table options, as `{"bucket": "4", "deletion-vectors.enabled": "true"}`.
+        warehouse: As for `paimon`.
+        table: As for `paimon`.
+        storage_options: As for `paimon`.
+
+    Raises:
+        NameTakenError: There is a table.
+        OptionError: No such option, or a value that it cannot have.
+        ColumnError: A key that is no column.
+        UnsupportedError: A type or an option that is not supported.
+
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> columns = pa.schema([("id", pa.int64()), ("dt", pa.string())])
+    >>> create_table(None, columns, partition_by=["dt"], warehouse=folder.name, table="shop.orders")
+    <PaimonTable .../shop.db/orders>
+    >>> folder.cleanup()
+    """
+    for what, given in (("primary_key", primary_key), ("partition_by", partition_by)):
+        if isinstance(given, str):
+            raise OptionError(f"{what}: found text, expected a list of names")
+    chosen = {str(key): _option_text(value) for key, value in (options or {}).items()}
+    check_new_options(chosen)
+    TableOptions.parse(chosen, has_primary_key=bool(primary_key))
+    columns = _columns(schema)
+    made = TableSchema.of(
+        [(name, data_type) for name, data_type, _ in columns],
+        primary_key,
+        partition_by,
+        chosen,
+        not_null=[name for name, _, nullable in columns if not nullable],
+        time_millis=int(time.time() * 1000),
+    )
+    storage = Storage.open(_location(path, warehouse, table), storage_options)
+    TableFolder(storage).create(made)
+    return PaimonTable(storage, engine=_engine(spark))
+
+
+def _engine(spark: SparkSession | None) -> Engine | None:
+    if spark is None:
+        return None
+    from alcid.spark.engine import SparkEngine
+
+    return SparkEngine(spark)
+
+
+def _location(
+    path: str | os.PathLike[str] | None,
+    warehouse: str | os.PathLike[str] | None,
+    table: str | None,
+) -> str | os.PathLike[str]:
+    if path is not None and warehouse is None and table is None:
+        return path
+    if path is not None or warehouse is None or table is None:
+        raise OptionError("expected a path, or warehouse= and table=")
+    return table_location(os.fspath(warehouse), table)
+
+
+def _columns(schema: pa.Schema | StructType) -> list[tuple[str, DataType, bool]]:
+    """Names, types and whether null is allowed."""
+    if isinstance(schema, pa.Schema):
+        return [(one.name, DataType.from_arrow(one.type), one.nullable) for one in schema]
+    return [
+        (one.name, DataType.from_spark(one.dataType.simpleString()), one.nullable)
+        for one in schema.fields
+    ]
+
+
+def _option_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,32 +79,32 @@ def _index_rows(jvm: PaimonJvm, table: Table, row_type: Any, options: dict[str, 
 
 
 def ask_container(jvm: PaimonJvm, table: Table, asking: Any, question: Json) -> Json:
-    answer = jvm.answer(lambda: asking.evaluate(_predicate(jvm, table, question)))
+    answer = jvm.answer(lambda: asking.evaluate(java_predicate(jvm, table.fields, question)))
     # Of several indexes of a column Paimon asks any first: a miss is SKIP or no rows, by chance.
     return "SKIP" if answer == {"ranges": []} else answer
 
 
-def _predicate(jvm: PaimonJvm, table: Table, question: Json) -> Any:
-    """Paimon's predicate of its JSON form."""
+def java_predicate(jvm: PaimonJvm, fields: Mapping[str, str], question: Json) -> Any:
+    """Paimon's predicate of its JSON form; the fields are the names and types of all columns."""
     for word in ("and", "or"):
         if word in question:
             parts = jvm.java.util.ArrayList()
             for part in question[word]:
-                parts.add(_predicate(jvm, table, part))
+                parts.add(java_predicate(jvm, fields, part))
             return getattr(jvm.paimon.predicate.PredicateBuilder, word)(parts)
-    column, kind = question["column"], _type_of(table, question["column"])
+    column, kind = question["column"], _type_of(fields, question["column"])
     name = "".join(part.title() for part in question["function"].split("_"))
     function = getattr(jvm.paimon.predicate, name).INSTANCE
-    place = list(table.fields).index(column.split("[")[0])
+    place = list(fields).index(column.split("[")[0])
     given = jvm.values(kind, question["literals"])
     return jvm.paimon.predicate.LeafPredicate(function, jvm.data_type(kind), place, column, given)
 
 
-def _type_of(table: Table, column: str) -> str:
+def _type_of(fields: Mapping[str, str], column: str) -> str:
     """The type of a column; of a map key that of the map's values."""
     if "[" in column:
-        return table.fields[column.split("[", 1)[0]][4:-1].split(", ", 1)[1]
-    return table.fields[column]
+        return fields[column.split("[", 1)[0]][4:-1].split(", ", 1)[1]
+    return fields[column]
 
 
 def top_n_of_container(

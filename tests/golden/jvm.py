@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-MAVEN_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+# Later versions also want the parents of the artifact's description, which a mirror may lack.
+MAVEN_GET = "org.apache.maven.plugins:maven-dependency-plugin:2.10:get"
 JARS = Path(__file__).resolve().parents[2] / ".jars"
 
 
@@ -24,8 +25,8 @@ def fetch_jar(artifact: str) -> Path:
     with (JARS / "lock").open("w") as lock:  # of several processes one fetches, the others wait
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not jar.exists():
-            command = ["mvn", "--quiet", "--batch-mode", MAVEN_COPY, f"-Dartifact={artifact}"]
-            subprocess.run([*command, f"-DoutputDirectory={JARS}"], check=True)
+            command = ["mvn", "--quiet", "--batch-mode", MAVEN_GET, f"-Dartifact={artifact}"]
+            subprocess.run([*command, "-Dtransitive=false", f"-Ddest={jar}"], check=True)
     return jar
 
 

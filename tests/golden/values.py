@@ -16,6 +16,7 @@ Json: TypeAlias = Any
 # These members hold one item a line, so that a change of one answer is a change of one line.
 LISTS = ("fields", "rows", "predicates", "predicates_cardinality", "topn", "vectors", "hashes")
 MORE_LISTS = ("sizing", "types", "payloads", "v2_long_string", "blobs", "delete_files", "tasks")
+TABLE_LISTS = ("snapshots", "tags")
 
 
 def f32(value: float | int) -> Json:
@@ -88,7 +89,7 @@ def save(folder: Path, name: str, facts: dict[str, Json], data: bytes | None = N
         (folder / f"{name}.bin").write_bytes(data)
     lines = []
     for key, value in facts.items():
-        if key in LISTS + MORE_LISTS and value:
+        if key in LISTS + MORE_LISTS + TABLE_LISTS and value:
             items = ",\n".join(_compact(item) for item in value)
             lines.append(f'"{key}": [\n{items}\n]')
         else:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from tests.golden.iceberg_jvm import IcebergJvm, iceberg_jvm
 from tests.golden.paimon_jvm import PaimonJvm, paimon_jvm
+from tests.golden.paimon_tables_jvm import NEWEST, JavaPaimon
+from tests.golden.paimon_tables_jvm import java_paimon as java_paimon_jvm
 from tests.interop.peers import Jvm, PyPaimon, pypaimon_process, spark_jars_jvm, started
 
 collect_ignore = ["peer_pypaimon.py"]  # no doctests: only its own environment can import it
@@ -19,6 +22,22 @@ def jvm() -> Iterator[PaimonJvm]:
     needs = "Paimon's Java needs java, mvn, the network and py4j"
     with started(paimon_jvm, needs) as jvm:
         yield jvm
+
+
+@pytest.fixture(scope="session")
+def java_paimon() -> Iterator[JavaPaimon]:
+    """Whole tables in the hands of the released Paimon, in a JVM that PySpark's jars belong to."""
+    needs = "Paimon's Java needs java, mvn, the network, py4j and pyspark"
+    with started(java_paimon_jvm, needs) as java:
+        yield java
+
+
+@pytest.fixture(scope="session")
+def newest_paimon() -> Iterator[JavaPaimon]:
+    """The same with the newest release, for which there is no bundle."""
+    needs = "Paimon's Java needs java, mvn, the network, py4j and pyspark"
+    with started(partial(java_paimon_jvm, NEWEST), needs) as java:
+        yield java
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ import pytest
 from tests.golden.iceberg_jvm import RUNTIME
 from tests.golden.jvm import Package, fetch_jar, java_gateway, spark_jars
 from tests.golden.paimon_jvm import BUNDLE, LOGGING
+from tests.golden.paimon_tables_jvm import NEWEST
 
 T = TypeVar("T")
 
@@ -185,7 +186,8 @@ def spark_jars_jvm() -> Iterator[Jvm]:
 
 def main() -> None:
     """Get what takes long to get before the tests begin, which have a time limit each."""
-    for get in (pypaimon_python, lambda: [fetch_jar(jar) for jar in (BUNDLE, LOGGING, RUNTIME)]):
+    jars = (BUNDLE, LOGGING, RUNTIME, NEWEST)
+    for get in (pypaimon_python, lambda: [fetch_jar(jar) for jar in jars]):
         try:
             get()
         except UNAVAILABLE as error:

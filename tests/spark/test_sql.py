@@ -471,7 +471,7 @@ def test_tables_of_two_sessions_are_refused(other_session: SparkSession, tables:
 
 
 def test_what_is_no_table_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(UnsupportedError, match="t: found DataFrame, expected ParquetTable"):
+    with pytest.raises(UnsupportedError, match="t: found DataFrame, expected Table"):
         sql("SELECT 1", t=spark.range(1))
     with pytest.raises(UnsupportedError, match="query: found int, expected str"):
         sql(1)  # type: ignore[arg-type]

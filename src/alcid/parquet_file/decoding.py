@@ -4,27 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alcid.errors import AlcidError, FormatError
 
-__all__ = ["arrow_file", "naming_damage", "rows_without_columns", "take_rows"]
+__all__ = [
+    "Int96Unit",
+    "arrow_file",
+    "int96_as",
+    "naming_damage",
+    "rows_without_columns",
+    "take_rows",
+]
+
+Int96Unit = Literal["us", "ns"]
+
+_int96: ContextVar[Int96Unit] = ContextVar("int96", default="us")
+
+
+@contextmanager
+def int96_as(unit: Int96Unit) -> Iterator[None]:
+    """Let INT96 be read in a unit, in this thread and in those that take over its context.
+
+    The nanoseconds of an int64 do not reach the years 1 and 9999, which Spark writes; but Paimon
+    has INT96 for nothing but nanoseconds.
+    """
+    before = _int96.set(unit)
+    try:
+        yield
+    finally:
+        _int96.reset(before)
 
 
 def arrow_file(file: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
     """A file for Arrow to decode; its footer is read unless it is given.
 
-    INT96 becomes microseconds: the nanoseconds of an int64 do not reach the years 1 and 9999. All
-    of it is in memory, so nothing is read ahead.
+    INT96 becomes microseconds, unless `int96_as` says otherwise. All of the file is in memory, so
+    nothing is read ahead.
     """
     return pq.ParquetFile(
         file,
         metadata=metadata,
         pre_buffer=False,
-        coerce_int96_timestamp_unit="us",
+        coerce_int96_timestamp_unit=_int96.get(),
         page_checksum_verification=True,
     )
 

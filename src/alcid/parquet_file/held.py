@@ -7,6 +7,7 @@ the interpreter ends, ends the process with it.
 from __future__ import annotations
 
 import io
+from bisect import bisect_right
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ __all__ = ["HeldFile"]
 
 
 class HeldFile:
-    """A file object for Arrow, of which the column chunks that it wants are held.
+    """A file object for Arrow, of which the parts that it wants are held: the column chunks.
 
     Where a writer is known to have given too small a length, Arrow reads some bytes more than the
     chunk: what is not held is read from the source.
@@ -28,8 +29,9 @@ class HeldFile:
     closed = False
 
     def __init__(self, source: Source, held: Mapping[int, memoryview], report: ReadReport) -> None:
-        """Serve the chunks in `held`, by their offsets."""
+        """Serve the parts in `held`, by their offsets."""
         self._source, self._held, self._report = source, held, report
+        self._offsets = sorted(held)
         self._position = 0
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -45,12 +47,18 @@ class HeldFile:
         """Nothing is open."""
 
     def read_buffer(self, length: int) -> pa.Buffer:
-        """What Arrow calls to read: bytes of a chunk, without a copy."""
+        """What Arrow calls to read Parquet: bytes of one part, without a copy."""
+        return pa.py_buffer(self.read(length))
+
+    def read(self, length: int) -> bytes | memoryview:
+        """What Arrow calls to read ORC."""
         begin = self._position
-        length = min(length, self._source.size - begin)
+        length = max(0, min(length, self._source.size - begin))
         self._position = begin + length
-        held = self._held.get(begin)
-        if held is not None and len(held) >= length:
-            return pa.py_buffer(held[:length])
+        place = bisect_right(self._offsets, begin) - 1
+        if place >= 0:
+            part = self._held[self._offsets[place]][begin - self._offsets[place] :]
+            if len(part) >= length:
+                return part[:length]
         (data,) = read_counted([Range(self._source, begin, length)], self._report, read_each)
-        return pa.py_buffer(data)
+        return data

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from alcid.errors import FormatError, UnsupportedError
@@ -24,6 +25,8 @@ from alcid.parquet_file.schema import ColumnPlaces
 from alcid.parquet_file.tail import END, footer_length, read_tails
 
 __all__ = ["ParquetScan", "open_scan", "open_scans"]
+
+Integers = npt.NDArray[np.int64]
 
 
 def open_scan(
@@ -87,6 +90,11 @@ class ParquetScan:
         """
         return scan_fields(self.metadata, self.source.name)
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the top-level columns."""
+        return [one.name for one in self.fields]
+
     @cached_property
     def group_rows(self) -> tuple[int, ...]:
         """The rows of each row group, the empty ones too.
@@ -107,6 +115,27 @@ class ParquetScan:
         for group in row_groups:
             if self._has_rows(group):
                 self._chunks(group, columns)
+
+    def group_bytes(self, group: int) -> int:
+        """The bytes of a row group when it is decompressed."""
+        return int(self.metadata.row_group(group).total_byte_size)
+
+    def column_sizes(self, columns: Sequence[str]) -> Integers:
+        """Bytes of some columns in each row group.
+
+        Raises:
+            FormatError: A column chunk is not within the file.
+            UnsupportedError: One is encrypted.
+        """
+        wanted = set(columns)
+        leaves = [leaf for one in self.fields if one.name in wanted for leaf in one.leaves]
+        filled = [group for group, rows in enumerate(self.group_rows) if rows]
+        self.check(filled, leaves)
+        sizes = np.zeros(len(self.group_rows), np.int64)
+        for group in filled:
+            chunks = map(self.metadata.row_group(group).column, leaves)
+            sizes[group] = sum(chunk.total_compressed_size for chunk in chunks)
+        return sizes
 
     def read(
         self,

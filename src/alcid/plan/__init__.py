@@ -43,18 +43,20 @@ from alcid.plan.columns import Column, TableColumns
 from alcid.plan.conform import table_schema
 from alcid.plan.draft import Draft, DraftPart, ScanEngine
 from alcid.plan.explanation import Counts, Explanation, IndexUse, Stage
-from alcid.plan.indexes import Indexes
+from alcid.plan.indexes import BundleIndexes, Indexes
 from alcid.plan.scan import Query, Scan
-from alcid.plan.table_files import DataFiles, TableFiles
+from alcid.plan.table_files import DataFiles, FileScan, TableFiles
 
 __all__ = [
     "Bounds",
+    "BundleIndexes",
     "Column",
     "Counts",
     "DataFiles",
     "Draft",
     "DraftPart",
     "Explanation",
+    "FileScan",
     "IndexUse",
     "Indexes",
     "Query",

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from alcid.formats.selection import Selection
-from alcid.parquet_file import FileLayout, ParquetScan
+from alcid.parquet_file import FileLayout
 from alcid.plan.places import GroupRows
-from alcid.plan.table_files import Integers
+from alcid.plan.table_files import FileScan, Integers
 
-__all__ = ["PageAccess", "Touched", "WholeAccess", "column_sizes", "touched_pages"]
+__all__ = ["PageAccess", "Touched", "WholeAccess", "touched_pages"]
 
 _DENSE = 0.5
 """From this share of the bytes on, whole row groups are read."""
@@ -75,7 +75,7 @@ class WholeAccess:
 
     file: int
     selection: Selection
-    scan: ParquetScan
+    scan: FileScan
     groups: Sequence[int]
     """Row groups that may hold a row, as the footer numbers them."""
     starts: Integers
@@ -91,7 +91,7 @@ class WholeAccess:
         size = 0
         for group in self.groups:
             batch.append(group)
-            size += self.scan.metadata.row_group(group).total_byte_size
+            size += self.scan.group_bytes(group)
             if size >= _BATCH:
                 yield self._some(batch)
                 batch, size = [], 0
@@ -134,17 +134,3 @@ def touched_pages(layout: FileLayout, columns: Sequence[str], positions: Integer
             size += int(sizes[hit].sum()) + dictionaries
             all_size += int(sizes[beside].sum()) + dictionaries
     return Touched(len(groups), len(starts) - 1, pages, all_pages, size, all_size)
-
-
-def column_sizes(scan: ParquetScan, columns: Sequence[str]) -> Integers:
-    """Bytes of some columns in each row group."""
-    metadata = scan.metadata
-    wanted = set(columns)
-    leaves = [leaf for one in scan.fields if one.name in wanted for leaf in one.leaves]
-    filled = [group for group, rows in enumerate(scan.group_rows) if rows]
-    scan.check(filled, leaves)
-    sizes = np.zeros(len(scan.group_rows), np.int64)
-    for group in filled:
-        chunks = map(metadata.row_group(group).column, leaves)
-        sizes[group] = sum(chunk.total_compressed_size for chunk in chunks)
-    return sizes

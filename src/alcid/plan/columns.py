@@ -6,7 +6,7 @@ otherwise. Files with the same schema are one group, so that planning asks each 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid.errors import ColumnError, UnsupportedError
-from alcid.options import ColumnNames, find_column, match_column
+from alcid.options import ColumnNames, find_column
 from alcid.plan.verdict import Mask
 from alcid.types import DataType
 
@@ -57,6 +57,7 @@ class TableColumns:
         partitions: Mapping[str, DataType],
         schemas: Sequence[Sequence[Column]],
         schema_of: npt.NDArray[np.int64],
+        spelled: Sequence[Mapping[str, str]] | None = None,
     ) -> None:
         """Take the columns of the table, those in the paths, and those of the files.
 
@@ -65,6 +66,8 @@ class TableColumns:
             partitions: The types of the columns that stand in the paths.
             schemas: The different schemas of files.
             schema_of: Which of these each file has.
+            spelled: How the files of each schema spell the columns of the table that they have;
+                by default, columns are the same if their names are.
         """
         self.columns = {column.name: column for column in columns}
         self.partitions = partitions
@@ -72,13 +75,18 @@ class TableColumns:
         self.schema_of = schema_of
         self._groups: dict[str, list[ColumnGroup]] = {}
         self._names = ColumnNames(self.columns)
-        self._spelled = tuple(map(ColumnNames, self.schemas))
+        self._given = spelled
+        self._spelled: tuple[Callable[[str], str | None], ...] = (
+            tuple(ColumnNames(schema).match for schema in self.schemas)
+            if spelled is None
+            else tuple(names.get for names in spelled)
+        )
 
     def part(self, files: npt.NDArray[np.int64]) -> TableColumns:
         """The same columns, of some of the files."""
         schemas = [list(schema.values()) for schema in self.schemas]
         columns = list(self.columns.values())
-        return TableColumns(columns, self.partitions, schemas, self.schema_of[files])
+        return TableColumns(columns, self.partitions, schemas, self.schema_of[files], self._given)
 
     def share(self, count: int) -> npt.NDArray[np.float64]:
         """Roughly how much of each file so many columns are."""
@@ -112,12 +120,11 @@ class TableColumns:
 
     def type_of(self, name: str) -> DataType | None:
         """The type of a column, or of the values of a map, as the table has it."""
-        top_level = self.columns[self.find(name)]
-        return _value_type(name, top_level)
+        return _value_type(name, self.columns[self.find(name)], self._is_key(name))
 
     def file_name(self, file: int, column: str) -> str | None:
         """How a file spells a column of the table; None if it does not have it."""
-        return self._spelled[int(self.schema_of[file])].match(column)
+        return self._spelled[int(self.schema_of[file])](column)
 
     def groups(self, name: str) -> list[ColumnGroup]:
         """The column that a name means, in all files."""
@@ -125,15 +132,19 @@ class TableColumns:
             self._groups[name] = [self._group(name, place) for place in range(len(self.schemas))]
         return self._groups[name]
 
+    def _is_key(self, name: str) -> bool:
+        """Whether a name means a key of a map."""
+        return self._names.match(name) is None
+
     def _group(self, name: str, place: int) -> ColumnGroup:
         files, schema = self.schema_of == place, self.schemas[place]
         top_level = self.find(name)
-        own = self._spelled[place].match(top_level)
+        own = self._spelled[place](top_level)
         if own is None:
             return ColumnGroup(files, None, None, "")
-        is_key = self._names.match(name) is None
+        is_key = self._is_key(name)
         spelled = f"{own}[{name.partition('[')[2]}" if is_key else own
-        data_type, problem = _value_type(name, schema[own]), schema[own].problem
+        data_type, problem = _value_type(name, schema[own], is_key), schema[own].problem
         expected = self.type_of(name)
         if not problem and (data_type is None or expected is None):
             problem = "a type that is not compared"
@@ -142,10 +153,10 @@ class TableColumns:
         return ColumnGroup(files, spelled, data_type, problem)
 
 
-def _value_type(name: str, column: Column) -> DataType | None:
+def _value_type(name: str, column: Column, is_key: bool) -> DataType | None:
     """The type of a column; of a key of a map, that of its values."""
     data_type = column.data_type
-    if data_type is None or match_column(name, [column.name]):
+    if data_type is None or not is_key:
         return data_type
     if data_type.root != "MAP":
         raise ColumnError(f"column {name}: found {data_type}, expected a map")

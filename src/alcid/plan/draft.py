@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Draft", "DraftPart", "ScanEngine"]
 
 _TOGETHER = 64 << 20  # bytes of files whose rows are in memory together
+_SMALL, _SMALL_REMOTE = 512 << 20, 64 << 20  # bytes that this process reads faster than a job
 _PAGE_ROWS = 4096  # of Parquet pages, which have 2,000 to 20,000 rows
 
 
@@ -88,6 +89,11 @@ class Draft(DraftPart):
         share = share_of(self.where, self.leaves, files)
         exact = np.array([found.exact for found in self.candidates.selections], bool)
         return int(np.where(exact, left, np.minimum(left, share * self._rows)).sum())
+
+    @property
+    def is_small(self) -> bool:
+        """Whether so little is read that a job of Spark would take longer."""
+        return int(self.sizes.sum()) <= (_SMALL_REMOTE if self.files.remote else _SMALL)
 
     def to_arrow(self) -> pa.Table:
         """The rows, read in this process."""

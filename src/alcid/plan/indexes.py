@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.file_index.reader import IndexReader
 from alcid.formats.source import ReadMany
 
-__all__ = ["Indexes"]
+__all__ = ["BundleIndexes", "Indexes"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -24,7 +25,36 @@ _MOST_OPENED = 512
 _MOST_BYTES = 128 << 20  # that were read of opened indexes, and became bitmaps
 
 
-class Indexes:
+class Indexes(Protocol):
+    """The indexes of the files of a table; a file is its place among them."""
+
+    def load(self, files: Integers, /) -> None:
+        """Find out what indexes some files have; nothing is said of others before."""
+
+    def types(self, column: str) -> list[str]:
+        """The index types that some file has for a column, those that read the least first."""
+
+    def states(self, column: str, index_type: str) -> npt.NDArray[np.int8]:
+        """One of `State` for each file."""
+
+    def fresh(self, column: str, index_type: str) -> npt.NDArray[np.bool_]:
+        """The files that have one which can be used."""
+
+    def lengths(self, column: str, index_type: str) -> Integers:
+        """The bytes of the index of each file; 0 where there is none."""
+
+    def probe(self, column: str, files: Integers, keys: Sequence[Key], key_type: KeyType) -> Answer:
+        """Ask the bloom filters of files, which have one, for keys."""
+
+    def reader(self, column: str, index_type: str, file: int, key_type: KeyType) -> IndexReader:
+        """The index of a file that has a fresh one.
+
+        Raises:
+            FormatError: It is damaged; asking it may raise too.
+        """
+
+
+class BundleIndexes:
     """The indexes in a set of bundles; those that were opened are kept, up to a size."""
 
     def __init__(
@@ -46,6 +76,9 @@ class Indexes:
         self._opened: OrderedDict[tuple[str, str, int], tuple[IndexReader, CheckedSource]]
         self._opened = OrderedDict()
         self._lock = Lock()
+
+    def load(self, _files: Integers, /) -> None:
+        """Bundles say all at once."""
 
     def types(self, column: str) -> list[str]:
         """The index types that some file has for a column, those that read the least first."""

@@ -80,6 +80,7 @@ def make_plan(
             notes.after = candidates.counts(table)
     if table.deletions:
         with recorder.stage("deletion vectors") as notes:
+            table.load_deletions(candidates.files)
             pairs = zip(candidates.files.tolist(), candidates.selections, strict=True)
             left = candidates.chosen(_live(table, file, found) for file, found in pairs)
             notes.dropped["all rows deleted"] = len(candidates.files) - len(left.files)
@@ -112,6 +113,7 @@ class _Asker:
         files = candidates.files[is_open]
         if not self.leaves or not len(files):
             return candidates
+        self.table.indexes.load(files)
         scan = self._scan_bytes()
         blooms = Blooms(self.table, self.leaves, scan, self.recorder)
         may_match = blooms.may_match(self.where, files)

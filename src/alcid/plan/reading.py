@@ -14,15 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from alcid.formats.selection import EVERY, Selection
-from alcid.parquet_file import Coalescing, FileRows, ParquetScan, read_many
-from alcid.plan.access import PageAccess, WholeAccess, column_sizes
+from alcid.parquet_file import Coalescing, FileRows, read_many
+from alcid.parquet_file.decoding import int96_as
+from alcid.plan.access import PageAccess, WholeAccess
 from alcid.plan.candidates import Candidates
 from alcid.plan.conform import conform, file_columns, table_schema
 from alcid.plan.leaves import Leaf
 from alcid.plan.parts import Part, Spent
 from alcid.plan.places import Places
 from alcid.plan.row_groups import kept_groups
-from alcid.plan.table_files import DataFiles, Integers
+from alcid.plan.table_files import DataFiles, FileScan, Integers
 from alcid.plan.threads import run_in_threads
 from alcid.predicate import Predicate, matching
 
@@ -52,9 +53,10 @@ class Reading:
         """The rows that match, by file and position."""
         tasks = list(self._tasks(self.open(candidates, columns)))
         began, traffic = time.perf_counter(), self.table.traffic
-        parts = run_in_threads(
-            lambda task: self._run(task, columns), tasks, waiting=self.table.remote
-        )
+        with int96_as(self.table.int96_unit):
+            parts = run_in_threads(
+                lambda task: self._run(task, columns), tasks, waiting=self.table.remote
+            )
         self.spent.reading(time.perf_counter() - began, self.table.traffic - traffic)
         return [part for part in parts if len(part)]
 
@@ -80,7 +82,9 @@ class Reading:
             file: file_columns(table, file, self._needed(found, columns)) for file, found in pairs
         }
         with_rows = [
-            (file, found) for file, found in pairs if found.rows is not None and inside[file]
+            (file, found)
+            for file, found in pairs
+            if found.rows is not None and inside[file] and table.has_pages(file)
         ]
         layouts = table.layouts(
             [file for file, _ in with_rows], [inside[file] for file, _ in with_rows]
@@ -103,7 +107,7 @@ class Reading:
         return accesses
 
     def _whole(
-        self, file: int, found: Selection, scan: ParquetScan, inside: Sequence[str]
+        self, file: int, found: Selection, scan: FileScan, inside: Sequence[str]
     ) -> WholeAccess:
         rows = scan.group_rows
         starts = np.cumsum([0, *rows])
@@ -114,7 +118,7 @@ class Reading:
             groups = [group for group, count in enumerate(rows) if count]
         else:
             groups = kept_groups(self.table, file, scan, self.where, self.leaves)
-        sizes = column_sizes(scan, inside)
+        sizes = scan.column_sizes(inside)
         return WholeAccess(file, found, scan, groups, starts, int(sizes[groups].sum()), positions)
 
     def _tasks(self, accesses: Sequence[_Access]) -> Iterator[list[PageAccess] | WholeAccess]:
@@ -197,10 +201,11 @@ class Reading:
         if chosen is not None and inside and len(chosen) * _FEW < access.group_rows.count:
             if not len(chosen):
                 return self.empty(rest)
-            (layout,) = self.table.layouts([access.file], [inside])
-            paged = PageAccess(access.file, EVERY, layout, places.positions, inside)
-            if paged.is_sparse:
-                return conform(self.table, self._read_pages([paged]), rest, places)
+            if self.table.has_pages(access.file):
+                (layout,) = self.table.layouts([access.file], [inside])
+                paged = PageAccess(access.file, EVERY, layout, places.positions, inside)
+                if paged.is_sparse:
+                    return conform(self.table, self._read_pages([paged]), rest, places)
         found = self._groups(access, rest)
         return found if chosen is None else found.take(pa.array(chosen))
 

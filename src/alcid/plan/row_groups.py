@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from alcid.parquet_file import ParquetScan
 from alcid.plan.bounds import Bounds
 from alcid.plan.leaves import Leaf
-from alcid.plan.table_files import DataFiles
+from alcid.plan.table_files import DataFiles, FileScan
 from alcid.plan.verdict import Verdict, judge
 from alcid.predicate import Predicate
 
@@ -19,7 +18,7 @@ __all__ = ["kept_groups"]
 def kept_groups(
     table: DataFiles,
     file: int,
-    scan: ParquetScan,
+    scan: FileScan,
     where: Predicate,
     leaves: Mapping[int, Leaf],
 ) -> list[int]:

@@ -141,8 +141,8 @@ class Scan:
     def explain(self) -> Explanation:
         """What is read and why; after `to_arrow` or `count`, what was read."""
         found = self._again_if_gone(lambda run: run.explain(), keep=True)
-        note = self._engine.note(self)
-        return found if note is None else replace(found, notes=(*found.notes, note))
+        notes = [*self._files.notes, *filter(None, [self._engine.note(self)])]
+        return replace(found, notes=(*found.notes, *notes)) if notes else found
 
     def draft(self) -> tuple[Draft, bool]:
         """The rows that may match, planned but not read, and whether all of them do match.

@@ -11,17 +11,45 @@ import pyarrow as pa
 
 from alcid.bundle import Statistics
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.source import Range, Source
-from alcid.parquet_file import FileLayout, ParquetScan
+from alcid.formats.source import Range, ReadMany, Source, read_each
+from alcid.parquet_file import Coalescing, FileLayout, ReadReport
+from alcid.parquet_file.decoding import Int96Unit
 from alcid.plan.bounds import Bounds
 from alcid.plan.columns import TableColumns
 from alcid.plan.indexes import Indexes
 from alcid.storage import Traffic
 from alcid.types import DataType
 
-__all__ = ["DataFiles", "Integers", "TableFiles"]
+__all__ = ["DataFiles", "FileScan", "Integers", "TableFiles"]
 
 Integers = npt.NDArray[np.int64]
+
+
+class FileScan(Protocol):
+    """A file whose footer was read: its row groups, whole. Of an ORC file, these are stripes."""
+
+    source: Source
+
+    @property
+    def group_rows(self) -> tuple[int, ...]:
+        """The rows of each row group, the empty ones too."""
+
+    def group_bytes(self, group: int) -> int:
+        """About how many bytes a row group has when it is decompressed."""
+
+    def column_sizes(self, columns: Sequence[str]) -> Integers:
+        """Bytes of some columns in each row group, as they are read."""
+
+    def read(
+        self,
+        row_groups: Sequence[int] | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        coalescing: Coalescing | None = None,
+        read_ranges: ReadMany = read_each,
+        report: ReadReport | None = None,
+    ) -> pa.Table:
+        """Columns of row groups, in the order that is wanted; by default all."""
 
 
 class DataFiles(Protocol):
@@ -38,12 +66,14 @@ class DataFiles(Protocol):
     """A request costs as much as to read so many bytes."""
     remote: bool
     """Whether requests wait for a network, so that many should run at the same time."""
+    int96_unit: Int96Unit
+    """What INT96 is read as."""
 
     def bounds(self, column: str, data_type: DataType) -> Bounds | None:
         """What is known of a column, as files spell it, in those where it is of a type."""
 
     def group_statistics(
-        self, file: int, scan: ParquetScan, columns: Sequence[str]
+        self, file: int, scan: FileScan, columns: Sequence[str]
     ) -> Mapping[str, Statistics]:
         """What the footer of a file says of columns, by row group, as far as it is trusted."""
 
@@ -53,10 +83,13 @@ class DataFiles(Protocol):
     def read_ranges(self, ranges: Sequence[Range]) -> Sequence[bytes]:
         """One round of reads."""
 
-    def layouts(self, files: Sequence[int], columns: Sequence[Sequence[str]]) -> list[FileLayout]:
-        """Where the pages of some columns of each file are."""
+    def has_pages(self, file: int) -> bool:
+        """Whether rows of a file can be read by its pages; if not, row groups are read."""
 
-    def open(self, files: Sequence[int]) -> list[ParquetScan]:
+    def layouts(self, files: Sequence[int], columns: Sequence[Sequence[str]]) -> list[FileLayout]:
+        """Where the pages of some columns of each file are; each of them has pages."""
+
+    def open(self, files: Sequence[int]) -> Sequence[FileScan]:
         """The footers of files, in one round."""
 
     @property
@@ -71,9 +104,23 @@ class TableFiles(DataFiles, Protocol):
     """The folder that paths are below."""
     has_options: bool
     """Whether it takes keys or other options to read them."""
-    indexes: Indexes
-    deletions: Mapping[int, DeletionVector]
-    """The deleted rows of those files that have any."""
+    holds_partitions: bool
+    """Whether files hold the partition columns, too, so that paths need not be read."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What is to be said of every scan."""
+
+    @property
+    def indexes(self) -> Indexes:
+        """The indexes of the files."""
+
+    @property
+    def deletions(self) -> Mapping[int, DeletionVector]:
+        """The deleted rows of those files that may have any."""
+
+    def load_deletions(self, files: Integers, /) -> None:
+        """Make ready the deleted rows of some files, in one round of reads."""
 
     def part(self, files: Integers) -> DataFiles:
         """Some of the files, to be read elsewhere: it pickles, and knows no indexes."""

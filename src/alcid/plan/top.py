@@ -67,6 +67,7 @@ class TopRows:
         group = self._group() if self.use_indexes else None
         cut: Key | None = None
         if group is not None:
+            self.table.indexes.load(candidates.files)
             cut = self._extremes(candidates, group)
             candidates = self._cut(candidates, group, cut)
         order = self._by_bound(candidates.files, group)

@@ -131,12 +131,15 @@ def _from_files(spark: SparkSession, draft: Draft) -> DataFrame:
     """All rows of the files that are left, by Spark's own reader."""
     table = draft.table
     asked = dict.fromkeys([*draft.columns, *draft.where_columns])
-    inside = [name for name in asked if name not in table.columns.partitions]
+    outside = [] if table.holds_partitions else list(table.columns.partitions)
+    inside = [name for name in asked if name not in outside]
     # With their types given, Spark does not infer those of values that happen to be left.
-    schema = spark_schema(table_schema(table, [*inside, *table.columns.partitions]))
+    schema = spark_schema(table_schema(table, [*inside, *outside]))
     root = _spark_path(table.location)
     paths = table.paths.take(pa.array(draft.candidates.files)).to_pylist()
-    reader = spark.read.schema(schema).option("basePath", root)
+    reader = spark.read.schema(schema)
+    if outside:
+        reader = reader.option("basePath", root)
     rows = reader.parquet(*(f"{root}/{path}" for path in paths))
     return rows.select(*(_unpushed(field) for field in rows.schema))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -26,7 +26,7 @@ from alcid.spark.relations import Need, UnknownPlanError, needs_of
 from alcid.spark.schema import quoted, spark_schema
 from alcid.spark.session import session
 from alcid.spark.sql_explanation import SqlExplanation, TableUse
-from alcid.tables import ParquetTable
+from alcid.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +38,7 @@ _NO_FILTER = "no filter stands over one of its occurrences that it could answer"
 _SUBQUERY_TIME = "the query asks for the current time, and has a table within a subquery"
 
 
-def sql(query: str, /, **tables: ParquetTable) -> DataFrame:
+def sql(query: str, /, **tables: Table[Any]) -> DataFrame:
     """Answer a query of Spark's SQL over tables, which it calls by the names given here.
 
     Views, functions and variables of the session can be used beside them; a table of the same name
@@ -61,7 +61,7 @@ def sql(query: str, /, **tables: ParquetTable) -> DataFrame:
     return _Question.of(query, tables).answer()
 
 
-def explain_sql(query: str, /, **tables: ParquetTable) -> SqlExplanation:
+def explain_sql(query: str, /, **tables: Table[Any]) -> SqlExplanation:
     """What `sql` asks of each table, or why nothing; the query is not run."""
     return _Question.of(query, tables).explain()
 
@@ -70,7 +70,7 @@ def explain_sql(query: str, /, **tables: ParquetTable) -> SqlExplanation:
 class _Table:
     """A table of a query."""
 
-    table: ParquetTable
+    table: Table[Any]
     need: Need | None
     """None where it is not known."""
     reason: str
@@ -93,10 +93,10 @@ class _Question:
     """The tables by the ids of their leaves in the plan, where that is to be run."""
 
     @classmethod
-    def of(cls, query: str, tables: Mapping[str, ParquetTable]) -> _Question:
+    def of(cls, query: str, tables: Mapping[str, Table[Any]]) -> _Question:
         require(query, str, "query")
         for name, table in tables.items():
-            require(table, ParquetTable, name)
+            require(table, Table, name)  # type: ignore[type-abstract]
         spark = _session_of(tables)
         with SparkEngine(spark).settings():
             names = list(map(fold_name, tables))
@@ -109,7 +109,7 @@ class _Question:
 
     @classmethod
     def _planned(
-        cls, query: str, tables: Mapping[str, ParquetTable], spark: SparkSession
+        cls, query: str, tables: Mapping[str, Table[Any]], spark: SparkSession
     ) -> _Question:
         if not has_jvm(spark):
             reason = "Spark Connect does not show its plan"
@@ -169,7 +169,7 @@ class _Question:
         )
 
 
-def _session_of(tables: Mapping[str, ParquetTable]) -> SparkSession:
+def _session_of(tables: Mapping[str, Table[Any]]) -> SparkSession:
     """That of the tables; else the one that is active, else a new one."""
     found = {
         name: table.engine.session
@@ -195,11 +195,11 @@ def _needs(planned: Planned, schemas: Mapping[int, pa.Schema]) -> Mapping[int, N
         return str(error)
 
 
-def _whole(table: ParquetTable, reason: str) -> _Table:
+def _whole(table: Table[Any], reason: str) -> _Table:
     return _Table(table, None, reason, table.scan(), tuple(table.schema.names))
 
 
-def _read(table: ParquetTable, need: Need) -> _Table:
+def _read(table: Table[Any], need: Need) -> _Table:
     """Ask a table for what is needed of it."""
     if not need.occurrences:
         return _Table(table, need, "", None, ())

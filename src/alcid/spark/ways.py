@@ -20,7 +20,8 @@ import pyarrow as pa
 from pyarrow import types
 
 from alcid.errors import UnsupportedError
-from alcid.plan import DataFiles, Draft
+from alcid.options import match_column
+from alcid.plan import Draft, TableFiles
 from alcid.tables.file_columns import COLLATED, OLD_CALENDAR
 
 __all__ = ["MOST_TOP", "Way", "choose_way", "is_for_driver", "only_for_spark"]
@@ -113,8 +114,7 @@ def _obstacle(draft: Draft, has_s3a: bool) -> str:
     """Why Spark's own reader cannot be taken; empty if it can."""
     table, files = draft.table, draft.candidates.files
     scheme, _, path = table.location.rpartition("://")
-    deleted = [file for file in table.deletions if table.deletions[file]]
-    if len(np.intersect1d(files, deleted)):
+    if any(table.deletions.get(file) for file in files.tolist()):
         return "some rows are deleted"
     if scheme == "s3" and not has_s3a:
         return "Spark cannot read s3a:// (the jar hadoop-aws is not there)"
@@ -125,14 +125,16 @@ def _obstacle(draft: Draft, has_s3a: bool) -> str:
         problem = _column_problem(table, files, name)
         if problem:
             return f"column {name}: {problem}"
+    if not all(map(table.has_pages, files.tolist())):
+        return "some files are not Parquet"
     if not all(map(_PLAIN_PATH.fullmatch, [path, *table.paths.take(pa.array(files)).to_pylist()])):
         return "a path has characters that Spark takes for a pattern"
     return ""
 
 
-def _column_problem(table: DataFiles, files: np.ndarray, name: str) -> str:
+def _column_problem(table: TableFiles, files: np.ndarray, name: str) -> str:
     """Why Spark's own reader does not give the same values for a column."""
-    if name in table.columns.partitions:
+    if name in table.columns.partitions and not table.holds_partitions:
         return ""
     wanted = table.columns.columns[name].arrow_type
     if not _is_plain(wanted):
@@ -140,10 +142,14 @@ def _column_problem(table: DataFiles, files: np.ndarray, name: str) -> str:
     if types.is_struct(wanted) and _has_floats(wanted):
         return "Spark may pass over NaN within a struct"
     for group, schema in zip(table.columns.groups(name), table.columns.schemas, strict=True):
-        if group.name is not None and group.files[files].any():
-            found = schema[group.name].arrow_type
-            if found != wanted:
-                return f"{found} in some files, {wanted} in the table"
+        if not group.files[files].any():
+            continue
+        # Spark goes by names, and the files of some tables do not.
+        called = match_column(name, schema)
+        if group.name != called:
+            return f"some files call {name} otherwise, or something else {name}"
+        if group.name is not None and schema[group.name].arrow_type != wanted:
+            return f"{schema[group.name].arrow_type} in some files, {wanted} in the table"
     return ""
 
 

@@ -35,6 +35,7 @@ class ArrowS3Files:
     gap = 128 << 10  # about what a connection carries in the time that one of 32 requests takes
     largest = 8 << 20
     remote = True
+    exclusive = False
 
     def __init__(
         self, location: Location, options: Mapping[str, Any], traffic: TrafficCounter
@@ -146,6 +147,13 @@ class ArrowS3Files:
             pass
         else:
             raise FileExistsError(key)
+        self.replace(path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write an object, over what there is."""
+        key = join(self._root, path)
+        with self._lock:
+            self._opened.pop(key, None)
         self._traffic.add(puts=1)
         with self._files.open_output_stream(key) as stream:
             stream.write(data)

@@ -31,6 +31,8 @@ class Backend(Protocol):
     """Bytes of the longest read; longer ones are done in pieces, side by side."""
     remote: bool
     """Whether reads wait for a network, so that many should run at a time."""
+    exclusive: bool
+    """Whether of several that `put` the same name at the same time all but one fail."""
 
     def entries(self, under: str, *, hidden: bool) -> list[Entry]:
         """All files below a folder; none if it does not exist."""
@@ -43,6 +45,9 @@ class Backend(Protocol):
 
     def put(self, path: str, data: bytes) -> None:
         """Write a whole file under a new name; FileExistsError if it is taken."""
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a whole file, whether there is one of that name or not."""
 
     def link(self, path: str, target: str) -> None:
         """Give a file a second name; on a disk FileExistsError if it is taken.

@@ -29,6 +29,7 @@ class FsspecFiles:
     gap = 128 << 10
     largest = 8 << 20
     remote = True
+    exclusive = True
 
     def __init__(
         self, location: Location, options: Mapping[str, Any], traffic: TrafficCounter
@@ -90,13 +91,20 @@ class FsspecFiles:
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file that does not exist; on S3 it is the server who sees to that."""
+        self._pipe(path, data, "create")
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file, over what there is."""
+        self._pipe(path, data, "overwrite")
+
+    def _pipe(self, path: str, data: bytes, mode: str) -> None:
         name = join(self._root, path)
         self._traffic.add(puts=1)
         try:
-            self._files.pipe_file(name, data, mode="create")
+            self._files.pipe_file(name, data, mode=mode)
         except FileNotFoundError:  # where folders are real, they are made first
             self._files.makedirs(name.rpartition("/")[0], exist_ok=True)
-            self._files.pipe_file(name, data, mode="create")
+            self._files.pipe_file(name, data, mode=mode)
 
     def link(self, path: str, target: str) -> None:
         """Copy a file; S3 and the like do so without its bytes coming here."""

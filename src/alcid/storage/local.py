@@ -7,7 +7,7 @@ import errno
 import os
 import stat
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from alcid.storage.backend import Known, check_unchanged
@@ -31,6 +31,7 @@ class LocalFiles:
     gap = 0  # a call is cheaper than to copy the bytes between
     largest = 1 << 30  # one call gives 2 GiB at most
     remote = False
+    exclusive = True
 
     def __init__(self, location: Location, traffic: TrafficCounter) -> None:
         self._location, self._traffic = location, traffic
@@ -94,6 +95,22 @@ class LocalFiles:
 
         What is on the disk under its own name is whole, even after a loss of power.
         """
+        with self._draft(path, data) as (draft, final):
+            try:
+                final.hardlink_to(draft)
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                _rename(draft, final)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write to a name that listings pass over, then rename it, over what there is."""
+        with self._draft(path, data) as (draft, final):
+            draft.replace(final)
+
+    @contextlib.contextmanager
+    def _draft(self, path: str, data: bytes) -> Iterator[tuple[Path, Path]]:
+        """A whole file beside the one that it is to become, and the name of that one."""
         final = Path(self._location.name(path))
         _make_folder(final.parent)
         draft = final.parent / f".{uuid.uuid4().hex}.tmp"
@@ -103,12 +120,7 @@ class LocalFiles:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            try:
-                final.hardlink_to(draft)
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
-                _rename(draft, final)
+            yield draft, final
         finally:
             draft.unlink(missing_ok=True)
 

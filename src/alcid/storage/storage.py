@@ -213,6 +213,29 @@ class Storage:
                 raise
         self._traffic.add(bytes_written=len(data))
 
+    def create(self, path: str, data: bytes) -> None:
+        """Write a whole file under a name that several may try to take: one of them gets it.
+
+        It is `put` where that is safe. Arrow cannot ask S3 for it, so there s3fs does (with the
+        header `If-None-Match`).
+
+        Raises:
+            NameTakenError: Another has got the name.
+            UnsupportedError: It takes s3fs, which is not installed.
+        """
+        if self._backend.exclusive:
+            self.put(path, data)
+            return
+        options = {**self._options.options, "library": "fsspec"}
+        beside = Storage.open(self.location, options, retry=self._retry)
+        beside.put(path, data)
+        self._traffic.add(puts=1, bytes_written=len(data))
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a whole file, over what has that name; only for hints that readers do without."""
+        self._persist(lambda: self._backend.replace(path, data), "could not be written", path)
+        self._traffic.add(bytes_written=len(data))
+
     def delete(self, paths: Iterable[str]) -> None:
         """Remove files; those that are not there are passed over."""
 

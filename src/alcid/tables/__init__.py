@@ -50,10 +50,15 @@
 | `open_files`      | data files, their footers and the places of their pages          |
 | `folder_files`    | the files of a folder at one moment, as planning asks for them   |
 | `parquet_folder`  | a folder as a table: what a user holds                           |
+| `table`           | what tables of all kinds have                                    |
+
+`paimon/` is the same for Paimon tables.
 """
 
 from __future__ import annotations
 
+from alcid.tables.paimon.table import PaimonTable
 from alcid.tables.parquet_folder import ParquetTable
+from alcid.tables.table import Table
 
-__all__ = ["ParquetTable"]
+__all__ = ["PaimonTable", "ParquetTable", "Table"]

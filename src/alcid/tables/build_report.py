@@ -78,16 +78,19 @@ class BuildReport:
     rows: int
     """The rows of the files that were indexed."""
     bytes_written: int
-    bundles: int
-    """How many bundles were written."""
+    bundles: int | None
+    """How many bundles were written; None for a Paimon table, whose indexes are its own."""
     seconds: float
     skipped: tuple[Skipped, ...] = field(default=())
+    snapshot: int | None = None
+    """The snapshot of a Paimon table that has the indexes; None where nothing changed."""
 
     def __str__(self) -> str:
         first = f"indexed {self.indexed:,} of {count_text(self.files, 'file')}"
         first += f" ({count_text(self.rows, 'row')})"
         first += f" in {self.seconds:.1f} s, {size_text(self.bytes_written)}"
-        first += f" in {count_text(self.bundles, 'bundle')}"
+        first += "" if self.bundles is None else f" in {count_text(self.bundles, 'bundle')}"
+        first += "" if self.snapshot is None else f" in snapshot {self.snapshot}"
         first += f"; {self.fresh:,} were fresh" if self.fresh else ""
         first += f"; {self.failed:,} failed" if self.failed else ""
         lines = [first, *map(str, self.skipped[:_SHOWN])]

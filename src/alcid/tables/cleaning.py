@@ -23,7 +23,7 @@ from alcid.tables.compaction import is_sound, merge_folder
 from alcid.tables.data_files import list_data_files
 from alcid.tables.leftovers import Leftover, find_leftovers
 
-__all__ = ["CleanReport", "clean"]
+__all__ = ["CleanReport", "check_age", "clean", "remove_old"]
 
 _DEAD = 0.1  # the share of entries of which nothing is used, from which on a bundle is rewritten
 
@@ -52,8 +52,9 @@ class CleanReport:
         """What was done, in one line, and what was removed, by reason."""
         to = "" if self.dry_run or not self.merged else f" to {len(self.written):,}"
         first = "would have " if self.dry_run else ""
-        first += f"merged {count_text(len(self.merged), 'bundle')}{to}"
-        first += f" and removed {count_text(len(self.removed), 'leftover')}"
+        if self.merged:
+            first += f"merged {count_text(len(self.merged), 'bundle')}{to} and "
+        first += f"removed {count_text(len(self.removed), 'leftover')}"
         first += f" ({size_text(self.bytes_removed)})"
         first += "" if self.dry_run else f" in {self.seconds:.1f} s"
         first += f"; {len(self.kept):,} too young" if self.kept else ""
@@ -97,8 +98,7 @@ def clean(
     Raises:
         OptionError: An age below 0.
     """
-    if older_than < timedelta(0):
-        raise OptionError(f"older_than: found {older_than}, expected 0 or more")
+    check_age(older_than)
     begin = time.monotonic()
     found = folder.load(on_damage=_ignore)
     listing = list_data_files(storage)  # after the bundles: they know no file that came later
@@ -111,20 +111,33 @@ def clean(
         except FileGoneError:  # a build is tidying up, and has merged them itself
             merged = ()
         found = folder.load(on_damage=_ignore)
+    removed, kept = remove_old(
+        find_leftovers(storage, folder, found), older_than=older_than, dry_run=dry_run
+    )
+    return CleanReport(dry_run, merged, tuple(written), removed, kept, time.monotonic() - begin)
+
+
+def check_age(older_than: timedelta) -> None:
+    """See that an age is one.
+
+    Raises:
+        OptionError: It is below 0.
+    """
+    if older_than < timedelta(0):
+        raise OptionError(f"older_than: found {older_than}, expected 0 or more")
+
+
+def remove_old(
+    leftovers: Iterable[Leftover], *, older_than: timedelta, dry_run: bool
+) -> tuple[tuple[Leftover, ...], tuple[Leftover, ...]]:
+    """Remove what has been of no use for so long; what was removed, and what is too young."""
     old: list[Leftover] = []
     young: list[Leftover] = []
-    for leftover in find_leftovers(storage, folder, found):
+    for leftover in leftovers:
         (old if _is_old(leftover, older_than) else young).append(leftover)
     if not dry_run:
         _remove(old)
-    return CleanReport(
-        dry_run,
-        merged,
-        tuple(written),
-        tuple(old),
-        tuple(young),
-        time.monotonic() - begin,
-    )
+    return tuple(old), tuple(young)
 
 
 def _ignore(_error: AlcidError) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -21,52 +20,25 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.formats.file_index import BUILDERS
-from alcid.formats.file_index.column import map_key_column, read_column
 from alcid.formats.file_index.keys import KeyType, key_type
 from alcid.formats.source import ReadMany, Source
 from alcid.options import BsiOptions, IndexSpec
 from alcid.parquet_file import read_rows
 from alcid.storage import Listing, Storage
 from alcid.tables import verify_report
+from alcid.tables.checked import Checked
 from alcid.tables.entry_check import compare_entry, compare_pages, compare_statistics
 from alcid.tables.file_columns import FileColumn
 from alcid.tables.file_statistics import value_statistics
-from alcid.tables.index_check import compare_index
 from alcid.tables.index_file import IndexedFile, index_file, resolve_spec
 from alcid.tables.schema_bytes import schema_columns
 from alcid.tables.stored_options import stored_options
-from alcid.tables.verify_report import STATISTICS, Example, Findings, IndexCheck
+from alcid.tables.verify_report import STATISTICS
 from alcid.types import DataType
 
-__all__ = ["Checked", "FileChecker"]
-
-_LONGEST_VALUE = 80  # characters of an example
+__all__ = ["FileChecker"]
 
 _Column = tuple[FileColumn, IndexSpec, DataType]
-
-
-@dataclass(slots=True)
-class Checked:
-    """What was found of some files."""
-
-    checked: int = 0
-    changed: int = 0
-    rows: int = 0
-    indexes: dict[tuple[str, str], IndexCheck] = field(default_factory=dict)
-    findings: Findings = field(default_factory=Findings)
-
-    def index(self, column: str, index_type: str) -> IndexCheck:
-        """What was found of an index."""
-        return self.indexes.setdefault((column, index_type), IndexCheck(column, index_type))
-
-    def add(self, other: Checked) -> None:
-        """Count what was found of later files."""
-        self.checked += other.checked
-        self.changed += other.changed
-        self.rows += other.rows
-        for check in other.indexes.values():
-            self.index(check.column, check.index_type).add(check)
-        self.findings.extend(other.findings.first, other.findings.count)
 
 
 class FileChecker:
@@ -135,10 +107,10 @@ class FileChecker:
             if one.values[file].is_valid
         }
         for column, problem in compare_statistics(stored, again.entry, data.statistics):
-            _count(found, path, column, STATISTICS, problem)
+            found.count(path, column, STATISTICS, problem)
         for kind, payload in payloads.items():
             if isinstance(payload, FormatError):
-                _count_damaged(found, path, kind, payload)
+                found.count_damaged(path, kind.column, _type(kind), payload)
             elif kind.type == PAGES:
                 self._compare_pages(kind, payload, again, found)
             else:
@@ -164,9 +136,9 @@ class FileChecker:
             try:
                 problem = compare_pages(kind.column, payload, expected, file=path)
             except (FormatError, UnsupportedError) as error:
-                _count_damaged(found, path, kind, error)
+                found.count_damaged(path, kind.column, _type(kind), error)
                 return
-        _count(found, path, kind.column, verify_report.PAGES, problem)
+        found.count(path, kind.column, _type(kind), problem)
 
 
 class _Data:
@@ -203,49 +175,17 @@ def _compare_index(kind: Kind, payload: bytes, data: _Data, found: Checked) -> N
     path = data.again.entry.path
     if kind not in data.again.payloads:
         problem = f"cannot be of this file: {data.again.skipped.get(kind, 'no such column')}"
-        _count(found, path, kind.column, kind.index_type, problem)
+        found.count(path, kind.column, kind.index_type, problem)
         return
-    if payload == (data.again.payloads[kind] or b""):
-        _count(found, path, kind.column, kind.index_type, "")
-        return
-    column, spec, data_type = _resolve(kind, data.columns)
-    values = data.values(column.name)
-    if spec.map_key is not None:
-        values = map_key_column(values, spec.map_key)
-    try:
-        difference = compare_index(
-            kind.index_type, payload, read_column(values, data_type), name=f"{path}: {kind}"
-        )
-    except FormatError as error:
-        _count_damaged(found, path, kind, error)
-        return
-    if difference is None:
-        _count(found, path, kind.column, kind.index_type, "")
-    elif difference.row is None:  # larger than it need be, and right
-        check = found.index(kind.column, kind.index_type)
-        check.checked, check.differing = check.checked + 1, check.differing + 1
-    else:
-        _count(found, path, kind.column, kind.index_type, str(difference))
-        check = found.index(kind.column, kind.index_type)
-        check.false_negatives += difference.false_negatives
-        check.false_positives += difference.false_positives
-        row = difference.row
-        value = repr(values[row].as_py()) if row < len(values) else "which there is not"
-        check.example = check.example or Example(path, row, value[:_LONGEST_VALUE])
+
+    def read() -> tuple[pa.ChunkedArray, DataType]:
+        column, _, data_type = _resolve(kind, data.columns)
+        return data.values(column.name), data_type
+
+    spec = IndexSpec(kind.column, kind.index_type, BsiOptions())
+    found.compare(path, kind.column, spec, payload, data.again.payloads[kind] or b"", read)
 
 
-def _count(found: Checked, path: str, column: str, index_type: str, problem: str) -> None:
-    """Count a file as sound, or with a problem."""
-    check = found.index(column, index_type)
-    check.checked += 1
-    if problem:
-        check.differing += 1
-        found.findings.add(path, f"{index_type} of {column!r}", problem)
-    else:
-        check.sound += 1
-
-
-def _count_damaged(found: Checked, path: str, kind: Kind, error: AlcidError) -> None:
-    check = found.index(kind.column, kind.index_type or verify_report.PAGES)
-    check.checked, check.damaged = check.checked + 1, check.damaged + 1
-    found.findings.add(path, str(kind), error)
+def _type(kind: Kind) -> str:
+    """The type of an index; what the report calls the pages."""
+    return kind.index_type or verify_report.PAGES

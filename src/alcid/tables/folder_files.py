@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from alcid.bundle import BundleSet, Kind, prefetch
@@ -16,10 +17,12 @@ from alcid.errors import (
     FileGoneError,
     FormatError,
     UnsupportedError,
+    require,
 )
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.options import fold_name
-from alcid.plan import Bounds, Column, Indexes, TableColumns
+from alcid.parquet_file import ParquetScan
+from alcid.plan import Bounds, BundleIndexes, Column, TableColumns
 from alcid.storage import Listing, Storage, Traffic
 from alcid.tables.file_columns import FileColumn, file_columns
 from alcid.tables.open_files import OpenFiles, PlacedColumn
@@ -36,6 +39,8 @@ _ROUND = 256  # footers that are read at a time
 
 class FolderFiles(OpenFiles):
     """Files with what bundles know of them; the rest comes from their footers."""
+
+    holds_partitions = False
 
     def __init__(
         self,
@@ -60,7 +65,7 @@ class FolderFiles(OpenFiles):
         self._bounds: dict[tuple[str, DataType], Bounds | None] = {}
         self.columns, self._schemas = self._read_columns(partitions)
         self.deletions = self._deletions(deletions)
-        self.indexes = Indexes(
+        self.indexes = BundleIndexes(
             bundles, index_storage.read_ranges, gap=index_storage.gap, remote=index_storage.remote
         )
 
@@ -91,8 +96,10 @@ class FolderFiles(OpenFiles):
         for start in range(0, len(unknown), _ROUND):
             some = unknown[start : start + _ROUND]
             for file, scan in zip(some, self.open(some), strict=True):
-                found = file_columns(scan.metadata, self.paths[file].as_py())
-                self.rows[file] = scan.metadata.num_rows
+                path = self.paths[file].as_py()
+                metadata = require(scan, ParquetScan, path).metadata
+                found = file_columns(metadata, path)
+                self.rows[file] = metadata.num_rows
                 schema_of[file] = enter(schema_bytes(found), file, found)
         hidden = {fold_name(column.name) for column in partitions.columns}
         inside = [
@@ -118,6 +125,14 @@ class FolderFiles(OpenFiles):
             if path not in places:
                 raise FileGoneError("a file with deleted rows is not there", file=path)
         return {places[path]: vector for path, vector in given.items()}
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Nothing is to be said."""
+        return ()
+
+    def load_deletions(self, _files: npt.NDArray[np.int64], /) -> None:
+        """They were given."""
 
     @property
     def traffic(self) -> Traffic:

@@ -24,7 +24,7 @@ from alcid.tables.engine import Engine, Threads
 from alcid.tables.progress import Progress, telling
 from alcid.types import INDEX_TYPES
 
-__all__ = ["FolderIndexes"]
+__all__ = ["FolderIndexes", "is_among", "require_types"]
 
 
 class FolderIndexes:
@@ -157,13 +157,11 @@ class FolderIndexes:
         Raises:
             OptionError: A type of index that there is not.
         """
-        unknown = sorted(set(types or ()) - set(INDEX_TYPES))
-        if unknown:
-            raise OptionError(f"no such index: {unknown[0]}, expected one of {INDEX_TYPES}")
+        require_types(types)
         listing = list_data_files(self._storage)
         found = self.folder.load()
         bundles = found.against(listing)
-        dropped = [kind for kind in bundles.kinds if _is_among(kind, columns, types)]
+        dropped = [kind for kind in bundles.kinds if is_among(kind, columns, types)]
         had = np.zeros(len(listing), bool)
         for kind in dropped:
             had |= bundles.coverage(kind).states == State.FRESH
@@ -191,7 +189,18 @@ def _everything(specs: Sequence[IndexSpec], files: int) -> BuildPlan:
     return BuildPlan(tuple(Task(file, tuple(specs), known=False) for file in range(files)), 0)
 
 
-def _is_among(kind: Kind, columns: Collection[str] | None, types: Collection[str] | None) -> bool:
+def require_types(types: Collection[str] | None) -> None:
+    """See that there are such types of indexes.
+
+    Raises:
+        OptionError: There is one that is not known.
+    """
+    unknown = sorted(set(types or ()) - set(INDEX_TYPES))
+    if unknown:
+        raise OptionError(f"no such index: {unknown[0]}, expected one of {INDEX_TYPES}")
+
+
+def is_among(kind: Kind, columns: Collection[str] | None, types: Collection[str] | None) -> bool:
     """Whether an index is one of those that are meant."""
     if kind.type != INDEX or (types is not None and kind.index_type not in types):
         return False

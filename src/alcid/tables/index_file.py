@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
 import pyarrow as pa
@@ -23,16 +23,14 @@ from alcid.errors import (
     ColumnError,
     FileGoneError,
     FormatError,
-    LimitError,
     UnsupportedError,
 )
-from alcid.formats.file_index import BUILDERS
-from alcid.formats.file_index.column import KeyColumn, map_key_column, read_column
 from alcid.formats.source import Source
 from alcid.options import IndexSpec, find_column
 from alcid.parquet_file import FileLayout, read_layout, read_rows
 from alcid.tables.file_columns import FileColumn, file_columns
 from alcid.tables.file_statistics import footer_statistics, value_statistics
+from alcid.tables.index_payloads import build_payloads
 from alcid.tables.page_bytes import pack_pages
 from alcid.tables.schema_bytes import schema_bytes
 from alcid.types import DataType
@@ -251,8 +249,9 @@ class _Work:
         known = value_statistics(column, values)
         if known is not None:
             self.statistics[column.name] = known
-        for name, same in groupby(wanted, key=lambda one: one[0].column):
-            self._build(name, values, list(same))
+        payloads, skipped = build_payloads(values, wanted)
+        self.payloads |= payloads
+        self.skipped |= skipped
 
     def _values(self, column: FileColumn) -> pa.ChunkedArray:
         """All values of a column: those that are at hand, if they are what would be read."""
@@ -261,25 +260,6 @@ class _Work:
             if values.type == column.arrow_type:
                 return values
         return read_rows(self._source, None, [column.name], layout=self._layout).column(0)
-
-    def _build(
-        self, name: str, values: pa.ChunkedArray, wanted: Sequence[tuple[IndexSpec, DataType]]
-    ) -> None:
-        """Build the indexes of a column or of a key of a map."""
-        keys: KeyColumn | None = None
-        for spec, data_type in wanted:
-            kind = Kind.index(name, spec.index_type)
-            if spec.map_key is not None and not len(values):
-                self.payloads[kind] = None
-                continue
-            try:
-                if keys is None:
-                    key = spec.map_key
-                    array = values if key is None else map_key_column(values, key)
-                    keys = read_column(array, data_type)
-                self.payloads[kind] = BUILDERS[spec.index_type](keys, **asdict(spec.options))
-            except (UnsupportedError, LimitError) as error:  # of a value, or of too many
-                self.skipped[kind] = str(error)
 
     def pack(self) -> None:
         """Pack the pages of every column."""

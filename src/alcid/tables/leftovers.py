@@ -12,7 +12,7 @@ moment since which it is of no use: of a job, that of the last thing that happen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -22,7 +22,15 @@ from alcid.storage import Storage
 from alcid.tables.bundle_folder import BundleFolder, FolderBundles, bundle_name, written_at
 from alcid.tables.staging import STAGING
 
-__all__ = ["STATISTICS_PREFIX", "Leftover", "find_leftovers"]
+__all__ = [
+    "STATISTICS_PREFIX",
+    "Leftover",
+    "ListedFile",
+    "find_leftovers",
+    "is_draft",
+    "list_files",
+    "old_statistics",
+]
 
 STATISTICS_PREFIX = "statistics-"
 """How the names of files of statistics begin; the rest is like the name of a bundle."""
@@ -39,7 +47,9 @@ class Leftover:
     path: str
     """In its storage."""
     reason: str
-    """One of `replaced`, `empty`, `damaged`, `unfinished`, `staged`, `old statistics`."""
+    """One of `replaced`, `empty`, `damaged`, `unfinished`, `staged`, `old statistics`; of a Paimon
+    table `data file`, `file index`, `index file`, `manifest`, `statistics`, which no snapshot
+    names."""
     bytes: int
     since: datetime | None
     """Since when; None if that cannot be told."""
@@ -64,7 +74,9 @@ class Leftover:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class ListedFile:
+    """A file that lies somewhere."""
+
     path: str
     name: str
     """Within the folder that was listed."""
@@ -80,23 +92,29 @@ def find_leftovers(storage: Storage, folder: BundleFolder, found: FolderBundles)
         folder: Where its bundles are.
         found: What was found there.
     """
-    files = _list(folder.storage, folder.under)
-    leftovers = [*_bundles(folder, found, files), *_statistics(folder, files)]
+    files = list_files(folder.storage, folder.under)
+    leftovers = [*_bundles(folder, found, files), *old_statistics(folder, files)]
     leftovers += (
         Leftover(file.path, "unfinished", file.size, file.changed, folder.storage)
         for file in files
-        if _DRAFT.fullmatch(file.name)
+        if is_draft(file.name)
     )
     leftovers += _jobs(storage)
     return sorted(leftovers, key=lambda one: one.path)
 
 
-def _list(storage: Storage, under: str) -> list[_File]:
+def is_draft(name: str) -> bool:
+    """Whether a file of that name was being written here, and never got its name."""
+    return _DRAFT.fullmatch(name) is not None
+
+
+def list_files(storage: Storage, under: str = "") -> list[ListedFile]:
+    """All files below a folder, by path."""
     listing = storage.list(under, hidden=True)
     begin = len(under) + 1 if under else 0
     columns = listing.paths.to_pylist(), listing.sizes.tolist(), listing.versions.to_pylist()
     return [
-        _File(path, path[begin:], size, _changed(version))
+        ListedFile(path, path[begin:], size, _changed(version))
         for path, size, version in zip(*columns, strict=True)
     ]
 
@@ -111,7 +129,9 @@ def _changed(version: str | None) -> datetime | None:
         return None
 
 
-def _bundles(folder: BundleFolder, found: FolderBundles, files: list[_File]) -> Iterator[Leftover]:
+def _bundles(
+    folder: BundleFolder, found: FolderBundles, files: list[ListedFile]
+) -> Iterator[Leftover]:
     """Bundles that are replaced, hold nothing, or cannot be read."""
     sizes = {file.name: file.size for file in files}
     since: dict[str, datetime | None] = {}
@@ -139,7 +159,7 @@ def _leftover(
     return Leftover(folder.path(name), reason, sizes.get(name, 0), since, folder.storage)
 
 
-def _statistics(folder: BundleFolder, files: list[_File]) -> Iterator[Leftover]:
+def old_statistics(folder: BundleFolder, files: Iterable[ListedFile]) -> Iterator[Leftover]:
     """Files of statistics but for the newest; each was replaced by the one after it."""
     names = [file for file in files if file.name.startswith(STATISTICS_PREFIX)]
     dated = [(file, written_at(file.name.removeprefix(STATISTICS_PREFIX))) for file in names]
@@ -150,8 +170,8 @@ def _statistics(folder: BundleFolder, files: list[_File]) -> Iterator[Leftover]:
 
 def _jobs(storage: Storage) -> Iterator[Leftover]:
     """Folders of jobs, each with the latest moment of what is in it; they lie beside the data."""
-    jobs: dict[str, list[_File]] = {}
-    for file in _list(storage, STAGING):
+    jobs: dict[str, list[ListedFile]] = {}
+    for file in list_files(storage, STAGING):
         jobs.setdefault(file.name.partition("/")[0], []).append(file)
     for job, files in jobs.items():
         moments = [written_at(f"{job}.puffin"), *(file.changed for file in files)]

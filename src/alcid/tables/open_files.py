@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 from alcid.bundle import Statistics
 from alcid.errors import FileGoneError, FormatError, UnsupportedError
 from alcid.formats.source import BytesSource, Range, Source
+from alcid.orc_file import OrcScan, open_orc_scans
 from alcid.parquet_file import (
     Coalescing,
     ColumnLayout,
@@ -22,10 +23,11 @@ from alcid.parquet_file import (
     open_scans,
     read_layout,
 )
-from alcid.plan import Bounds, TableColumns
+from alcid.parquet_file.decoding import Int96Unit
+from alcid.plan import Bounds, FileScan, TableColumns
 from alcid.storage import Listing, Storage, Traffic
 from alcid.tables.data_files import take_files
-from alcid.tables.file_columns import FileColumn
+from alcid.tables.file_columns import FileColumn, file_columns
 from alcid.tables.file_statistics import group_statistics
 from alcid.tables.page_bytes import join_columns
 from alcid.types import DataType
@@ -33,6 +35,8 @@ from alcid.types import DataType
 __all__ = ["OpenFiles", "PlacedColumn"]
 
 Integers = npt.NDArray[np.int64]
+
+_DataScan = ParquetScan | OrcScan
 
 PlacedColumn = tuple[Integers, ColumnLayout]
 """The row groups of a file, and one column."""
@@ -55,6 +59,7 @@ class OpenFiles:
         schemas: Sequence[tuple[FileColumn, ...]],
         partitions: pa.Table,
         footer_crcs: pa.Array,
+        int96_unit: Int96Unit = "us",
     ) -> None:
         """Take what is known of files.
 
@@ -63,17 +68,19 @@ class OpenFiles:
             listing: The files.
             rows: How many rows each has.
             columns: Of the table, and of the files.
-            schemas: The different schemas of files, as `columns` numbers them.
+            schemas: The different schemas of files, as `columns` numbers them; none if only
+                their footers tell what they hold.
             partitions: The values that stand in the paths, a row for each file.
             footer_crcs: The checksums of their footers when they were indexed; null if not known.
+            int96_unit: What INT96 is read as.
         """
         self._storage, self.listing, self._schemas = storage, listing, schemas
-        self._footer_crcs = footer_crcs
+        self._footer_crcs, self.int96_unit = footer_crcs, int96_unit
         self.paths, self.sizes, self.rows = listing.paths, listing.sizes, rows
         self.columns, self.partitions = columns, partitions
         self.gap, self.remote = storage.gap, storage.remote
         self._lock = Lock()
-        self._scans: OrderedDict[int, ParquetScan] = OrderedDict()
+        self._scans: OrderedDict[int, _DataScan] = OrderedDict()
         self._layouts: OrderedDict[tuple[int, str], PlacedColumn] = OrderedDict()
         self._layout_bytes = 0
         self._joins: dict[tuple[int, tuple[str, ...]], FileLayout] = {}
@@ -81,7 +88,7 @@ class OpenFiles:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle what it was made of."""
         made_of = self._storage, self.listing, self.rows, self.columns, self._schemas
-        return OpenFiles, (*made_of, self.partitions, self._footer_crcs)
+        return OpenFiles, (*made_of, self.partitions, self._footer_crcs, self.int96_unit)
 
     def part(self, files: Integers) -> OpenFiles:
         """Some of the files, to be read elsewhere."""
@@ -94,6 +101,7 @@ class OpenFiles:
             self._schemas,
             self.partitions.take(taken) if self.partitions.num_columns else self.partitions,
             self._footer_crcs.take(taken),
+            self.int96_unit,
         )
 
     @property
@@ -106,10 +114,12 @@ class OpenFiles:
         return None
 
     def group_statistics(
-        self, file: int, scan: ParquetScan, columns: Sequence[str]
+        self, file: int, scan: FileScan, columns: Sequence[str]
     ) -> Mapping[str, Statistics]:
-        """What the footer of a file says of its row groups; nothing of keys of maps."""
-        described = {c.name: c for c in self._schemas[int(self.columns.schema_of[file])]}
+        """What the footer of a Parquet file says of its row groups; nothing of keys of maps."""
+        if not isinstance(scan, ParquetScan):
+            return {}
+        described = {column.name: column for column in self._described(file, scan)}
         found: dict[str, Statistics] = {}
         for name in described.keys() & set(columns):
             column = described[name]
@@ -121,6 +131,18 @@ class OpenFiles:
                     found[name] = known
         return found
 
+    def _described(self, file: int, scan: ParquetScan) -> Iterable[FileColumn]:
+        """The columns of a file whose statistics are of the type that it is known to have."""
+        place = int(self.columns.schema_of[file])
+        if self._schemas:
+            return self._schemas[place]
+        known = self.columns.schemas[place]
+        return (
+            column
+            for column in file_columns(scan.metadata, scan.source.name)
+            if column.name in known and _is_same(column.data_type, known[column.name].data_type)
+        )
+
     def source(self, file: int) -> Source:
         """A file; that it is replaced is noticed where the storage can tell."""
         return self._storage.source(
@@ -131,13 +153,16 @@ class OpenFiles:
         """One round of reads of data files."""
         return self._storage.read_ranges(ranges)
 
-    def open(self, files: Sequence[int]) -> list[ParquetScan]:
+    def has_pages(self, file: int) -> bool:
+        """Whether it is a Parquet file: ORC files are read by stripes."""
+        return not self.paths[file].as_py().endswith(".orc")
+
+    def open(self, files: Sequence[int]) -> list[_DataScan]:
         """The footers of files; those read last are kept."""
         with self._lock:
             found = {file: self._scans[file] for file in files if file in self._scans}
         missing = [file for file in files if file not in found]
-        sources = self._at_hand([self.source(file) for file in missing])
-        scans = open_scans(sources, read_ranges=self.read_ranges) if sources else []
+        scans = self._read_footers(missing)
         for file, scan in zip(missing, scans, strict=True):
             self._check_footer(file, scan)
         found.update(zip(missing, scans, strict=True))
@@ -152,6 +177,19 @@ class OpenFiles:
                 self._scans.popitem(last=False)
         return [found[file] for file in files]
 
+    def _read_footers(self, files: Sequence[int]) -> list[_DataScan]:
+        sources = dict(
+            zip(files, self._at_hand([self.source(file) for file in files]), strict=True)
+        )
+        paged = [file for file in sources if self.has_pages(file)]
+        striped = [file for file in sources if not self.has_pages(file)]
+        found: dict[int, _DataScan] = {}
+        for some, open_some in (paged, open_scans), (striped, open_orc_scans):
+            if some:
+                scans = open_some([sources[file] for file in some], read_ranges=self.read_ranges)
+                found.update(zip(some, scans, strict=True))
+        return [found[file] for file in files]
+
     def _at_hand(self, sources: Sequence[Source]) -> list[Source]:
         """The same, with small files read whole: nothing more is read of them."""
         small = [source for source in sources if source.size <= _SMALL]
@@ -161,7 +199,7 @@ class OpenFiles:
         }
         return [held.get(id(source), source) for source in sources]
 
-    def _check_footer(self, file: int, scan: ParquetScan) -> None:
+    def _check_footer(self, file: int, scan: _DataScan) -> None:
         """See that a file is the one that was indexed, though size and version are the same.
 
         Raises:
@@ -254,6 +292,13 @@ class OpenFiles:
             while self._layout_bytes > _MOST_LAYOUTS and self._layouts:
                 _, (_, column) = self._layouts.popitem(last=False)
                 self._layout_bytes -= _size(column)
+
+
+def _is_same(stored: DataType | None, known: DataType | None) -> bool:
+    """Whether values of a file compare as the table has it; Parquet knows no longest text."""
+    if stored is None or known is None:
+        return False
+    return stored == known or stored.root == known.root == "VARCHAR"
 
 
 def _size(column: ColumnLayout) -> int:

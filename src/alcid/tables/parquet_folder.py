@@ -24,9 +24,7 @@ from alcid.errors import (
     require,
 )
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.options import OptionValue, Settings, current_settings, parse_options
-from alcid.plan import Explanation, Query, Scan, table_schema
-from alcid.predicate import Predicate
+from alcid.options import OptionValue, parse_options
 from alcid.storage import Listing, Storage
 from alcid.storage.listing import is_hidden
 from alcid.tables.append_report import AppendReport
@@ -34,19 +32,20 @@ from alcid.tables.build_report import BuildReport, IndexInfo
 from alcid.tables.bundle_folder import BundleFolder
 from alcid.tables.cleaning import CleanReport, clean
 from alcid.tables.data_files import list_data_files
-from alcid.tables.engine import Engine, Threads
+from alcid.tables.engine import Engine
 from alcid.tables.folder_files import FolderFiles
 from alcid.tables.folder_indexes import FolderIndexes
 from alcid.tables.partitions import Partitions
 from alcid.tables.progress import Progress
 from alcid.tables.statistics import compute_stats
+from alcid.tables.table import Table
 from alcid.tables.verify_report import VerifyReport
 from alcid.tables.verifying import verify
 
 __all__ = ["ParquetTable"]
 
 
-class ParquetTable:
+class ParquetTable(Table[FolderFiles]):
     """A folder of Parquet files; `alcid.parquet` opens one.
 
     It sees the files that there were when it was opened, or at the last `refresh`.
@@ -63,17 +62,14 @@ class ParquetTable:
         engine: Engine | None = None,
     ) -> None:
         """List the files; `alcid.parquet` is the usual way to one."""
-        self.storage, self._index_storage, self._strict = storage, index_storage, strict
+        super().__init__(storage, strict=strict, engine=engine)
+        self._index_storage = index_storage
         self.partition_types, self._create = partition_types, create
-        self.engine: Engine = engine or Threads()
-        """What does the work on many files: this process, or Spark."""
         self._indexes = FolderIndexes(
             storage, index_storage=index_storage, strict=strict, engine=self.engine
         )
         self._deletions: Mapping[str, DeletionVector] = {}
         self._distrusted: set[str] = set()
-        self._settings: Settings
-        self._snapshot: FolderFiles
         self.refresh()
 
     @classmethod
@@ -106,47 +102,13 @@ class ParquetTable:
         )
 
     @property
-    def snapshot(self) -> FolderFiles:
-        """The files as they were listed.
-
-        Timestamps in the paths go by the time zone, and names by the case rule: where one of them
-        has changed since, the same files are opened again.
-        """
-        with self.engine.settings():
-            if self._settings != current_settings():
-                self._snapshot = self._open(self._snapshot.listing)
-                self._settings = current_settings()
-        return self._snapshot
-
-    @property
     def bundle_folder(self) -> BundleFolder:
         """Where its indexes are."""
         return self._indexes.folder
 
-    @property
-    def location(self) -> str:
-        """Where it is."""
-        return self.storage.location
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of all files, then those in the paths; every column may be null."""
-        return table_schema(self.snapshot, list(self.snapshot.columns.columns))
-
-    @property
-    def files(self) -> int:
-        """How many data files there are."""
-        return len(self.snapshot.sizes)
-
     def tidy(self) -> None:
         """Merge bundles if there are many, as a build does at its end."""
         self._indexes.tidy()
-
-    def refresh(self) -> None:
-        """List files and indexes again."""
-        with self.engine.settings():
-            self._snapshot = self._open()
-            self._settings = current_settings()
 
     def build_indexes(
         self,
@@ -205,43 +167,6 @@ class ParquetTable:
             dropped = self._indexes.drop(columns, types)
         self.refresh()
         return dropped
-
-    def scan(
-        self,
-        where: str | Predicate | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        order_by: str | Sequence[str] | None = None,
-        limit: int | None = None,
-        use_indexes: bool = True,
-    ) -> Scan:
-        """Ask for rows: nothing is read before `to_arrow`, `count` or `explain`.
-
-        Args:
-            where: SQL text, or a predicate made with `alcid.col`; by default every row.
-            columns: The columns to give, in this order; by default all.
-            order_by: As `"score DESC NULLS LAST, id"`; without, rows come by path and position.
-            limit: How many rows at most.
-            use_indexes: False to read without indexes and statistics, for comparison.
-        """
-        query = Query(where, columns, order_by, limit, use_indexes)
-        return Scan(query, self.snapshot, self._reopen, self.engine, strict=self._strict)
-
-    def read(self, where: str | Predicate | None = None, **query: Any) -> Any:
-        """The rows as a DataFrame of Spark; the arguments are those of `scan`.
-
-        Raises:
-            UnsupportedError: The table was not opened with a session.
-        """
-        return self.scan(where, **query).to_spark()
-
-    def count(self, where: str | Predicate | None = None) -> int:
-        """How many rows match."""
-        return self.scan(where).count()
-
-    def explain(self, where: str | Predicate | None = None, **query: Any) -> Explanation:
-        """What a scan would read, and why; the arguments are those of `scan`."""
-        return self.scan(where, **query).explain()
 
     def append(
         self,
@@ -351,17 +276,12 @@ class ParquetTable:
         table.refresh()
         return table
 
-    def _reopen(self) -> FolderFiles:
-        self.refresh()
-        return self.snapshot
-
-    def _open(self, listing: Listing | None = None) -> FolderFiles:
-        """The files of a listing; without, they are listed."""
+    def _open(self, before: FolderFiles | None = None) -> FolderFiles:
+        """The files that are listed; or those that were."""
         local = None if self.storage.remote else Path(self.location)
         if local is not None and local.is_file():
             raise UnsupportedError(f"{self.location}: found a file, expected its folder")
-        if listing is None:
-            listing = list_data_files(self.storage)
+        listing = list_data_files(self.storage) if before is None else before.listing
         if not (len(listing) or self._create or _is_there(self.storage)):
             raise StorageError("no such folder", file=self.location)
         if local is not None and (local / "_delta_log").is_dir():
@@ -383,9 +303,6 @@ class ParquetTable:
             self._deletions,
             self._distrusted,
         )
-
-    def __repr__(self) -> str:
-        return f"<ParquetTable {self.location}>"
 
 
 def _without_versions(listing: Listing, distrusted: Collection[str]) -> Listing:

@@ -12,14 +12,10 @@ only what one of the two told is moved into the table; the rest goes with the fo
 from __future__ import annotations
 
 import io
-import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import pairwise
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from alcid.bundle import BundleWriter
@@ -30,6 +26,7 @@ from alcid.tables.building import BATCH_BYTES
 from alcid.tables.bundle_folder import FOLDER, new_name
 from alcid.tables.index_file import IndexedFile
 from alcid.tables.partition_types import NULL, escape
+from alcid.tables.rolling import HELD_BYTES, equal_runs, roll_files
 from alcid.tables.target_columns import TargetColumns
 from alcid.tables.writing import FileWriter
 
@@ -69,18 +66,6 @@ class StagedBundle:
     skipped: tuple[tuple[str, str, str, str], ...]
     """Column, index type, reason and path of what was not built."""
 
-    def to_json(self) -> str:
-        """As text, for the way to the driver."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> StagedBundle:
-        """What `to_json` gave."""
-        told: dict[str, Any] = json.loads(text)
-        files = tuple(StagedFile(**one) for one in told.pop("files"))
-        skipped = tuple(tuple(one) for one in told.pop("skipped"))
-        return cls(**told, files=files, skipped=skipped)
-
 
 @dataclass(frozen=True, slots=True)
 class StagingJob:
@@ -97,7 +82,7 @@ class StagingJob:
     """For the footers of the files."""
     target_bytes: int
     """A file is closed when it is so long."""
-    held_bytes: int = 512 << 20
+    held_bytes: int = HELD_BYTES
     """And when its rows take so much memory."""
 
     @property
@@ -122,38 +107,25 @@ class _Stager:
     def __init__(self, job: StagingJob, task: int) -> None:
         self._job, self._task, self._attempt = job, task, uuid.uuid4().hex[:12]
         self._number = self._bundles = 0
-        self._place = ""
-        self._file: FileWriter | None = None
         self._batch: list[IndexedFile] = []
         self._batch_bytes = 0
         self._staged: list[StagedFile] = []
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[StagedBundle]:
         """Write all rows; a bundle is told as soon as it is whole."""
-        for batch in batches:
-            for place, rows in self._parts(batch):
-                if place != self._place:
-                    yield from self._close()
-                    self._place = place
-                file = self._add(rows)
-                if (
-                    file.written_bytes >= self._job.target_bytes
-                    or file.held_bytes >= self._job.held_bytes
-                ):
-                    rest = file.cut()
-                    yield from self._close()
-                    if rest is not None:
-                        self._add(rest)
-        yield from self._close()
+        job = self._job
+        parts = (part for batch in batches for part in self._parts(batch))
+        for folder, file in roll_files(
+            parts,
+            lambda: FileWriter(job.columns.schema, job.metadata),
+            target_bytes=job.target_bytes,
+            held_bytes=job.held_bytes,
+        ):
+            self._close(folder, file)
+            if self._batch_bytes >= BATCH_BYTES:
+                yield self._finish_bundle()
         if self._staged:
             yield self._finish_bundle()
-
-    def _add(self, rows: pa.Table) -> FileWriter:
-        """Add rows to the file that is open, or to a new one."""
-        if self._file is None:
-            self._file = FileWriter(self._job.columns.schema, self._job.metadata)
-        self._file.add(rows)
-        return self._file
 
     def _parts(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
         """The folder of each run of rows, and these as the table has them."""
@@ -163,29 +135,25 @@ class _Stager:
             return
         rows = columns.rows(batch.columns[:inside])
         keys = batch.columns[inside:]
-        for start, stop in _runs(keys, batch.num_rows):
+        for start, stop in equal_runs(keys, batch.num_rows):
             folders = [self._job.above] if self._job.above else []
             for name, values in zip(columns.partitions, keys, strict=True):
                 value = values[start].as_py()
                 folders.append(f"{escape(name)}={escape(value) if value else NULL}")
             yield "/".join([*folders, ""]), rows.slice(start, stop - start)
 
-    def _close(self) -> Iterator[StagedBundle]:
-        """Stage the file that is open, if one is."""
-        job, file, self._file = self._job, self._file, None
-        if file is None:
-            return
+    def _close(self, folder: str, file: FileWriter) -> None:
+        """Stage a file that is full."""
+        job = self._job
         name = f"part-{job.name}-{self._task:05d}-{self._attempt}-{self._number:04d}.parquet"
         self._number += 1
-        staged, path = f"{job.folder}/{name}", self._place + name
+        staged, path = f"{job.folder}/{name}", folder + name
         written = file.finish(job.specs, path=path)
         job.storage.put(staged, written.data.to_pybytes())
         version = job.storage.stat(staged).version
         self._staged.append(StagedFile(staged, path, written.data.size, version, file.rows))
         self._batch.append(written.placed(version or ""))
         self._batch_bytes += sum(map(len, filter(None, written.indexed.payloads.values())))
-        if self._batch_bytes >= BATCH_BYTES:
-            yield self._finish_bundle()
 
     def _finish_bundle(self) -> StagedBundle:
         job, files = self._job, tuple(self._staged)
@@ -207,13 +175,3 @@ class _Stager:
         self._bundles += 1
         self._batch, self._batch_bytes, self._staged = [], 0, []
         return StagedBundle(bundle, len(content), files, skipped)
-
-
-def _runs(keys: Sequence[pa.Array], count: int) -> Iterator[tuple[int, int]]:
-    """Where rows of the same keys begin and end."""
-    change = np.zeros(count - 1, bool)
-    for values in keys:
-        codes = values.dictionary_encode(null_encoding="encode").indices.to_numpy()
-        change |= codes[1:] != codes[:-1]
-    edges = [0, *(np.flatnonzero(change) + 1).tolist(), count]
-    yield from pairwise(edges)

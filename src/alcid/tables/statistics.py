@@ -6,28 +6,30 @@ who read which files, nor on the order in which they are united.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid.errors import OptionError, UnsupportedError
 from alcid.formats.arrays import plain
+from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.theta import ThetaSketch
-from alcid.plan import Column
+from alcid.parquet_file.decoding import int96_as
+from alcid.plan import Column, DataFiles, TableFiles
 from alcid.tables.bundle_folder import BundleFolder
 from alcid.tables.engine import Engine, Share, Tell
 from alcid.tables.folder_files import FolderFiles
 from alcid.tables.in_order import in_order
-from alcid.tables.open_files import OpenFiles
 from alcid.tables.progress import Progress, telling
 from alcid.tables.statistics_file import ColumnCount, counts_table, write_stats
 from alcid.types import DataType
 
-__all__ = ["StatisticsWork", "compute_stats"]
+__all__ = ["StatisticsWork", "compute_stats", "count_columns"]
 
 
 @dataclass(slots=True)
@@ -80,33 +82,52 @@ def compute_stats(
     """
     if files.deletions:
         raise UnsupportedError("statistics of a table with deletions: they are of its files")
+    rows, found = count_columns(files, engine, columns, progress=progress)
+    write_stats(folder, files.listing, rows, found)
+    return counts_table(rows, found)
+
+
+def count_columns(
+    files: TableFiles,
+    engine: Engine,
+    columns: Collection[str] | None = None,
+    *,
+    progress: Progress | bool | None = False,
+) -> tuple[int, list[ColumnCount]]:
+    """How many rows there are, and for each column what was counted; without deleted rows.
+
+    Arguments and errors are those of `compute_stats`.
+    """
     if isinstance(columns, str):
         raise OptionError("columns: found text, expected a list of names")
-    listing, chosen = files.listing, _choose(files, columns)
+    chosen = _choose(files, columns)
+    every = np.arange(len(files.sizes))
+    files.load_deletions(every)
+    deletions = dict(files.deletions)
+    rows = files.rows.copy()
+    for file, deleted in deletions.items():
+        rows[file] -= deleted.cardinality
     counts = {name: _Counted() for name in chosen}
     inside = [name for name in chosen if name not in files.columns.partitions]
-    if inside and len(listing):
-        work = StatisticsWork(files.part(np.arange(len(listing))), tuple(inside))
-        with telling(progress, "counting", len(listing)) as tell:
-            for part in engine.map(work, listing.sizes, tell):
+    if inside and len(every):
+        work = StatisticsWork(files.part(every), tuple(inside), deletions)
+        with telling(progress, "counting", len(every)) as tell:
+            for part in engine.map(work, files.sizes, tell):
                 for name, counted in part.items():
                     counts[name].add(counted)
     for name in set(chosen) - set(inside):
-        counts[name] = _count_partition(files, name)
+        counts[name] = _count_partition(files.partitions.column(name), rows)
     for name, counted in list(counts.items()):
         if counted.problem and columns is not None:
             raise UnsupportedError(f"column {name}: {counted.problem}")
         if counted.problem:
             del counts[name]
-    found = [
+    return int(rows.sum()), [
         ColumnCount(name, str(chosen[name]), one.sketch, one.nulls) for name, one in counts.items()
     ]
-    rows = int(files.rows.sum())
-    write_stats(folder, listing, rows, found)
-    return counts_table(rows, found)
 
 
-def _choose(files: FolderFiles, columns: Collection[str] | None) -> dict[str, DataType]:
+def _choose(files: TableFiles, columns: Collection[str] | None) -> dict[str, DataType]:
     """The columns to count, in the order of the table, and their types."""
     table = files.columns
     wanted = set(table.columns if columns is None else map(table.find_whole, columns))
@@ -121,7 +142,7 @@ def _choose(files: FolderFiles, columns: Collection[str] | None) -> dict[str, Da
     return chosen
 
 
-def _problem(files: FolderFiles, column: Column) -> str:
+def _problem(files: TableFiles, column: Column) -> str:
     """Why a column cannot be counted, or an empty text."""
     if column.data_type is None:
         return column.problem or f"a type that cannot be counted: {column.arrow_type}"
@@ -138,8 +159,10 @@ def _problem(files: FolderFiles, column: Column) -> str:
 class StatisticsWork:
     """The work of `compute_stats`, for `Engine.map`: an item is a file."""
 
-    files: OpenFiles
+    files: DataFiles
     columns: tuple[str, ...]
+    deletions: Mapping[int, DeletionVector]
+    """The rows that do not count, by file."""
 
     def __call__(self, share: Share, tell: Tell) -> _Counts:
         """Count the values of the files of a share."""
@@ -156,12 +179,17 @@ class StatisticsWork:
         """Count the values of a file, column by column, so that one is in memory at a time."""
         files, counts = self.files, {}
         (scan,) = files.open([file])
+        live = self._live(file)
         for name in self.columns:
             own = files.columns.file_name(file, name)
             if own is None:
-                counts[name] = _Counted(nulls=int(files.rows[file]))
+                rows = int(files.rows[file]) if live is None else int(live.sum())
+                counts[name] = _Counted(nulls=rows)
                 continue
-            values = scan.read(None, [own], read_ranges=files.read_ranges).column(0)
+            with int96_as(files.int96_unit):
+                values = scan.read(None, [own], read_ranges=files.read_ranges).column(0)
+            if live is not None:
+                values = values.filter(pa.array(live))
             try:
                 values = values.cast(files.columns.columns[name].arrow_type)
                 counts[name] = _Counted(ThetaSketch().update(values), plain(values).null_count)
@@ -170,10 +198,14 @@ class StatisticsWork:
                 counts[name] = _Counted(problem=problem)
         return counts
 
+    def _live(self, file: int) -> npt.NDArray[np.bool_] | None:
+        """Which rows count; None: all."""
+        deleted = self.deletions.get(file)
+        return None if not deleted else ~deleted.contains(np.arange(self.files.rows[file]))
 
-def _count_partition(files: FolderFiles, name: str) -> _Counted:
+
+def _count_partition(values: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> _Counted:
     """What the paths say, of files with rows."""
-    values = files.partitions.column(name)
-    values = values.filter(pa.array(files.rows > 0))
-    nulls = int(files.rows[files.rows > 0][pc.is_null(values).to_numpy()].sum())
+    values = values.filter(pa.array(rows > 0))
+    nulls = int(rows[rows > 0][pc.is_null(values).to_numpy()].sum())
     return _Counted(ThetaSketch().union(ThetaSketch().update(values.unique())), nulls)

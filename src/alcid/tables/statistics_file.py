@@ -8,7 +8,7 @@ It is a Puffin file with a theta sketch for each column; properties of a blob ar
     alcid.files     how many data files
     alcid.rows      their rows
     alcid.listing   SHA-256 of path, size and version of each, in the order of paths, each followed
-                    by a zero byte
+                    by a zero byte; of a Paimon table the version says where its deleted rows stand
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class ColumnCount:
     type: str
     sketch: ThetaSketch
     nulls: int
+    field: int | None = None
+    """The id of the column, where there are such."""
 
 
 def counts_table(rows: int, counts: Iterable[ColumnCount]) -> pa.Table:
@@ -59,9 +61,14 @@ def counts_table(rows: int, counts: Iterable[ColumnCount]) -> pa.Table:
 
 
 def write_stats(
-    folder: BundleFolder, listing: Listing, rows: int, counts: Iterable[ColumnCount]
+    folder: BundleFolder,
+    listing: Listing,
+    rows: int,
+    counts: Iterable[ColumnCount],
+    *,
+    snapshot_id: int = -1,
 ) -> None:
-    """Keep what was counted of the files of a listing."""
+    """Keep what was counted of the files of a listing, which are those of a snapshot, if any."""
     properties = {
         "created-by": created_by(),
         _FILES: str(len(listing)),
@@ -73,7 +80,13 @@ def write_stats(
         for one in counts:
             told = {_COLUMN: one.column, DISTINCT_VALUES: str(one.sketch.ndv)}
             told |= {_TYPE: one.type, _NULLS: str(one.nulls)}
-            writer.add(THETA_SKETCH, one.sketch.to_bytes(), properties=told)
+            writer.add(
+                THETA_SKETCH,
+                one.sketch.to_bytes(),
+                fields=() if one.field is None else (one.field,),
+                snapshot_id=snapshot_id,
+                properties=told,
+            )
     folder.storage.put(folder.path(STATISTICS_PREFIX + new_name()), data.getvalue())
 
 

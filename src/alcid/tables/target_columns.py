@@ -41,7 +41,7 @@ class TargetColumns:
             columns: Those that `sources` names, in its order, without the missing ones.
 
         Raises:
-            UnsupportedError: A value does not fit the type of the table.
+            UnsupportedError: A value does not fit the type of the table, or is null and must not.
         """
         given = iter(columns)
         count = len(columns[0])
@@ -49,11 +49,18 @@ class TargetColumns:
             pa.nulls(count, field.type) if source is None else _cast(next(given), field)
             for field, source in zip(self.schema, self.sources, strict=True)
         ]
+        for field, values in zip(self.schema, arrays, strict=True):
+            if not field.nullable and values.null_count:
+                raise UnsupportedError(f"column {field.name}: found null, expected NOT NULL")
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
 
 def fit_columns(
-    given: pa.Schema, table: Mapping[str, Any] | None, partitions: Sequence[str]
+    given: pa.Schema,
+    table: Mapping[str, Any] | None,
+    partitions: Sequence[str],
+    *,
+    any_unit: bool = False,
 ) -> TargetColumns:
     """Find the columns of a table among those that are given.
 
@@ -62,6 +69,8 @@ def fit_columns(
         table: The Arrow types of the columns that the files of the table have, without those in the
             paths; None if it has no files.
         partitions: The columns in the paths; of a table without files they must be given.
+        any_unit: Take times and timestamps of a finer unit than that of the table. It is for
+            `rows` to find a value that loses a part.
 
     Raises:
         ColumnError: A column is given twice, or the table does not have it; or none is left that
@@ -86,7 +95,7 @@ def fit_columns(
         for name, known in table.items():
             source = _find(name, inside)
             own = None if source is None else given.field(source).type
-            arrow_type = known if own is None else _absorbed(name, own, known)
+            arrow_type = known if own is None else _absorbed(name, own, known, any_unit)
             if not types.is_null(arrow_type):  # a column of which nothing is known stays away
                 fields.append((name, written_type(arrow_type)))
                 sources.append(None if source is None else names.index(source))
@@ -106,22 +115,32 @@ def _new_type(field: pa.Field) -> Any:
     return written_type(field.type)
 
 
-def _absorbed(name: str, given: Any, known: Any) -> Any:
+def _absorbed(name: str, given: Any, known: Any, any_unit: bool) -> Any:
     """The type of the table, if it holds all values of the given one."""
-    if types.is_null(known) or _holds(written_type(known), written_type(given)):
-        return given if types.is_null(known) else known
+    if types.is_null(known):
+        return given
+    if _holds(written_type(known), written_type(given), any_unit):
+        return known
     raise UnsupportedError(f"column {name}: {given} does not go into {known}, as the table has it")
 
 
-def _holds(known: Any, given: Any) -> bool:
+def _holds(known: Any, given: Any, any_unit: bool) -> bool:
     if types.is_map(known) and types.is_map(given):
-        return _holds(known.key_type, given.key_type) and _holds(known.item_type, given.item_type)
+        return _holds(known.key_type, given.key_type, any_unit) and _holds(
+            known.item_type, given.item_type, any_unit
+        )
     if types.is_list(known) and types.is_list(given):
-        return _holds(known.value_type, given.value_type)
+        return _holds(known.value_type, given.value_type, any_unit)
     if types.is_struct(known) and types.is_struct(given):
         return [field.name for field in known] == [field.name for field in given] and all(
-            _holds(one.type, other.type) for one, other in zip(known, given, strict=True)
+            _holds(one.type, other.type, any_unit) for one, other in zip(known, given, strict=True)
         )
+    if any_unit and types.is_time(known) and types.is_time(given):
+        return True
+    if any_unit and types.is_timestamp(known) and types.is_timestamp(given):
+        return bool(known.tz == given.tz)  # none, or UTC: as both are written
+    if types.is_binary(known) and types.is_fixed_size_binary(given):
+        return True
     return bool(common_type(known, given) == known)
 
 

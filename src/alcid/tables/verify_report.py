@@ -149,8 +149,11 @@ class VerifyReport:
     gone_example: str
     leftovers: tuple[Leftover, ...]
     """Files that are of no use any more, which `clean` removes when they are old enough."""
-    later: tuple[str, ...]
+    later: tuple[str, ...] = ()
     """Bundles of a later version, which were not looked into."""
+    warnings: tuple[Finding, ...] = ()
+    """What is right for reads, but stands in the way of others, as of writers of Paimon's Java; the
+    first thousand."""
 
     @property
     def ok(self) -> bool:
@@ -172,6 +175,7 @@ class VerifyReport:
         lines += [f"wrong: {problem}" for problem in self.problems[:_SHOWN]]
         if self.problem_count > _SHOWN:
             lines.append(f"and {self.problem_count - _SHOWN:,} more")
+        lines += [f"warning: {warning}" for warning in self.warnings[:_SHOWN]]
         lines += self._notes()
         return "\n".join(lines)
 

@@ -22,9 +22,10 @@ from alcid.storage import Listing, Storage
 from alcid.tables.build_plan import plan_build
 from alcid.tables.build_report import SkippedCounter
 from alcid.tables.bundle_folder import BundleFolder, FolderBundles, bundle_name
+from alcid.tables.checked import Checked
 from alcid.tables.data_files import list_data_files, take_files
 from alcid.tables.engine import Engine, Share, Tell
-from alcid.tables.file_check import Checked, FileChecker
+from alcid.tables.file_check import FileChecker
 from alcid.tables.in_order import in_order
 from alcid.tables.leftovers import find_leftovers
 from alcid.tables.progress import Progress, telling

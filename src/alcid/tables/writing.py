@@ -4,9 +4,9 @@ Row groups have 131,072 rows. Pages have 2,048, and an offset index, so that a r
 page: other writers fill pages of 1 MB. A dictionary is given up when it has 64 KiB: it must be read
 with any page that needs it, and it pays for columns of few values only.
 
-Types are those that Spark writes: timestamps in microseconds, as instants or as times of a clock;
-small decimals as integers; everything may be null. Arrow's own schema is left out, so that the
-types of a column are the same whoever wrote its files.
+Types are those that Spark and Paimon write: timestamps as instants or as times of a clock, small
+decimals as integers. Arrow's own schema is left out, so that the types of a column are the same
+whoever wrote its files.
 """
 
 from __future__ import annotations
@@ -27,11 +27,36 @@ from alcid.formats.source import BytesSource
 from alcid.options import IndexSpec
 from alcid.tables.index_file import IndexedFile, index_file
 
-__all__ = ["GROUP_ROWS", "PAGE_ROWS", "FileWriter", "WrittenFile", "write_file", "written_type"]
+__all__ = [
+    "GROUP_ROWS",
+    "PAGE_ROWS",
+    "SNAPPY",
+    "Encoding",
+    "FileWriter",
+    "WrittenFile",
+    "write_file",
+    "written_type",
+]
 
 GROUP_ROWS = 1 << 17
 PAGE_ROWS = 1 << 11
 _DICTIONARY_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How the values of a file are written."""
+
+    compression: str
+    """As Arrow calls it."""
+    level: int | None = None
+    """Of the compression; None: its own default."""
+    int96: bool = False
+    """Timestamps as INT96: it is what Paimon reads nanoseconds from. They have no bounds."""
+
+
+SNAPPY = Encoding("snappy")
+"""What Spark writes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,16 +102,28 @@ def write_file(
 class FileWriter:
     """A file that is being written, in memory; its rows are held too, for the indexes."""
 
-    def __init__(self, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> None:
-        """Begin a file; for the arguments, see `write_file`.
+    def __init__(
+        self,
+        schema: pa.Schema,
+        metadata: Mapping[str, str] | None = None,
+        encoding: Encoding = SNAPPY,
+    ) -> None:
+        """Begin a file.
+
+        Args:
+            schema: What `add` gives. A field that cannot be null is required in the file, and
+                `PARQUET:field_id` in its metadata is its id there.
+            metadata: Goes into the footer.
+            encoding: How values are written.
 
         Raises:
             ColumnError: There is no column: such a file cannot say how many rows it has.
         """
         if not len(schema):
             raise ColumnError("a file without columns cannot hold rows")
-        self._schema, self._sink, self._metadata = schema, pa.BufferOutputStream(), metadata
-        self._writer = _open_writer(self._sink, schema, metadata)
+        self._schema, self._metadata, self._encoding = schema, metadata, encoding
+        self._sink = pa.BufferOutputStream()
+        self._writer = self._open_writer(self._sink)
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._groups: list[pa.Table] = []
@@ -124,6 +161,13 @@ class FileWriter:
 
     def finish(self, specs: Iterable[IndexSpec], *, path: str) -> WrittenFile:
         """Write the rest, and make what a bundle keeps."""
+        data, rows = self.close()
+        source = BytesSource(memoryview(data), path)
+        indexed = index_file(source, specs, path=path, size=data.size, version="", rows=rows)
+        return WrittenFile(data, indexed)
+
+    def close(self) -> tuple[pa.Buffer, pa.Table]:
+        """Write the rest; the file, and its rows."""
         if self._pending_rows:
             self._write_group()
         self._writer.close()
@@ -131,9 +175,7 @@ class FileWriter:
         if any(map(_has_nan, _leaves(self._groups))):
             data = self._without_bounds(data)
         rows = pa.concat_tables(self._groups) if self._groups else self._schema.empty_table()
-        source = BytesSource(memoryview(data), path)
-        indexed = index_file(source, specs, path=path, size=data.size, version="", rows=rows)
-        return WrittenFile(data, indexed)
+        return data, rows
 
     def _write_group(self) -> None:
         """Write one row group, in one piece: else pages would end where pieces do."""
@@ -157,33 +199,29 @@ class FileWriter:
             if not _has_nan(leaf)
         ]
         sink = pa.BufferOutputStream()
-        with _open_writer(sink, self._schema, self._metadata, described) as writer:
+        with self._open_writer(sink, described) as writer:
             for group in self._groups:
                 writer.write_table(group, row_group_size=GROUP_ROWS)
         return sink.getvalue()
 
-
-def _open_writer(
-    sink: pa.NativeFile,
-    schema: pa.Schema,
-    metadata: Mapping[str, str] | None,
-    described: Sequence[str] | bool = True,
-) -> Any:
-    """A writer; `described` are the leaf columns of which there are to be statistics."""
-    writer = pq.ParquetWriter(
-        sink,
-        schema,
-        compression="snappy",
-        write_batch_size=PAGE_ROWS,  # a page ends where a batch does
-        write_page_index=True,
-        write_statistics=described,
-        dictionary_pagesize_limit=_DICTIONARY_BYTES,
-        store_schema=False,
-        store_decimal_as_integer=True,
-        **_page_options(),
-    )
-    writer.add_key_value_metadata(dict(metadata or {}))
-    return writer
+    def _open_writer(self, sink: pa.NativeFile, described: Sequence[str] | bool = True) -> Any:
+        """A writer; `described` are the leaf columns of which there are to be statistics."""
+        writer = pq.ParquetWriter(
+            sink,
+            self._schema,
+            compression=self._encoding.compression,
+            compression_level=self._encoding.level,
+            use_deprecated_int96_timestamps=self._encoding.int96,
+            write_batch_size=PAGE_ROWS,  # a page ends where a batch does
+            write_page_index=True,
+            write_statistics=described,
+            dictionary_pagesize_limit=_DICTIONARY_BYTES,
+            store_schema=False,
+            store_decimal_as_integer=True,
+            **_page_options(),
+        )
+        writer.add_key_value_metadata(dict(self._metadata or {}))
+        return writer
 
 
 def _leaves(groups: Sequence[pa.Table]) -> Iterator[list[pa.Array]]:

@@ -1,0 +1,121 @@
+"""Messages of Protocol Buffers, in which ORC describes its files: numbered fields in any order.
+
+08 96 01       field 1, wire type 0: the number 150
+1a 03 4f5243   field 3, wire type 2: three bytes
+"""
+
+from __future__ import annotations
+
+from alcid.errors import FormatError
+
+__all__ = ["Message", "unzigzag"]
+
+_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
+_FIXED = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
+_MOST_BITS = 64
+
+
+class Message:
+    """A message whose parts are parsed when they are asked for.
+
+    >>> message = Message(bytes.fromhex("08 96 01  1a 03 4f5243  12 02 05 07"), "a.orc")
+    >>> message.number(1), message.number(9), message.parts(3), message.numbers(2)
+    (150, 0, [b'ORC'], [5, 7])
+    """
+
+    __slots__ = ("_fields", "_file")
+
+    def __init__(self, data: bytes, file: str) -> None:
+        """Split a message of `file` into its fields.
+
+        Raises:
+            FormatError: It is no message.
+        """
+        self._file = file
+        self._fields: dict[int, list[int | bytes]] = {}
+        place, end = 0, len(data)
+        while place < end:
+            tag, place = self._varint(data, place)
+            kind = tag & 7
+            value: int | bytes
+            if kind == _VARINT:
+                value, place = self._varint(data, place)
+            else:
+                length, place = (
+                    self._varint(data, place) if kind == _BYTES else (_FIXED.get(kind, -1), place)
+                )
+                if not 0 <= length <= end - place:
+                    raise self._error(f"field {tag >> 3}: wire type {kind}, {length} bytes")
+                value, place = data[place : place + length], place + length
+            self._fields.setdefault(tag >> 3, []).append(value)
+
+    def has(self, field: int) -> bool:
+        """Whether there is such a field."""
+        return field in self._fields
+
+    def number(self, field: int) -> int:
+        """A number that is not negative; 0 if there is none. The last counts."""
+        value = self._fields.get(field, [0])[-1]
+        if not isinstance(value, int):
+            raise self._error(f"field {field}: bytes, where a number is expected")
+        return value
+
+    def numbers(self, field: int) -> list[int]:
+        """A list of numbers, packed into bytes or not."""
+        found: list[int] = []
+        for value in self._fields.get(field, []):
+            if isinstance(value, int):
+                found.append(value)
+                continue
+            place = 0
+            while place < len(value):
+                number, place = self._varint(value, place)
+                found.append(number)
+        return found
+
+    def parts(self, field: int) -> list[bytes]:
+        """The bytes of a field that is repeated: messages, or texts."""
+        found: list[bytes] = []
+        for value in self._fields.get(field, []):
+            if isinstance(value, int):
+                raise self._error(f"field {field}: a number, where bytes are expected")
+            found.append(value)
+        return found
+
+    def messages(self, field: int) -> list[Message]:
+        """The messages of a field that is repeated."""
+        return [Message(part, self._file) for part in self.parts(field)]
+
+    def texts(self, field: int) -> list[str]:
+        """The texts of a field that is repeated."""
+        try:
+            return [part.decode() for part in self.parts(field)]
+        except UnicodeDecodeError:
+            raise self._error(f"field {field}: not UTF-8") from None
+
+    def _varint(self, data: bytes, place: int) -> tuple[int, int]:
+        """A number of seven bits a byte, the lowest first, and the place behind it."""
+        value = 0
+        for shift in range(0, _MOST_BITS, 7):
+            if place == len(data):
+                raise self._error("it ends within a number")
+            byte = data[place]
+            place += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                if value >> _MOST_BITS:
+                    break
+                return value, place
+        raise self._error("a number of more than 64 bits")
+
+    def _error(self, found: str) -> FormatError:
+        return FormatError("damaged ORC metadata", file=self._file, found=found)
+
+
+def unzigzag(number: int) -> int:
+    """A signed number, of which the lowest bit is the sign.
+
+    >>> [unzigzag(number) for number in (0, 1, 2, 3)]
+    [0, -1, 1, -2]
+    """
+    return (number >> 1) ^ -(number & 1)

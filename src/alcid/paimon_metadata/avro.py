@@ -1,0 +1,71 @@
+"""Avro object containers, as manifests are: records by the names of their fields.
+
+Names of records differ between writers, and older ones do not write newer fields: both are read by
+what the file says of itself.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import fastavro
+
+from alcid.errors import FormatError, OptionError
+
+__all__ = ["CODECS", "nullable", "read_records", "record_schema", "write_records"]
+
+CODECS = {"zstd": "zstandard", "none": "null", "snappy": "snappy", "deflate": "deflate"}
+"""What Avro calls the values of the option `manifest.compression`."""
+
+Record = dict[str, Any]
+
+
+def read_records(data: bytes, *, file: str) -> list[Record]:
+    """All records of a container.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    try:
+        return list(fastavro.reader(io.BytesIO(data)))  # type: ignore[arg-type]
+    # Whatever a damaged schema, block or record leads to.
+    except Exception as error:  # noqa: BLE001
+        raise FormatError(f"damaged Avro file: {error!r}", file=file) from None
+
+
+def write_records(
+    schema: Mapping[str, Any], records: Iterable[Mapping[str, Any]], compression: str
+) -> bytes:
+    """A container of records.
+
+    Raises:
+        OptionError: No such compression.
+    """
+    if compression not in CODECS:
+        raise OptionError(
+            f"manifest.compression: found {compression}, expected one of {', '.join(CODECS)}"
+        )
+    file = io.BytesIO()
+    fastavro.writer(file, fastavro.parse_schema(dict(schema)), records, codec=CODECS[compression])
+    return file.getvalue()
+
+
+def nullable(name: str, kind: Any) -> Record:
+    """A field that may be null, and is by default."""
+    return {"name": name, "type": ["null", kind], "default": None}
+
+
+def record_schema(path: str, fields: Sequence[tuple[str, Any] | Record]) -> Record:
+    """The schema of a record, with the name that Paimon's own writer gives it.
+
+    Args:
+        path: The names of the fields that lead to it, each behind a `_`; empty for the outermost.
+        fields: Each a name and a type, or what `nullable` gives.
+    """
+    described = [
+        one if isinstance(one, dict) else {"name": one[0], "type": one[1]} for one in fields
+    ]
+    name = f"org.apache.paimon.avro.generated.record{path}"
+    return {"type": "record", "name": name, "fields": described}

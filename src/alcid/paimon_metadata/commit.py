@@ -1,0 +1,284 @@
+"""A commit: manifests are written under new names, then one new snapshot, exclusively.
+
+The number of a snapshot is taken by whoever writes its file first. Who comes second has lost, looks
+at what the winner did, plans again, and tries the next number. Until the file of the snapshot is
+there, nothing of a commit can be seen; what is left of one that was killed are files that no
+snapshot names.
+
+Entries by which files go are written before those by which files come: when a snapshot expires,
+Paimon removes what went and did not come again *after* it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from alcid.errors import ConflictError, FileGoneError, NameTakenError, StorageError
+from alcid.paimon_metadata.index_manifest import (
+    DELETION_VECTORS,
+    IndexEntry,
+    write_index_manifest,
+)
+from alcid.paimon_metadata.manifest import ADD, ManifestEntry, write_manifest
+from alcid.paimon_metadata.manifest_list import ManifestMeta, write_manifest_list
+from alcid.paimon_metadata.manifest_merging import describe, merge_manifests
+from alcid.paimon_metadata.schema import TableSchema
+from alcid.paimon_metadata.snapshot import Snapshot, SnapshotFolder, snapshot_path
+from alcid.paimon_metadata.table_options import TableOptions
+from alcid.paimon_metadata.table_state import MANIFEST_FOLDER, TableState
+from alcid.storage import Storage
+
+__all__ = ["BATCH", "Change", "Committer"]
+
+BATCH = (1 << 63) - 1
+"""The identifier of a commit that is none of a series."""
+
+_TRIES = 200
+_PAUSE = 0.5  # seconds at most between two tries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a commit does to a table."""
+
+    kind: str
+    """APPEND, COMPACT, OVERWRITE or ANALYZE."""
+    deleted: Sequence[ManifestEntry] = ()
+    """Live files that go."""
+    added: Sequence[ManifestEntry] = ()
+    index_deleted: Sequence[IndexEntry] = ()
+    index_added: Sequence[IndexEntry] = ()
+    statistics: str | None = None
+    """The name of a new statistics file."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+class Committer:
+    """Makes snapshots of a table."""
+
+    def __init__(self, storage: Storage, schema: TableSchema, options: TableOptions) -> None:
+        """Take the folder of a table, and its schema, by which data files were written."""
+        self._storage, self._schema, self._options = storage, schema, options
+        self._snapshots = SnapshotFolder(storage)
+
+    def commit(
+        self,
+        plan: Callable[[TableState], Change | None],
+        *,
+        user: str | None = None,
+        identifier: int = BATCH,
+    ) -> Snapshot | None:
+        """Make a snapshot.
+
+        Args:
+            plan: Says what to do to a table in this state; None for nothing. It is called again
+                with the new state where another was faster, and raises ConflictError where what it
+                was to do makes no sense any more.
+            user: Who commits; by default a new name.
+            identifier: The number of the commit in the series of its user.
+
+        Raises:
+            ConflictError: The change does not go with the state of the table.
+        """
+        user = self._new_user() if user is None else user
+        for attempt in range(_TRIES):
+            state = TableState(self._storage, self._snapshots.latest())
+            try:
+                change = plan(state)
+                if change is None:
+                    return None
+                self._check_schema()
+                check(change, state)
+                snapshot = self._try(change, state, user, identifier)
+            except FileGoneError:  # the snapshot has expired while it was read
+                if self._is_latest(state):
+                    raise
+                snapshot = None
+            if snapshot is not None:
+                with suppress(StorageError):  # a hint is only a hint
+                    self._snapshots.hint(snapshot)
+                return snapshot
+            time.sleep(random.uniform(0, min(_PAUSE, 0.01 * (attempt + 1))))
+        raise ConflictError(f"{self._storage.location}: others were faster {_TRIES} times in a row")
+
+    def _new_user(self) -> str:
+        prefix = self._options.commit_user_prefix
+        return f"{prefix}_{uuid.uuid4()}" if prefix else str(uuid.uuid4())
+
+    def _is_latest(self, state: TableState) -> bool:
+        latest = self._snapshots.latest()
+        return latest == state.snapshot
+
+    def _check_schema(self) -> None:
+        """See that files are of the schema that the table has."""
+        if self._storage.exists(f"schema/schema-{self._schema.id + 1}"):
+            raise ConflictError(
+                f"{self._storage.location}: its schema has changed since it was opened"
+            )
+
+    def _try(
+        self, change: Change, state: TableState, user: str, identifier: int
+    ) -> Snapshot | None:
+        """Write all that a snapshot names, then the snapshot; None if its number was taken."""
+        draft = _Draft(self._storage, self._options.manifest_compression)
+        try:
+            snapshot = self._write(draft, change, state, user, identifier)
+            self._storage.create(snapshot_path(snapshot.id), snapshot.to_json())
+        except NameTakenError:
+            draft.remove()
+            return None
+        except FileGoneError:
+            draft.remove()
+            raise
+        if not self._is_next(snapshot, state.snapshot):
+            self._storage.delete([snapshot_path(snapshot.id)])
+            draft.remove()
+            return None
+        return snapshot
+
+    def _is_next(self, made: Snapshot, before: Snapshot | None) -> bool:
+        """Whether a new snapshot stands behind the one that it was planned on.
+
+        A number is free again when its snapshot has expired. Who was asleep for so long would take
+        it, and nobody would ever read what was committed there.
+        """
+        if before is not None and self._storage.exists(snapshot_path(before.id)):
+            return True  # the oldest expire first, so that none behind it has
+        latest = self._snapshots.latest()
+        if latest is None or latest.id <= made.id:
+            return True
+        try:
+            return self._snapshots.get(made.id + 1).time_millis >= made.time_millis
+        except FileGoneError:
+            return False
+
+    def _write(
+        self, draft: _Draft, change: Change, state: TableState, user: str, identifier: int
+    ) -> Snapshot:
+        before, schema = state.snapshot, self._schema
+        entries = [*(one.deleted() for one in change.deleted), *change.added]
+        metas = [draft.manifest(entries, schema)] if entries else []
+        base = merge_manifests(state, self._options, lambda some: draft.manifest(some, schema))
+        delta_list, delta_size = draft.put("manifest-list", draft.list(metas))
+        base_list, base_size = draft.put("manifest-list", draft.list(base))
+        rows = sum(one.file.rows if one.kind == ADD else -one.file.rows for one in entries)
+        total = 0 if before is None else before.total_record_count or 0
+        same_schema = before is not None and before.schema_id == schema.id
+        return Snapshot(
+            id=1 if before is None else before.id + 1,
+            schema_id=schema.id,
+            base_manifest_list=base_list,
+            base_manifest_list_size=base_size,
+            delta_manifest_list=delta_list,
+            delta_manifest_list_size=delta_size,
+            index_manifest=self._index_manifest(draft, change, state),
+            commit_user=user,
+            commit_identifier=identifier,
+            commit_kind=change.kind,
+            time_millis=int(time.time() * 1000),
+            total_record_count=total + rows,
+            delta_record_count=rows,
+            watermark=None if before is None else before.watermark,
+            statistics=change.statistics
+            or (before.statistics if before is not None and same_schema else None),
+            next_row_id=0 if before is None else before.next_row_id,
+            properties={
+                **((before and before.properties) or {}),
+                **change.properties,
+            }
+            or None,
+        )
+
+    def _index_manifest(self, draft: _Draft, change: Change, state: TableState) -> str | None:
+        before = None if state.snapshot is None else state.snapshot.index_manifest
+        if not change.index_deleted and not change.index_added:
+            return before
+        gone = {(one.partition, one.bucket, one.name) for one in change.index_deleted}
+        left = [
+            one
+            for one in state.indexes
+            # Without ranges there is nothing in it, and writers of Java would not open the bucket.
+            if (one.partition, one.bucket, one.name) not in gone
+            and (one.index_type != DELETION_VECTORS or one.ranges)
+        ]
+        entries = [*left, *change.index_added]
+        if not entries:
+            return None
+        name, _ = draft.put("index-manifest", write_index_manifest(entries, draft.compression))
+        return name
+
+
+def check(change: Change, state: TableState) -> None:
+    """See that a change goes with a state.
+
+    Raises:
+        ConflictError: A file that is to go is not live, one that is to come was deleted once, or
+            a data file would have two deletion vectors, or one that is not live has one.
+    """
+    if change.deleted:
+        for entry in change.deleted:
+            if entry.identity not in state.live:
+                raise ConflictError(f"{entry.file.name}: is not there any more, or was changed")
+        for entry in change.added:
+            if entry.identity in state.deleted or entry.identity in state.live:
+                raise ConflictError(f"{entry.file.name}: is there, or was, exactly as it would be")
+    if not change.index_deleted and not change.index_added:
+        return
+    live = {(one.partition, one.bucket, one.name) for one in state.indexes}
+    gone = {(one.partition, one.bucket, one.name) for one in change.index_deleted}
+    for partition_bucket_name in gone - live:
+        raise ConflictError(f"{partition_bucket_name[2]}: is not there any more")
+    _check_vectors(change, state, gone)
+
+
+def _check_vectors(change: Change, state: TableState, gone: set[tuple[bytes, int, str]]) -> None:
+    files = {(one.partition, one.bucket, one.file.name) for one in state.entries}
+    files -= {(one.partition, one.bucket, one.file.name) for one in change.deleted}
+    files |= {(one.partition, one.bucket, one.file.name) for one in change.added}
+    kept = [one for one in state.indexes if (one.partition, one.bucket, one.name) not in gone]
+    seen: set[tuple[bytes, int, str]] = set()
+    for entry in [*kept, *change.index_added]:
+        for vector in entry.ranges or ():
+            place = entry.partition, entry.bucket, vector.data_file
+            if place in seen:
+                raise ConflictError(f"{vector.data_file}: has another deletion vector by now")
+            seen.add(place)
+    for entry in change.index_added:
+        for vector in entry.ranges or ():
+            if (entry.partition, entry.bucket, vector.data_file) not in files:
+                raise ConflictError(f"{vector.data_file}: is not there any more")
+
+
+class _Draft:
+    """The files of a commit that no snapshot names yet."""
+
+    def __init__(self, storage: Storage, compression: str) -> None:
+        self._storage, self.compression = storage, compression
+        self._unique, self._paths = uuid.uuid4(), list[str]()
+
+    def put(self, kind: str, data: bytes) -> tuple[str, int]:
+        """Write a file; its name and size."""
+        name = f"{kind}-{self._unique}-{len(self._paths)}"
+        path = f"{MANIFEST_FOLDER}/{name}"
+        self._paths.append(path)
+        self._storage.put(path, data)
+        return name, len(data)
+
+    def manifest(self, entries: Sequence[ManifestEntry], schema: TableSchema) -> ManifestMeta:
+        """Write entries as one manifest."""
+        name, size = self.put("manifest", write_manifest(entries, self.compression))
+        return describe(entries, schema, name, size)
+
+    def list(self, metas: Sequence[ManifestMeta]) -> bytes:
+        """The bytes of a manifest list."""
+        return write_manifest_list(metas, self.compression)
+
+    def remove(self) -> None:
+        """Take all back: another has made the snapshot."""
+        with suppress(StorageError):
+            self._storage.delete(self._paths)

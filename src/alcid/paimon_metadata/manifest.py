@@ -1,0 +1,224 @@
+"""`manifest/manifest-*`: data files that came (ADD) and went (DELETE).
+
+A file is live if it was added and nowhere deleted, whatever the order. So an entry must never come
+back as it once was: the file would stay deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from alcid.errors import FormatError
+from alcid.paimon_metadata.avro import nullable, read_records, record_schema, write_records
+from alcid.paimon_metadata.statistics import RowStats
+
+__all__ = ["ADD", "DELETE", "DataFile", "ManifestEntry", "read_manifest", "write_manifest"]
+
+ADD, DELETE = 0, 1
+
+_VERSION = 2
+STATS_FIELDS: Sequence[tuple[str, Any] | dict[str, Any]] = [
+    ("_MIN_VALUES", "bytes"),
+    ("_MAX_VALUES", "bytes"),
+    nullable("_NULL_COUNTS", {"type": "array", "items": ["null", "long"]}),
+]
+_TEXTS = {"type": "array", "items": "string"}
+# Field of the dataclass, field of the record, its type; None: it may be null.
+_FILE: tuple[tuple[str, str, Any, bool], ...] = (
+    ("name", "_FILE_NAME", "string", False),
+    ("size", "_FILE_SIZE", "long", False),
+    ("rows", "_ROW_COUNT", "long", False),
+    ("min_key", "_MIN_KEY", "bytes", False),
+    ("max_key", "_MAX_KEY", "bytes", False),
+    ("key_stats", "_KEY_STATS", record_schema("__FILE__KEY_STATS", STATS_FIELDS), False),
+    ("value_stats", "_VALUE_STATS", record_schema("__FILE__VALUE_STATS", STATS_FIELDS), False),
+    ("min_sequence", "_MIN_SEQUENCE_NUMBER", "long", False),
+    ("max_sequence", "_MAX_SEQUENCE_NUMBER", "long", False),
+    ("schema_id", "_SCHEMA_ID", "long", False),
+    ("level", "_LEVEL", "int", False),
+    ("extra_files", "_EXTRA_FILES", _TEXTS, False),
+    ("creation_time", "_CREATION_TIME", {"type": "long", "logicalType": "timestamp-millis"}, True),
+    ("delete_rows", "_DELETE_ROW_COUNT", "long", True),
+    ("embedded_index", "_EMBEDDED_FILE_INDEX", "bytes", True),
+    ("source", "_FILE_SOURCE", "int", True),
+    ("stats_columns", "_VALUE_STATS_COLS", _TEXTS, True),
+    ("external_path", "_EXTERNAL_PATH", "string", True),
+    ("first_row_id", "_FIRST_ROW_ID", "long", True),
+    ("write_columns", "_WRITE_COLS", _TEXTS, True),
+)
+_SCHEMA = record_schema(
+    "",
+    [
+        ("_VERSION", "int"),
+        ("_KIND", "int"),
+        ("_PARTITION", "bytes"),
+        ("_BUCKET", "int"),
+        ("_TOTAL_BUCKETS", "int"),
+        (
+            "_FILE",
+            record_schema(
+                "__FILE",
+                [nullable(name, kind) if null else (name, kind) for _, name, kind, null in _FILE],
+            ),
+        ),
+    ],
+)
+
+Identity: TypeAlias = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """What a manifest says of a data file."""
+
+    name: str
+    size: int
+    rows: int
+    min_key: bytes
+    max_key: bytes
+    key_stats: RowStats
+    value_stats: RowStats
+    min_sequence: int
+    max_sequence: int
+    schema_id: int
+    level: int
+    extra_files: tuple[str, ...] = ()
+    """Files beside it; the one that ends with `.index` has its indexes."""
+    creation_time: datetime | None = None
+    delete_rows: int | None = None
+    """How many of its rows delete a key."""
+    embedded_index: bytes | None = None
+    source: int | None = None
+    """0: written by an append, 1: by a compaction."""
+    stats_columns: tuple[str, ...] | None = None
+    """The columns that `value_stats` is of; None: all."""
+    external_path: str | None = None
+    first_row_id: int | None = None
+    write_columns: tuple[str, ...] | None = None
+
+    @property
+    def has_index(self) -> bool:
+        """Whether there are indexes of it."""
+        return self.embedded_index is not None or bool(self.index_files)
+
+    @property
+    def index_files(self) -> list[str]:
+        """Those of the extra files that hold indexes."""
+        return [name for name in self.extra_files if name.endswith(".index")]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    """A data file that came or went."""
+
+    kind: int
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFile
+
+    @property
+    def identity(self) -> Identity:
+        """What makes it the same as another: all that a reader would read it by."""
+        file = self.file
+        return (
+            *(self.partition, self.bucket, file.level, file.name),
+            *(file.extra_files, file.embedded_index, file.external_path),
+        )
+
+    def deleted(self) -> ManifestEntry:
+        """The entry by which the file goes."""
+        return replace(self, kind=DELETE)
+
+    def with_file(self, file: DataFile) -> ManifestEntry:
+        """The entry by which the file comes, described otherwise."""
+        return replace(self, kind=ADD, file=file)
+
+
+def read_manifest(data: bytes, *, file: str) -> list[ManifestEntry]:
+    """The entries of a manifest, in order.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    try:
+        return [_entry(record, file) for record in read_records(data, file=file)]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"damaged manifest: {error!r}", file=file) from None
+
+
+def write_manifest(entries: Iterable[ManifestEntry], compression: str) -> bytes:
+    """A manifest of entries, in this order."""
+    return write_records(_SCHEMA, map(_record, entries), compression)
+
+
+def stats_of(record: Mapping[str, Any]) -> RowStats:
+    """Bounds, as manifests and their lists have them."""
+    counts = record.get("_NULL_COUNTS")
+    return RowStats(
+        record["_MIN_VALUES"], record["_MAX_VALUES"], None if counts is None else tuple(counts)
+    )
+
+
+def stats_record(stats: RowStats) -> dict[str, Any]:
+    """The same, to be written."""
+    counts = None if stats.null_counts is None else list(stats.null_counts)
+    return {
+        "_MIN_VALUES": stats.minimum,
+        "_MAX_VALUES": stats.maximum,
+        "_NULL_COUNTS": counts,
+    }
+
+
+def _entry(record: Mapping[str, Any], file: str) -> ManifestEntry:
+    kind, found = record["_KIND"], record["_FILE"]
+    if kind not in (ADD, DELETE):
+        raise FormatError("kind of an entry", file=file, found=kind, expected="0 or 1")
+    columns, written = found.get("_VALUE_STATS_COLS"), found.get("_WRITE_COLS")
+    return ManifestEntry(
+        kind,
+        record["_PARTITION"],
+        record["_BUCKET"],
+        record["_TOTAL_BUCKETS"],
+        DataFile(
+            name=found["_FILE_NAME"],
+            size=found["_FILE_SIZE"],
+            rows=found["_ROW_COUNT"],
+            min_key=found["_MIN_KEY"],
+            max_key=found["_MAX_KEY"],
+            key_stats=stats_of(found["_KEY_STATS"]),
+            value_stats=stats_of(found["_VALUE_STATS"]),
+            min_sequence=found["_MIN_SEQUENCE_NUMBER"],
+            max_sequence=found["_MAX_SEQUENCE_NUMBER"],
+            schema_id=found["_SCHEMA_ID"],
+            level=found["_LEVEL"],
+            extra_files=tuple(found["_EXTRA_FILES"]),
+            creation_time=found.get("_CREATION_TIME"),
+            delete_rows=found.get("_DELETE_ROW_COUNT"),
+            embedded_index=found.get("_EMBEDDED_FILE_INDEX"),
+            source=found.get("_FILE_SOURCE"),
+            stats_columns=None if columns is None else tuple(columns),
+            external_path=found.get("_EXTERNAL_PATH"),
+            first_row_id=found.get("_FIRST_ROW_ID"),
+            write_columns=None if written is None else tuple(written),
+        ),
+    )
+
+
+def _record(entry: ManifestEntry) -> dict[str, Any]:
+    file = {name: getattr(entry.file, own) for own, name, _, _ in _FILE}
+    for name in ("_KEY_STATS", "_VALUE_STATS"):
+        file[name] = stats_record(file[name])
+    for name in ("_EXTRA_FILES", "_VALUE_STATS_COLS", "_WRITE_COLS"):
+        file[name] = None if file[name] is None else list(file[name])
+    return {
+        "_VERSION": _VERSION,
+        "_KIND": entry.kind,
+        "_PARTITION": entry.partition,
+        "_BUCKET": entry.bucket,
+        "_TOTAL_BUCKETS": entry.total_buckets,
+        "_FILE": file,
+    }

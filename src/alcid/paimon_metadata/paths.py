@@ -1,0 +1,134 @@
+"""Where the files of a table lie: `dt=20250801/bucket-0/data-....parquet`.
+
+The values of partitions stand in the paths as text, and the manifests do not repeat it: the text
+must be the very one that Paimon makes of a value.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from alcid.errors import UnsupportedError
+from alcid.paimon_metadata.row_bytes import unpack_rows
+from alcid.types import DataType
+
+__all__ = ["Paths", "partition_values"]
+
+# What a folder cannot be called, or what would be read as something else.
+_ESCAPED = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
+_EPOCH = datetime.date(1970, 1, 1)
+_ROWS = 1 << 10  # of distinct partitions that are kept
+_LEAST, _MOST = 1e-3, 1e7  # between which Java writes a double without an exponent
+
+
+def partition_values(
+    partitions: Sequence[bytes], names: Sequence[str], types: Sequence[DataType], *, file: str
+) -> pa.Table:
+    """The values of partitions, a row for each; without columns, a table without rows."""
+    columns = unpack_rows(partitions, types, file=file)
+    return pa.table(dict(zip(names, columns, strict=True)))
+
+
+class Paths:
+    """The paths of data files and indexes, below the folder of a table."""
+
+    def __init__(
+        self,
+        partition_keys: Sequence[str],
+        types: Sequence[DataType],
+        *,
+        default_name: str,
+        legacy_name: bool,
+        directory: str | None,
+    ) -> None:
+        """Take what paths are made of.
+
+        Args:
+            partition_keys: The columns of the partitions.
+            types: Their types.
+            default_name: What stands for null, and for text without a letter.
+            legacy_name: Dates are written as the number of their day.
+            directory: A folder for all data files, if not that of the table.
+        """
+        self._keys, self._types = tuple(partition_keys), tuple(types)
+        self._default, self._legacy = default_name, legacy_name
+        self._prefix = f"{directory}/" if directory else ""
+        self._known: dict[bytes, str] = {}
+
+    def bucket(self, partition: bytes, bucket: int) -> str:
+        """The folder of a bucket, with a `/` at its end."""
+        folder = self._known.get(partition)
+        if folder is None:
+            values = unpack_rows([partition], self._types, file="<partition>")
+            folder = self._prefix + "".join(
+                f"{_escape(key)}={_escape(self._text(value[0].as_py(), data_type))}/"
+                for key, value, data_type in zip(self._keys, values, self._types, strict=True)
+            )
+            if len(self._known) < _ROWS:
+                self._known[partition] = folder
+        return f"{folder}bucket-{bucket}/"
+
+    def _text(self, value: Any, data_type: DataType) -> str:
+        text = None if value is None else self._value_text(value, data_type)
+        return self._default if text is None or not text.strip() else text
+
+    def _value_text(self, value: Any, data_type: DataType) -> str:
+        match value:
+            case bool():
+                return str(value).lower()
+            case int() | str():
+                return str(value)
+            case Decimal():
+                return _decimal_text(value)
+            case float():
+                return _float_text(value, data_type)
+            case datetime.datetime():
+                return _moment_text(value, data_type, legacy=self._legacy)
+            case datetime.date():
+                return str((value - _EPOCH).days) if self._legacy else value.isoformat()
+        raise UnsupportedError(f"a partition column of {data_type}")
+
+
+def _escape(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+
+
+def _decimal_text(value: Decimal) -> str:
+    """As Java's `BigDecimal.toString`, which has no exponent here: scales are 0 to 38."""
+    sign, digits, exponent = value.as_tuple()
+    adjusted = len(digits) + int(exponent) - 1
+    if int(exponent) <= 0 and adjusted >= -6:
+        return f"{value:f}"
+    text = "".join(map(str, digits))
+    mantissa = text if len(text) == 1 else f"{text[0]}.{text[1:]}"
+    return f"{'-' if sign else ''}{mantissa}E{adjusted:+d}"
+
+
+def _float_text(value: float, data_type: DataType) -> str:
+    """As Java's `Double.toString`: with an exponent below 0.001 and from ten million on."""
+    if not math.isfinite(value):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    shortest = np.float32(value) if data_type.root == "FLOAT" else np.float64(value)
+    if value == 0 or _LEAST <= abs(value) < _MOST:
+        return np.format_float_positional(shortest, trim="0")
+    text = np.format_float_scientific(shortest, trim="0")
+    mantissa, exponent = text.split("e")
+    return f"{mantissa}E{int(exponent)}"
+
+
+def _moment_text(value: datetime.datetime, data_type: DataType, *, legacy: bool) -> str:
+    """As Java's `LocalDateTime.toString`: seconds and their parts only where there are any."""
+    if not legacy or data_type.precision > 6:
+        raise UnsupportedError(f"a partition column of {data_type} in paths of the new kind")
+    parts = value.microsecond
+    tail = "" if not parts else f".{parts // 1000:03d}" if not parts % 1000 else f".{parts:06d}"
+    seconds = f":{value:%S}" if value.second or parts else ""
+    return f"{value:%Y-%m-%dT%H:%M}{seconds}{tail}"

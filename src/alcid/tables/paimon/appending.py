@@ -1,0 +1,223 @@
+"""`t.append(rows)` on a Paimon table: data files, then one commit that names them all."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from alcid.bundle import Kind
+from alcid.errors import (
+    AlcidWarning,
+    ColumnError,
+    ConflictError,
+    OptionError,
+    StorageError,
+    UnsupportedError,
+)
+from alcid.options import IndexSpec, OptionValue, find_column, parse_options
+from alcid.paimon_metadata.commit import Change
+from alcid.paimon_metadata.manifest import ManifestEntry
+from alcid.paimon_metadata.option_checks import file_index_options
+from alcid.paimon_metadata.schema import TableSchema
+from alcid.paimon_metadata.table_options import TableOptions
+from alcid.paimon_metadata.table_state import TableState
+from alcid.tables.append_report import AppendReport
+from alcid.tables.build_report import SkippedCounter
+from alcid.tables.paimon.data_writing import DataJob, WrittenData
+from alcid.tables.paimon.stored_types import has_nanoseconds, stored_schema
+from alcid.tables.target_columns import TargetColumns, fit_columns
+from alcid.tables.writing import Encoding
+
+if TYPE_CHECKING:
+    from alcid.tables.paimon.table import PaimonTable
+
+__all__ = ["append_arrow", "append_rows"]
+
+_COMPRESSIONS = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "lz4": "lz4",
+    "none": "none",
+    "uncompressed": "none",
+}
+
+
+def append_arrow(
+    table: PaimonTable,
+    rows: pa.Table | pa.RecordBatch,
+    options: Mapping[str, OptionValue] | None = None,
+) -> AppendReport:
+    """Append rows that are in memory, without Spark; see `append_rows`."""
+    given = pa.table(rows)
+    return append_rows(table, given.schema, options, lambda job: job.write_table(given))
+
+
+def append_rows(
+    table: PaimonTable,
+    given: pa.Schema,
+    options: Mapping[str, OptionValue] | None,
+    write: Callable[[DataJob], Iterable[WrittenData]],
+) -> AppendReport:
+    """Append rows to a table, in one snapshot of kind APPEND; without rows there is none.
+
+    Args:
+        table: The table; it is read anew before and after.
+        given: The columns of the rows. They go by name, narrower types are widened, missing ones
+            are null.
+        options: The indexes to build, see `alcid.options`; by default those that the options of
+            the table name. `{}` for none.
+        write: Writes the files.
+
+    Raises:
+        ColumnError: A column that the table does not have, or one that is missing and NOT NULL.
+        UnsupportedError: A table with a primary key, an option that cannot be followed, a type or
+            a value that does not go into the table.
+        ConflictError: The schema has changed, or the number of buckets.
+    """
+    begin = time.monotonic()
+    with table.engine.settings():
+        table.refresh()
+        job = _plan(table, given, options)
+        written: list[WrittenData] = []
+        try:
+            written.extend(write(job))
+        except BaseException:
+            _remove(job, written)
+            raise
+        snapshot = None
+        if written:
+            snapshot = _commit(table, job, written)
+        table.refresh()
+    skipped = SkippedCounter()
+    for one in written:
+        for column, index_type, reason in one.skipped:
+            skipped.add(Kind.index(column, index_type), reason, one.paths[0])
+    return AppendReport(
+        len(written),
+        sum(one.entry.file.rows for one in written),
+        sum(one.entry.file.size for one in written),
+        sum(one.index_bytes for one in written),
+        0,
+        time.monotonic() - begin,
+        skipped.found,
+        snapshot,
+    )
+
+
+def _plan(
+    table: PaimonTable, given: pa.Schema, options: Mapping[str, OptionValue] | None
+) -> DataJob:
+    files = table.snapshot
+    _require_appendable(files.schema, files.options)
+    specs = _specs(files.schema, options)
+    columns = _fit(given, files.schema)
+    return DataJob(
+        table.storage,
+        files.schema,
+        files.options,
+        columns,
+        specs,
+        _encoding(files.schema, files.options),
+    )
+
+
+def _require_appendable(schema: TableSchema, options: TableOptions) -> None:
+    if schema.primary_keys:
+        raise UnsupportedError("append: the table has a primary key, which takes an upsert")
+    options.require_writable("append")
+    if options.file_format != "parquet":
+        raise UnsupportedError(
+            f"file.format={options.file_format}: cannot append rows: only parquet is written"
+        )
+    if options.bucket > 0 and not options.bucket_key:
+        raise OptionError(f"bucket={options.bucket}: cannot append rows: there is no bucket-key")
+
+
+def _encoding(schema: TableSchema, options: TableOptions) -> Encoding:
+    found = _COMPRESSIONS.get(options.file_compression)
+    if found is None:
+        raise UnsupportedError(
+            f"file.compression={options.file_compression}: cannot append rows: "
+            f"expected {', '.join(_COMPRESSIONS)}"
+        )
+    level = options.zstd_level if found == "zstd" else None
+    return Encoding(found, level, int96=has_nanoseconds(schema))
+
+
+def _fit(given: pa.Schema, schema: TableSchema) -> TargetColumns:
+    stored = stored_schema(schema)
+    known = dict(zip(stored.names, stored.types, strict=True))
+    fitted = fit_columns(given, known, [], any_unit=True)
+    for field, source in zip(stored, fitted.sources, strict=True):
+        if source is None and not field.nullable:
+            raise ColumnError(f"column {field.name}: NOT NULL in the table, and not given")
+    return replace(fitted, schema=stored)
+
+
+def _specs(schema: TableSchema, options: Mapping[str, OptionValue] | None) -> tuple[IndexSpec, ...]:
+    """The indexes to build."""
+    if options is None:
+        options, problems = file_index_options(schema.options)
+        for problem in problems:
+            warnings.warn(f"option not used: {problem}", AlcidWarning, stacklevel=2)
+        return tuple(parse_options(options)) if options else ()
+    specs = tuple(parse_options(options)) if options else ()
+    for spec in specs:
+        find_column(spec.top_level, schema.names)
+    return specs
+
+
+def _commit(table: PaimonTable, job: DataJob, written: Sequence[WrittenData]) -> int | None:
+    """Let the files count; the number of the snapshot."""
+    entries = [one.entry for one in written]
+    try:
+        snapshot = table.committer().commit(
+            lambda state: Change(kind="APPEND", added=_numbered(entries, state, job.options))
+        )
+    except (ConflictError, UnsupportedError):  # after another error the snapshot may be there
+        _remove(job, written)
+        raise
+    return None if snapshot is None else snapshot.id
+
+
+def _numbered(
+    entries: Sequence[ManifestEntry], state: TableState, options: TableOptions
+) -> Sequence[ManifestEntry]:
+    """Files with their sequence numbers: in a bucket they go on, without buckets begin anew.
+
+    Raises:
+        ConflictError: A partition has another number of buckets.
+    """
+    if options.bucket < 0:
+        return entries
+    following: dict[tuple[bytes, int], int] = {}
+    touched = {entry.partition for entry in entries}
+    for entry in state.entries:
+        if entry.partition in touched and entry.total_buckets != options.bucket:
+            raise ConflictError(
+                f"bucket={options.bucket}: {entry.file.name} is one of {entry.total_buckets} "
+                "buckets; rewrite its partition first"
+            )
+        place = entry.partition, entry.bucket
+        following[place] = max(following.get(place, 0), entry.file.max_sequence + 1)
+    numbered = []
+    for entry in entries:
+        place = entry.partition, entry.bucket
+        first = following.get(place, 0)
+        following[place] = first + entry.file.rows
+        file = replace(entry.file, min_sequence=first, max_sequence=following[place] - 1)
+        numbered.append(entry.with_file(file))
+    return numbered
+
+
+def _remove(job: DataJob, written: Sequence[WrittenData]) -> None:
+    """Take back files that no snapshot will name."""
+    with suppress(StorageError):  # `clean` removes them later
+        job.storage.delete(path for one in written for path in one.paths)

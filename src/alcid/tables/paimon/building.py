@@ -1,0 +1,251 @@
+"""The file indexes of a Paimon table: build them, look at them, drop them.
+
+They are kept as Paimon keeps them, in manifests or in files beside the data, and its readers use
+them. Each build, and each drop, is one snapshot of the kind COMPACT: rows stay as they are.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from alcid.bundle import Kind
+from alcid.errors import AlcidWarning, ColumnError, FormatError, OptionError, UnsupportedError
+from alcid.formats.file_index.container import Container
+from alcid.options import IndexSpec, OptionValue, find_column, memory_size, parse_options
+from alcid.paimon_metadata.option_checks import file_index_options
+from alcid.paimon_metadata.snapshot import Snapshot
+from alcid.tables.build_report import BuildReport, IndexInfo, SkippedCounter
+from alcid.tables.folder_indexes import is_among, require_types
+from alcid.tables.paimon.files import PaimonFiles
+from alcid.tables.paimon.index_plan import (
+    Intent,
+    intents,
+    place_every,
+    read_containers,
+    table_name,
+)
+from alcid.tables.paimon.index_swap import Made, SwapWork, commit_swaps, first_numbers, swap_of
+from alcid.tables.progress import Progress, telling
+
+if TYPE_CHECKING:
+    from alcid.tables.paimon.table import PaimonTable
+
+__all__ = ["build", "drop", "indexes"]
+
+_THRESHOLD = "file-index.in-manifest-threshold"
+_LOST = "changed or removed by another while it was indexed"
+
+
+def build(
+    table: PaimonTable,
+    options: Mapping[str, OptionValue] | None = None,
+    *,
+    rebuild: bool = False,
+    progress: Progress | bool | None = None,
+) -> BuildReport:
+    """Build the indexes that data files lack, those of level 0 too.
+
+    Args:
+        table: The table.
+        options: Which; what else files have stays. By default the options of the table itself say
+            it, and what they do not ask for is dropped, as by Paimon's `rewrite_file_index`.
+        rebuild: Build also what is there.
+        progress: As for a folder.
+
+    Raises:
+        OptionError: An option that cannot be, or none that asks for an index.
+        ColumnError: The table has no such column.
+        UnsupportedError: An option of the table does not go with it.
+        ConflictError: The schema of the table was changed meanwhile.
+    """
+    begin, skipped = time.monotonic(), SkippedCounter()
+    table.refresh()
+    files = table.snapshot
+    files.options.require_writable("build")
+    with table.engine.settings():
+        specs = _table_specs(files) if options is None else _given_specs(files, options)
+        threshold = (options or {}).get(_THRESHOLD, files.options.file_index_in_manifest_threshold)
+        placed, others = place_every(files)
+        for name, reason in others:
+            skipped.add(None, reason, name)
+        plan = intents(
+            files,
+            placed,
+            specs,
+            read_containers(table.storage, placed),
+            skipped,
+            rebuild=rebuild,
+            only=options is None,
+        )
+        done, snapshot, lost = _swap(table, plan, memory_size(str(threshold)), progress)
+    for made in done:
+        path = plan[made.item].placed.path
+        for kind, reason in made.skipped.items():
+            skipped.add(kind, reason, path)
+        if made.failed or path in lost:
+            skipped.add(None, made.failed or _LOST, path)
+    failed = {plan[made.item].placed.path for made in done if made.failed} | lost
+    changed = [
+        made for made in done if not made.is_same and plan[made.item].placed.path not in failed
+    ]
+    return BuildReport(
+        len(files.state.entries),
+        len(changed),
+        len(placed) - len(changed) - len(failed),
+        len(failed) + len(others),
+        sum(plan[made.item].placed.file.rows for made in changed),
+        sum(made.size for made in changed),
+        None,
+        time.monotonic() - begin,
+        skipped.found,
+        None if snapshot is None else snapshot.id,
+    )
+
+
+def indexes(table: PaimonTable) -> list[IndexInfo]:
+    """What indexes there are, by column, as the table spells it now, and type.
+
+    Columns that the table has no more are left out.
+    """
+    files = table.snapshot
+    placed, _ = place_every(files)
+    found = read_containers(table.storage, placed)
+    sizes: dict[Kind, list[int]] = {}
+    for one, container in zip(placed, found, strict=True):
+        if isinstance(container, Container):
+            own = files.schemas[one.file.schema_id]
+            for entry in container.entries:
+                column = table_name(entry.column, own, files.schema)
+                if column is not None:
+                    kind = Kind.index(column, entry.index_type)
+                    sizes.setdefault(kind, []).append(entry.length)
+    has = sum(container is None or isinstance(container, Container) for container in found)
+    damaged = len(found) - has
+    if damaged:  # what is in them is not known, but what should be
+        for spec in _configured(files)[0]:
+            sizes.setdefault(Kind.index(spec.column, spec.index_type), [])
+    return [
+        IndexInfo(
+            kind.column,
+            kind.index_type,
+            fresh=len(lengths),
+            stale=0,
+            absent=has - len(lengths),
+            damaged=damaged,
+            bytes=sum(lengths),
+        )
+        for kind, lengths in sorted(sizes.items())
+    ]
+
+
+def drop(
+    table: PaimonTable,
+    columns: Collection[str] | None = None,
+    types: Collection[str] | None = None,
+) -> int:
+    """Remove indexes; of containers that cannot be read only all of them.
+
+    Args:
+        table: The table.
+        columns: Those of these columns, and of keys of these maps; by default of all.
+        types: Those of these types; by default all.
+
+    Returns:
+        How many files have fewer of them now.
+
+    Raises:
+        OptionError: A type of index that there is not.
+    """
+    require_types(types)
+    table.refresh()
+    files = table.snapshot
+    files.options.require_writable("build")
+    every = columns is None and types is None
+    plan = []
+    with table.engine.settings():
+        placed, _ = place_every(files)
+        for one, container in zip(placed, read_containers(table.storage, placed), strict=True):
+            own = files.schemas[one.file.schema_id]
+            entries = container.entries if isinstance(container, Container) else ()
+            names = [(entry.column, entry.index_type) for entry in entries]
+            keep = tuple(
+                (column, index_type)
+                for column, index_type in names
+                if not every
+                and not is_among(
+                    Kind.index(table_name(column, own, files.schema) or "", index_type),
+                    columns,
+                    types,
+                )
+            )
+            if len(keep) < len(names) or (every and isinstance(container, FormatError)):
+                plan.append(Intent(one, keep=keep))
+        done, _, lost = _swap(table, plan, files.options.file_index_in_manifest_threshold, False)
+    return sum(not made.failed and plan[made.item].placed.path not in lost for made in done)
+
+
+def _configured(files: PaimonFiles) -> tuple[list[IndexSpec], list[str]]:
+    """The indexes that the options of the table ask for, and what is wrong with the options."""
+    usable, problems = file_index_options(files.schema.options)
+    found = []
+    for spec in parse_options(usable) if usable else ():
+        try:
+            name = find_column(spec.top_level, files.schema.names)
+        except (ColumnError, UnsupportedError) as error:
+            problems.append(str(error))
+        else:
+            found.append(replace(spec, column=name + spec.column[len(name) :]))
+    return found, problems
+
+
+def _table_specs(files: PaimonFiles) -> Sequence[IndexSpec]:
+    """What the options of the table ask for, with a warning for each that is not in order."""
+    found, problems = _configured(files)
+    for problem in dict.fromkeys(problems):
+        warnings.warn(f"{files.location}: {problem}", AlcidWarning, stacklevel=3)
+    if not found:
+        raise OptionError(
+            f"{files.location}: its options ask for no index: give some, as "
+            "{'file-index.bloom-filter.columns': 'id'}"
+        )
+    return found
+
+
+def _given_specs(files: PaimonFiles, options: Mapping[str, OptionValue]) -> Sequence[IndexSpec]:
+    specs = parse_options(options)
+    for spec in specs:
+        find_column(spec.top_level, files.schema.names)
+    return specs
+
+
+def _swap(
+    table: PaimonTable,
+    plan: Sequence[Intent],
+    threshold: int,
+    progress: Progress | bool | None,
+) -> tuple[list[Made], Snapshot | None, frozenset[str]]:
+    """Make containers, and commit them: what was made, the snapshot, the files that were lost."""
+    if not plan:
+        return [], None, frozenset()
+    state = table.snapshot.state
+    numbers = first_numbers(state, [intent.placed for intent in plan])
+    work = SwapWork(table.storage, plan, numbers, threshold)
+    sizes = np.array([intent.placed.file.size for intent in plan], np.int64)
+    with telling(progress, "indexing", len(plan)) as tell:
+        done = [made for part in table.engine.map(work, sizes, tell) for made in part]
+    snapshot, lost = commit_swaps(
+        table,
+        (
+            swap_of(table.storage, state, plan[made.item], numbers[made.item], made)
+            for made in done
+            if not made.failed and not made.is_same
+        ),
+    )
+    table.refresh()
+    return done, snapshot, lost

@@ -1,0 +1,70 @@
+"""The data files of a snapshot that a read sees, and where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from alcid.errors import UnsupportedError
+from alcid.paimon_metadata.manifest import DataFile, ManifestEntry
+from alcid.paimon_metadata.paths import Paths
+from alcid.paimon_metadata.schema import TableSchema
+from alcid.paimon_metadata.table_options import TableOptions
+
+__all__ = ["PlacedFile", "place_files", "table_paths"]
+
+_FORMATS = ("parquet", "orc")
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedFile:
+    """A data file, and the folder that it lies in."""
+
+    entry: ManifestEntry
+    folder: str
+    """Of its bucket, with a `/` at its end."""
+
+    @property
+    def file(self) -> DataFile:
+        """What the manifest says of it."""
+        return self.entry.file
+
+    @property
+    def path(self) -> str:
+        """Where it is, below the folder of the table."""
+        return self.folder + self.entry.file.name
+
+    @property
+    def format(self) -> str:
+        """What its name ends with."""
+        return self.entry.file.name.rpartition(".")[2]
+
+
+def table_paths(schema: TableSchema, options: TableOptions) -> Paths:
+    """How the paths of a table are made."""
+    return Paths(
+        schema.partition_keys,
+        schema.partition_types,
+        default_name=options.partition_default_name,
+        legacy_name=options.partition_legacy_name,
+        directory=options.data_file_path_directory,
+    )
+
+
+def place_files(entries: Iterable[ManifestEntry], paths: Paths) -> list[PlacedFile]:
+    """Where files are.
+
+    Raises:
+        UnsupportedError: A file of a format that is not read, or that lies outside of the table.
+    """
+    placed = []
+    for entry in entries:
+        found = PlacedFile(entry, paths.bucket(entry.partition, entry.bucket))
+        if entry.file.external_path is not None:
+            raise UnsupportedError(f"{found.path}: lies outside of its table, which is not read")
+        if found.format not in _FORMATS:
+            raise UnsupportedError(
+                f"{found.path}: file format {found.format}, expected {' or '.join(_FORMATS)}"
+            )
+        placed.append(found)
+    return placed

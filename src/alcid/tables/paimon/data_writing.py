@@ -1,0 +1,211 @@
+"""Rows become data files of an append table, with their indexes.
+
+Files lie under their last names from the start, which nobody else has: a table sees a file when a
+commit names it, and not before. What a worker wrote in vain is left for `clean`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from alcid.errors import StorageError
+from alcid.formats.arrays import IntArray
+from alcid.formats.binary_row import hash_rows
+from alcid.formats.buckets import fixed_bucket
+from alcid.formats.file_index.container import write_container
+from alcid.options import IndexSpec
+from alcid.paimon_metadata.manifest import ADD, DataFile, ManifestEntry
+from alcid.paimon_metadata.row_bytes import EMPTY, pack_rows
+from alcid.paimon_metadata.schema import TableSchema
+from alcid.paimon_metadata.statistics import NO_STATS, RowStats, StatsMode, collect
+from alcid.paimon_metadata.table_options import TableOptions
+from alcid.storage import Storage
+from alcid.tables.paimon.data_files import table_paths
+from alcid.tables.paimon.key_order import rank_rows
+from alcid.tables.paimon.stored_types import check_lengths
+from alcid.tables.payloads import build_payloads
+from alcid.tables.rolling import equal_runs, roll_files
+from alcid.tables.target_columns import TargetColumns
+from alcid.tables.writing import GROUP_ROWS, Encoding, FileWriter
+
+__all__ = ["DataJob", "WrittenData"]
+
+_Place: TypeAlias = tuple[bytes, int]
+"""A partition, and a bucket in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenData:
+    """A data file that no snapshot names yet."""
+
+    entry: ManifestEntry
+    """Its sequence numbers begin at 0."""
+    folder: str
+    """Where it and its index file lie, with a `/` at its end."""
+    index_bytes: int
+    skipped: tuple[tuple[str, str, str], ...]
+    """Column, index type and reason of what was not built."""
+
+    @property
+    def paths(self) -> list[str]:
+        """Every file that was written."""
+        file = self.entry.file
+        return [self.folder + name for name in (file.name, *file.extra_files)]
+
+
+@dataclass(frozen=True, slots=True)
+class DataJob:
+    """What every worker does with its rows; it pickles."""
+
+    storage: Storage
+    schema: TableSchema
+    options: TableOptions
+    columns: TargetColumns
+    """All columns of the table: those of its partitions stand in the files too."""
+    specs: tuple[IndexSpec, ...]
+    encoding: Encoding
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenData]:
+        """Write rows; those of a partition and bucket are best given one after the other.
+
+        Args:
+            batches: The given columns, as `TargetColumns.rows` takes them.
+
+        Raises:
+            UnsupportedError: A value does not fit the table.
+        """
+        return _Writer(self).run(
+            self.columns.rows(batch.columns) for batch in batches if batch.num_rows
+        )
+
+    def write_table(self, given: pa.Table) -> Iterator[WrittenData]:
+        """Write all rows of a table, whatever their order; those of a bucket stay in theirs."""
+        sources = [place for place in self.columns.sources if place is not None]
+        rows = self.columns.rows([given.column(place) for place in sources])
+        return _Writer(self).run(self._arranged(rows))
+
+    def _arranged(self, rows: pa.Table) -> Iterator[pa.Table]:
+        keys = self._keys(rows)
+        order = np.argsort(rank_rows(keys, len(rows)), kind="stable") if keys else None
+        for start in range(0, len(rows), GROUP_ROWS):
+            if order is None:
+                yield rows.slice(start, GROUP_ROWS)
+            else:
+                yield rows.take(pa.array(order[start : start + GROUP_ROWS]))
+
+    def _keys(self, rows: pa.Table) -> list[pa.ChunkedArray | pa.Array]:
+        """What tells rows of different files apart: their partition and bucket."""
+        keys = [rows.column(name) for name in self.schema.partition_keys]
+        buckets = self.buckets(rows)
+        return keys if buckets is None else [*keys, pa.array(buckets)]
+
+    def buckets(self, rows: pa.Table) -> IntArray | None:
+        """The bucket of each row; None in a table without buckets.
+
+        Args:
+            rows: As `TargetColumns.rows` gives them.
+        """
+        options = self.options
+        if options.bucket < 0:
+            return None
+        columns = [rows.column(name) for name in options.bucket_key]
+        hashes = hash_rows(columns, [self.schema.types[name] for name in options.bucket_key])
+        return fixed_bucket(hashes, options.bucket)
+
+
+class _Writer:
+    """One worker, at one try."""
+
+    def __init__(self, job: DataJob) -> None:
+        self._job, self._unique, self._number = job, uuid.uuid4(), 0
+        self._paths = table_paths(job.schema, job.options)
+
+    def run(self, tables: Iterable[pa.Table]) -> Iterator[WrittenData]:
+        """Write rows that are as files hold them."""
+        job = self._job
+        for place, file in roll_files(
+            (part for rows in tables for part in self._parts(rows)),
+            lambda: FileWriter(job.columns.schema, None, job.encoding),
+            target_bytes=job.options.target_file_size,
+        ):
+            yield self._close(place, file)
+
+    def _parts(self, rows: pa.Table) -> Iterator[tuple[_Place, pa.Table]]:
+        job = self._job
+        check_lengths(rows, job.schema)
+        keys = [pa.chunked_array(key).combine_chunks() for key in job._keys(rows)]
+        count = len(job.schema.partition_keys)
+        for start, stop in equal_runs(keys, len(rows)):
+            values = [key.slice(start, 1) for key in keys[:count]]
+            partition = pack_rows(values, job.schema.partition_types)[0] if values else EMPTY
+            bucket = keys[count][start].as_py() if len(keys) > count else 0
+            yield (partition, bucket), rows.slice(start, stop - start)
+
+    def _close(self, place: _Place, file: FileWriter) -> WrittenData:
+        """Put a full file where it belongs, and its indexes into its entry or beside it."""
+        job, folder = self._job, self._paths.bucket(*place)
+        data, rows = file.close()
+        name = f"{job.options.data_file_prefix}{self._unique}-{self._number}.parquet"
+        self._number += 1
+        made = build_payloads(rows.column, job.schema.types, job.specs)
+        index = write_container(made.built) if made.built else b""
+        beside = len(index) > job.options.file_index_in_manifest_threshold
+        stats, described = self._statistics(rows)
+        now = datetime.now().replace(tzinfo=UTC)  # what the clock shows here, as if it were UTC
+        entry = ManifestEntry(
+            ADD,
+            *place,
+            job.options.bucket,
+            DataFile(
+                name=name,
+                size=data.size,
+                rows=len(rows),
+                min_key=EMPTY,
+                max_key=EMPTY,
+                key_stats=NO_STATS,
+                value_stats=stats,
+                min_sequence=0,
+                max_sequence=len(rows) - 1,
+                schema_id=job.schema.id,
+                level=0,
+                extra_files=(f"{name}.index",) if beside else (),
+                creation_time=now.replace(microsecond=now.microsecond // 1000 * 1000),
+                delete_rows=0,
+                embedded_index=index if index and not beside else None,
+                source=0,
+                stats_columns=described,
+            ),
+        )
+        skipped = tuple((*kind, reason) for kind, reason in made.skipped.items())
+        written = WrittenData(entry, folder, len(index), skipped)
+        try:
+            for path, content in zip(written.paths, (data.to_pybytes(), index), strict=False):
+                job.storage.put(path, content)
+        except BaseException:
+            with suppress(StorageError):
+                job.storage.delete(written.paths)
+            raise
+        return written
+
+    def _statistics(self, rows: pa.Table) -> tuple[RowStats, tuple[str, ...] | None]:
+        """The statistics of a file, and of which columns they are; None: of all."""
+        job = self._job
+        names = job.schema.names
+        modes = list(map(StatsMode.parse, job.options.stats_modes(names)))
+        kept = list(range(len(names)))
+        if job.options.stats_dense_store:
+            kept = [place for place in kept if modes[place].kind != "none"]
+        types = list(job.schema.types.values())
+        stats = collect(
+            rows.select(kept), [types[place] for place in kept], [modes[place] for place in kept]
+        )
+        described = tuple(names[place] for place in kept)
+        return stats, None if len(kept) == len(names) else described

@@ -1,0 +1,189 @@
+"""The data files of a Paimon table at one snapshot, as planning asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from alcid.bundle import Statistics
+from alcid.bundle.statistics import statistics_type
+from alcid.errors import UnsupportedError
+from alcid.paimon_metadata.paths import partition_values
+from alcid.paimon_metadata.schema import Field, TableSchema
+from alcid.paimon_metadata.table_options import TableOptions
+from alcid.paimon_metadata.table_state import TableState
+from alcid.parquet_file.decoding import int96_as
+from alcid.plan import Bounds, Column, TableColumns
+from alcid.storage import Listing, Storage
+from alcid.tables.open_files import OpenFiles
+from alcid.tables.paimon.data_files import place_files, table_paths
+from alcid.tables.paimon.file_bounds import bounds_of
+from alcid.tables.paimon.indexes import PaimonIndexes
+from alcid.tables.paimon.levels import LevelMerges, NotCompacted, visible_entries
+from alcid.tables.paimon.vectors import TableVectors, vector_places
+from alcid.types import DataType
+
+__all__ = ["PaimonFiles"]
+
+Integers = npt.NDArray[np.int64]
+
+_Kind = tuple[int, tuple[str, ...] | None]
+"""The schema of a file, and which of its columns were written; None: all."""
+
+
+class PaimonFiles(OpenFiles):
+    """Files with what the manifests say of them."""
+
+    holds_partitions = True
+
+    def __init__(
+        self,
+        storage: Storage,
+        state: TableState,
+        schema: TableSchema,
+        schemas: Mapping[int, TableSchema],
+        options: TableOptions,
+        *,
+        merge_on_read: bool,
+        strict: bool,
+    ) -> None:
+        """Take a table as it was at a snapshot; no data file is looked at.
+
+        Args:
+            storage: The folder of the table.
+            state: Its manifests.
+            schema: The columns that a read gives.
+            schemas: Those of the files, by their ids.
+            options: Of the table.
+            merge_on_read: Read what is not yet compacted, too.
+            strict: Raise where an index is damaged, in place of a warning.
+        """
+        self.state, self.schema, self.schemas, self.options = state, schema, schemas, options
+        entries, self.not_compacted = visible_entries(
+            state.entries, options, merge_on_read=merge_on_read
+        )
+        self.placed = place_files(entries, table_paths(schema, options))
+        files = [one.file for one in self.placed]
+        rows = np.array([file.rows for file in files], np.int64)
+        sizes = np.array([file.size for file in files], np.int64)
+        paths = pa.array([one.path for one in self.placed], pa.string())
+        listing = Listing(paths, sizes, pa.nulls(len(files), pa.string()))
+        partitions = partition_values(
+            [one.entry.partition for one in self.placed],
+            schema.partition_keys,
+            schema.partition_types,
+            file="partitions of a manifest",
+        )
+        unknown = pa.nulls(len(files), pa.uint32())
+        columns = self._read_columns()
+        super().__init__(storage, listing, rows, columns, (), partitions, unknown, "ns")
+        self.location, self.has_options = storage.location, storage.has_options
+        self.indexes = PaimonIndexes(storage, self.placed, strict=strict)
+        self.deletions = TableVectors(
+            storage,
+            vector_places(
+                state.indexes, self.placed, beside_data=options.index_file_in_data_file_dir
+            ),
+            rows,
+            LevelMerges(
+                self.placed, schema, schemas, options, self._read, merge_on_read=merge_on_read
+            )
+            if schema.primary_keys
+            else None,
+        )
+        self._bounds: dict[tuple[str, DataType], Bounds | None] = {}
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What is to be said of every read."""
+        return (str(self.not_compacted),) if self.not_compacted != NotCompacted() else ()
+
+    def _read_columns(self) -> TableColumns:
+        """The columns of the table, and those of files, which are the same if their ids are."""
+        names: dict[_Kind, int] = {}
+        schema_of = np.array(
+            [
+                names.setdefault((one.file.schema_id, one.file.write_columns), len(names))
+                for one in self.placed
+            ],
+            np.int64,
+        )
+        inside: list[list[Column]] = []
+        spelled: list[dict[str, str]] = []
+        for number, written in names:
+            own = self.schemas[number]
+            fields = [one for one in own.fields if written is None or one.name in written]
+            inside.append([_column(one) for one in fields])
+            ids = {one.id: one.name for one in fields}
+            spelled.append({one.name: ids[one.id] for one in self.schema.fields if one.id in ids})
+        partitions = dict(zip(self.schema.partition_keys, self.schema.partition_types, strict=True))
+        return TableColumns(
+            [_column(one) for one in self.schema.fields], partitions, inside, schema_of, spelled
+        )
+
+    def load_deletions(self, files: Integers) -> None:
+        """Read the deletion vectors of some files, and merge those that have to be."""
+        self.deletions.load(files)
+
+    def bounds(self, column: str, data_type: DataType) -> Bounds | None:
+        """What manifests say of a column, as files spell it, where it is of a type."""
+        if (column, data_type) not in self._bounds:
+            known = self._statistics(column, data_type)
+            self._bounds[column, data_type] = None if known is None else Bounds(known, self.rows)
+        return self._bounds[column, data_type]
+
+    def _statistics(self, column: str, data_type: DataType) -> Statistics | None:
+        places, parts = [], []
+        for (number, columns), files in self._stats_groups.items():
+            own = self.schemas[number]
+            names = own.names if columns is None else columns
+            if column not in names or own.types.get(column) != data_type:
+                continue
+            types = [own.types[name] for name in names]
+            stats = [self.placed[file].file.value_stats for file in files.tolist()]
+            places.append(files)
+            parts.append(bounds_of(stats, names.index(column), types, self.rows[files]))
+        if not parts:
+            return None
+        chosen = np.full(len(self.placed), -1, np.int64)
+        chosen[np.concatenate(places)] = np.arange(sum(map(len, parts)))
+        values = pa.concat_arrays([pa.nulls(0, statistics_type(data_type)), *parts])
+        return Statistics(column, data_type, values.take(pa.array(chosen, mask=chosen < 0)))
+
+    @cached_property
+    def _stats_groups(self) -> dict[_Kind, Integers]:
+        """The files that have statistics of the same columns."""
+        found: dict[_Kind, list[int]] = {}
+        for file, one in enumerate(self.placed):
+            columns = one.file.stats_columns
+            if columns is None and one.file.write_columns is not None:
+                columns = one.file.write_columns
+            if columns is None or set(columns) <= set(self.schemas[one.file.schema_id].names):
+                found.setdefault((one.file.schema_id, columns), []).append(file)
+        return {kind: np.array(files, np.int64) for kind, files in found.items()}
+
+    def _read(self, file: int, columns: Sequence[str]) -> pa.Table:
+        """Columns of a file as it holds them, those of the system among them."""
+        (scan,) = self.open([file])
+        names = set(scan.names)
+        inside = [name for name in dict.fromkeys(columns) if name in names]
+        with int96_as(self.int96_unit):
+            return scan.read(None, inside, read_ranges=self.read_ranges)
+
+
+def _column(field: Field) -> Column:
+    try:
+        arrow_type: Any = column_type(field.data_type)
+    except (UnsupportedError, KeyError):
+        raise UnsupportedError(f"column {field.name}: {field.data_type} is not read") from None
+    return Column(field.name, arrow_type, field.data_type)
+
+
+def column_type(data_type: DataType) -> Any:
+    """The Arrow type of a column; BINARY(n) as bytes of any length, as Paimon does not pad."""
+    return pa.binary() if data_type.root == "BINARY" else data_type.to_arrow()

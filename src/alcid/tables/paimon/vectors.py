@@ -1,0 +1,174 @@
+"""The deleted rows of files: deletion vectors of the table, and rows that newer ones replace.
+
+Both are one thing for a plan: positions of a file that are not rows of the table. They are read, or
+found by merging, for those files that a plan has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.errors import FormatError
+from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
+from alcid.paimon_metadata.index_manifest import DELETION_VECTORS, IndexEntry
+from alcid.plan.threads import run_in_threads
+from alcid.storage import Storage
+from alcid.tables.paimon.data_files import PlacedFile
+
+__all__ = ["INDEX_FOLDER", "Merges", "StoredVectors", "TableVectors", "index_path", "vector_places"]
+
+Integers = npt.NDArray[np.int64]
+Place = tuple[bytes, int, str]
+"""Partition, bucket and name of a data file."""
+
+INDEX_FOLDER = "index/"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVectors:
+    """Where the vector of a data file is."""
+
+    path: str
+    """Of the index file."""
+    place: DeletionVectorRange
+
+
+def index_path(entry: IndexEntry, bucket_folder: str, *, beside_data: bool) -> str:
+    """Where an index file lies."""
+    return f"{bucket_folder if beside_data else INDEX_FOLDER}{entry.name}"
+
+
+def vector_places(
+    entries: Sequence[IndexEntry], files: Sequence[PlacedFile], *, beside_data: bool
+) -> dict[int, StoredVectors]:
+    """The vectors of data files, by the number of the file.
+
+    Raises:
+        FormatError: A data file has two of them: nobody knows which one holds.
+    """
+    numbers = {
+        (one.entry.partition, one.entry.bucket, one.file.name): number
+        for number, one in enumerate(files)
+    }
+    found: dict[int, StoredVectors] = {}
+    for entry in entries:
+        if entry.index_type != DELETION_VECTORS:
+            continue
+        for place in entry.ranges or ():
+            number = numbers.get((entry.partition, entry.bucket, place.data_file))
+            if number is None:  # of a file that this read does not see
+                continue
+            if number in found:
+                raise FormatError(
+                    f"two deletion vectors of {place.data_file}",
+                    file=entry.name,
+                    found=found[number].path,
+                    expected="one",
+                )
+            path = index_path(entry, files[number].folder, beside_data=beside_data)
+            found[number] = StoredVectors(path, place)
+    return found
+
+
+class Merges(Protocol):
+    """Rows that others replace."""
+
+    def files(self) -> frozenset[int]:
+        """The files of which some rows may be replaced."""
+
+    def load(
+        self,
+        files: Integers,
+        stored: Callable[[Sequence[int]], Mapping[int, DeletionVector]],
+    ) -> dict[int, DeletionVector]:
+        """The rows that are no rows of the table, of these files and those merged with them.
+
+        Args:
+            files: The files.
+            stored: Gives the vectors that the table keeps of files.
+        """
+
+
+class TableVectors(Mapping[int, DeletionVector]):
+    """The deleted rows of those files that may have any, by the number of the file."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        stored: Mapping[int, StoredVectors],
+        rows: Integers,
+        merges: Merges | None = None,
+    ) -> None:
+        """Read nothing yet; `rows` are those of each file."""
+        self._storage, self._stored, self._rows, self._merges = storage, stored, rows, merges
+        self._merged = frozenset() if merges is None else merges.files()
+        self._known: dict[int, DeletionVector] = {}
+        self._loaded: dict[int, DeletionVector] = {}
+
+    def load(self, files: Integers) -> None:
+        """Read, and merge, what some files need.
+
+        Raises:
+            FormatError: A vector is damaged: a deleted row must not come back.
+        """
+        missing = [
+            file
+            for file in files.tolist()
+            if file not in self._loaded and (file in self._stored or file in self._merged)
+        ]
+        self._read(missing)
+        merged = np.array([file for file in missing if file in self._merged], np.int64)
+        self._loaded.update((file, self._known[file]) for file in missing if file in self._known)
+        if self._merges is not None and len(merged):
+            self._loaded.update(self._merges.load(merged, self.stored))
+
+    def _read(self, files: Sequence[int]) -> None:
+        by_path: dict[str, list[int]] = {}
+        for file in files:
+            if file in self._stored and file not in self._known:
+                by_path.setdefault(self._stored[file].path, []).append(file)
+
+        def read(path: str) -> dict[int, DeletionVector]:
+            places = {self._stored[file].place.data_file: file for file in by_path[path]}
+            with DeletionVectorFile.open(self._storage.source(path)) as opened:
+                vectors = opened.read_all(self._stored[file].place for file in by_path[path])
+            return {places[name]: vector for name, vector in vectors.items()}
+
+        for found in run_in_threads(read, by_path, waiting=self._storage.remote):
+            for file, vector in found.items():
+                self._check(file, vector)
+                self._known[file] = vector
+
+    def _check(self, file: int, vector: DeletionVector) -> None:
+        if vector.last is not None and vector.last >= self._rows[file]:
+            place = self._stored[file]
+            raise FormatError(
+                f"deleted row of {place.place.data_file}",
+                file=place.path,
+                offset=place.place.offset,
+                found=vector.last,
+                expected=f"below {self._rows[file]}",
+            )
+
+    def __getitem__(self, file: int) -> DeletionVector:
+        if file not in self._stored and file not in self._merged:
+            raise KeyError(file)
+        self.load(np.array([file]))
+        return self._loaded[file]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(self._stored.keys() | self._merged))
+
+    def __len__(self) -> int:
+        return len(self._stored.keys() | self._merged)
+
+    def stored(self, files: Sequence[int]) -> dict[int, DeletionVector]:
+        """The vectors that the table keeps of some files, without what merging finds."""
+        self._read(files)
+        return {file: self._known[file] for file in files if file in self._known}
+

@@ -1,0 +1,90 @@
+"""Tables that the released Paimon wrote are read as Paimon reads them, with indexes and without."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import alcid
+from alcid.errors import AlcidWarning, UnsupportedError
+from alcid.plan import planner
+from tests.golden.arrow_values import json_rows
+from tests.golden.paimon_tables import expected, table_names, unpack_table
+from tests.golden_files import tree
+
+NAMES = [name for name in table_names() if name != "avro"]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tables")
+    for name in table_names():
+        unpack_table(name, folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _level_0_is_left_out() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*not yet compacted", AlcidWarning)
+        yield
+
+
+def rows(found: pa.Table) -> list[str]:
+    return as_text(json_rows(found))
+
+
+def as_text(listed: list[Any]) -> list[str]:
+    return sorted(map(json.dumps, listed))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_rows(tables: Path, name: str) -> None:
+    table, known = alcid.paimon(tables / name), expected(name)
+    found = table.scan().to_arrow()
+    assert found.column_names == known["columns"]
+    assert rows(found) == as_text(known["rows"])
+    assert table.count() == len(known["rows"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_snapshot_and_tag(tables: Path, name: str) -> None:
+    known = expected(name)
+    past = [({"snapshot_id": one["id"]}, one) for one in known["snapshots"]]
+    past += [({"tag": one["tag"]}, one) for one in known["tags"]]
+    for when, one in past:
+        found = alcid.paimon(tables / name, **when).scan().to_arrow()
+        assert found.column_names == one["columns"]
+        assert rows(found) == as_text(one["rows"]), when
+
+
+@pytest.mark.parametrize("how", ["with indexes", "as it is worth", "without indexes"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_predicate(
+    tables: Path, name: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "with indexes":  # as if files were large
+        monkeypatch.setattr(
+            planner._Asker, "_scan_bytes", lambda self: np.full(len(self.table.sizes), 1 << 40)
+        )
+    table, known = alcid.paimon(tables / name), expected(name)
+    for question in known["predicates"]:
+        where = tree(question["predicate"], table.snapshot.schema.types)
+        scan = table.scan(where, use_indexes=how != "without indexes")
+        answer = [known["rows"][row] for row in question["rows"]]
+        assert rows(scan.to_arrow()) == as_text(answer), str(where)
+        assert table.count(where) == len(answer)
+
+
+def test_avro_is_refused_by_name(tables: Path) -> None:
+    with pytest.raises(
+        UnsupportedError, match=r"\.avro: file format avro, expected parquet or orc"
+    ):
+        alcid.paimon(tables / "avro")

@@ -41,6 +41,7 @@ golden: .venv/.installed ## Make the golden files again (needs Java and Maven)
 	$(BIN)/python -m tests.golden.make_pypaimon_rust
 	$(BIN)/python -m tests.golden.make_table_index_java
 	$(BIN)/python -m tests.golden.make_table_index_rust
+	$(BIN)/python -m tests.golden.make_paimon_tables
 	$(BIN)/python -m tests.golden.make_iceberg_java
 
 # pypaimon is not in the list: it holds pyarrow below 20.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Scripts, not tests: they need a JVM or packages that the tests do without.
 collect_ignore_glob = ["golden/make_*.py"]
 if "ALCID_GOLDEN" not in os.environ:  # they read that folder only
-    collect_ignore_glob.append("test_golden_reference.py")
+    collect_ignore_glob += ["test_golden_reference.py", "test_golden_paimon_tables.py"]
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)

@@ -177,8 +177,10 @@ class JavaPaimon(JavaUpkeep):
         where: Json = None,
         columns: Sequence[str] | None = None,
         options: Mapping[str, str] | None = None,
+        *,
+        exact: bool = True,
     ) -> pa.Table:
-        """The rows, in the order of reading.
+        """The rows, in the order of reading; or those that statistics and indexes leave.
 
         The options are those of this read: `{"scan.snapshot-id": "2"}`, `{"scan.tag-name": "old"}`.
         """
@@ -186,7 +188,7 @@ class JavaPaimon(JavaUpkeep):
         projected = columns if where is None else None
         builder = self._read_builder(self._open(table, options), where, projected)
         read = builder.newRead().withIOManager(self._io_manager())
-        if where is not None:
+        if exact:
             read = read.executeFilter()
         path = self._folder / "found.parquet"
         out = self._files.newOutputStream(self.jvm.paimon.fs.Path(str(path)), True)
@@ -206,3 +208,8 @@ class JavaPaimon(JavaUpkeep):
                 column = found.column(number).cast(pa.timestamp("ns", "UTC"))
                 found = found.set_column(number, field.name(), column)
         return found.select(columns) if columns is not None else found
+
+    def planned_files(self, table: Path, where: Json = None) -> list[str]:
+        """The names of the data files that it would open, sorted."""
+        splits = self._read_builder(self._open(table), where, None).newScan().plan().splits()
+        return sorted(file.fileName() for split in splits for file in split.dataFiles())

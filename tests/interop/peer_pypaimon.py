@@ -30,14 +30,36 @@ from pypaimon.index.index_file_meta import IndexFileMeta
 from pypaimon.manifest.index_manifest_entry import IndexManifestEntry
 from pypaimon.manifest.index_manifest_file import IndexManifestFile
 from pypaimon.schema.data_types import AtomicType, DataField
+from pypaimon.table.file_store_table import FileStoreTable
 from pypaimon.table.source.deletion_file import DeletionFile
 from pypaimon.write.commit_message import CommitMessage
 from pypaimon.write.row_key_extractor import RowKeyExtractor, _bucket_from_hash
+
+# How pypaimon calls the functions of predicates, where the name in lower case is not enough.
+FUNCTIONS = {
+    "IN": "is_in",
+    "NOT_IN": "is_not_in",
+    "STARTS_WITH": "startswith",
+    "ENDS_WITH": "endswith",
+}
 
 
 def arrow_table(path: str) -> Any:
     with pa.memory_map(path) as source:
         return pa.ipc.open_file(source).read_all()
+
+
+def predicate(builder: Any, question: dict[str, Any]) -> Any:
+    """A predicate of `{"column", "function", "literals"}`, or of `and` or `or` of such."""
+    for word in ("and", "or"):
+        if word in question:
+            parts = [predicate(builder, part) for part in question[word]]
+            return getattr(builder, f"{word}_predicates")(parts)
+    function = question["function"]
+    call = getattr(builder, FUNCTIONS.get(function, function.lower()))
+    literals = question["literals"]
+    given = [literals] if function in ("IN", "NOT_IN") else literals
+    return call(question["column"], *given)
 
 
 class Warehouse:
@@ -48,6 +70,9 @@ class Warehouse:
         self.catalog.create_database("db", False)
 
     def _table(self, name: str) -> Any:
+        """A table of this warehouse, or the one at a path."""
+        if name.startswith("/"):
+            return FileStoreTable.from_path(name)
         return self.catalog.get_table(f"db.{name}")
 
     def _commit(self, builder: Any, messages: list[Any]) -> None:
@@ -57,10 +82,20 @@ class Warehouse:
 
     # -- tables --------------------------------------------------------------------------------
 
-    def create(self, table: str, arrow: str, keys: list[str], options: dict[str, str]) -> None:
+    def create(
+        self,
+        table: str,
+        arrow: str,
+        keys: list[str],
+        partition_keys: list[str],
+        options: dict[str, str],
+    ) -> None:
         """Make a table of the columns of an Arrow file, whose rows are not written."""
         schema = Schema.from_pyarrow_schema(
-            arrow_table(arrow).schema, primary_keys=keys or None, options=options
+            arrow_table(arrow).schema,
+            partition_keys=partition_keys or None,
+            primary_keys=keys or None,
+            options=options,
         )
         self.catalog.create_table(f"db.{table}", schema, False)
 
@@ -70,6 +105,33 @@ class Warehouse:
         writer.write_arrow(arrow_table(arrow))
         self._commit(builder, writer.prepare_commit())
         writer.close()
+
+    def read(
+        self,
+        table: str,
+        arrow: str,
+        where: dict[str, Any] | None,
+        columns: list[str] | None,
+        options: dict[str, str],
+    ) -> None:
+        """Write the rows that match to an Arrow file."""
+        opened = self._table(table)
+        builder = (opened.copy(options) if options else opened).new_read_builder()
+        if where is not None:
+            builder = builder.with_filter(predicate(builder.new_predicate_builder(), where))
+        if columns is not None:
+            builder = builder.with_projection(columns)
+        rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
+        with pa.OSFile(arrow, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+            writer.write_table(rows)
+
+    def snapshots(self, table: str) -> list[list[Any]]:
+        """The number and the kind of every snapshot."""
+        found = self._table(table).snapshot_manager().list_snapshots()
+        return [[snapshot.id, snapshot.commit_kind] for snapshot in found]
+
+    def location(self, table: str) -> str:
+        return str(self._table(table).table_path)
 
     def delete(self, table: str, row_ids: list[int]) -> None:
         builder = self._table(table).new_batch_write_builder()

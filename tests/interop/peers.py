@@ -24,6 +24,7 @@ from tests.golden.iceberg_jvm import RUNTIME
 from tests.golden.jvm import Package, fetch_jar, java_gateway, spark_jars
 from tests.golden.paimon_jvm import BUNDLE, LOGGING
 from tests.golden.paimon_tables_jvm import NEWEST
+from tests.golden.values import Json
 
 T = TypeVar("T")
 
@@ -105,16 +106,44 @@ class PyPaimon:
         self._files += 1
         return self._folder / f"file-{self._files}"
 
-    def create(self, table: pa.Table, keys: Sequence[str], options: dict[str, str]) -> str:
+    def create(
+        self,
+        table: pa.Table,
+        keys: Sequence[str],
+        options: dict[str, str],
+        partition_keys: Sequence[str] = (),
+    ) -> str:
         """Make a table of these columns, without rows, and return its name."""
         name = f"t_{self.new_path().name}".replace("-", "_")
         given = {"table": name, "arrow": self.arrow_file(table), "keys": list(keys)}
-        self.ask("create", **given, options=options)
+        self.ask("create", **given, partition_keys=list(partition_keys), options=options)
         return name
 
-    def write(self, name: str, rows: pa.Table) -> None:
-        """Append rows to a table."""
-        self.ask("write", table=name, arrow=self.arrow_file(rows))
+    def location(self, name: str) -> Path:
+        """Where a table that it made is."""
+        return Path(self.ask("location", table=name).removeprefix("file:"))
+
+    def write(self, name: str | Path, rows: pa.Table) -> None:
+        """Append rows to a table of its own, or to the one at a path."""
+        self.ask("write", table=str(name), arrow=self.arrow_file(rows))
+
+    def read(
+        self,
+        name: str | Path,
+        where: Json = None,
+        columns: Sequence[str] | None = None,
+        options: dict[str, str] | None = None,
+    ) -> pa.Table:
+        """The rows that match; the predicate as `JavaPaimon` has it, with plain literals."""
+        path = str(self.new_path())
+        given = {"where": where, "columns": columns, "options": options or {}}
+        self.ask("read", table=str(name), arrow=path, **given)
+        with pa.memory_map(path) as source:
+            return pa.ipc.open_file(source).read_all()
+
+    def snapshots(self, name: str | Path) -> list[tuple[int, str]]:
+        """The number and the kind of every snapshot."""
+        return [(number, kind) for number, kind in self.ask("snapshots", table=str(name))]
 
     def arrow_file(self, table: pa.Table) -> str:
         """A table as the file that a request names."""

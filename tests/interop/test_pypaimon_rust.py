@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pypaimon_rust.datafusion import PaimonCatalog, SQLContext
 
 from alcid import DeletionVector, DeletionVectorFile, HashIndex
 from alcid.formats.binary_row import hash_rows
@@ -22,54 +21,21 @@ from tests.golden.paimon_jvm import PaimonJvm
 from tests.golden.payload_columns import LTZ
 from tests.interop.java_tables import commit_vectors
 from tests.interop.random_rows import KEY_TYPES, arrow_columns, random_rows
+from tests.interop.rust_tables import RustWarehouse
 
 EVOLUTION = {"data-evolution.enabled": "true", "row-tracking.enabled": "true"}
 
 
-class Warehouse:
-    """Tables in a folder, made by SQL and written through Arrow."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.context: Any = SQLContext()
-        self.context.register_catalog("rust", {"warehouse": str(folder)})
-        self.context.sql("CREATE SCHEMA rust.db")
-        self.catalog: Any = PaimonCatalog({"warehouse": str(folder)})
-
-    def create(self, columns: str, options: dict[str, str]) -> Path:
-        """Make the table `t`."""
-        given = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
-        self.context.sql(f"CREATE TABLE rust.db.t ({columns}) WITH ({given})")
-        return self.folder / "db.db" / "t"
-
-    def _builder(self) -> Any:
-        return self.catalog.get_table(("db", "t")).new_batch_write_builder()
-
-    def write(self, rows: pa.RecordBatch) -> None:
-        builder = self._builder()
-        writer = builder.new_write()
-        writer.write_arrow(rows)
-        builder.new_commit().commit(writer.prepare_commit())
-
-    def delete(self, row_ids: Iterable[int]) -> None:
-        builder = self._builder()
-        builder.new_commit().commit(builder.new_update().delete_by_row_id(list(row_ids)))
-
-    def ids(self) -> list[int]:
-        batches = self.context.sql("SELECT id FROM rust.db.t")
-        return sorted(number for batch in batches for number in batch.column(0).to_pylist())
-
-
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    return Warehouse(tmp_path)
+def warehouse(tmp_path: Path) -> RustWarehouse:
+    return RustWarehouse(tmp_path)
 
 
 def id_batch(ids: Iterable[int]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(ids, pa.int32())], names=["id"])
 
 
-def write_two_files(warehouse: Warehouse, path: Path) -> list[str]:
+def write_two_files(warehouse: RustWarehouse, path: Path) -> list[str]:
     """A long data file with the ids from 0, and a short one with those from 5000; their names."""
     warehouse.write(id_batch(range(5000)))
     warehouse.write(id_batch(range(5000, 5300)))
@@ -78,7 +44,7 @@ def write_two_files(warehouse: Warehouse, path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("deleted", [[7], [0, 4999, 5000, 5299], range(40, 5100)], ids=len)
-def test_we_read_the_vectors_it_wrote(warehouse: Warehouse, deleted: Iterable[int]) -> None:
+def test_we_read_the_vectors_it_wrote(warehouse: RustWarehouse, deleted: Iterable[int]) -> None:
     path = warehouse.create("id INT", {"deletion-vectors.enabled": "true", **EVOLUTION})
     write_two_files(warehouse, path)
     warehouse.delete(deleted)
@@ -95,7 +61,7 @@ def test_we_read_the_vectors_it_wrote(warehouse: Warehouse, deleted: Iterable[in
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_it_skips_the_rows_of_our_vectors(
-    warehouse: Warehouse, jvm: PaimonJvm, bits: Literal[32, 64]
+    warehouse: RustWarehouse, jvm: PaimonJvm, bits: Literal[32, 64]
 ) -> None:
     path = warehouse.create("id INT", {"deletion-vectors.enabled": "true", "bucket": "-1"})
     long, short = write_two_files(warehouse, path)
@@ -120,7 +86,7 @@ def bucket_ids(path: Path) -> dict[int, set[int]]:
     }
 
 
-def test_a_table_whose_hash_index_it_wrote_and_we_change(warehouse: Warehouse) -> None:
+def test_a_table_whose_hash_index_it_wrote_and_we_change(warehouse: RustWarehouse) -> None:
     options = {"bucket": "-1", "dynamic-bucket.target-row-num": "400"}
     path = warehouse.create("id INT NOT NULL, PRIMARY KEY (id)", options)
     warehouse.write(id_batch(range(1000)))
@@ -147,7 +113,7 @@ def test_a_table_whose_hash_index_it_wrote_and_we_change(warehouse: Warehouse) -
 
 
 @pytest.mark.parametrize("types", KEY_TYPES, ids=",".join)
-def test_hashes_of_random_keys(warehouse: Warehouse, types: list[str]) -> None:
+def test_hashes_of_random_keys(warehouse: RustWarehouse, types: list[str]) -> None:
     """Of every key a hash is kept, in the file of its bucket."""
     types = [kind for kind in types if not kind.startswith("TIME(")]  # its SQL has no such type
     columns = arrow_columns(types, random_rows(types, 1000))

@@ -135,13 +135,13 @@ class Committer:
         except FileGoneError:
             draft.remove()
             raise
-        if not self._is_next(snapshot, state.snapshot):
+        if not self._is_next(snapshot, change, state.snapshot):
             self._storage.delete([snapshot_path(snapshot.id)])
             draft.remove()
             return None
         return snapshot
 
-    def _is_next(self, made: Snapshot, before: Snapshot | None) -> bool:
+    def _is_next(self, made: Snapshot, change: Change, before: Snapshot | None) -> bool:
         """Whether a new snapshot stands behind the one that it was planned on.
 
         A number is free again when its snapshot has expired. Who was asleep for so long would take
@@ -153,7 +153,8 @@ class Committer:
         if latest is None or latest.id <= made.id:
             return True
         try:
-            return self._snapshots.get(made.id + 1).time_millis >= made.time_millis
+            behind = TableState(self._storage, self._snapshots.get(made.id + 1))
+            return _is_in(change, behind)
         except FileGoneError:
             return False
 
@@ -234,6 +235,15 @@ def check(change: Change, state: TableState) -> None:
     for partition_bucket_name in gone - live:
         raise ConflictError(f"{partition_bucket_name[2]}: is not there any more")
     _check_vectors(change, state, gone)
+
+
+def _is_in(change: Change, state: TableState) -> bool:
+    """Whether something that a change has added is known in a later state."""
+    known = state.live.keys() | state.deleted
+    if any(entry.identity in known for entry in change.added):
+        return True
+    names = {one.name for one in state.indexes}
+    return any(entry.name in names for entry in change.index_added)
 
 
 def _check_vectors(change: Change, state: TableState, gone: set[tuple[bytes, int, str]]) -> None:

@@ -12,13 +12,15 @@ import numpy.typing as npt
 from alcid.options import Settings, using
 from alcid.plan import Draft, DraftPart, Scan
 from alcid.spark import jvm
-from alcid.spark.append import append
+from alcid.spark.append_folder import append_to_folder
+from alcid.spark.append_paimon import append_to_paimon
 from alcid.spark.reading import count_by_spark, to_spark, way_of
 from alcid.spark.shares import run_shares
 from alcid.spark.ways import is_for_driver
 from alcid.tables import ParquetTable
 from alcid.tables.append_report import AppendReport
 from alcid.tables.engine import Share, Tell, Work
+from alcid.tables.paimon.table import PaimonTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,9 +54,13 @@ class SparkEngine:
         with jvm.active(self.session):
             return to_spark(self.session, scan)
 
-    def append(self, table: ParquetTable, rows: DataFrame, /, **how: Any) -> AppendReport:
+    def append(
+        self, table: ParquetTable | PaimonTable, rows: DataFrame, /, **how: Any
+    ) -> AppendReport:
         """Write the rows of a DataFrame as files of a table."""
-        return append(self, table, rows, **how)
+        if isinstance(table, PaimonTable):
+            return append_to_paimon(table, rows, **how)
+        return append_to_folder(self, table, rows, **how)
 
     def count(self, draft: Draft) -> int | None:
         """How many rows match, by tasks; None if they are few enough to be read here."""

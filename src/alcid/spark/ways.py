@@ -114,6 +114,8 @@ def _obstacle(draft: Draft, has_s3a: bool) -> str:
     """Why Spark's own reader cannot be taken; empty if it can."""
     table, files = draft.table, draft.candidates.files
     scheme, _, path = table.location.rpartition("://")
+    if not all(map(table.has_pages, files.tolist())):
+        return "some files are not Parquet"
     if any(table.deletions.get(file) for file in files.tolist()):
         return "some rows are deleted"
     if scheme == "s3" and not has_s3a:
@@ -125,8 +127,6 @@ def _obstacle(draft: Draft, has_s3a: bool) -> str:
         problem = _column_problem(table, files, name)
         if problem:
             return f"column {name}: {problem}"
-    if not all(map(table.has_pages, files.tolist())):
-        return "some files are not Parquet"
     if not all(map(_PLAIN_PATH.fullmatch, [path, *table.paths.take(pa.array(files)).to_pylist()])):
         return "a path has characters that Spark takes for a pattern"
     return ""

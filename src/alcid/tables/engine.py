@@ -21,6 +21,7 @@ from alcid.plan import Draft, Scan, ScanEngine
 
 if TYPE_CHECKING:
     from alcid.tables.append_report import AppendReport
+    from alcid.tables.paimon.table import PaimonTable
     from alcid.tables.parquet_folder import ParquetTable
 
 __all__ = ["Engine", "Share", "Tell", "Threads", "Work"]
@@ -59,8 +60,8 @@ class Engine(ScanEngine, Protocol):
             tell: Is told how far it is.
         """
 
-    def append(self, table: ParquetTable, rows: Any, /, **how: Any) -> AppendReport:
-        """Write the rows of a DataFrame as files of a table; see `ParquetTable.append`."""
+    def append(self, table: ParquetTable | PaimonTable, rows: Any, /, **how: Any) -> AppendReport:
+        """Write the rows of a DataFrame as files of a table; see its own `append`."""
 
 
 class Threads:
@@ -84,7 +85,7 @@ class Threads:
         """
         raise _no_spark(scan)
 
-    def append(self, table: ParquetTable, _rows: Any, /, **_how: Any) -> AppendReport:
+    def append(self, table: ParquetTable | PaimonTable, _rows: Any, /, **_how: Any) -> AppendReport:
         """There is no Spark.
 
         Raises:

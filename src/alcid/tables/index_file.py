@@ -30,8 +30,8 @@ from alcid.options import IndexSpec, find_column
 from alcid.parquet_file import FileLayout, read_layout, read_rows
 from alcid.tables.file_columns import FileColumn, file_columns
 from alcid.tables.file_statistics import footer_statistics, value_statistics
-from alcid.tables.index_payloads import build_payloads
 from alcid.tables.page_bytes import pack_pages
+from alcid.tables.payloads import Payloads
 from alcid.tables.schema_bytes import schema_bytes
 from alcid.types import DataType
 
@@ -249,9 +249,10 @@ class _Work:
         known = value_statistics(column, values)
         if known is not None:
             self.statistics[column.name] = known
-        payloads, skipped = build_payloads(values, wanted)
-        self.payloads |= payloads
-        self.skipped |= skipped
+        made = Payloads()
+        made.build(values, wanted)
+        self.payloads |= {Kind.index(*name): one for name, one in made.built.items()}
+        self.skipped |= {Kind.index(*name): why for name, why in made.skipped.items()}
 
     def _values(self, column: FileColumn) -> pa.ChunkedArray:
         """All values of a column: those that are at hand, if they are what would be read."""

@@ -9,19 +9,18 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from alcid.bundle import Kind
-from alcid.errors import AlcidWarning, ColumnError, FormatError, OptionError, UnsupportedError
+from alcid.errors import AlcidWarning, FormatError, OptionError
 from alcid.formats.file_index.container import Container
-from alcid.options import IndexSpec, OptionValue, find_column, memory_size, parse_options
-from alcid.paimon_metadata.option_checks import file_index_options
+from alcid.options import IndexSpec, OptionValue, memory_size
 from alcid.paimon_metadata.snapshot import Snapshot
 from alcid.tables.build_report import BuildReport, IndexInfo, SkippedCounter
 from alcid.tables.folder_indexes import is_among, require_types
+from alcid.tables.paimon.asked_indexes import given_specs, table_specs
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.index_plan import (
     Intent,
@@ -30,7 +29,8 @@ from alcid.tables.paimon.index_plan import (
     read_containers,
     table_name,
 )
-from alcid.tables.paimon.index_swap import Made, SwapWork, commit_swaps, first_numbers, swap_of
+from alcid.tables.paimon.index_swap import commit_swaps, first_numbers, swap_of
+from alcid.tables.paimon.index_work import IndexWork, Made
 from alcid.tables.progress import Progress, telling
 
 if TYPE_CHECKING:
@@ -62,14 +62,11 @@ def build(
         OptionError: An option that cannot be, or none that asks for an index.
         ColumnError: The table has no such column.
         UnsupportedError: An option of the table does not go with it.
-        ConflictError: The schema of the table was changed meanwhile.
     """
     begin, skipped = time.monotonic(), SkippedCounter()
-    table.refresh()
-    files = table.snapshot
-    files.options.require_writable("build")
+    files = _writable(table)
     with table.engine.settings():
-        specs = _table_specs(files) if options is None else _given_specs(files, options)
+        specs = _table_specs(files) if options is None else given_specs(files.schema, options)
         threshold = (options or {}).get(_THRESHOLD, files.options.file_index_in_manifest_threshold)
         placed, others = place_every(files)
         for name, reason in others:
@@ -86,8 +83,8 @@ def build(
         done, snapshot, lost = _swap(table, plan, memory_size(str(threshold)), progress)
     for made in done:
         path = plan[made.item].placed.path
-        for kind, reason in made.skipped.items():
-            skipped.add(kind, reason, path)
+        for index, reason in made.skipped.items():
+            skipped.add(Kind.index(*index), reason, path)
         if made.failed or path in lost:
             skipped.add(None, made.failed or _LOST, path)
     failed = {plan[made.item].placed.path for made in done if made.failed} | lost
@@ -128,7 +125,7 @@ def indexes(table: PaimonTable) -> list[IndexInfo]:
     has = sum(container is None or isinstance(container, Container) for container in found)
     damaged = len(found) - has
     if damaged:  # what is in them is not known, but what should be
-        for spec in _configured(files)[0]:
+        for spec in table_specs(files.schema)[0]:
             sizes.setdefault(Kind.index(spec.column, spec.index_type), [])
     return [
         IndexInfo(
@@ -163,9 +160,7 @@ def drop(
         OptionError: A type of index that there is not.
     """
     require_types(types)
-    table.refresh()
-    files = table.snapshot
-    files.options.require_writable("build")
+    files = _writable(table)
     every = columns is None and types is None
     plan = []
     with table.engine.settings():
@@ -190,24 +185,19 @@ def drop(
     return sum(not made.failed and plan[made.item].placed.path not in lost for made in done)
 
 
-def _configured(files: PaimonFiles) -> tuple[list[IndexSpec], list[str]]:
-    """The indexes that the options of the table ask for, and what is wrong with the options."""
-    usable, problems = file_index_options(files.schema.options)
-    found = []
-    for spec in parse_options(usable) if usable else ():
-        try:
-            name = find_column(spec.top_level, files.schema.names)
-        except (ColumnError, UnsupportedError) as error:
-            problems.append(str(error))
-        else:
-            found.append(replace(spec, column=name + spec.column[len(name) :]))
-    return found, problems
+def _writable(table: PaimonTable) -> PaimonFiles:
+    """The table as it is now, if it may be changed."""
+    table.refresh()
+    table.committer()  # there is none of a table of the past
+    files = table.snapshot
+    files.options.require_writable("build")
+    return files
 
 
 def _table_specs(files: PaimonFiles) -> Sequence[IndexSpec]:
     """What the options of the table ask for, with a warning for each that is not in order."""
-    found, problems = _configured(files)
-    for problem in dict.fromkeys(problems):
+    found, problems = table_specs(files.schema)
+    for problem in problems:
         warnings.warn(f"{files.location}: {problem}", AlcidWarning, stacklevel=3)
     if not found:
         raise OptionError(
@@ -215,13 +205,6 @@ def _table_specs(files: PaimonFiles) -> Sequence[IndexSpec]:
             "{'file-index.bloom-filter.columns': 'id'}"
         )
     return found
-
-
-def _given_specs(files: PaimonFiles, options: Mapping[str, OptionValue]) -> Sequence[IndexSpec]:
-    specs = parse_options(options)
-    for spec in specs:
-        find_column(spec.top_level, files.schema.names)
-    return specs
 
 
 def _swap(
@@ -235,7 +218,7 @@ def _swap(
         return [], None, frozenset()
     state = table.snapshot.state
     numbers = first_numbers(state, [intent.placed for intent in plan])
-    work = SwapWork(table.storage, plan, numbers, threshold)
+    work = IndexWork(table.storage, plan, numbers, threshold)
     sizes = np.array([intent.placed.file.size for intent in plan], np.int64)
     with telling(progress, "indexing", len(plan)) as tell:
         done = [made for part in table.engine.map(work, sizes, tell) for made in part]

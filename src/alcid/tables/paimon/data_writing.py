@@ -38,6 +38,8 @@ from alcid.tables.writing import GROUP_ROWS, Encoding, FileWriter
 
 __all__ = ["DataJob", "WrittenData"]
 
+_NONE = StatsMode("none")  # of values within values Paimon keeps nothing
+
 _Place: TypeAlias = tuple[bytes, int]
 """A partition, and a bucket in it."""
 
@@ -77,7 +79,8 @@ class DataJob:
         """Write rows; those of a partition and bucket are best given one after the other.
 
         Args:
-            batches: The given columns, as `TargetColumns.rows` takes them.
+            batches: The given columns, as `TargetColumns.rows` takes them; others behind them are
+                passed over.
 
         Raises:
             UnsupportedError: A value does not fit the table.
@@ -199,11 +202,14 @@ class _Writer:
         """The statistics of a file, and of which columns they are; None: of all."""
         job = self._job
         names = job.schema.names
-        modes = list(map(StatsMode.parse, job.options.stats_modes(names)))
+        types = list(job.schema.types.values())
+        modes = [
+            _NONE if data_type.children else StatsMode.parse(mode)
+            for data_type, mode in zip(types, job.options.stats_modes(names), strict=True)
+        ]
         kept = list(range(len(names)))
         if job.options.stats_dense_store:
-            kept = [place for place in kept if modes[place].kind != "none"]
-        types = list(job.schema.types.values())
+            kept = [place for place in kept if modes[place] != _NONE]
         stats = collect(
             rows.select(kept), [types[place] for place in kept], [modes[place] for place in kept]
         )

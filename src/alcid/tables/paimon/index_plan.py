@@ -20,11 +20,11 @@ from alcid.tables.build_report import SkippedCounter
 from alcid.tables.paimon.data_files import PlacedFile, place_files, table_paths
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.indexes import index_sources
+from alcid.tables.payloads import IndexName
 from alcid.types import INDEX_TYPES, DataType
 
 __all__ = [
     "Found",
-    "IndexName",
     "Intent",
     "intents",
     "place_every",
@@ -32,8 +32,6 @@ __all__ = [
     "table_name",
 ]
 
-IndexName = tuple[str, str]
-"""Column and type of an index, as a container has them."""
 Found = Container | FormatError | None
 """The container of a file, or why it cannot be read; None: there is none."""
 Wanted = Mapping[IndexName, tuple[IndexSpec, DataType]]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from alcid.errors import FileGoneError, UnsupportedError
+from alcid.errors import ConflictError, FileGoneError, UnsupportedError
 from alcid.paimon_metadata.commit import Change
 from alcid.paimon_metadata.schema import to_json
 from alcid.storage import Listing
@@ -61,16 +61,9 @@ def compute_stats(
         ConflictError: The schema of the table was changed meanwhile.
     """
     with table.engine.settings():
-        for left in reversed(range(_TRIES)):
-            files = _latest_files(table)
-            try:
-                rows, counts = count_columns(files, table.engine, columns, progress=progress)
-                break
-            except FileGoneError:  # compacted and expired, since it was opened
-                if not left:
-                    raise
+        files, rows, found = _count(table, columns, progress)
     ids = {one.name: one.id for one in files.schema.fields}
-    counts = [replace(one, field=ids[one.column]) for one in counts]
+    counts = [replace(one, field=ids[one.column]) for one in found]
     if files.state.snapshot is not None:
         _keep(table, files, rows, counts)
     return counts_table(rows, counts)
@@ -79,6 +72,19 @@ def compute_stats(
 def kept_stats(table: PaimonTable) -> pa.Table | None:
     """What was counted last, if no row came or went since; else None."""
     return read_stats(BundleFolder(table.storage, FOLDER), _listing(table.snapshot))
+
+
+def _count(
+    table: PaimonTable, columns: Collection[str] | None, progress: Progress | bool | None
+) -> tuple[PaimonFiles, int, list[ColumnCount]]:
+    for left in reversed(range(_TRIES)):
+        files = _latest_files(table)
+        try:
+            return files, *count_columns(files, table.engine, columns, progress=progress)
+        except FileGoneError:  # compacted and expired, since it was opened
+            if not left:
+                raise
+    raise AssertionError("the last try returns or raises")
 
 
 def _latest_files(table: PaimonTable) -> PaimonFiles:
@@ -119,7 +125,7 @@ def _keep(table: PaimonTable, files: PaimonFiles, rows: int, counts: Sequence[Co
     table.storage.put(path, _analyze_json(files, number, rows, counts))
     try:
         table.committer().commit(lambda _state: Change(kind="ANALYZE", statistics=name))
-    except BaseException:
+    except ConflictError:  # after any other error it may be named by a snapshot
         table.storage.delete([path])
         raise
     folder = BundleFolder(table.storage, FOLDER)

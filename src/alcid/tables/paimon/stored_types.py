@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from alcid.errors import UnsupportedError
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.types import DataType
+from alcid.types.data_type import MAX_LENGTH
 
 __all__ = ["check_lengths", "has_nanoseconds", "stored_schema"]
 
@@ -72,7 +73,7 @@ def check_lengths(rows: pa.Table, schema: TableSchema) -> None:
     """
     for one in schema.fields:
         kind, values = one.data_type, rows.column(one.name)
-        if kind.root not in _TEXTS + _BINARIES or str(kind) in ("STRING", "BYTES"):
+        if kind.root not in _TEXTS + _BINARIES or kind.length == MAX_LENGTH:
             continue
         lengths = pc.utf8_length(values) if kind.root in _TEXTS else pc.binary_length(values)
         longest = pc.max(lengths).as_py() or 0

@@ -1,17 +1,16 @@
-"""`t.append(df)`: rows become files of the table, with their indexes, in one Spark job.
+"""`t.append(df)` on a folder: rows become files, with their indexes, in one Spark job.
 
-Tasks write into a staging folder, see `alcid.tables.staging`. Spark gives back what each task told
-that counts, whatever was tried twice, and the driver moves just that.
+Tasks write into a staging folder, see `alcid.tables.staging`, and the driver moves what they told.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import types
@@ -27,17 +26,14 @@ from alcid.errors import (
 from alcid.options import (
     IndexSpec,
     OptionValue,
-    Settings,
-    current_settings,
     default_options,
     find_column,
     fold_name,
     match_column,
     parse_options,
-    using,
 )
-from alcid.spark import jvm
 from alcid.spark.append_schema import arrow_schema, footer_metadata, spark_fields
+from alcid.spark.append_tasks import column_at, run_tasks, together
 from alcid.tables import ParquetTable
 from alcid.tables.append_report import AppendReport
 from alcid.tables.build_report import SkippedCounter
@@ -50,12 +46,10 @@ from alcid.types import INDEX_TYPES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["append"]
-
-_ANSWER = "answer string, problem string"
+__all__ = ["append_to_folder"]
 
 
-def append(
+def append_to_folder(
     engine: Engine,
     table: ParquetTable,
     df: DataFrame,
@@ -101,7 +95,7 @@ def append(
             target_file_bytes,
         )
         try:
-            staged = _stage(df, job)
+            staged = run_tasks(_arranged(df, columns), _Stage(job))
             _check(table, given, job, staged)
             report = _publish(table, job, staged, begin)
         finally:
@@ -109,16 +103,6 @@ def append(
                 storage.remove_folder(job.folder)
         table.refresh()
         return report
-
-
-def _stage(df: DataFrame, job: StagingJob) -> list[StagedBundle]:
-    """Let the tasks write; what they tell."""
-    task = _Task(job, current_settings())
-    answers = jvm.map_in_arrow(_arranged(df, job.columns), task, _ANSWER).collect()
-    for _, problem in answers:
-        if problem is not None:
-            raise UnsupportedError(problem)
-    return [StagedBundle.from_json(answer) for answer, _ in answers]
 
 
 def _check(
@@ -162,28 +146,16 @@ def _publish(
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    """What runs on the executors."""
+class _Stage:
+    """What a task does with its rows."""
 
     job: StagingJob
-    settings: Settings
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[StagedBundle]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        number = 0 if context is None else context.partitionId()
-        with using(self.settings):
-            try:
-                for bundle in self.job.write(batches, number):
-                    yield _row(bundle.to_json(), None)
-            except UnsupportedError as error:  # of a value: to try again would not help
-                yield _row(None, str(error))
-
-
-def _row(answer: str | None, problem: str | None) -> pa.RecordBatch:
-    arrays = [pa.array([answer], pa.string()), pa.array([problem], pa.string())]
-    return pa.RecordBatch.from_arrays(arrays, ["answer", "problem"])
+        return self.job.write(batches, 0 if context is None else context.partitionId())
 
 
 def _arranged(df: DataFrame, columns: TargetColumns) -> DataFrame:
@@ -194,24 +166,16 @@ def _arranged(df: DataFrame, columns: TargetColumns) -> DataFrame:
     """
     from pyspark.sql import functions as f
 
-    def column(place: int) -> Any:
-        name = df.columns[place].replace("`", "``")
-        return f.col(f"`{name}`")
-
     inside = [
-        column(place).alias(f"c{number}")
+        column_at(df, place).alias(f"c{number}")
         for number, place in enumerate(one for one in columns.sources if one is not None)
     ]
     # As Spark writes them into paths.
     keys = [
-        (f.lit(None) if place is None else column(place)).cast("string").alias(f"p{number}")
+        (f.lit(None) if place is None else column_at(df, place)).cast("string").alias(f"p{number}")
         for number, place in enumerate(columns.partition_sources)
     ]
-    rows = df.select(*inside, *keys)
-    if not keys:
-        return rows
-    names = [f.col(f"p{number}") for number in range(len(keys))]
-    return rows.hint("rebalance", *names).sortWithinPartitions(*names)
+    return together(df.select(*inside, *keys), [f"p{number}" for number in range(len(keys))])
 
 
 def _fit(

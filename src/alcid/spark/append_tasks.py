@@ -1,0 +1,83 @@
+"""What appends to all kinds of tables share: rows go to tasks, which write, and tell what.
+
+Spark gives back what each task told that counts, whatever was tried twice.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from alcid.errors import UnsupportedError
+from alcid.options import Settings, current_settings, using
+from alcid.spark import jvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["column_at", "run_tasks", "together"]
+
+T = TypeVar("T")
+
+_ANSWER = "answer binary, problem string"
+
+
+def run_tasks(rows: DataFrame, write: Callable[[Iterable[pa.RecordBatch]], Iterable[T]]) -> list[T]:
+    """Let tasks write rows.
+
+    Args:
+        rows: Those of each partition go to one task.
+        write: Takes the rows of a task, and tells what it wrote; it is pickled, and what it tells.
+
+    Raises:
+        UnsupportedError: What a task raised.
+    """
+    task = _Task(write, current_settings())
+    answers = jvm.map_in_arrow(rows, task, _ANSWER).collect()
+    for _, problem in answers:
+        if problem is not None:
+            raise UnsupportedError(problem)
+    return [pickle.loads(answer) for answer, _ in answers]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task(Generic[T]):
+    """What runs on the executors."""
+
+    write: Callable[[Iterable[pa.RecordBatch]], Iterable[T]]
+    settings: Settings
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with using(self.settings):
+            try:
+                for told in self.write(batches):
+                    yield _row(pickle.dumps(told), None)
+            except UnsupportedError as error:  # of a value: to try again would not help
+                yield _row(None, str(error))
+
+
+def _row(answer: bytes | None, problem: str | None) -> pa.RecordBatch:
+    arrays = [pa.array([answer], pa.binary()), pa.array([problem], pa.string())]
+    return pa.RecordBatch.from_arrays(arrays, ["answer", "problem"])
+
+
+def column_at(df: DataFrame, place: int) -> Any:
+    """A column by its place, whatever its name."""
+    from pyspark.sql import functions as f
+
+    name = df.columns[place].replace("`", "``")
+    return f.col(f"`{name}`")
+
+
+def together(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Rows with those of the same values one after the other, in few tasks; many in several.
+
+    Without names rows stay where they are.
+    """
+    if not names:
+        return rows
+    return rows.hint("rebalance", *names).sortWithinPartitions(*names)

@@ -1,0 +1,766 @@
+"""Indexes of Paimon tables: what is built, kept and dropped, and what others may do meanwhile."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import alcid
+from alcid import PaimonTable
+from alcid.errors import (
+    AlcidWarning,
+    ColumnError,
+    ConflictError,
+    DamagedIndexWarning,
+    OptionError,
+    UnsupportedError,
+)
+from alcid.formats.file_index.container import Container, write_container
+from alcid.formats.source import BytesSource
+from alcid.paimon_metadata.commit import Change
+from alcid.paimon_metadata.manifest import ADD, DELETE, ManifestEntry
+from alcid.paimon_metadata.schema import TableSchema
+from alcid.plan import planner
+from alcid.storage import Storage
+from alcid.tables.build_report import IndexInfo
+from alcid.tables.engine import Share, Tell, Threads, Work
+from alcid.tables.paimon.building import build, drop, indexes
+from alcid.tables.paimon.deleting import delete
+from alcid.tables.paimon.index_plan import Intent, place_every, read_containers
+from alcid.tables.paimon.index_work import IndexWork
+from alcid.types import DataType, indexes_for
+from tests.golden.arrow_values import json_rows
+from tests.golden.paimon_tables import expected, table_names, unpack_table
+from tests.golden_files import tree
+from tests.tables.paimon.small_tables import append, commit, create, ids, rows_of, write_file
+
+BITMAP = {"file-index.bitmap.columns": "name"}
+BLOOM = {"file-index.bloom-filter.columns": "id", "file-index.bloom-filter.id.items": "50"}
+BESIDE = {"file-index.in-manifest-threshold": "1 b"}
+EVERY = 1 << 40
+
+GOLDEN = [name for name in table_names() if name != "avro"]
+
+Payloads = dict[tuple[str, str], bytes | None]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> PaimonTable:
+    """Two files, of 20 and 30 rows."""
+    return filled(create(tmp_path / "t"))
+
+
+def filled(table: PaimonTable) -> PaimonTable:
+    append(table, range(20))
+    append(table, range(20, 50))
+    return table
+
+
+def entries(table: PaimonTable) -> tuple[ManifestEntry, ...]:
+    return table.snapshot.state.entries
+
+
+def payloads(table: PaimonTable) -> list[Payloads | str | None]:
+    """The indexes of each data file; text where its container is damaged."""
+    found: list[Payloads | str | None] = []
+    for one in read_containers(table.storage, place_every(table.snapshot)[0]):
+        if isinstance(one, Container):
+            sections = {
+                (entry.column, entry.index_type): None if entry.is_empty else one.section(entry)
+                for entry in one.entries
+            }
+            found.append(
+                {
+                    name: None if section is None else section.read(0, section.length)
+                    for name, section in sections.items()
+                }
+            )
+        else:
+            found.append(None if one is None else str(one))
+    return found
+
+
+def kinds(table: PaimonTable) -> list[Any]:
+    return [sorted(one) if isinstance(one, dict) else one for one in payloads(table)]
+
+
+def sidecars(table: PaimonTable) -> list[str]:
+    """What the names of index files add to those of their data files."""
+    return [
+        extra.removeprefix(entry.file.name)
+        for entry in entries(table)
+        for extra in entry.file.extra_files
+    ]
+
+
+def set_table_options(table: PaimonTable, options: Mapping[str, str]) -> None:
+    """Give a table these options alone, as ALTER TABLE does."""
+    before = table.folder.latest_schema()
+    change_schema(table, replace(before, options=dict(options)))
+
+
+def change_schema(table: PaimonTable, schema: TableSchema) -> None:
+    after = replace(schema, id=table.folder.latest_schema().id + 1)
+    table.storage.create(f"schema/schema-{after.id}", after.to_json())
+    table.refresh()
+
+
+def hides(table: PaimonTable, where: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The ids that a predicate finds, with indexes asked whatever they cost."""
+    with monkeypatch.context() as patch:
+        ask_always(patch)
+        found: list[int] = table.scan(where, columns=["id"]).to_arrow().column("id").to_pylist()
+    return sorted(found)
+
+
+def ask_always(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(planner._Asker, "_scan_bytes", lambda self: np.full(len(self.table.sizes), EVERY))
+
+
+# -- building ----------------------------------------------------------------------------------
+
+
+def test_a_build_is_one_compact_snapshot_by_which_files_go_and_come_again(
+    table: PaimonTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = entries(table)
+    report = build(table, {**BITMAP, **BLOOM, **BESIDE})
+    assert (report.files, report.indexed, report.fresh, report.failed) == (2, 2, 0, 0)
+    assert (report.rows, report.bundles, report.snapshot, report.skipped) == (50, None, 3, ())
+    assert str(report).endswith(" in snapshot 3")
+    snapshot = table.snapshot.state.snapshot
+    assert snapshot is not None
+    assert (snapshot.id, snapshot.commit_kind) == (3, "COMPACT")
+    assert (snapshot.total_record_count, snapshot.delta_record_count) == (50, 0)
+    (delta,) = table.snapshot.state.read(table.snapshot.state.delta)
+    assert [one.kind for one in delta] == [DELETE, DELETE, ADD, ADD]
+    assert [replace(one, kind=ADD) for one in delta[:2]] == list(before)
+    blank = {"extra_files": (), "embedded_index": None}
+    assert [one.with_file(replace(one.file, **blank)) for one in delta[2:]] == list(before)
+    assert sidecars(table) == [".index", ".index"]
+    sizes = [table.storage.stat(f"bucket-0/{one.file.extra_files[0]}").size for one in delta[2:]]
+    assert report.bytes_written == sum(size or 0 for size in sizes)
+    assert ids(table) == list(range(50))
+    assert hides(table, "name = 'n3' AND id < 12", monkeypatch) == [3, 8]
+    assert hides(table, "id = 33", monkeypatch) == [33]
+
+
+def test_what_is_there_is_not_built_again(table: PaimonTable) -> None:
+    build(table, BITMAP)
+    report = build(table, BITMAP)
+    assert (report.indexed, report.fresh, report.snapshot, report.bytes_written) == (0, 2, None, 0)
+    assert str(report).endswith("0 B; 2 were fresh")
+    assert table.snapshot_id == 3
+
+
+def test_only_what_is_missing_is_built_and_the_rest_is_copied(table: PaimonTable) -> None:
+    build(table, BITMAP | {"file-index.bitmap.name.version": "1"})
+    (first, second) = payloads(table)
+    append(table, range(50, 60))
+    report = build(table, {**BITMAP, **BLOOM})
+    assert (report.indexed, report.rows) == (3, 60)
+    found = payloads(table)
+    assert kinds(table) == [[("id", "bloom-filter"), ("name", "bitmap")]] * 3
+    name = ("name", "bitmap")
+    assert isinstance(first, dict)
+    assert isinstance(second, dict)
+    by_rows = {
+        entry.file.rows: one
+        for entry, one in zip(entries(table), found, strict=True)
+        if isinstance(one, dict)
+    }
+    assert by_rows[20][name] == first[name]
+    assert by_rows[30][name] == second[name]
+    assert [(by_rows[rows][name] or b"")[0] for rows in (20, 30, 10)] == [1, 1, 2]  # the version
+
+
+def test_a_rebuild_makes_all_anew_but_no_entry_where_nothing_differs(table: PaimonTable) -> None:
+    build(table, BITMAP | {"file-index.bitmap.name.version": "1"})
+    report = build(table, BITMAP, rebuild=True)
+    assert (report.indexed, report.fresh, report.snapshot) == (2, 0, 4)
+    assert [(one[("name", "bitmap")] or b"")[0] for one in payloads(table)] == [2, 2]  # type: ignore[index, call-overload]
+    report = build(table, {**BITMAP, **BESIDE}, rebuild=True)
+    assert (report.indexed, report.fresh, report.snapshot) == (0, 2, None)
+
+
+def test_the_longest_container_of_a_manifest_is_as_long_as_the_threshold(tmp_path: Path) -> None:
+    table = create(tmp_path / "t")
+    append(table, range(20))
+    build(table, BITMAP)
+    data = entries(table)[0].file.embedded_index
+    assert data is not None
+    key = "file-index.in-manifest-threshold"
+    for threshold, place in ((len(data), [None, 1]), (len(data) - 1, [".index", 0])):
+        other = create(tmp_path / f"t{threshold}", options={key: str(threshold)})
+        append(other, range(20))
+        build(other, BITMAP)
+        assert [*(sidecars(other) or [None]), bool(entries(other)[0].file.embedded_index)] == place
+
+
+def test_options_of_the_table_say_what_to_build_and_what_to_drop(tmp_path: Path) -> None:
+    table = filled(create(tmp_path / "t", options=BITMAP))
+    build(table)
+    assert kinds(table) == [[("name", "bitmap")]] * 2
+    set_table_options(table, BLOOM)
+    report = build(table)
+    assert (report.indexed, report.snapshot) == (2, 4)
+    assert kinds(table) == [[("id", "bloom-filter")]] * 2
+
+
+def test_given_options_drop_nothing(tmp_path: Path) -> None:
+    table = filled(create(tmp_path / "t", options=BITMAP))
+    build(table)
+    build(table, BLOOM)
+    assert kinds(table) == [[("id", "bloom-filter"), ("name", "bitmap")]] * 2
+
+
+def test_options_of_the_table_that_are_not_in_order_are_warned_of_once(tmp_path: Path) -> None:
+    options = {
+        "file-index.bitmap.columns": "name,gone",
+        "file-index.bitmap.version": "1",
+        "file-index.bloom-filter.columns": "Gone",
+    }
+    table = filled(create(tmp_path / "t", options=options))
+    with pytest.warns(AlcidWarning) as warned:
+        report = build(table)
+    assert [str(one.message).partition(": ")[2] for one in warned] == [
+        "file-index.bitmap.version: use file-index.bitmap.<column>.version",
+        "column gone: not in the table",
+        "column Gone: not in the table",
+    ]
+    assert report.indexed == 2
+    assert kinds(table) == [[("name", "bitmap")]] * 2
+
+
+def test_a_table_whose_options_ask_for_nothing_is_left_alone(table: PaimonTable) -> None:
+    build(table, BITMAP)
+    with pytest.raises(OptionError, match="its options ask for no index: give some"):
+        build(table)
+    assert kinds(table) == [[("name", "bitmap")]] * 2
+
+
+def test_a_column_that_the_table_does_not_have_is_an_error(table: PaimonTable) -> None:
+    with pytest.raises(ColumnError, match="column nam: not in the table; did you mean name"):
+        build(table, {"file-index.bitmap.columns": "nam"})
+    with pytest.raises(OptionError, match=r"file-index\.bitmap\.version"):
+        build(table, BITMAP | {"file-index.bitmap.version": "1"})
+
+
+def test_an_index_that_cannot_be_is_skipped_with_the_reason(table: PaimonTable) -> None:
+    report = build(table, BLOOM | {"file-index.bsi.columns": "name"})
+    (skipped,) = report.skipped
+    assert (skipped.what, skipped.files) == ("bsi of 'name'", 2)
+    assert "bsi does not take STRING" in skipped.reason
+    assert kinds(table) == [[("id", "bloom-filter")]] * 2
+
+
+def test_a_file_that_is_not_as_its_manifest_says_fails_and_the_others_do_not(
+    table: PaimonTable,
+) -> None:
+    rows = rows_of(range(50, 60))
+    entry = write_file(table, rows)
+    wrong = entry.with_file(replace(entry.file, rows=11))
+    commit(table, Change(kind="APPEND", added=[wrong]))
+    report = build(table, BITMAP)
+    assert (report.indexed, report.failed, report.rows) == (2, 1, 50)
+    (skipped,) = report.skipped
+    assert skipped.what == ""
+    assert "found 10, expected 11" in skipped.reason
+    assert kinds(table)[2] is None
+
+
+def test_a_table_without_rows(tmp_path: Path) -> None:
+    table = create(tmp_path / "t")
+    report = build(table, BITMAP)
+    assert (report.files, report.snapshot) == (0, None)
+    assert (indexes(table), drop(table)) == ([], 0)
+
+
+def test_partitions_and_buckets(tmp_path: Path) -> None:
+    table = create(
+        tmp_path / "t",
+        {"day": "STRING", "id": "BIGINT"},
+        partition_keys=["day"],
+        options={"bucket": "2", "bucket-key": "id", **BESIDE},
+    )
+    from tests.tables.paimon.small_tables import partition_of
+
+    for day, bucket in (("a/b", 0), (None, 1)):
+        rows = pa.table({"day": pa.array([day] * 3, pa.string()), "id": [1, 2, 3]})
+        entry = write_file(table, rows, partition=partition_of(table, day), bucket=bucket)
+        commit(table, Change(kind="APPEND", added=[entry]))
+    build(table, {"file-index.bitmap.columns": "day,id"})
+    folders = {path.parent.relative_to(tmp_path / "t") for path in tmp_path.rglob("*.index")}
+    assert {str(folder) for folder in folders} == {
+        "day=a%2Fb/bucket-0",
+        "day=__DEFAULT_PARTITION__/bucket-1",
+    }
+    assert ids(table) == [1, 1, 2, 2, 3, 3]
+
+
+def test_keys_of_maps(tmp_path: Path) -> None:
+    columns = {"id": "BIGINT", "tags": "MAP<STRING, INT>"}
+    table = create(tmp_path / "t", columns)
+    kind = pa.map_(pa.string(), pa.int32())
+    for values in ([[("a", 1)], None, [("b", 2)]], []):
+        rows = pa.table({"id": range(len(values)), "tags": pa.array(values, kind)})
+        rows = rows.cast(pa.schema([("id", pa.int64()), ("tags", kind)]))
+        commit(table, Change(kind="APPEND", added=[write_file(table, rows)]))
+    build(table, {"file-index.bitmap.columns": "Tags[a],TAGS[b]"})
+    assert kinds(table) == [[("tags[a]", "bitmap"), ("tags[b]", "bitmap")]] * 2
+    assert payloads(table)[1] == {("tags[a]", "bitmap"): None, ("tags[b]", "bitmap"): None}
+    assert [one.column for one in indexes(table)] == ["tags[a]", "tags[b]"]
+    assert table.count("tags['a'] = 1") == 1
+    assert drop(table, columns=["tags[b]"]) == 2
+    assert kinds(table) == [[("tags[a]", "bitmap")]] * 2
+    assert drop(table, columns=["tags"]) == 2
+
+
+# -- columns of other times --------------------------------------------------------------------
+
+
+def test_files_spell_columns_as_they_did_when_they_were_written(
+    table: PaimonTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = table.folder.latest_schema()
+    number, name = first.fields
+    number = replace(number, name="number")
+    again = replace(name, id=2, name="id", data_type=DataType.parse("BIGINT"))
+    change_schema(table, replace(first, fields=(number, name, again), highest_field_id=2))
+    rows = pa.table({"number": [50, 51], "name": ["n0", "n1"], "id": [-50, -51]})
+    commit(table, Change(kind="APPEND", added=[write_file(table, rows)]))
+    report = build(table, {"file-index.bitmap.columns": "number,id"})
+    assert (report.indexed, report.failed, report.skipped) == (3, 0, ())
+    assert kinds(table) == [[("id", "bitmap")]] * 2 + [[("id", "bitmap"), ("number", "bitmap")]]
+    found = [(one.column, one.index_type, one.fresh, one.absent) for one in indexes(table)]
+    assert found == [("id", "bitmap", 1, 2), ("number", "bitmap", 3, 0)]
+    with monkeypatch.context() as patch:
+        ask_always(patch)
+        assert table.scan("number = 7").to_arrow().column("name").to_pylist() == ["n2"]
+        assert table.scan("id = -51").to_arrow().column("number").to_pylist() == [51]
+        assert table.count("id IS NULL") == 50
+    assert drop(table, columns=["id"]) == 1
+    assert kinds(table) == [[("id", "bitmap")]] * 2 + [[("number", "bitmap")]]
+
+
+def test_a_column_that_is_no_more_has_no_index_that_is_shown(tmp_path: Path) -> None:
+    table = filled(create(tmp_path / "t", options=BITMAP))
+    build(table)
+    first = table.folder.latest_schema()
+    change_schema(table, replace(first, fields=first.fields[:1], options=BLOOM))
+    assert indexes(table) == []
+    build(table)
+    assert kinds(table) == [[("id", "bloom-filter")]] * 2
+
+
+def test_types_are_those_of_the_file(table: PaimonTable) -> None:
+    """An index of INT is not one of BIGINT: readers of files go by the file's own type."""
+    first = table.folder.latest_schema()
+    build(table, {"file-index.bitmap.columns": "id"})
+    before = payloads(table)
+    wider = tuple(
+        replace(one, data_type=DataType.parse("DOUBLE")) if one.name == "id" else one
+        for one in first.fields
+    )
+    change_schema(table, replace(first, fields=wider))
+    drop(table)
+    build(table, {"file-index.bitmap.columns": "id"})
+    assert payloads(table) == before
+
+
+# -- placement ---------------------------------------------------------------------------------
+
+
+def test_index_files_get_names_that_were_never_used(tmp_path: Path) -> None:
+    table = create(tmp_path / "t", options=BESIDE)
+    name = append(table, range(20)).file.name
+    build(table, BITMAP)
+    assert sidecars(table) == [".index"]
+    build(table, BLOOM)
+    assert sidecars(table) == ["-1.index"]
+    (tmp_path / "t" / "bucket-0" / f"{name}-2.index").write_bytes(b"of a build that was killed")
+    build(table, {"file-index.bsi.columns": "id"})
+    assert sidecars(table) == ["-3.index"]
+    drop(table, types=["bsi"])
+    assert sidecars(table) == ["-4.index"]
+    assert ids(table) == list(range(20))
+
+
+@pytest.mark.parametrize("threshold", ["1 mb", "1 b"])
+def test_none_and_some_in_turn_keeps_every_row(tmp_path: Path, threshold: str) -> None:
+    options = {"file-index.in-manifest-threshold": threshold}
+    table = filled(create(tmp_path / "t", options=options))
+    for _ in range(3):
+        assert build(table, BITMAP).indexed == 2
+        assert kinds(table) == [[("name", "bitmap")]] * 2
+        assert ids(table) == list(range(50))
+        assert drop(table) == 2
+        assert indexes(table) == []
+        assert ids(table) == list(range(50))
+        assert drop(table) == 0
+    assert len(table.snapshot.state.deleted) == 12  # each of them once
+
+
+def test_one_and_another_in_turn_keeps_every_row(table: PaimonTable) -> None:
+    for _ in range(2):
+        for types, options in ((["bitmap"], BLOOM), (["bloom-filter"], BITMAP)):
+            build(table, options)
+            drop(table, types=types)
+            assert ids(table) == list(range(50))
+    assert kinds(table) == [[("name", "bitmap")]] * 2
+
+
+def test_other_extra_files_stay(table: PaimonTable) -> None:
+    (first, _) = entries(table)
+    new = first.with_file(replace(first.file, extra_files=("a.changelog",)))
+    commit(table, Change(kind="COMPACT", deleted=[first], added=[new]))
+    build(table, {**BITMAP, **BESIDE})
+    found = {entry.file.rows: entry.file.extra_files for entry in entries(table)}
+    assert found[20] == ("a.changelog", f"{first.file.name}.index")
+    drop(table)
+    found = {entry.file.rows: entry.file.extra_files for entry in entries(table)}
+    assert found[20] == ("a.changelog", f"{first.file.name}-1.index")
+
+
+# -- damage ------------------------------------------------------------------------------------
+
+
+def damaged_sidecar(table: PaimonTable) -> None:
+    build(table, {**BITMAP, **BESIDE})
+    path = Path(table.location) / "bucket-0" / entries(table)[0].file.extra_files[0]
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def missing_sidecar(table: PaimonTable) -> None:
+    build(table, {**BITMAP, **BESIDE})
+    (Path(table.location) / "bucket-0" / entries(table)[0].file.extra_files[0]).unlink()
+
+
+def damaged_bytes(table: PaimonTable) -> None:
+    build(table, BITMAP)
+    first = entries(table)[0]
+    new = first.with_file(replace(first.file, embedded_index=b"no container"))
+    commit(table, Change(kind="COMPACT", deleted=[first], added=[new]))
+
+
+def two_sidecars(table: PaimonTable) -> None:
+    build(table, {**BITMAP, **BESIDE})
+    first = entries(table)[0]
+    names = (*first.file.extra_files, "another.index")
+    new = first.with_file(replace(first.file, extra_files=names))
+    commit(table, Change(kind="COMPACT", deleted=[first], added=[new]))
+
+
+DAMAGES = [damaged_sidecar, missing_sidecar, damaged_bytes, two_sidecars]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_cannot_be_read_is_shown_and_built_again(
+    table: PaimonTable, damage: Callable[[PaimonTable], None]
+) -> None:
+    damage(table)
+    (info,) = indexes(table)
+    assert (info.fresh, info.damaged, info.absent) == (1, 1, 0)
+    report = build(table, BITMAP)
+    assert (report.indexed, report.fresh, report.failed) == (1, 1, 0)
+    assert kinds(table) == [[("name", "bitmap")]] * 2
+    assert indexes(table)[0].fresh == 2
+    assert table.count("name = 'n1'") == 10
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_cannot_be_read_goes_with_a_drop_of_all(
+    table: PaimonTable, damage: Callable[[PaimonTable], None]
+) -> None:
+    damage(table)
+    assert drop(table, types=["bsi"]) == 0
+    assert drop(table) == 2
+    assert indexes(table) == []
+    assert ids(table) == list(range(50))
+
+
+def test_a_damaged_index_is_known_by_the_options_of_the_table(tmp_path: Path) -> None:
+    table = create(tmp_path / "t", options={"file-index.bitmap.columns": "NAME"})
+    append(table, range(20))
+    damaged_bytes(table)
+    assert indexes(table) == [IndexInfo("name", "bitmap", 0, 0, 0, 1, 0)]
+    with pytest.warns(DamagedIndexWarning):
+        assert table.count("name = 'n1'") == 4
+
+
+def test_an_index_of_a_type_that_is_not_known_stays(tmp_path: Path) -> None:
+    table = create(tmp_path / "t", options=BITMAP)
+    entry = append(table, range(20))
+    foreign = ("name", "trigram")
+    other = entry.with_file(
+        replace(entry.file, embedded_index=write_container({foreign: b"?", ("id", "bsi"): b"??"}))
+    )
+    commit(table, Change(kind="COMPACT", deleted=[entry], added=[other]))
+    build(table)
+    assert kinds(table) == [[("name", "bitmap"), foreign]]
+    assert payloads(table)[0][foreign] == b"?"  # type: ignore[index, call-overload]
+
+
+# -- others, meanwhile -------------------------------------------------------------------------
+
+
+class Meddling(Threads):
+    """Another does something when all is built, and before it is committed."""
+
+    def __init__(self, meddle: Callable[[], object]) -> None:
+        self._meddle = meddle
+
+    def map(self, work: Work[Any], sizes: Any, tell: Tell) -> list[Any]:
+        found = super().map(work, sizes, tell)
+        self._meddle()
+        return found
+
+
+def meddled(table: PaimonTable, meddle: Callable[[PaimonTable], object]) -> PaimonTable:
+    other = PaimonTable(table.storage)
+    return PaimonTable(table.storage, engine=Meddling(lambda: meddle(other)))
+
+
+def index_files(table: PaimonTable) -> list[str]:
+    return sorted(path.name for path in Path(table.location).rglob("*.index"))
+
+
+def test_files_that_another_took_away_are_left_out_and_the_rest_is_committed(
+    table: PaimonTable,
+) -> None:
+    first, second = entries(table)
+    mine = meddled(
+        table, lambda other: commit(other, Change(kind="OVERWRITE", deleted=[first], added=[]))
+    )
+    report = build(mine, {**BITMAP, **BESIDE})
+    assert (report.indexed, report.failed, report.rows, report.snapshot) == (1, 1, 30, 4)
+    (skipped,) = report.skipped
+    assert skipped.reason == "changed or removed by another while it was indexed"
+    assert skipped.example == f"bucket-0/{first.file.name}"
+    assert index_files(mine) == [f"{second.file.name}.index"]
+    assert ids(mine) == list(range(20, 50))
+
+
+def test_of_two_builds_of_the_same_the_second_changes_nothing(table: PaimonTable) -> None:
+    names = sorted(f"{entry.file.name}.index" for entry in entries(table))
+    mine = meddled(table, lambda other: build(other, {**BITMAP, **BESIDE}))
+    report = build(mine, {**BITMAP, **BESIDE})
+    assert (report.indexed, report.failed, report.snapshot) == (0, 2, None)
+    assert index_files(mine) == names  # both wrote the same files, and they are used
+    assert kinds(mine) == [[("name", "bitmap")]] * 2
+
+
+def test_of_two_builds_of_others_the_second_removes_its_files(table: PaimonTable) -> None:
+    mine = meddled(table, lambda other: build(other, {**BLOOM, **BESIDE}))
+    report = build(mine, {**BITMAP, **BESIDE})
+    assert (report.indexed, report.failed, report.snapshot) == (0, 2, None)
+    assert kinds(mine) == [[("id", "bloom-filter")]] * 2
+    assert index_files(mine) == sorted(entry.file.extra_files[0] for entry in entries(mine))
+    assert build(mine, BITMAP).indexed == 2
+
+
+def test_rows_that_came_meanwhile_stay_and_are_indexed_next_time(table: PaimonTable) -> None:
+    mine = meddled(table, lambda other: append(other, range(50, 60)))
+    report = build(mine, BITMAP)
+    assert (report.files, report.indexed, report.snapshot) == (2, 2, 4)
+    assert ids(mine) == list(range(60))
+    assert build(PaimonTable(table.storage), BITMAP).indexed == 1
+
+
+def test_a_new_schema_meanwhile_does_no_harm(table: PaimonTable) -> None:
+    mine = meddled(table, lambda other: set_table_options(other, BLOOM))
+    assert build(mine, BITMAP).indexed == 2
+    snapshot = mine.snapshot.state.snapshot
+    assert snapshot is not None
+    assert snapshot.schema_id == 1
+
+
+def test_other_conflicts_are_raised(table: PaimonTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise ConflictError("no")
+
+    monkeypatch.setattr("alcid.paimon_metadata.commit.check", refuse)
+    with pytest.raises(ConflictError, match="no"):
+        build(table, BITMAP)
+
+
+def test_deletion_vectors_stay_as_they_are(
+    table: PaimonTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete(table, "id % 3 = 0" if False else "name = 'n2'")
+    before, left = table.snapshot.state.indexes, [one for one in range(50) if one % 5 != 2]
+    snapshot = table.snapshot.state.snapshot
+    build(table, {**BITMAP, **BLOOM})
+    after = table.snapshot.state.snapshot
+    assert snapshot is not None
+    assert after is not None
+    assert after.index_manifest == snapshot.index_manifest
+    assert table.snapshot.state.indexes == before
+    assert ids(table) == left
+    assert hides(table, "name = 'n2'", monkeypatch) == []
+    assert hides(table, "name = 'n3'", monkeypatch) == [one for one in left if one % 5 == 3]
+    delete(table, "name = 'n3'")
+    assert ids(table) == [one for one in left if one % 5 != 3]
+
+
+# -- how it is run -----------------------------------------------------------------------------
+
+
+def test_progress_is_told_for_files_that_are_worked_on(table: PaimonTable) -> None:
+    build(table, BITMAP)
+    append(table, range(50, 60))
+    told: list[tuple[int, int, int]] = []
+    build(table, BITMAP, progress=lambda *how: told.append(how))
+    assert told == [(1, 1, 10)]
+
+
+def test_work_is_done_the_same_elsewhere(table: PaimonTable) -> None:
+    placed, _ = place_every(table.snapshot)
+    build(table, {**BITMAP, **BLOOM})
+    intents = [Intent(one, keep=(("name", "bitmap"),)) for one in place_every(table.snapshot)[0]]
+    work = IndexWork(table.storage, intents, [0, 0], 1 << 20)
+    again = pickle.loads(pickle.dumps(work))
+    share = Share(np.array([1]), 2)
+    (made,) = again(share, lambda *_: None)
+    assert [made] == work(share, lambda *_: None)
+    assert (made.item, made.sidecar) == (1, None)
+    container = Container.open(BytesSource(made.embedded or b""))
+    assert [(one.column, one.index_type) for one in container.entries] == [("name", "bitmap")]
+    assert len(placed) == 2
+
+
+def test_the_case_rule_of_columns_holds(table: PaimonTable) -> None:
+    build(table, {"file-index.bitmap.columns": "NAME"})
+    assert kinds(table) == [[("name", "bitmap")]] * 2
+    assert drop(table, columns=["Name"]) == 2
+
+
+def test_a_drop_of_an_unknown_type_is_an_error(table: PaimonTable) -> None:
+    with pytest.raises(OptionError, match="no such index: bitmaps"):
+        drop(table, types=["bitmaps"])
+
+
+def test_a_table_that_must_not_be_changed_is_refused(tmp_path: Path) -> None:
+    table = create(tmp_path / "t")
+    append(table, range(3))
+    with pytest.raises(UnsupportedError):
+        build(PaimonTable(table.storage, snapshot_id=1), BITMAP)
+
+
+def test_an_object_store(storage: Storage) -> None:
+    """Index files are not written over those of others there either."""
+    table = filled(create(storage, options=BESIDE))
+    for _ in range(2):
+        build(table, BITMAP)
+        assert ids(table) == list(range(50))
+        drop(table)
+    assert sidecars(table) == ["-3.index", "-3.index"]
+
+
+# -- tables of Paimon --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _level_0_is_left_out() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*not yet compacted", AlcidWarning)
+        yield
+
+
+def with_indexes() -> list[str]:
+    return [
+        name
+        for name in GOLDEN
+        if name not in ("history", "index_in_data_folder", "key_dynamic", "key_sequence", "types")
+    ]
+
+
+@pytest.mark.parametrize("name", with_indexes())
+def test_what_paimon_built_comes_out_the_same(tmp_path: Path, name: str) -> None:
+    table = alcid.paimon(unpack_table(name, tmp_path))
+    asked = set(kinds_of_options(table))
+    before = dict(zip([entry.file.name for entry in entries(table)], payloads(table), strict=True))
+    report = build(table, rebuild=True)
+    assert report.indexed + report.fresh == len(before)
+    assert (report.failed, report.skipped) == (0, ())
+    after = dict(zip([entry.file.name for entry in entries(table)], payloads(table), strict=True))
+    for file, known in before.items():
+        assert isinstance(known, dict)
+        wanted = {one: known[one] for one in known if one in asked}
+        assert after[file] == wanted
+        assert wanted
+
+
+def kinds_of_options(table: PaimonTable) -> Iterator[tuple[str, str]]:
+    for key, columns in table.options.items():
+        if key.startswith("file-index.") and key.endswith(".columns"):
+            for column in columns.split(","):
+                yield column, key.split(".")[1]
+
+
+@pytest.mark.usefixtures("_level_0_is_left_out")
+@pytest.mark.parametrize("name", GOLDEN)
+def test_with_every_index_that_can_be_the_answers_are_those_of_paimon(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, known = alcid.paimon(unpack_table(name, tmp_path)), expected(name)
+    live = len(entries(table))
+    columns: dict[str, list[str]] = {}
+    for column, data_type in table.snapshot.schema.types.items():
+        for index_type in indexes_for(data_type):
+            columns.setdefault(index_type, []).append(column)
+    options = {f"file-index.{one}.columns": ",".join(columns[one]) for one in columns}
+    report = build(table, options, rebuild=True)
+    assert (report.files, report.failed) == (live, 0)
+    assert report.indexed + report.fresh == live
+    ask_always(monkeypatch)
+    assert as_text(table.scan().to_arrow()) == sorted(map(str, known["rows"]))
+    for question in known["predicates"]:
+        where = tree(question["predicate"], table.snapshot.schema.types)
+        answer = sorted(str(known["rows"][row]) for row in question["rows"])
+        assert as_text(table.scan(where).to_arrow()) == answer, str(where)
+
+
+def as_text(rows: pa.Table) -> list[str]:
+    return sorted(map(str, json_rows(rows)))
+
+
+def test_files_of_level_0_get_indexes_too(tmp_path: Path) -> None:
+    table = alcid.paimon(unpack_table("key_vectors", tmp_path))
+    assert table.files < len(entries(table))
+    drop(table)
+    report = build(table)
+    assert report.indexed == len(entries(table)) == 6
+    assert {entry.file.level for entry in entries(table)} == {0, 4, 5} | {
+        entry.file.level for entry in entries(table)
+    }
+
+
+def test_moments_and_padded_text_of_orc_files_get_no_index(tmp_path: Path) -> None:
+    table = create(
+        tmp_path / "t", {"id": "BIGINT", "at": "TIMESTAMP(3)", "code": "CHAR(3)", "time": "TIME(3)"}
+    )
+    import pyarrow.orc
+
+    rows = pa.table({"id": [1, 2], "at": pa.array([0, 1], pa.timestamp("ms")), "code": ["a", "b"]})
+    rows = rows.append_column("time", pa.array([5, 7], pa.int32()))
+    entry = write_file(table, rows.set_column(3, "time", rows.column("time").cast(pa.time32("ms"))))
+    path = tmp_path / "t" / "bucket-0" / "data-0.orc"
+    pyarrow.orc.write_table(rows, path)
+    file = replace(entry.file, name=path.name, size=path.stat().st_size)
+    commit(table, Change(kind="APPEND", added=[entry.with_file(file)]))
+    report = build(table, {"file-index.bitmap.columns": "id,at,code,time"})
+    assert report.indexed == 1
+    assert [(one.what, one.reason) for one in report.skipped] == [
+        ("bitmap of 'at'", "column at: TIMESTAMP(3) of ORC files gets no index"),
+        ("bitmap of 'code'", "column code: CHAR(3) of ORC files gets no index"),
+    ]
+    assert kinds(table) == [[("id", "bitmap"), ("time", "bitmap")]]

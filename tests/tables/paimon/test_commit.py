@@ -1,0 +1,351 @@
+"""Commits: many at once, killed ones, late ones; and manifests that are merged on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alcid import PaimonTable
+from alcid.errors import ConflictError
+from alcid.paimon_metadata.commit import Change
+from alcid.paimon_metadata.manifest import ManifestEntry
+from alcid.paimon_metadata.manifest_merging import merge_entries
+from alcid.paimon_metadata.table_state import TableState
+from alcid.storage import Storage
+from tests.storage.conftest import KEYS, is_missing
+from tests.tables.paimon.killed_commits import COMMITS, STEPS
+from tests.tables.paimon.racing import ROOT, Done, race
+from tests.tables.paimon.small_tables import (
+    VECTORS,
+    append,
+    commit,
+    create,
+    ids,
+    rows_of,
+    set_options,
+    swap_index,
+    write_file,
+)
+
+# -- many at once ------------------------------------------------------------------------------
+
+
+def check_race(table: PaimonTable, done: list[Done]) -> None:
+    """All that was done is there, once, in snapshots without a gap; all of them can be read."""
+    made = sorted(number for one in done for number in one.snapshots)
+    assert made == list(range(1, len(made) + 1))
+    snapshots = table.folder.snapshots
+    assert snapshots.numbers() == made
+    rows = 0
+    for number in made:
+        state = TableState(table.storage, snapshots.get(number))
+        assert state.snapshot is not None
+        rows += state.snapshot.delta_record_count or 0
+        assert sum(entry.file.rows for entry in state.entries) == rows
+        assert state.snapshot.total_record_count == rows
+        live = {entry.file.name for entry in state.entries}
+        assert {place.data_file for one in state.indexes for place in one.ranges or ()} <= live
+    appended = {one for each in done for one in each.appended}
+    deleted = {one for each in done for one in each.deleted}
+    assert rows == len(appended)
+    assert ids(table) == sorted(appended - deleted)
+
+
+def ids_by_file(table: PaimonTable) -> list[int]:
+    """The ids without a look at indexes: in these tables they are only names."""
+    found: list[int] = table.scan(columns=["id"], use_indexes=False).to_arrow()["id"].to_pylist()
+    return sorted(found)
+
+
+def test_processes_that_commit_at_once_lose_nothing(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    done = race(str(tmp_path), {})
+    assert sum(len(one.snapshots) for one in done) == 200
+    check_race(table, done)
+    assert len(table.snapshot.state.manifests) <= 60
+
+
+@pytest.mark.parametrize("library", ["arrow", "fsspec"])
+def test_processes_that_commit_at_once_to_s3_lose_nothing(
+    library: str, moto_port: int, bucket: str
+) -> None:
+    if is_missing("s3fs"):
+        pytest.skip("needs s3fs")
+    options = KEYS | {"endpoint_url": f"http://127.0.0.1:{moto_port}", "library": library}
+    location = f"s3://{bucket}/table"
+    table = create(Storage.open(location, options))
+    done = race(location, options, workers=3, rounds=4)
+    assert sum(len(one.snapshots) for one in done) == 12
+    check_race(table, done)
+
+
+# -- killed ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables whose commit was killed, each at another step."""
+    folder = tmp_path_factory.mktemp("killed")
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.tables.paimon.killed_commits", str(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert sorted(ended.stdout.splitlines()) == sorted(
+        f"{step.__name__} {name} {-signal.SIGKILL}" for step in STEPS for name in COMMITS
+    )
+    return folder
+
+
+@pytest.mark.parametrize("name", COMMITS)
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
+def test_a_commit_that_is_killed_is_there_with_its_snapshot_or_not_at_all(
+    killed: Path, step: Any, name: str
+) -> None:
+    table = PaimonTable(Storage.open(killed / f"{step.__name__}-{name}"))
+    after = {"append": [*range(9), *range(10, 20)], "delete": list(range(5, 9))}[name]
+    is_there = step.__name__ == "before_the_hint"
+    assert table.folder.snapshots.numbers() == [1, 2, 3][: 3 if is_there else 2]
+    assert ids(table) == (after if is_there else list(range(9)))
+    COMMITS[name](table)
+    assert table.snapshot_id == (3 if name == "delete" and is_there else 4 if is_there else 3)
+    twice = [*after, *range(10, 20)] if name == "append" and is_there else after
+    assert ids(table) == sorted(twice)
+
+
+# -- late --------------------------------------------------------------------------------------
+
+
+class Interrupted(Storage):
+    """A storage in whose way something happens, once, before a snapshot gets its name."""
+
+    happens: Any = None
+
+    def create(self, path: str, data: bytes) -> None:
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            happens()
+        super().create(path, data)
+
+
+def interrupted(folder: Path, happens: Any) -> PaimonTable:
+    storage = Interrupted.open(folder)
+    assert isinstance(storage, Interrupted)
+    storage.happens = happens
+    return PaimonTable(storage)
+
+
+def test_who_comes_second_plans_again_on_what_the_first_has_made(tmp_path: Path) -> None:
+    other = create(tmp_path)
+    append(other, range(5))
+    late = interrupted(tmp_path, lambda: append(other, range(5, 10)))
+    seen: list[int | None] = []
+    entry = write_file(late, rows_of(range(10, 15)))
+
+    def plan(state: TableState) -> Change:
+        seen.append(None if state.snapshot is None else state.snapshot.id)
+        return Change(kind="APPEND", added=[entry])
+
+    made = late.committer().commit(plan)
+    assert made is not None
+    assert (made.id, seen) == (3, [1, 2])
+    assert ids(other) == list(range(15))
+    # What the first try has written is gone: three files of each snapshot, one more of the base.
+    named = {one.base_manifest_list for one in map(late.folder.snapshots.get, (1, 2, 3))}
+    named |= {one.delta_manifest_list for one in map(late.folder.snapshots.get, (1, 2, 3))}
+    state = TableState(late.storage, late.folder.snapshots.get(3))
+    named |= {meta.name for meta in state.manifests}
+    found = {path.rpartition("/")[2] for path in late.storage.list("manifest").paths.to_pylist()}
+    assert found == named
+
+
+@pytest.mark.parametrize("kept", [2, 3])
+def test_the_number_of_a_snapshot_that_has_expired_is_not_taken(tmp_path: Path, kept: int) -> None:
+    other = create(tmp_path)
+    append(other, range(5))
+
+    def overtake() -> None:
+        """Three commits; the first snapshots expire, or those up to the number that is wanted."""
+        for start in (5, 10, 15):
+            append(other, range(start, start + 5))
+        other.storage.delete([f"snapshot/snapshot-{number}" for number in range(1, 5 - kept + 1)])
+
+    late = interrupted(tmp_path, overtake)
+    append(late, range(20, 25))
+    assert late.snapshot_id == 5
+    assert late.folder.snapshots.numbers() == [*range(5 - kept + 1, 5), 5]
+    assert ids(other) == list(range(25))
+
+
+def test_the_first_snapshot_that_has_expired_is_not_made_again(tmp_path: Path) -> None:
+    other = create(tmp_path)
+
+    def overtake() -> None:
+        for start in (0, 5, 10):
+            append(other, range(start, start + 5))
+        other.storage.delete(["snapshot/snapshot-1", "snapshot/snapshot-2"])
+
+    late = interrupted(tmp_path, overtake)
+    append(late, range(15, 20))
+    assert late.folder.snapshots.numbers() == [3, 4]
+    assert ids(other) == list(range(20))
+
+
+def test_a_snapshot_that_expires_right_away_was_made_all_the_same(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    append(table, range(5))
+    before = table.snapshot.state.snapshot
+    changes = [Change(kind="APPEND", added=[write_file(table, rows_of([n]))]) for n in (7, 8)]
+    made = commit(table, changes[0])
+    append(table, [9])
+    table.storage.delete(["snapshot/snapshot-1"])
+    assert table.committer()._is_next(made, changes[0], before)
+    assert not table.committer()._is_next(made, changes[1], before)
+
+
+def test_a_schema_that_changed_is_a_conflict(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    committer, entry = table.committer(), write_file(table, rows_of([1]))
+    set_options(table, write_only="true")
+    with pytest.raises(ConflictError, match="its schema has changed since it was opened"):
+        committer.commit(lambda _: Change(kind="APPEND", added=[entry]))
+    assert table.folder.snapshots.numbers() == []
+
+
+def test_a_file_that_is_gone_cannot_go_and_one_that_went_cannot_come_back(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    entry = append(table, range(5))
+    swapped = swap_index(table, entry, "one.index")
+    with pytest.raises(ConflictError, match="is not there any more, or was changed"):
+        swap_index(table, entry, "two.index")
+    with pytest.raises(ConflictError, match="is there, or was, exactly as it would be"):
+        commit(table, Change(kind="COMPACT", deleted=[swapped], added=[entry]))
+    assert table.snapshot_id == 2
+
+
+def test_the_user_has_the_prefix_of_the_table(tmp_path: Path) -> None:
+    table = create(tmp_path, options=VECTORS | {"commit.user-prefix": "night"})
+    entry = write_file(table, rows_of([1]))
+    made = commit(table, Change(kind="APPEND", added=[entry]))
+    assert made.commit_user.startswith("night_")
+    assert len(made.commit_user) == len("night_") + 36
+
+
+# -- merged manifests --------------------------------------------------------------------------
+
+
+def test_a_hundred_commits_leave_few_manifests(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    for number in range(100):
+        append(table, [number])
+    assert len(table.snapshot.state.manifests) == 13
+    assert ids(table) == list(range(100))
+
+
+def test_merging_keeps_the_order_of_manifests(tmp_path: Path) -> None:
+    """Writers of Java refuse a file that comes behind the entry by which it went."""
+    table = create(tmp_path, options={"manifest.merge-min-count": "4"})
+    entry = append(table, [0])
+    for number in range(1, 12):
+        entry = swap_index(table, entry, f"{number}.index") if number % 2 else entry
+        append(table, [number])
+        live: set[Any] = set()
+        state = table.snapshot.state
+        for one in (one for part in state.read(state.manifests) for one in part):
+            if one.kind == 0:
+                assert one.identity not in live
+                live.add(one.identity)
+            else:
+                live.remove(one.identity)
+        assert live == state.live.keys()
+    assert ids_by_file(table) == list(range(12))
+
+
+def test_a_large_table_loses_what_went(tmp_path: Path) -> None:
+    """All manifests are written anew when most of what they say is over, however large they are."""
+    options = {"manifest.target-file-size": "3 kb", "manifest.merge-min-count": "1000"}
+    table = create(tmp_path, options=options)
+    entries = [append(table, [number]) for number in range(4)]
+    for round_number in range(6):
+        entries = [swap_index(table, one, f"{round_number}.index") for one in entries]
+    state = table.snapshot.state
+    assert sum(meta.deleted for meta in state.manifests) <= 8
+    assert ids_by_file(table) == [0, 1, 2, 3]
+    assert set(state.entries) == set(entries)
+
+
+def test_merged_manifests_are_cut_to_their_size(tmp_path: Path) -> None:
+    options = {
+        "manifest.target-file-size": "24 kb",
+        "manifest.merge-min-count": "10",
+        "manifest.compression": "none",
+    }
+    table = create(tmp_path, options=options)
+    for number in range(10):
+        added = [write_file(table, rows_of([20 * number + one])) for one in range(20)]
+        commit(table, Change(kind="APPEND", added=added))
+    append(table, [200])
+    sizes = [meta.size for meta in table.snapshot.state.manifests]
+    assert [12 << 10 <= size < 36 << 10 for size in sizes] == [True, True, True, False, False]
+    names = [meta.name for meta in table.snapshot.state.manifests[:3]]
+    for number in range(201, 220):
+        append(table, [number])
+    after = [meta.name for meta in table.snapshot.state.manifests]
+    assert after[:3] == names  # large ones are not written again
+    assert ids(table) == list(range(220))
+
+
+@pytest.fixture(scope="module")
+def entry(tmp_path_factory: pytest.TempPathFactory) -> ManifestEntry:
+    return write_file(create(tmp_path_factory.mktemp("entry")), rows_of([1]))
+
+
+@given(steps=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=40), data=st.data())
+def test_merging_at_any_time_changes_nothing_of_what_is_live(
+    entry: ManifestEntry, steps: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """Files come and go, and come with another index; now and then some manifests are merged."""
+
+    def version(file: int, number: int) -> ManifestEntry:
+        described = replace(entry.file, name=f"data-{file}", extra_files=(f"{number}.index",))
+        return entry.with_file(described)
+
+    live: dict[int, ManifestEntry] = {}
+    manifests: list[list[ManifestEntry]] = []
+    for number, (file, action) in enumerate(steps):
+        if action == 3:
+            first = data.draw(st.integers(0, len(manifests)))
+            last = data.draw(st.integers(first, len(manifests)))
+            merged = merge_entries(one for part in manifests[first:last] for one in part)
+            manifests[first:last] = [merged] if merged else []
+        elif file in live and action == 0:
+            manifests.append([live.pop(file).deleted()])
+        else:
+            before = [live[file].deleted()] if file in live else []
+            live[file] = version(file, number)
+            manifests.append([*before, live[file]])
+    everything = [one for part in manifests for one in part]
+    gone = {one.identity for one in everything if one.kind == 1}
+    came = [one for one in everything if one.kind == 0]
+    found = {one.identity for one in came} - gone
+    assert found == {one.identity for one in live.values()}
+    assert len(came) == len({one.identity for one in came})
+    assert {one.identity for one in merge_entries(everything)} == found
+
+
+def test_what_seems_to_come_again_stays_gone_when_it_is_merged(entry: ManifestEntry) -> None:
+    """As for readers, so that a merge does not bring rows back."""
+    assert merge_entries([entry, entry.deleted(), entry]) == []
+    assert merge_entries([entry.deleted(), entry.deleted()]) == [entry.deleted()]

@@ -430,9 +430,9 @@ SCRIPT = """
 import sys
 from pathlib import Path
 import alcid
-from alcid.spark import append
+from alcid.spark import append_tasks
 
-class FailsOnce(append._Task):
+class FailsOnce(append_tasks._Task):
     # After all files and bundles of the task are written and told.
     def __call__(self, batches):
         yield from super().__call__(batches)
@@ -443,7 +443,7 @@ class FailsOnce(append._Task):
             raise RuntimeError("this attempt is lost")
 
 folder, sys_flags = sys.argv[1:]
-append._Task = FailsOnce
+append_tasks._Task = FailsOnce
 spark = alcid.session(master="local[2,4]")
 df = spark.range(0, 1000, 1, 3).selectExpr("id", "id % 2 AS p")
 table = alcid.parquet(folder, spark)

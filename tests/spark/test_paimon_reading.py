@@ -87,7 +87,7 @@ def test_dense_rows_without_vectors_are_read_by_spark_itself(
         ("sidecars", ""),
         ("vectors_32", "some rows are deleted"),
         ("orc", "some files are not Parquet"),
-        ("evolution", "otherwise"),
+        ("evolution", "in some files"),
     ):
         draft, _ = alcid.paimon(tables / name, spark).scan().draft()
         obstacle = ways._obstacle(draft, False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from alcid.errors import FormatError
+from alcid.errors import FormatError, UnsupportedError
 from alcid.paimon_metadata.avro import nullable, read_records, record_schema, write_records
 from alcid.paimon_metadata.statistics import RowStats
 
@@ -49,6 +49,7 @@ _FILE: tuple[tuple[str, str, Any, bool], ...] = (
     ("first_row_id", "_FIRST_ROW_ID", "long", True),
     ("write_columns", "_WRITE_COLS", _TEXTS, True),
 )
+_KNOWN = {name for _, name, _, _ in _FILE}
 _SCHEMA = record_schema(
     "",
     [
@@ -98,6 +99,8 @@ class DataFile:
     external_path: str | None = None
     first_row_id: int | None = None
     write_columns: tuple[str, ...] | None = None
+    unknown: tuple[str, ...] = ()
+    """Fields that a newer Paimon has filled: what they say would be lost if it was written anew."""
 
     @property
     def has_index(self) -> bool:
@@ -204,11 +207,17 @@ def _entry(record: Mapping[str, Any], file: str) -> ManifestEntry:
             external_path=found.get("_EXTERNAL_PATH"),
             first_row_id=found.get("_FIRST_ROW_ID"),
             write_columns=None if written is None else tuple(written),
+            unknown=tuple(name for name in found.keys() - _KNOWN if found[name] is not None),
         ),
     )
 
 
 def _record(entry: ManifestEntry) -> dict[str, Any]:
+    if entry.kind == ADD and entry.file.unknown:
+        raise UnsupportedError(
+            f"{entry.file.name}: {', '.join(entry.file.unknown)}: written by a newer Paimon, its "
+            "entry is not written anew"
+        )
     file = {name: getattr(entry.file, own) for own, name, _, _ in _FILE}
     for name in ("_KEY_STATS", "_VALUE_STATS"):
         file[name] = stats_record(file[name])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from alcid.errors import FormatError
@@ -18,20 +18,19 @@ _SPANS = (
     *("_MIN_BUCKET", "_MAX_BUCKET", "_MIN_LEVEL", "_MAX_LEVEL"),
     *("_MIN_ROW_ID", "_MAX_ROW_ID"),
 )
-_SCHEMA = record_schema(
-    "",
-    [
-        ("_VERSION", "int"),
-        ("_FILE_NAME", "string"),
-        ("_FILE_SIZE", "long"),
-        ("_NUM_ADDED_FILES", "long"),
-        ("_NUM_DELETED_FILES", "long"),
-        ("_PARTITION_STATS", record_schema("__PARTITION_STATS", STATS_FIELDS)),
-        ("_SCHEMA_ID", "long"),
-        *(nullable(name, "int") for name in _SPANS[:4]),
-        *(nullable(name, "long") for name in _SPANS[4:]),
-    ],
-)
+_FIELDS: list[tuple[str, Any] | dict[str, Any]] = [
+    ("_VERSION", "int"),
+    ("_FILE_NAME", "string"),
+    ("_FILE_SIZE", "long"),
+    ("_NUM_ADDED_FILES", "long"),
+    ("_NUM_DELETED_FILES", "long"),
+    ("_PARTITION_STATS", record_schema("__PARTITION_STATS", STATS_FIELDS)),
+    ("_SCHEMA_ID", "long"),
+    *(nullable(name, "int") for name in _SPANS[:4]),
+    *(nullable(name, "long") for name in _SPANS[4:]),
+]
+# What newer writers say too; it is passed on, and left out where nobody has said it.
+_NEWER = {"_TOTAL_BUCKETS": "int", "_EXTRA_FILES": {"type": "array", "items": "string"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,7 @@ class ManifestMeta:
     schema_id: int
     spans: tuple[int | None, ...] = (None,) * len(_SPANS)
     """Least and greatest bucket, level and row id; None: not known."""
+    newer: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_manifest_list(data: bytes, *, file: str) -> list[ManifestMeta]:
@@ -62,7 +62,10 @@ def read_manifest_list(data: bytes, *, file: str) -> list[ManifestMeta]:
 
 def write_manifest_list(metas: Iterable[ManifestMeta], compression: str) -> bytes:
     """A list of manifests."""
-    return write_records(_SCHEMA, map(_record, metas), compression)
+    listed = list(metas)
+    said = {name for meta in listed for name in meta.newer}
+    newer = [nullable(name, kind) for name, kind in _NEWER.items() if name in said]
+    return write_records(record_schema("", [*_FIELDS, *newer]), map(_record, listed), compression)
 
 
 def _meta(record: Mapping[str, Any]) -> ManifestMeta:
@@ -74,6 +77,7 @@ def _meta(record: Mapping[str, Any]) -> ManifestMeta:
         stats_of(record["_PARTITION_STATS"]),
         record["_SCHEMA_ID"],
         tuple(record.get(name) for name in _SPANS),
+        {name: record[name] for name in _NEWER if record.get(name) is not None},
     )
 
 
@@ -87,4 +91,5 @@ def _record(meta: ManifestMeta) -> dict[str, Any]:
         "_PARTITION_STATS": stats_record(meta.partition_stats),
         "_SCHEMA_ID": meta.schema_id,
         **dict(zip(_SPANS, meta.spans, strict=True)),
+        **meta.newer,
     }

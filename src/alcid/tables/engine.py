@@ -104,5 +104,5 @@ class Threads:
 
 def _no_spark(what: object) -> UnsupportedError:
     return UnsupportedError(
-        f"{what}: needs Spark, open the table with a session: alcid.parquet(path, alcid.session())"
+        f"{what}: needs Spark, open the table with a session, as alcid.session() gives one"
     )

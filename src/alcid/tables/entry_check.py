@@ -17,7 +17,7 @@ from alcid.tables.page_bytes import join_columns, unpack_column
 from alcid.tables.schema_bytes import schema_columns
 from alcid.types import DataType
 
-__all__ = ["StoredStatistics", "compare_entry", "compare_pages", "compare_statistics"]
+__all__ = ["StoredStatistics", "compare_entry", "compare_pages", "compare_statistics", "untrue"]
 
 StoredStatistics = Mapping[tuple[str, DataType], pa.StructScalar]
 """What is kept of a file, by column and type."""
@@ -86,14 +86,14 @@ def compare_statistics(
                 yield column, "statistics of a column that has none"
             else:
                 array = statistics_array(column, data_type, [exact])
-                yield column, _untrue(values.as_py(), array[0].as_py())
+                yield column, untrue(values.as_py(), array[0].as_py())
 
 
-def _untrue(stored: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
+def untrue(stored: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
     """What of statistics is not true, or an empty text; what is not known is never untrue.
 
-    Bounds of text are cut at the same length here and there, so that those which are not exact can
-    be compared too.
+    A bound that is not exact is true if no value lies beyond it. Of text it may be cut: then the
+    other is cut at the same length, or not at all.
     """
     for name in ("nulls", "has_nan"):
         if stored[name] is not None and stored[name] != exact[name]:

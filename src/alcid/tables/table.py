@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
+from alcid.errors import AlcidWarning
 from alcid.options import Settings, current_settings
 from alcid.plan import Explanation, Query, Scan, TableFiles, table_schema
 from alcid.predicate import Predicate
@@ -32,6 +34,7 @@ class Table(ABC, Generic[Files]):
         """What does the work on many files: this process, or Spark."""
         self._settings: Settings
         self._snapshot: Files
+        self._has_warned = False
 
     @abstractmethod
     def _open(self, before: Files | None = None) -> Files:
@@ -90,7 +93,12 @@ class Table(ABC, Generic[Files]):
             use_indexes: False to read without indexes and statistics, for comparison.
         """
         query = Query(where, columns, order_by, limit, use_indexes)
-        return Scan(query, self.snapshot, self._reopen, self.engine, strict=self._strict)
+        files = self.snapshot
+        if files.notes and not self._has_warned:
+            self._has_warned = True
+            for note in files.notes:
+                warnings.warn(f"{self.location}: {note}", AlcidWarning, stacklevel=2)
+        return Scan(query, files, self._reopen, self.engine, strict=self._strict)
 
     def read(self, where: str | Predicate | None = None, **query: Any) -> Any:
         """The rows as a DataFrame of Spark; the arguments are those of `scan`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -31,7 +32,7 @@ from alcid.tables.leftovers import find_leftovers
 from alcid.tables.progress import Progress, telling
 from alcid.tables.verify_report import Findings, VerifyReport
 
-__all__ = ["VerifyWork", "verify"]
+__all__ = ["VerifyWork", "check_share", "choose_files", "verify"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -62,8 +63,7 @@ def verify(
         OptionError: A share that is not above 0 and at most 1.
         StorageError: A file cannot be read, and that is not because it changed.
     """
-    if not 0 < sample <= 1:
-        raise OptionError(f"sample: found {sample}, expected a number above 0 and at most 1")
+    check_share(sample)
     begin = time.monotonic()
     unreadable: dict[str, AlcidError] = {}
 
@@ -181,9 +181,30 @@ def _look_at_states(bundles: BundleSet, listing: Listing, total: Checked) -> Non
 def _sample(bundles: BundleSet, share: float, seed: int) -> Integers:
     """The files to read, of those that a bundle knows as they are."""
     live, _ = bundles.live()
-    if share == 1 or not len(live):
-        return live
     paths = pc.take(bundles.paths, pa.array(live)).to_pylist()
+    return live[choose_files(paths, share, seed)]
+
+
+def check_share(sample: float) -> None:
+    """See that a share is one.
+
+    Raises:
+        OptionError: It is not above 0 and at most 1.
+    """
+    if not 0 < sample <= 1:
+        raise OptionError(f"sample: found {sample}, expected a number above 0 and at most 1")
+
+
+def choose_files(paths: Sequence[str], share: float, seed: int) -> Integers:
+    """The places of a share of files, ascending; one of them at least, if there are any.
+
+    The same are taken in every run, and more of them for a greater share.
+
+    >>> choose_files(["a", "b", "c", "d"], 0.5, seed=0).tolist()
+    [0, 1]
+    """
+    if share == 1 or not paths:
+        return np.arange(len(paths))
     start = zlib.crc32(str(seed).encode())
     order = np.argsort([zlib.crc32(path.encode(), start) for path in paths], kind="stable")
-    return np.sort(live[order[: max(round(share * len(live)), 1)]])
+    return np.sort(order[: max(round(share * len(paths)), 1)])

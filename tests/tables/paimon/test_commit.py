@@ -60,12 +60,6 @@ def check_race(table: PaimonTable, done: list[Done]) -> None:
     assert ids(table) == sorted(appended - deleted)
 
 
-def ids_by_file(table: PaimonTable) -> list[int]:
-    """The ids without a look at indexes: in these tables they are only names."""
-    found: list[int] = table.scan(columns=["id"], use_indexes=False).to_arrow()["id"].to_pylist()
-    return sorted(found)
-
-
 def test_processes_that_commit_at_once_lose_nothing(tmp_path: Path) -> None:
     table = create(tmp_path)
     done = race(str(tmp_path), {})
@@ -74,13 +68,11 @@ def test_processes_that_commit_at_once_lose_nothing(tmp_path: Path) -> None:
     assert len(table.snapshot.state.manifests) <= 60
 
 
-@pytest.mark.parametrize("library", ["arrow", "fsspec"])
-def test_processes_that_commit_at_once_to_s3_lose_nothing(
-    library: str, moto_port: int, bucket: str
-) -> None:
+def test_processes_that_commit_at_once_to_s3_lose_nothing(moto_port: int, bucket: str) -> None:
+    """Arrow cannot ask S3 for a name that is free: s3fs does that, for it."""
     if is_missing("s3fs"):
         pytest.skip("needs s3fs")
-    options = KEYS | {"endpoint_url": f"http://127.0.0.1:{moto_port}", "library": library}
+    options = KEYS | {"endpoint_url": f"http://127.0.0.1:{moto_port}", "library": "arrow"}
     location = f"s3://{bucket}/table"
     table = create(Storage.open(location, options))
     done = race(location, options, workers=3, rounds=4)
@@ -270,7 +262,7 @@ def test_merging_keeps_the_order_of_manifests(tmp_path: Path) -> None:
             else:
                 live.remove(one.identity)
         assert live == state.live.keys()
-    assert ids_by_file(table) == list(range(12))
+    assert ids(table) == list(range(12))
 
 
 def test_a_large_table_loses_what_went(tmp_path: Path) -> None:
@@ -282,7 +274,7 @@ def test_a_large_table_loses_what_went(tmp_path: Path) -> None:
         entries = [swap_index(table, one, f"{round_number}.index") for one in entries]
     state = table.snapshot.state
     assert sum(meta.deleted for meta in state.manifests) <= 8
-    assert ids_by_file(table) == [0, 1, 2, 3]
+    assert ids(table) == [0, 1, 2, 3]
     assert set(state.entries) == set(entries)
 
 
@@ -298,12 +290,12 @@ def test_merged_manifests_are_cut_to_their_size(tmp_path: Path) -> None:
         commit(table, Change(kind="APPEND", added=added))
     append(table, [200])
     sizes = [meta.size for meta in table.snapshot.state.manifests]
-    assert [12 << 10 <= size < 36 << 10 for size in sizes] == [True, True, True, False, False]
-    names = [meta.name for meta in table.snapshot.state.manifests[:3]]
+    assert [12 << 10 <= size < 36 << 10 for size in sizes] == [True, True, False, False]
+    names = [meta.name for meta in table.snapshot.state.manifests[:2]]
     for number in range(201, 220):
         append(table, [number])
     after = [meta.name for meta in table.snapshot.state.manifests]
-    assert after[:3] == names  # large ones are not written again
+    assert after[:2] == names  # large ones are not written again
     assert ids(table) == list(range(220))
 
 

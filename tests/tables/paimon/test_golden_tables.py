@@ -19,14 +19,19 @@ from tests.golden.arrow_values import json_rows
 from tests.golden.paimon_tables import expected, table_names, unpack_table
 from tests.golden_files import tree
 
-NAMES = [name for name in table_names() if name != "avro"]
+VERSIONS = ["1.4.2", "2.0.0"]
+NAMES = [(version, name) for version in VERSIONS for name in table_names(version) if name != "avro"]
+every_table = pytest.mark.parametrize(
+    ("version", "name"), NAMES, ids=[f"{name}-{version}" for version, name in NAMES]
+)
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tables")
-    for name in table_names():
-        unpack_table(name, folder)
+    for version in VERSIONS:
+        for name in table_names(version):
+            unpack_table(name, folder / version, version)
     return folder
 
 
@@ -45,36 +50,36 @@ def as_text(listed: list[Any]) -> list[str]:
     return sorted(map(json.dumps, listed))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_all_rows(tables: Path, name: str) -> None:
-    table, known = alcid.paimon(tables / name), expected(name)
+@every_table
+def test_all_rows(tables: Path, version: str, name: str) -> None:
+    table, known = alcid.paimon(tables / version / name), expected(name, version)
     found = table.scan().to_arrow()
     assert found.column_names == known["columns"]
     assert rows(found) == as_text(known["rows"])
     assert table.count() == len(known["rows"])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_snapshot_and_tag(tables: Path, name: str) -> None:
-    known = expected(name)
+@every_table
+def test_every_snapshot_and_tag(tables: Path, version: str, name: str) -> None:
+    known = expected(name, version)
     past = [({"snapshot_id": one["id"]}, one) for one in known["snapshots"]]
     past += [({"tag": one["tag"]}, one) for one in known["tags"]]
     for when, one in past:
-        found = alcid.paimon(tables / name, **when).scan().to_arrow()
+        found = alcid.paimon(tables / version / name, **when).scan().to_arrow()
         assert found.column_names == one["columns"]
         assert rows(found) == as_text(one["rows"]), when
 
 
 @pytest.mark.parametrize("how", ["with indexes", "as it is worth", "without indexes"])
-@pytest.mark.parametrize("name", NAMES)
+@every_table
 def test_every_predicate(
-    tables: Path, name: str, how: str, monkeypatch: pytest.MonkeyPatch
+    tables: Path, version: str, name: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how == "with indexes":  # as if files were large
         monkeypatch.setattr(
             planner._Asker, "_scan_bytes", lambda self: np.full(len(self.table.sizes), 1 << 40)
         )
-    table, known = alcid.paimon(tables / name), expected(name)
+    table, known = alcid.paimon(tables / version / name), expected(name, version)
     for question in known["predicates"]:
         where = tree(question["predicate"], table.snapshot.schema.types)
         scan = table.scan(where, use_indexes=how != "without indexes")
@@ -87,4 +92,4 @@ def test_avro_is_refused_by_name(tables: Path) -> None:
     with pytest.raises(
         UnsupportedError, match=r"\.avro: file format avro, expected parquet or orc"
     ):
-        alcid.paimon(tables / "avro")
+        alcid.paimon(tables / VERSIONS[0] / "avro")

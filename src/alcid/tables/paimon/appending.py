@@ -20,15 +20,15 @@ from alcid.errors import (
     StorageError,
     UnsupportedError,
 )
-from alcid.options import IndexSpec, OptionValue, find_column, parse_options
-from alcid.paimon_metadata.commit import Change
+from alcid.options import IndexSpec, OptionValue
+from alcid.paimon_metadata.commit import Change, Committer
 from alcid.paimon_metadata.manifest import ManifestEntry
-from alcid.paimon_metadata.option_checks import file_index_options
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.paimon_metadata.table_state import TableState
 from alcid.tables.append_report import AppendReport
 from alcid.tables.build_report import SkippedCounter
+from alcid.tables.paimon.asked_indexes import given_specs, table_specs
 from alcid.tables.paimon.data_writing import DataJob, WrittenData
 from alcid.tables.paimon.stored_types import has_nanoseconds, stored_schema
 from alcid.tables.target_columns import TargetColumns, fit_columns
@@ -84,6 +84,7 @@ def append_rows(
     begin = time.monotonic()
     with table.engine.settings():
         table.refresh()
+        committer = table.committer()
         job = _plan(table, given, options)
         written: list[WrittenData] = []
         try:
@@ -91,9 +92,7 @@ def append_rows(
         except BaseException:
             _remove(job, written)
             raise
-        snapshot = None
-        if written:
-            snapshot = _commit(table, job, written)
+        snapshot = _commit(committer, job, written) if written else None
         table.refresh()
     skipped = SkippedCounter()
     for one in written:
@@ -163,22 +162,19 @@ def _fit(given: pa.Schema, schema: TableSchema) -> TargetColumns:
 
 def _specs(schema: TableSchema, options: Mapping[str, OptionValue] | None) -> tuple[IndexSpec, ...]:
     """The indexes to build."""
-    if options is None:
-        options, problems = file_index_options(schema.options)
-        for problem in problems:
-            warnings.warn(f"option not used: {problem}", AlcidWarning, stacklevel=2)
-        return tuple(parse_options(options)) if options else ()
-    specs = tuple(parse_options(options)) if options else ()
-    for spec in specs:
-        find_column(spec.top_level, schema.names)
-    return specs
+    if options is not None:
+        return tuple(given_specs(schema, options)) if options else ()
+    specs, problems = table_specs(schema)
+    for problem in problems:
+        warnings.warn(f"no index: {problem}", AlcidWarning, stacklevel=2)
+    return tuple(specs)
 
 
-def _commit(table: PaimonTable, job: DataJob, written: Sequence[WrittenData]) -> int | None:
+def _commit(committer: Committer, job: DataJob, written: Sequence[WrittenData]) -> int | None:
     """Let the files count; the number of the snapshot."""
     entries = [one.entry for one in written]
     try:
-        snapshot = table.committer().commit(
+        snapshot = committer.commit(
             lambda state: Change(kind="APPEND", added=_numbered(entries, state, job.options))
         )
     except (ConflictError, UnsupportedError):  # after another error the snapshot may be there

@@ -95,17 +95,19 @@ class PaimonIndexes:
         self._damaged = np.zeros(len(files), bool)
         self._entries: dict[tuple[str, str], dict[int, Entry]] = {}
         self._opened: OrderedDict[tuple[str, str, int], IndexReader] = OrderedDict()
-        self._lock = Lock()
+        self._lock, self._loading = Lock(), Lock()
 
     def load(self, files: Integers) -> None:
         """Read the heads of the containers of some files."""
-        missing = files[~self._loaded[files]]
-        if not len(missing):
-            return
-        sources = index_sources(self._storage, [self._files[file] for file in missing.tolist()])
-        for file, source in zip(missing.tolist(), sources, strict=True):
-            self._enter(file, source)
-        self._loaded[missing] = True
+        with self._loading:
+            missing = files[~self._loaded[files]]
+            if not len(missing):
+                return
+            placed = [self._files[file] for file in missing.tolist()]
+            sources = index_sources(self._storage, placed)
+            for file, source in zip(missing.tolist(), sources, strict=True):
+                self._enter(file, source)
+            self._loaded[missing] = True
 
     def _enter(self, file: int, source: Source | FormatError | None) -> None:
         if source is None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 
-from alcid.errors import AlcidWarning, OptionError, UnsupportedError
+from alcid.errors import OptionError, UnsupportedError
 from alcid.paimon_metadata.commit import Committer
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_folder import TableFolder
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.paimon_metadata.table_state import TableState
-from alcid.plan import Scan
 from alcid.storage import Storage
 from alcid.tables.engine import Engine
 from alcid.tables.paimon.files import PaimonFiles
@@ -39,7 +37,6 @@ class PaimonTable(Table[PaimonFiles]):
             raise OptionError("snapshot_id and tag: found both, expected one of them")
         self.folder = TableFolder(storage)
         self._snapshot_id, self._tag, self._merge_on_read = snapshot_id, tag, merge_on_read
-        self._has_warned = False
         self.refresh()
 
     @property
@@ -57,20 +54,10 @@ class PaimonTable(Table[PaimonFiles]):
         """What makes snapshots of the table as it is known here."""
         return Committer(self.storage, self.snapshot.schema, self.snapshot.options)
 
-    def scan(self, *args: object, **query: object) -> Scan:
-        """Ask for rows; see `Table.scan`."""
-        if self.snapshot.notes and not self._has_warned:
-            self._has_warned = True
-            for note in self.snapshot.notes:
-                warnings.warn(f"{self.location}: {note}", AlcidWarning, stacklevel=2)
-        return super().scan(*args, **query)  # type: ignore[arg-type]
-
-    scan.__doc__ = Table.scan.__doc__
-
     def _open(self, before: PaimonFiles | None = None) -> PaimonFiles:
         state = self._state() if before is None else before.state
-        schema = self._schema(state)
-        options = TableOptions.parse(schema.options, has_primary_key=bool(schema.primary_keys))
+        latest = self.folder.latest_schema()
+        options = TableOptions.parse(latest.options, has_primary_key=bool(latest.primary_keys))
         if self._merge_on_read and options.merge_engine != "deduplicate":
             raise UnsupportedError(
                 f"merge_on_read: merge-engine={options.merge_engine}, expected deduplicate"
@@ -79,7 +66,7 @@ class PaimonTable(Table[PaimonFiles]):
         return PaimonFiles(
             self.storage,
             state,
-            schema,
+            self._schema(state, latest),
             {number: self.folder.schema(number) for number in numbers},
             options,
             merge_on_read=self._merge_on_read or options.merge_on_read,
@@ -94,8 +81,8 @@ class PaimonTable(Table[PaimonFiles]):
             return TableState(self.storage, snapshots.get(self._snapshot_id))
         return TableState(self.storage, snapshots.latest())
 
-    def _schema(self, state: TableState) -> TableSchema:
+    def _schema(self, state: TableState, latest: TableSchema) -> TableSchema:
         """The latest schema; that of a snapshot of the past, where one is asked for."""
         if state.snapshot is not None and (self._tag is not None or self._snapshot_id is not None):
             return self.folder.schema(state.snapshot.schema_id)
-        return self.folder.latest_schema()
+        return latest

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -109,6 +110,7 @@ class TableVectors(Mapping[int, DeletionVector]):
         self._merged = frozenset() if merges is None else merges.files()
         self._known: dict[int, DeletionVector] = {}
         self._loaded: dict[int, DeletionVector] = {}
+        self._loading = Lock()
 
     def load(self, files: Integers) -> None:
         """Read, and merge, what some files need.
@@ -116,16 +118,17 @@ class TableVectors(Mapping[int, DeletionVector]):
         Raises:
             FormatError: A vector is damaged: a deleted row must not come back.
         """
-        missing = [
-            file
-            for file in files.tolist()
-            if file not in self._loaded and (file in self._stored or file in self._merged)
-        ]
-        self._read(missing)
-        merged = np.array([file for file in missing if file in self._merged], np.int64)
-        self._loaded.update((file, self._known[file]) for file in missing if file in self._known)
-        if self._merges is not None and len(merged):
-            self._loaded.update(self._merges.load(merged, self.stored))
+        with self._loading:
+            missing = [
+                file
+                for file in files.tolist()
+                if file not in self._loaded and (file in self._stored or file in self._merged)
+            ]
+            found = self.stored(missing)
+            merged = np.array([file for file in missing if file in self._merged], np.int64)
+            if self._merges is not None and len(merged):
+                found |= self._merges.load(merged, self.stored)
+            self._loaded.update(found)
 
     def _read(self, files: Sequence[int]) -> None:
         by_path: dict[str, list[int]] = {}
@@ -158,7 +161,8 @@ class TableVectors(Mapping[int, DeletionVector]):
     def __getitem__(self, file: int) -> DeletionVector:
         if file not in self._stored and file not in self._merged:
             raise KeyError(file)
-        self.load(np.array([file]))
+        if file not in self._loaded:
+            self.load(np.array([file]))
         return self._loaded[file]
 
     def __iter__(self) -> Iterator[int]:
@@ -171,4 +175,3 @@ class TableVectors(Mapping[int, DeletionVector]):
         """The vectors that the table keeps of some files, without what merging finds."""
         self._read(files)
         return {file: self._known[file] for file in files if file in self._known}
-

@@ -1,0 +1,83 @@
+"""What the checks of a Paimon table share: its schemas, and how its files are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from alcid.orc_file import OrcScan, open_orc_scans
+from alcid.paimon_metadata.schema import TableSchema
+from alcid.paimon_metadata.snapshot import snapshot_path
+from alcid.paimon_metadata.table_options import TableOptions
+from alcid.parquet_file import ParquetScan, open_scans
+from alcid.parquet_file.decoding import int96_as
+from alcid.storage import Storage
+from alcid.tables.checked import Checked
+from alcid.tables.paimon.data_files import PlacedFile
+
+__all__ = ["Check", "CheckedTable", "DataScan"]
+
+DataScan = ParquetScan | OrcScan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckedTable:
+    """A table at the snapshot that is verified; it pickles."""
+
+    storage: Storage
+    snapshot_id: int
+    schema: TableSchema
+    schemas: Mapping[int, TableSchema]
+    """Of its files, by their ids."""
+    options: TableOptions
+
+    def schema_of(self, placed: PlacedFile) -> TableSchema:
+        """The schema by which a file was written."""
+        return self.schemas[placed.file.schema_id]
+
+    def label(self, placed: PlacedFile, column: str) -> str:
+        """What the table calls a column of a file by now, if it still has it."""
+        own, _, key = column.partition("[")
+        fields = {one.name: one.id for one in self.schema_of(placed).fields}
+        now = self.schema.by_id.get(fields.get(own, -1))
+        return column if now is None else now.name + (f"[{key}" if key else "")
+
+    def open(self, placed: PlacedFile) -> DataScan:
+        """Read the footer of a file."""
+        source = self.storage.source(placed.path, placed.file.size)
+        opened = open_orc_scans if placed.format == "orc" else open_scans
+        return opened([source], read_ranges=self.storage.read_ranges)[0]
+
+    def read(self, scan: DataScan, columns: Sequence[str]) -> pa.Table:
+        """Columns of a file, as far as it has them."""
+        inside = set(scan.names)
+        wanted = [name for name in dict.fromkeys(columns) if name in inside]
+        with int96_as("ns"):
+            return scan.read(None, wanted, read_ranges=self.storage.read_ranges)
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether the snapshot has gone meanwhile, and so its files may."""
+        return not self.storage.exists(snapshot_path(self.snapshot_id))
+
+    def gone(self, path: str, what: str = "") -> Checked:
+        """What to say of a file that is not there."""
+        if self.is_expired:
+            return Checked(changed=1)
+        found = Checked(checked=1)
+        found.findings.add(path, what, "is not there")
+        return found
+
+
+class Check(Protocol):
+    """Something to be checked by one worker; it pickles."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it reads."""
+
+    def run(self, table: CheckedTable) -> Checked:
+        """Check it."""

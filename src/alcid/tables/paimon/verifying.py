@@ -1,0 +1,254 @@
+"""Verifying a Paimon table: all that its latest snapshot says is held against its files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcid import options as settings
+from alcid.errors import AlcidError, FileGoneError, FormatError, UnsupportedError
+from alcid.options import Settings
+from alcid.paimon_metadata.index_manifest import DELETION_VECTORS, IndexEntry
+from alcid.paimon_metadata.schema import TableSchema, schema_path
+from alcid.paimon_metadata.table_folder import TableFolder
+from alcid.paimon_metadata.table_options import TableOptions
+from alcid.paimon_metadata.table_state import TableState
+from alcid.storage import Storage
+from alcid.tables.checked import Checked
+from alcid.tables.engine import Engine, Share, Tell
+from alcid.tables.in_order import in_order
+from alcid.tables.leftovers import Leftover, ListedFile, list_files
+from alcid.tables.paimon.checked_table import Check, CheckedTable
+from alcid.tables.paimon.data_check import DataFileCheck
+from alcid.tables.paimon.data_files import PlacedFile, place_files, table_paths
+from alcid.tables.paimon.index_file_check import IndexFileCheck, vectors_twice
+from alcid.tables.paimon.key_check import BucketCheck, check_levels
+from alcid.tables.paimon.manifest_check import read_state
+from alcid.tables.paimon.orphans import find_orphans
+from alcid.tables.paimon.vectors import index_path
+from alcid.tables.progress import Progress, telling
+from alcid.tables.verify_report import Findings, VerifyReport
+from alcid.tables.verifying import check_share, choose_files
+
+__all__ = ["VerifyWork", "verify"]
+
+Bucket = tuple[bytes, int]
+
+
+def verify(
+    storage: Storage,
+    engine: Engine,
+    *,
+    sample: float = 1.0,
+    seed: int = 0,
+    progress: Progress | bool | None = False,
+) -> VerifyReport:
+    """Read the files of the latest snapshot, and compare them with what the table says of them.
+
+    Nothing is changed. Data files are checked on all levels, also those that reads leave out.
+
+    | what                    | is                                                           |
+    |-------------------------|--------------------------------------------------------------|
+    | manifests               | readable, and of as many entries as their lists say          |
+    | data files              | there, of their size and rows, every column readable         |
+    | statistics of manifests | true of all values                                           |
+    | file indexes            | built again, and compared                                    |
+    | deletion vectors        | readable, of live files, of rows that there are, one a file  |
+    | keys                    | in order, apart within a level, live once (with vectors)     |
+
+    Args:
+        storage: The folder of the table.
+        engine: What reads the files.
+        sample: Which share of the data files to read; one at least. All are looked for.
+        seed: Another number takes other files.
+        progress: How to tell how far it is, see `alcid.tables.progress.telling`.
+
+    Raises:
+        OptionError: A share that is not above 0 and at most 1.
+        UnsupportedError: A table that is not read.
+        StorageError: A file cannot be read, and that is not because it is gone.
+    """
+    check_share(sample)
+    begin = time.monotonic()
+    folder = TableFolder(storage)
+    schema = folder.latest_schema()
+    options = TableOptions.parse(schema.options, has_primary_key=bool(schema.primary_keys))
+    listed = list_files(storage)  # before snapshots are read: a commit may come
+    total = Checked()
+    state = read_state(storage, total.findings)
+    placed: list[PlacedFile] = []
+    leftovers: list[Leftover] = []
+    if state is not None:
+        placed = place_files(state.entries, table_paths(schema, options))
+        schemas = _read_schemas(folder, placed, total.findings)
+        number = 0 if state.snapshot is None else state.snapshot.id
+        table = CheckedTable(storage, number, schema, schemas, options)
+        _look_at_metadata(table, placed, state, total)
+        checks = [
+            *_chosen(table, placed, listed, sample, seed),
+            *_other_checks(table, placed, state, sample, seed),
+        ]
+        _run(engine, table, checks, total, progress)
+        leftovers = _leftovers(storage, listed, schema, options, total.findings)
+    return VerifyReport(
+        files=len(placed),
+        checked=total.checked,
+        changed=total.changed,
+        unindexed=sum(not one.file.has_index for one in placed),
+        rows=total.rows,
+        seconds=time.monotonic() - begin,
+        indexes=tuple(total.indexes[place] for place in sorted(total.indexes)),
+        problem_count=total.findings.count,
+        problems=tuple(total.findings.first),
+        gone=0,
+        gone_example="",
+        leftovers=tuple(leftovers),
+        warnings=tuple(total.warnings.first),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VerifyWork:
+    """The work of `verify`, for `Engine.map`: an item is a check."""
+
+    table: CheckedTable
+    checks: Sequence[Check]
+
+    def __call__(self, share: Share, tell: Tell) -> Checked:
+        """Do the checks of a share."""
+        total = Checked()
+        # Indexes spell columns as their files do, whatever the rule for queries is.
+        with (
+            settings.using(Settings(settings.current_settings().timezone, case_sensitive=True)),
+            closing(in_order(self._check, share.items.tolist(), share.threads)) as results,
+        ):
+            for found in results:
+                total.add(found)
+                tell(found.checked, found.rows)
+        return total
+
+    def _check(self, item: int) -> Checked:
+        return self.checks[item].run(self.table)
+
+
+def _run(
+    engine: Engine,
+    table: CheckedTable,
+    checks: Sequence[Check],
+    total: Checked,
+    progress: Progress | bool | None,
+) -> None:
+    if not checks:
+        return
+    files = sum(isinstance(one, DataFileCheck) for one in checks)
+    sizes = np.array([one.size for one in checks], np.int64)
+    with telling(progress, "verifying", files) as tell:
+        for part in engine.map(VerifyWork(table, tuple(checks)), sizes, tell):
+            total.add(part)
+
+
+def _read_schemas(
+    folder: TableFolder, placed: Sequence[PlacedFile], findings: Findings
+) -> dict[int, TableSchema]:
+    schemas = {}
+    for number in sorted({one.file.schema_id for one in placed}):
+        try:
+            schemas[number] = folder.schema(number)
+        except (FormatError, UnsupportedError, FileGoneError) as error:
+            findings.add(schema_path(number), "schema", error)
+    return schemas
+
+
+def _look_at_metadata(
+    table: CheckedTable, placed: Sequence[PlacedFile], state: TableState, total: Checked
+) -> None:
+    """What can be told without a look at the files."""
+    for data_file, problem in vectors_twice(state.indexes):
+        total.findings.add(data_file, "deletion vectors", problem)
+    if not table.schema.primary_keys:
+        return
+    try:
+        for path, problem in check_levels(placed, table.schema):
+            total.findings.add(path, "keys", problem)
+    except AlcidError as error:
+        total.findings.add("", "keys", error)
+    if table.options.skips_level_0:
+        for one in placed:
+            if one.file.level and one.file.delete_rows != 0:
+                problem = f"{one.file.delete_rows or 'unknown'} on level {one.file.level}"
+                total.warnings.add(one.path, "rows that delete", problem)
+
+
+def _chosen(
+    table: CheckedTable,
+    placed: Sequence[PlacedFile],
+    listed: Sequence[ListedFile],
+    sample: float,
+    seed: int,
+) -> list[DataFileCheck]:
+    """The files to read: a share of them, and all of which the listing says that they are wrong."""
+    known = [one for one in placed if one.file.schema_id in table.schemas]
+    sizes = {one.path: one.size for one in listed}
+    chosen = set(choose_files([one.path for one in known], sample, seed).tolist())
+    for place, one in enumerate(known):
+        beside = (f"{one.folder}{name}" in sizes for name in one.file.extra_files)
+        if sizes.get(one.path) != one.file.size or not all(beside):
+            chosen.add(place)
+    return [DataFileCheck(known[place]) for place in sorted(chosen)]
+
+
+def _other_checks(
+    table: CheckedTable, placed: Sequence[PlacedFile], state: TableState, sample: float, seed: int
+) -> Iterator[Check]:
+    """All index files, and a share of the buckets."""
+    buckets: dict[Bucket, list[PlacedFile]] = {}
+    for one in placed:
+        buckets.setdefault((one.entry.partition, one.entry.bucket), []).append(one)
+    vectors: dict[Bucket, list[IndexEntry]] = {}
+    for entry in state.indexes:
+        bucket = entry.partition, entry.bucket
+        vectors.setdefault(bucket, []).append(entry)
+        yield _index_file(table, entry, buckets.get(bucket, ()))
+    if not (table.schema.primary_keys and table.options.skips_level_0):
+        return
+    compacted: dict[str, BucketCheck] = {}
+    for bucket, files in buckets.items():
+        above = tuple(one for one in files if one.file.level)
+        # Where a row deletes, reads merge the bucket.
+        if above and all(one.file.delete_rows == 0 for one in above):
+            entries = (one for one in vectors.get(bucket, ()) if one.index_type == DELETION_VECTORS)
+            compacted[above[0].folder] = BucketCheck(above, tuple(entries))
+    folders = list(compacted)
+    for place in choose_files(folders, sample, seed).tolist():
+        yield compacted[folders[place]]
+
+
+def _index_file(
+    table: CheckedTable, entry: IndexEntry, files: Sequence[PlacedFile]
+) -> IndexFileCheck:
+    paths = table_paths(table.schema, table.options)
+    path = index_path(
+        entry,
+        paths.bucket(entry.partition, entry.bucket),
+        beside_data=table.options.index_file_in_data_file_dir,
+    )
+    rows: Mapping[str, int] = {one.file.name: one.file.rows for one in files}
+    return IndexFileCheck(entry, path, rows)
+
+
+def _leftovers(
+    storage: Storage,
+    listed: list[ListedFile],
+    schema: TableSchema,
+    options: TableOptions,
+    findings: Findings,
+) -> list[Leftover]:
+    try:
+        return find_orphans(storage, listed, schema, options)
+    except FormatError as error:  # of an older snapshot, or a tag
+        findings.add("", "older snapshots", error)
+        return []

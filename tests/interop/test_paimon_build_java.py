@@ -19,6 +19,7 @@ from alcid.errors import AlcidWarning
 from alcid.formats.file_index import BUILDERS
 from alcid.formats.file_index.column import read_column
 from alcid.formats.file_index.container import write_container
+from alcid.paimon_metadata.commit import Change
 from alcid.tables.paimon.building import build, drop, indexes
 from alcid.types import DataType, indexes_for
 from tests.golden.arrow_values import json_rows
@@ -31,6 +32,8 @@ from tests.interop.peers import PyPaimon
 KIND = {"file-index.bitmap.columns": "kind"}
 EMBEDDED = {"file-index.in-manifest-threshold": "1 mb"}
 BESIDE = {"file-index.in-manifest-threshold": "1 b"}
+# Of a column without a value, Java's own range-bitmap answers IS NULL with two rows.
+WRONG_IN_JAVA = ("evolution", "added", "range-bitmap")
 WITHOUT = {"file-index.read.enabled": "false"}
 
 
@@ -70,7 +73,8 @@ def test_java_answers_as_before_with_every_index_that_can_be(
     columns: dict[str, list[str]] = {}
     for column, data_type in table.snapshot.schema.types.items():
         for index_type in indexes_for(data_type):
-            columns.setdefault(index_type, []).append(column)
+            if (name, column, index_type) != WRONG_IN_JAVA:
+                columns.setdefault(index_type, []).append(column)
     options = {f"file-index.{one}.columns": ",".join(columns[one]) for one in columns}
     report = build(table, options, rebuild=True)
     assert (report.indexed, report.failed) == (len(table.snapshot.state.entries), 0)
@@ -99,8 +103,6 @@ def test_java_uses_the_index(
 
 def lie(table: PaimonTable) -> None:
     """Give all files an index by which every bird is a dodo."""
-    from alcid.paimon_metadata.commit import Change
-
     entries = table.snapshot.state.entries
     wrong = []
     for entry in entries:
@@ -165,7 +167,8 @@ def test_java_and_we_build_in_turn(
     java_paimon.alter(path, "setOption", "file-index.bitmap.columns", "ring")
     assert build(table).indexed == 2
     assert "kind" not in {one.column for one in indexes(table)}
-    java_paimon.alter(path, "setOption", "file-index.bitmap.columns", "kind")
+    # Not "kind": in a manifest that would be as it was at first, by which Java loses the rows.
+    java_paimon.alter(path, "setOption", "file-index.bitmap.columns", "kind,weight")
     java_paimon.rewrite_file_index(path)
     assert rings(java_paimon.read(path)) == list(range(45))
     answers_agree(java_paimon, path)

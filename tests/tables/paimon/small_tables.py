@@ -6,6 +6,7 @@ import io
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,7 @@ def write_file(
         max_sequence=rows.num_rows - 1,
         schema_id=schema.id,
         level=0,
+        creation_time=datetime.now(UTC).replace(microsecond=0),  # compactions of Java need one
         delete_rows=0,
         source=0,
     )

@@ -415,6 +415,21 @@ def test_none_and_some_in_turn_keeps_every_row(tmp_path: Path, threshold: str) -
     assert len(table.snapshot.state.deleted) == 12  # each of them once
 
 
+def test_a_file_that_had_an_index_file_always_has_one(tmp_path: Path) -> None:
+    """Else Paimon would name the next one as the first, and the file would be gone."""
+    table = create(tmp_path / "t", options={**BITMAP, **BESIDE})
+    entry = append(table, range(20))
+    had = entry.with_file(replace(entry.file, extra_files=(f"{entry.file.name}.index",)))
+    commit(table, Change(kind="OVERWRITE", deleted=[entry], added=[had]))
+    assert drop(table) == 1
+    assert sidecars(table) == ["-1.index"]
+    assert kinds(table) == [[]]
+    set_table_options(table, BITMAP)
+    build(table)
+    assert sidecars(table) == ["-2.index"]
+    assert entries(table)[0].file.embedded_index is None
+
+
 def test_one_and_another_in_turn_keeps_every_row(table: PaimonTable) -> None:
     for _ in range(2):
         for types, options in ((["bitmap"], BLOOM), (["bloom-filter"], BITMAP)):

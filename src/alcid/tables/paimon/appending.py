@@ -55,7 +55,7 @@ def append_arrow(
     options: Mapping[str, OptionValue] | None = None,
 ) -> AppendReport:
     """Append rows that are in memory, without Spark; see `append_rows`."""
-    given = pa.table(rows)
+    given = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     return append_rows(table, given.schema, options, lambda job: job.write_table(given))
 
 

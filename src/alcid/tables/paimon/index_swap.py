@@ -2,8 +2,11 @@
 
 What makes a file the same is, among others, its index. Readers take a file for deleted if it was
 ever deleted *as it is*, so it must never come back as it once was, see
-`alcid.paimon_metadata.manifest`: an index file gets a name that was never used, and what would be
-in the manifest as it was before gets an index file as well.
+`alcid.paimon_metadata.manifest`. So an index file gets a name that was never used, and what would
+be as it was before gets an index file as well, if need be one without an index.
+
+Paimon counts on from the index file that there is: `x.parquet.index`, `x.parquet-1.index`. Without
+one it would begin again, with a name that was used. So a file that had one always has one.
 """
 
 from __future__ import annotations
@@ -61,10 +64,10 @@ def _number(data_file: str, extra_file: str) -> int:
 def swap_of(
     storage: Storage, state: TableState, intent: Intent, first_number: int, made: Made
 ) -> Swap:
-    """The change of a data file; where it would be as it once was, it gets an index file."""
+    """The change of a data file, which gets an index file where it must have one."""
     placed, sidecar = intent.placed, made.sidecar
     entry = _with_index(placed.entry, sidecar, made.embedded)
-    if entry.identity in state.deleted:
+    if sidecar is None and (first_number or entry.identity in state.deleted):
         data = made.embedded or write_container({})
         sidecar = put_sidecar(storage, placed, first_number, data)
         entry = _with_index(placed.entry, sidecar, None)

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
 
 from alcid.errors import OptionError, UnsupportedError
+from alcid.options import OptionValue
 from alcid.paimon_metadata.commit import Committer
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_folder import TableFolder
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.paimon_metadata.table_state import TableState
+from alcid.predicate import Predicate
 from alcid.storage import Storage
+from alcid.tables.append_report import AppendReport
+from alcid.tables.build_report import BuildReport, IndexInfo
+from alcid.tables.cleaning import CleanReport
 from alcid.tables.engine import Engine
+from alcid.tables.paimon import building
+from alcid.tables.paimon.appending import append_arrow
+from alcid.tables.paimon.deleting import DeleteReport, delete
 from alcid.tables.paimon.files import PaimonFiles
+from alcid.tables.paimon.orphans import clean
+from alcid.tables.paimon.statistics import compute_stats
+from alcid.tables.paimon.verifying import verify
+from alcid.tables.progress import Progress
 from alcid.tables.table import Table
+from alcid.tables.verify_report import VerifyReport
 
 __all__ = ["PaimonTable"]
 
@@ -51,8 +68,128 @@ class PaimonTable(Table[PaimonFiles]):
         return None if found is None else found.id
 
     def committer(self) -> Committer:
-        """What makes snapshots of the table as it is known here."""
+        """What makes snapshots of the table as it is known here.
+
+        Raises:
+            UnsupportedError: It was opened as it was in the past.
+        """
+        if self._snapshot_id is not None or self._tag is not None:
+            raise UnsupportedError(
+                f"{self.location}: opened at a snapshot of the past, which nothing is written to"
+            )
         return Committer(self.storage, self.snapshot.schema, self.snapshot.options)
+
+    def build_indexes(
+        self,
+        options: Mapping[str, OptionValue] | None = None,
+        *,
+        rebuild: bool = False,
+        progress: Progress | bool | None = None,
+    ) -> BuildReport:
+        """Build the indexes that files lack, and drop those that are not asked for, in one commit.
+
+        Data files stay as they are: a snapshot of kind COMPACT says where their indexes are.
+
+        Args:
+            options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`; by default
+                those of the table.
+            rebuild: Build all anew.
+            progress: Is called after each file with files done, files to do, and rows. True shows a
+                bar, False nothing; by default there is a bar if standard error is a terminal.
+
+        Raises:
+            OptionError: An option that cannot be.
+            ColumnError: The table does not have a column.
+            UnsupportedError: An option of the table that is not followed.
+        """
+        return building.build(self, options, rebuild=rebuild, progress=progress)
+
+    def indexes(self) -> list[IndexInfo]:
+        """What indexes there are, and how many files have each."""
+        return building.indexes(self)
+
+    def drop_indexes(
+        self, columns: Collection[str] | None = None, types: Collection[str] | None = None
+    ) -> int:
+        """Remove indexes of these columns and types, in one commit; by default all.
+
+        Returns:
+            How many files had one of them.
+        """
+        return building.drop(self, columns, types)
+
+    def append(self, rows: Any, options: Mapping[str, OptionValue] | None = None) -> AppendReport:
+        """Append rows with statistics and indexes, in one commit.
+
+        Args:
+            rows: A DataFrame of Spark, or an Arrow table, which is written by this process. Its
+                columns go by name, narrower types are widened, columns that it does not have are
+                null.
+            options: The indexes to build, see `alcid.options`; by default those that the options
+                of the table name. `{}` for none.
+
+        Raises:
+            ColumnError: A column that the table does not have, or that must be given.
+            UnsupportedError: The table has a primary key, an option that is not followed, or was
+                not opened with a session; or a type does not fit.
+            ConflictError: The schema of the table was changed meanwhile.
+        """
+        if isinstance(rows, pa.Table | pa.RecordBatch):
+            return append_arrow(self, rows, options)
+        return self.engine.append(self, rows, options=options)
+
+    def delete(self, where: str | Predicate) -> DeleteReport:
+        """Delete the rows that match, by deletion vectors, in one commit.
+
+        Args:
+            where: SQL text, or a predicate made with `alcid.col`.
+
+        Raises:
+            UnsupportedError: The table has a primary key, or no `deletion-vectors.enabled`.
+            ConflictError: Others changed the same rows again and again.
+        """
+        return delete(self, where)
+
+    def compute_stats(
+        self, columns: Collection[str] | None = None, *, progress: Progress | bool | None = None
+    ) -> pa.Table:
+        """Count the distinct values of columns by theta sketches.
+
+        They are kept in a Puffin file, and told in a snapshot of kind ANALYZE, which engines that
+        read the table plan by.
+
+        Args:
+            columns: By default all that can be counted.
+            progress: As for `build_indexes`.
+
+        Returns:
+            A row for each column, with `ndv`, how many distinct values it has: exact up to 4,096,
+            and within some percent beyond.
+        """
+        return compute_stats(self, columns, progress=progress)
+
+    def verify(
+        self, sample: float = 1.0, *, progress: Progress | bool | None = None
+    ) -> VerifyReport:
+        """Read the files of the latest snapshot, and compare them with what the table says of them.
+
+        Args:
+            sample: The share of files to look at; each run takes the same ones.
+            progress: As for `build_indexes`.
+        """
+        with self.engine.settings():
+            return verify(self.storage, self.engine, sample=sample, progress=progress)
+
+    def clean(
+        self, older_than: timedelta = timedelta(days=1), *, dry_run: bool = False
+    ) -> CleanReport:
+        """Remove files that no snapshot needs, as work that was killed leaves them.
+
+        Args:
+            older_than: What is younger is left alone: somebody may be about to commit it.
+            dry_run: Only say what would be done.
+        """
+        return clean(self.storage, older_than=older_than, dry_run=dry_run)
 
     def _open(self, before: PaimonFiles | None = None) -> PaimonFiles:
         state = self._state() if before is None else before.state

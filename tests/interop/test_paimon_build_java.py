@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
-from pypaimon_rust.datafusion import SQLContext
 
 import alcid
 from alcid import PaimonTable
@@ -28,6 +25,7 @@ from tests.golden.paimon_table_cases import BIRDS, INDEXES, QUESTIONS, VECTORS, 
 from tests.golden.paimon_tables import expected, table_names, unpack_table
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.interop.peers import PyPaimon
+from tests.interop.rust_tables import RustWarehouse
 
 KIND = {"file-index.bitmap.columns": "kind"}
 EMBEDDED = {"file-index.in-manifest-threshold": "1 mb"}
@@ -93,7 +91,8 @@ def test_java_uses_the_index(
     table = two_files(java_paimon, path, place)
     build(table, KIND)
     right = rings(java_paimon.read(path, where))
-    assert right == [one for one in range(45) if one % 5 == 1]
+    assert right == list(range(1, 45, 5))
+    assert rings(java_paimon.read(path, where, exact=False)) == right
     lie(table)
     assert rings(java_paimon.read(path, where)) == []
     assert rings(java_paimon.read(path, where, options=WITHOUT)) == right
@@ -122,34 +121,29 @@ def lie(table: PaimonTable) -> None:
 
 @pytest.mark.parametrize("place", [EMBEDDED, BESIDE], ids=["embedded", "beside"])
 def test_none_and_some_in_turn_keeps_the_rows_for_everybody(
-    java_paimon: JavaPaimon, pypaimon: PyPaimon, tmp_path: Path, place: dict[str, str]
+    java_paimon: JavaPaimon,
+    newest_paimon: JavaPaimon,
+    pypaimon: PyPaimon,
+    tmp_path: Path,
+    place: dict[str, str],
 ) -> None:
-    path = tmp_path / "db.db" / "t"
+    path, where = tmp_path / "t", leaf("kind", "EQUAL", "murre")
     table = two_files(java_paimon, path, place)
-    everything = list(range(45))
+    rust = RustWarehouse(tmp_path / "rust")
+    rust.link(path)
+    every, murres = list(range(45)), list(range(1, 45, 5))
     for _ in range(2):
         for step in (lambda: build(table, INDEXES), lambda: drop(table)):
             step()
-            assert rings(java_paimon.read(path)) == everything
             answers_agree(java_paimon, path)
-            assert read_by_rust(tmp_path) == everything
-            assert read_by_pypaimon(pypaimon, path) == everything
+            for java in (java_paimon, newest_paimon):
+                assert rings(java.read(path)) == every
+                assert rings(java.read(path, where)) == murres
+            assert rings(rust.read()) == every
+            assert rings(rust.read("kind = 'murre'")) == murres
+            assert rings(pypaimon.read(path)) == every
+            assert rings(pypaimon.read(path, where)) == murres
     assert indexes(table) == []
-
-
-def read_by_rust(warehouse: Path) -> list[int]:
-    context: Any = SQLContext()
-    context.register_catalog("rust", {"warehouse": str(warehouse)})
-    batches = context.sql("SELECT ring FROM rust.db.t")
-    return sorted(number for batch in batches for number in batch.column(0).to_pylist())
-
-
-def read_by_pypaimon(pypaimon: PyPaimon, path: Path) -> list[int]:
-    copied = pypaimon.new_path()
-    name = f"t_{copied.name}".replace("-", "_")
-    shutil.copytree(path, copied.parent / "warehouse" / "db.db" / name)
-    (found,) = pypaimon.ask("column", table=name, column="ring").values()
-    return sorted(found)
 
 
 @pytest.mark.parametrize("place", [EMBEDDED, BESIDE], ids=["embedded", "beside"])

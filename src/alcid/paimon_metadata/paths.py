@@ -23,10 +23,11 @@ from alcid.types import DataType
 __all__ = ["Paths", "partition_values"]
 
 # What a folder cannot be called, or what would be read as something else.
-_ESCAPED = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
+_ESCAPED = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]}^]""")
 _EPOCH = datetime.date(1970, 1, 1)
 _ROWS = 1 << 10  # of distinct partitions that are kept
 _LEAST, _MOST = 1e-3, 1e7  # between which Java writes a double without an exponent
+_MICROS = 6
 
 
 def partition_values(
@@ -87,7 +88,7 @@ class Paths:
             case int() | str():
                 return str(value)
             case Decimal():
-                return _decimal_text(value)
+                return f"{value:f}"
             case float():
                 return _float_text(value, data_type)
             case datetime.datetime():
@@ -99,17 +100,6 @@ class Paths:
 
 def _escape(text: str) -> str:
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
-
-
-def _decimal_text(value: Decimal) -> str:
-    """As Java's `BigDecimal.toString`, which has no exponent here: scales are 0 to 38."""
-    sign, digits, exponent = value.as_tuple()
-    adjusted = len(digits) + int(exponent) - 1
-    if int(exponent) <= 0 and adjusted >= -6:
-        return f"{value:f}"
-    text = "".join(map(str, digits))
-    mantissa = text if len(text) == 1 else f"{text[0]}.{text[1:]}"
-    return f"{'-' if sign else ''}{mantissa}E{adjusted:+d}"
 
 
 def _float_text(value: float, data_type: DataType) -> str:
@@ -125,10 +115,13 @@ def _float_text(value: float, data_type: DataType) -> str:
 
 
 def _moment_text(value: datetime.datetime, data_type: DataType, *, legacy: bool) -> str:
-    """As Java's `LocalDateTime.toString`: seconds and their parts only where there are any."""
-    if not legacy or data_type.precision > 6:
-        raise UnsupportedError(f"a partition column of {data_type} in paths of the new kind")
-    parts = value.microsecond
-    tail = "" if not parts else f".{parts // 1000:03d}" if not parts % 1000 else f".{parts:06d}"
-    seconds = f":{value:%S}" if value.second or parts else ""
-    return f"{value:%Y-%m-%dT%H:%M}{seconds}{tail}"
+    """As Java's `LocalDateTime.toString`, which leaves out zeros at the end, or with all digits."""
+    if data_type.precision > _MICROS:
+        raise UnsupportedError(f"a partition column of {data_type}")
+    date, clock, parts = f"{value:%m-%d}", f"{value:%H:%M}", f"{value.microsecond:06d}"
+    if not legacy:
+        tail = f".{parts}"[: 1 + data_type.precision] if data_type.precision else ""
+        return f"{value.year:04d}-{date} {clock}:{value:%S}{tail}"
+    tail = "" if not value.microsecond else f".{parts.removesuffix('000')}"
+    seconds = f":{value:%S}{tail}" if value.second or tail else ""
+    return f"{value.year:04d}-{date}T{clock}{seconds}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+import gc
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
 from functools import cached_property
 
 from alcid.paimon_metadata.index_manifest import IndexEntry, read_index_manifest
@@ -14,6 +16,21 @@ from alcid.storage import Storage
 __all__ = ["MANIFEST_FOLDER", "TableState"]
 
 MANIFEST_FOLDER = "manifest"
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let no garbage be looked for: entries are many objects, and none of them is any.
+
+    It halves the time for 20,000 files.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class TableState:
@@ -70,10 +87,11 @@ class TableState:
     def read(self, manifests: Sequence[ManifestMeta]) -> list[list[ManifestEntry]]:
         """The entries of some manifests, in one round of reads."""
         parts = self._read([(meta.name, meta.size) for meta in manifests])
-        return [
-            read_manifest(data, file=f"{MANIFEST_FOLDER}/{meta.name}")
-            for meta, data in zip(manifests, parts, strict=True)
-        ]
+        with _uncollected():
+            return [
+                read_manifest(data, file=f"{MANIFEST_FOLDER}/{meta.name}")
+                for meta, data in zip(manifests, parts, strict=True)
+            ]
 
     @cached_property
     def _all(self) -> tuple[dict[Identity, ManifestEntry], set[Identity]]:

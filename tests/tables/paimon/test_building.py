@@ -1,25 +1,20 @@
-"""Indexes of Paimon tables: what is built, kept and dropped, and what others may do meanwhile."""
+"""Indexes of Paimon tables: what is built, kept, shown and dropped."""
 
 from __future__ import annotations
 
 import pickle
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import orc
 
-import alcid
 from alcid import PaimonTable
 from alcid.errors import (
     AlcidWarning,
     ColumnError,
-    ConflictError,
     DamagedIndexWarning,
     OptionError,
     UnsupportedError,
@@ -27,20 +22,29 @@ from alcid.errors import (
 from alcid.formats.file_index.container import Container, write_container
 from alcid.formats.source import BytesSource
 from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.manifest import ADD, DELETE, ManifestEntry
-from alcid.paimon_metadata.schema import TableSchema
-from alcid.plan import planner
+from alcid.paimon_metadata.manifest import ADD, DELETE
 from alcid.storage import Storage
 from alcid.tables.build_report import IndexInfo
-from alcid.tables.engine import Share, Tell, Threads, Work
+from alcid.tables.engine import Share
 from alcid.tables.paimon.building import build, drop, indexes
-from alcid.tables.paimon.deleting import delete
-from alcid.tables.paimon.index_plan import Intent, place_every, read_containers
+from alcid.tables.paimon.index_plan import Intent, place_every
 from alcid.tables.paimon.index_work import IndexWork
-from alcid.types import DataType, indexes_for
-from tests.golden.arrow_values import json_rows
-from tests.golden.paimon_tables import expected, table_names, unpack_table
-from tests.golden_files import tree
+from alcid.types import DataType
+from tests.tables.paimon.index_contents import (
+    BESIDE,
+    BITMAP,
+    BLOOM,
+    ask_always,
+    change_schema,
+    entries,
+    filled,
+    hides,
+    kinds,
+    payloads,
+    readable,
+    set_table_options,
+    sidecars,
+)
 from tests.tables.paimon.small_tables import (
     append,
     commit,
@@ -51,91 +55,11 @@ from tests.tables.paimon.small_tables import (
     write_file,
 )
 
-BITMAP = {"file-index.bitmap.columns": "name"}
-BLOOM = {"file-index.bloom-filter.columns": "id", "file-index.bloom-filter.id.items": "50"}
-BESIDE = {"file-index.in-manifest-threshold": "1 b"}
-EVERY = 1 << 40
-
-GOLDEN = [name for name in table_names() if name != "avro"]
-
-Payloads = dict[tuple[str, str], bytes | None]
-
 
 @pytest.fixture
 def table(tmp_path: Path) -> PaimonTable:
     """Two files, of 20 and 30 rows."""
     return filled(create(tmp_path / "t"))
-
-
-def filled(table: PaimonTable) -> PaimonTable:
-    append(table, range(20))
-    append(table, range(20, 50))
-    return table
-
-
-def entries(table: PaimonTable) -> tuple[ManifestEntry, ...]:
-    return table.snapshot.state.entries
-
-
-def payloads(table: PaimonTable) -> list[Payloads | str | None]:
-    """The indexes of each data file; text where its container is damaged."""
-    found: list[Payloads | str | None] = []
-    for one in read_containers(table.storage, place_every(table.snapshot)[0]):
-        if isinstance(one, Container):
-            sections = {
-                (entry.column, entry.index_type): None if entry.is_empty else one.section(entry)
-                for entry in one.entries
-            }
-            found.append(
-                {
-                    name: None if section is None else section.read(0, section.length)
-                    for name, section in sections.items()
-                }
-            )
-        else:
-            found.append(None if one is None else str(one))
-    return found
-
-
-def readable(table: PaimonTable) -> list[Payloads]:
-    return [one for one in payloads(table) if isinstance(one, dict)]
-
-
-def kinds(table: PaimonTable) -> list[Any]:
-    return [sorted(one) if isinstance(one, dict) else one for one in payloads(table)]
-
-
-def sidecars(table: PaimonTable) -> list[str]:
-    """What the names of index files add to those of their data files."""
-    return [
-        extra.removeprefix(entry.file.name)
-        for entry in entries(table)
-        for extra in entry.file.extra_files
-    ]
-
-
-def set_table_options(table: PaimonTable, options: Mapping[str, str]) -> None:
-    """Give a table these options alone, as ALTER TABLE does."""
-    before = table.folder.latest_schema()
-    change_schema(table, replace(before, options=dict(options)))
-
-
-def change_schema(table: PaimonTable, schema: TableSchema) -> None:
-    after = replace(schema, id=table.folder.latest_schema().id + 1)
-    table.storage.create(f"schema/schema-{after.id}", after.to_json())
-    table.refresh()
-
-
-def hides(table: PaimonTable, where: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The ids that a predicate finds, with indexes asked whatever they cost."""
-    with monkeypatch.context() as patch:
-        ask_always(patch)
-        found: list[int] = table.scan(where, columns=["id"]).to_arrow().column("id").to_pylist()
-    return sorted(found)
-
-
-def ask_always(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(planner._Asker, "_scan_bytes", lambda self: np.full(len(self.table.sizes), EVERY))
 
 
 # -- building ----------------------------------------------------------------------------------
@@ -382,75 +306,6 @@ def test_types_are_those_of_the_file(table: PaimonTable) -> None:
     assert payloads(table) == before
 
 
-# -- placement ---------------------------------------------------------------------------------
-
-
-def test_index_files_get_names_that_were_never_used(tmp_path: Path) -> None:
-    table = create(tmp_path / "t", options=BESIDE)
-    name = append(table, range(20)).file.name
-    build(table, BITMAP)
-    assert sidecars(table) == [".index"]
-    build(table, BLOOM)
-    assert sidecars(table) == ["-1.index"]
-    (tmp_path / "t" / "bucket-0" / f"{name}-2.index").write_bytes(b"of a build that was killed")
-    build(table, {"file-index.bsi.columns": "id"})
-    assert sidecars(table) == ["-3.index"]
-    drop(table, types=["bsi"])
-    assert sidecars(table) == ["-4.index"]
-    assert ids(table) == list(range(20))
-
-
-@pytest.mark.parametrize("threshold", ["1 mb", "1 b"])
-def test_none_and_some_in_turn_keeps_every_row(tmp_path: Path, threshold: str) -> None:
-    options = {"file-index.in-manifest-threshold": threshold}
-    table = filled(create(tmp_path / "t", options=options))
-    for _ in range(3):
-        assert build(table, BITMAP).indexed == 2
-        assert kinds(table) == [[("name", "bitmap")]] * 2
-        assert ids(table) == list(range(50))
-        assert drop(table) == 2
-        assert indexes(table) == []
-        assert ids(table) == list(range(50))
-        assert drop(table) == 0
-    assert len(table.snapshot.state.deleted) == 12  # each of them once
-
-
-def test_a_file_that_had_an_index_file_always_has_one(tmp_path: Path) -> None:
-    """Else Paimon would name the next one as the first, and the file would be gone."""
-    table = create(tmp_path / "t", options={**BITMAP, **BESIDE})
-    entry = append(table, range(20))
-    had = entry.with_file(replace(entry.file, extra_files=(f"{entry.file.name}.index",)))
-    commit(table, Change(kind="OVERWRITE", deleted=[entry], added=[had]))
-    assert drop(table) == 1
-    assert sidecars(table) == ["-1.index"]
-    assert kinds(table) == [[]]
-    set_table_options(table, BITMAP)
-    build(table)
-    assert sidecars(table) == ["-2.index"]
-    assert entries(table)[0].file.embedded_index is None
-
-
-def test_one_and_another_in_turn_keeps_every_row(table: PaimonTable) -> None:
-    for _ in range(2):
-        for types, options in ((["bitmap"], BLOOM), (["bloom-filter"], BITMAP)):
-            build(table, options)
-            drop(table, types=types)
-            assert ids(table) == list(range(50))
-    assert kinds(table) == [[("name", "bitmap")]] * 2
-
-
-def test_other_extra_files_stay(table: PaimonTable) -> None:
-    (first, _) = entries(table)
-    new = first.with_file(replace(first.file, extra_files=("a.changelog",)))
-    commit(table, Change(kind="COMPACT", deleted=[first], added=[new]))
-    build(table, {**BITMAP, **BESIDE})
-    found = {entry.file.rows: entry.file.extra_files for entry in entries(table)}
-    assert found[20] == ("a.changelog", f"{first.file.name}.index")
-    drop(table)
-    found = {entry.file.rows: entry.file.extra_files for entry in entries(table)}
-    assert found[20] == ("a.changelog", f"{first.file.name}-1.index")
-
-
 # -- damage ------------------------------------------------------------------------------------
 
 
@@ -530,108 +385,6 @@ def test_an_index_of_a_type_that_is_not_known_stays(tmp_path: Path) -> None:
     assert readable(table)[0][foreign] == b"?"
 
 
-# -- others, meanwhile -------------------------------------------------------------------------
-
-
-class Meddling(Threads):
-    """Another does something when all is built, and before it is committed."""
-
-    def __init__(self, meddle: Callable[[], object]) -> None:
-        self._meddle = meddle
-
-    def map(self, work: Work[Any], sizes: Any, tell: Tell) -> list[Any]:
-        found = super().map(work, sizes, tell)
-        self._meddle()
-        return found
-
-
-def meddled(table: PaimonTable, meddle: Callable[[PaimonTable], object]) -> PaimonTable:
-    other = PaimonTable(table.storage)
-    return PaimonTable(table.storage, engine=Meddling(lambda: meddle(other)))
-
-
-def index_files(table: PaimonTable) -> list[str]:
-    return sorted(path.name for path in Path(table.location).rglob("*.index"))
-
-
-def test_files_that_another_took_away_are_left_out_and_the_rest_is_committed(
-    table: PaimonTable,
-) -> None:
-    first, second = entries(table)
-    mine = meddled(
-        table, lambda other: commit(other, Change(kind="OVERWRITE", deleted=[first], added=[]))
-    )
-    report = build(mine, {**BITMAP, **BESIDE})
-    assert (report.indexed, report.failed, report.rows, report.snapshot) == (1, 1, 30, 4)
-    (skipped,) = report.skipped
-    assert skipped.reason == "changed or removed by another while it was indexed"
-    assert skipped.example == f"bucket-0/{first.file.name}"
-    assert index_files(mine) == [f"{second.file.name}.index"]
-    assert ids(mine) == list(range(20, 50))
-
-
-def test_of_two_builds_of_the_same_the_second_changes_nothing(table: PaimonTable) -> None:
-    names = sorted(f"{entry.file.name}.index" for entry in entries(table))
-    mine = meddled(table, lambda other: build(other, {**BITMAP, **BESIDE}))
-    report = build(mine, {**BITMAP, **BESIDE})
-    assert (report.indexed, report.failed, report.snapshot) == (0, 2, None)
-    assert index_files(mine) == names  # both wrote the same files, and they are used
-    assert kinds(mine) == [[("name", "bitmap")]] * 2
-
-
-def test_of_two_builds_of_others_the_second_removes_its_files(table: PaimonTable) -> None:
-    mine = meddled(table, lambda other: build(other, {**BLOOM, **BESIDE}))
-    report = build(mine, {**BITMAP, **BESIDE})
-    assert (report.indexed, report.failed, report.snapshot) == (0, 2, None)
-    assert kinds(mine) == [[("id", "bloom-filter")]] * 2
-    assert index_files(mine) == sorted(entry.file.extra_files[0] for entry in entries(mine))
-    assert build(mine, BITMAP).indexed == 2
-
-
-def test_rows_that_came_meanwhile_stay_and_are_indexed_next_time(table: PaimonTable) -> None:
-    mine = meddled(table, lambda other: append(other, range(50, 60)))
-    report = build(mine, BITMAP)
-    assert (report.files, report.indexed, report.snapshot) == (2, 2, 4)
-    assert ids(mine) == list(range(60))
-    assert build(PaimonTable(table.storage), BITMAP).indexed == 1
-
-
-def test_a_new_schema_meanwhile_does_no_harm(table: PaimonTable) -> None:
-    mine = meddled(table, lambda other: set_table_options(other, BLOOM))
-    assert build(mine, BITMAP).indexed == 2
-    snapshot = mine.snapshot.state.snapshot
-    assert snapshot is not None
-    assert snapshot.schema_id == 1
-
-
-def test_other_conflicts_are_raised(table: PaimonTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise ConflictError("no")
-
-    monkeypatch.setattr("alcid.paimon_metadata.commit.check", refuse)
-    with pytest.raises(ConflictError, match="no"):
-        build(table, BITMAP)
-
-
-def test_deletion_vectors_stay_as_they_are(
-    table: PaimonTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    delete(table, "name = 'n2'")
-    before, left = table.snapshot.state.indexes, [one for one in range(50) if one % 5 != 2]
-    snapshot = table.snapshot.state.snapshot
-    build(table, {**BITMAP, **BLOOM})
-    after = table.snapshot.state.snapshot
-    assert snapshot is not None
-    assert after is not None
-    assert after.index_manifest == snapshot.index_manifest
-    assert table.snapshot.state.indexes == before
-    assert ids(table) == left
-    assert hides(table, "name = 'n2'", monkeypatch) == []
-    assert hides(table, "name = 'n3'", monkeypatch) == [one for one in left if one % 5 == 3]
-    delete(table, "name = 'n3'")
-    assert ids(table) == [one for one in left if one % 5 != 3]
-
-
 # -- how it is run -----------------------------------------------------------------------------
 
 
@@ -682,109 +435,3 @@ def test_an_object_store(storage: Storage) -> None:
         assert ids(table) == list(range(50))
         drop(table)
     assert sidecars(table) == ["-3.index", "-3.index"]
-
-
-# -- tables of Paimon --------------------------------------------------------------------------
-
-
-@pytest.fixture
-def _level_0_is_left_out() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*not yet compacted", AlcidWarning)
-        yield
-
-
-def with_indexes() -> list[str]:
-    return [
-        name
-        for name in GOLDEN
-        if name not in ("history", "index_in_data_folder", "key_dynamic", "key_sequence", "types")
-    ]
-
-
-@pytest.mark.parametrize("name", with_indexes())
-def test_what_paimon_built_comes_out_the_same(tmp_path: Path, name: str) -> None:
-    table = alcid.paimon(unpack_table(name, tmp_path))
-    asked = set(kinds_of_options(table))
-    before = dict(zip([entry.file.name for entry in entries(table)], payloads(table), strict=True))
-    report = build(table, rebuild=True)
-    assert report.indexed + report.fresh == len(before)
-    assert (report.failed, report.skipped) == (0, ())
-    after = dict(zip([entry.file.name for entry in entries(table)], payloads(table), strict=True))
-    for file, known in before.items():
-        assert isinstance(known, dict)
-        wanted = {one: known[one] for one in known if one in asked}
-        assert comparable(after[file]) == comparable(wanted)
-        assert wanted
-
-
-def comparable(found: Payloads | str | None) -> dict[tuple[str, str], bytes | int]:
-    """Payloads; of bitmaps their length, as Java has their values in the order of a hash map."""
-    assert isinstance(found, dict)
-    return {
-        name: len(data or b"") if name[1] == "bitmap" else data or b""
-        for name, data in found.items()
-    }
-
-
-def kinds_of_options(table: PaimonTable) -> Iterator[tuple[str, str]]:
-    for key, columns in table.options.items():
-        if key.startswith("file-index.") and key.endswith(".columns"):
-            for column in columns.split(","):
-                yield column, key.split(".")[1]
-
-
-@pytest.mark.usefixtures("_level_0_is_left_out")
-@pytest.mark.parametrize("name", GOLDEN)
-def test_with_every_index_that_can_be_the_answers_are_those_of_paimon(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table, known = alcid.paimon(unpack_table(name, tmp_path)), expected(name)
-    live = len(entries(table))
-    columns: dict[str, list[str]] = {}
-    for column, data_type in table.snapshot.schema.types.items():
-        for index_type in indexes_for(data_type):
-            columns.setdefault(index_type, []).append(column)
-    options = {f"file-index.{one}.columns": ",".join(columns[one]) for one in columns}
-    report = build(table, options, rebuild=True)
-    assert (report.files, report.failed) == (live, 0)
-    assert report.indexed + report.fresh == live
-    ask_always(monkeypatch)
-    assert as_text(table.scan().to_arrow()) == sorted(map(str, known["rows"]))
-    for question in known["predicates"]:
-        where = tree(question["predicate"], table.snapshot.schema.types)
-        answer = sorted(str(known["rows"][row]) for row in question["rows"])
-        assert as_text(table.scan(where).to_arrow()) == answer, str(where)
-
-
-def as_text(rows: pa.Table) -> list[str]:
-    return sorted(map(str, json_rows(rows)))
-
-
-def test_files_of_level_0_get_indexes_too(tmp_path: Path) -> None:
-    table = alcid.paimon(unpack_table("key_vectors", tmp_path))
-    assert table.files < len(entries(table))
-    drop(table)
-    report = build(table)
-    assert report.indexed == len(entries(table)) == 6
-    assert 0 in {entry.file.level for entry in entries(table)}
-
-
-def test_moments_and_padded_text_of_orc_files_get_no_index(tmp_path: Path) -> None:
-    table = create(
-        tmp_path / "t", {"id": "BIGINT", "at": "TIMESTAMP(3)", "code": "CHAR(3)", "time": "TIME(3)"}
-    )
-    rows = pa.table({"id": [1, 2], "at": pa.array([0, 1], pa.timestamp("ms")), "code": ["a", "b"]})
-    rows = rows.append_column("time", pa.array([5, 7], pa.int32()))
-    entry = write_file(table, rows.set_column(3, "time", rows.column("time").cast(pa.time32("ms"))))
-    path = tmp_path / "t" / "bucket-0" / "data-0.orc"
-    orc.write_table(rows, path)
-    file = replace(entry.file, name=path.name, size=path.stat().st_size)
-    commit(table, Change(kind="APPEND", added=[entry.with_file(file)]))
-    report = build(table, {"file-index.bitmap.columns": "id,at,code,time"})
-    assert report.indexed == 1
-    assert [(one.what, one.reason) for one in report.skipped] == [
-        ("bitmap of 'at'", "column at: TIMESTAMP(3) of ORC files gets no index"),
-        ("bitmap of 'code'", "column code: CHAR(3) of ORC files gets no index"),
-    ]
-    assert kinds(table) == [[("id", "bitmap"), ("time", "bitmap")]]

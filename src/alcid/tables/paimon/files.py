@@ -83,7 +83,9 @@ class PaimonFiles(OpenFiles):
         columns = self._read_columns()
         super().__init__(storage, listing, rows, columns, (), partitions, unknown, "ns")
         self.location, self.has_options = storage.location, storage.has_options
-        self.indexes = PaimonIndexes(storage, self.placed, strict=strict)
+        self.indexes = PaimonIndexes(
+            storage, self.placed, enabled=options.file_index_read_enabled, strict=strict
+        )
         self.deletions = TableVectors(
             storage,
             vector_places(

@@ -109,7 +109,7 @@ def commit_swaps(
         )
 
     snapshot = _commit(table, plan) if every else None
-    # Who lost against another may have written the very file that the other has committed.
+    # Two who write the same bytes at the same moment may share a file: it stays if one has won.
     needless = [
         one.sidecar
         for one in lost

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import count, groupby
 
@@ -164,12 +164,16 @@ def _is_same(before: Found, data: bytes) -> bool:
 
 
 def put_sidecar(storage: Storage, placed: PlacedFile, first: int, data: bytes) -> str:
-    """Write an index file; its name, which is not taken: `x.parquet.index`, `x.parquet-1.index`."""
+    """Write an index file under a name that is not taken, and return the name.
+
+    A file that is there is passed over though it has the same bytes: what a build that was killed
+    has left may be cleaned away at any time.
+    """
     for number in count(first):
         name = f"{placed.file.name}-{number}.index" if number else f"{placed.file.name}.index"
-        try:
-            storage.put(placed.folder + name, data)
-        except NameTakenError:
+        if storage.exists(placed.folder + name):
             continue
-        return name
+        with suppress(NameTakenError):
+            storage.put(placed.folder + name, data)
+            return name
     raise AssertionError("numbers do not end")

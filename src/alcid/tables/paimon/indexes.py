@@ -81,16 +81,19 @@ def _kept(storage: Storage, paths: Sequence[str]) -> list[Source | FormatError]:
 class PaimonIndexes:
     """The indexes of the data files of a snapshot."""
 
-    def __init__(self, storage: Storage, files: Sequence[PlacedFile], *, strict: bool) -> None:
+    def __init__(
+        self, storage: Storage, files: Sequence[PlacedFile], *, enabled: bool, strict: bool
+    ) -> None:
         """Read nothing yet.
 
         Args:
             storage: The folder of the table.
             files: The data files.
+            enabled: False: what indexes there are is not looked at.
             strict: Raise where a container is damaged, in place of a warning.
         """
         self._storage, self._files, self._strict = storage, files, strict
-        self._loaded = np.array([not one.file.has_index for one in files], bool)
+        self._loaded = np.array([not (enabled and one.file.has_index) for one in files], bool)
         self._containers: dict[int, Container] = {}
         self._damaged = np.zeros(len(files), bool)
         self._entries: dict[tuple[str, str], dict[int, Entry]] = {}

@@ -1,0 +1,223 @@
+"""The rows of tables that pass from hand to hand: values that matter, and what is asked of them.
+
+A row is known by its number: `id` is three times that, so that there are ids within the bounds of
+files that no row has. Its other values follow from the number and the season in which it was last
+written. So a file, of which only `id` and `season` are looked at, tells what all its rows are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tests.golden.container_cases import leaf
+from tests.golden.values import Json, f64, timestamp
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+ROWS = 20_000
+PARTS = 4  # commits that the rows of a season come in
+SEASONS = 2
+LONG = "a razorbill that is rung in the " + "north " * 40
+KINDS = ["auk", "murre", None, "", LONG, "puffin", "Ärger", "auk "]
+DAYS = ["2026-01-01", None, "a/b=c d"]
+
+COLUMNS = {
+    "id": "INT NOT NULL",
+    "season": "TINYINT",
+    "kind": "STRING",
+    "weight": "BIGINT",
+    "score": "DOUBLE",
+    "price": "DECIMAL(12, 2)",
+    "wide": "DECIMAL(30, 10)",
+    "day": "DATE",
+    "at": "TIMESTAMP(3)",
+    "seen": "TIMESTAMP(6)",
+    "raw": "BYTES",
+    "ringed": "BOOLEAN",
+    "dt": "STRING",
+}
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int32(), nullable=False),
+        ("season", pa.int8()),
+        ("kind", pa.string()),
+        ("weight", pa.int64()),
+        ("score", pa.float64()),
+        ("price", pa.decimal128(12, 2)),
+        ("wide", pa.decimal128(30, 10)),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("ms")),
+        ("seen", pa.timestamp("us")),
+        ("raw", pa.binary()),
+        ("ringed", pa.bool_()),
+        ("dt", pa.string()),
+    ]
+)
+INDEXES = {
+    "file-index.bloom-filter.columns": "id",
+    "file-index.bloom-filter.id.items": "6000",
+    "file-index.bitmap.columns": "kind,day,ringed",
+    "file-index.bsi.columns": "weight",
+    "file-index.range-bitmap.columns": "score,price,at",
+}
+_SCORES = [math.nan, -0.0, 0.0, math.inf, -math.inf, None]
+_FIRST = datetime(1969, 12, 31, 23, 59, 59, 999_000)
+
+
+@cache
+def _row(number: int, season: int) -> dict[str, Any]:
+    part = number % PARTS
+    some = number * 7919 % 1009 + season
+    kind = f"only {part}" if some % 50 == 7 else KINDS[(some + season) % len(KINDS)]
+    at = _FIRST + timedelta(milliseconds=some * 3_600_007 - 400_000_000)
+    return {
+        "id": number * 3,
+        "season": season,
+        "kind": kind,
+        "weight": None if some % 9 == 4 else some % 61 - 30,
+        "score": _SCORES[some % 60] if some % 60 < len(_SCORES) else some / 4 - 100,
+        "price": None if some % 11 == 0 else Decimal(some * 37 - 9000).scaleb(-2),
+        "wide": None if some % 13 == 0 else Decimal((some - 500) * 10**22 // 7).scaleb(-10),
+        "day": None if some % 17 == 0 else date(1969, 12, 1) + timedelta(days=some % 90),
+        "at": None if some % 19 == 0 else at,
+        "seen": at + timedelta(microseconds=some),
+        "raw": None if some % 23 == 0 else bytes([some % 256]) * (some % 7),
+        "ringed": (True, False, None)[some % 3],
+        "dt": DAYS[number // PARTS % len(DAYS)],
+    }
+
+
+def rows_of(numbers: Sequence[int] | Numbers, season: int = 0) -> pa.Table:
+    """The rows of these numbers, as they are in a season."""
+    return pa.Table.from_pylist([_row(int(one), season) for one in numbers], SCHEMA)
+
+
+def part(number: int) -> Numbers:
+    """The rows of one commit: every fourth, so that all commits have the same bounds."""
+    return np.arange(number, ROWS, PARTS)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A predicate in SQL, as Java has it, and as Python says it of a row."""
+
+    sql: str
+    java: Json
+    holds: Callable[[dict[str, Any]], bool]
+    exact: bool = True
+    """The indexes tell every row; otherwise they only tell files, or nothing."""
+
+    @property
+    def matches(self) -> Flags:
+        """For each season and row, whether it holds."""
+        return _matches(self)
+
+
+@cache
+def _matches(question: Question) -> Flags:
+    found = [[question.holds(_row(n, season)) for n in range(ROWS)] for season in range(SEASONS)]
+    return np.array(found, bool)
+
+
+def _known(column: str, test: Callable[[Any], bool]) -> Callable[[dict[str, Any]], bool]:
+    """A test that nulls do not pass."""
+    return lambda row: row[column] is not None and test(row[column])
+
+
+def _above(value: Any, bound: float) -> bool:
+    """NaN is above all numbers."""
+    return bool(math.isnan(value) or value > bound)
+
+
+_MOMENT = datetime(1970, 1, 2, 3, 4, 5, 6000)
+_MOMENT_JSON = timestamp(int(_MOMENT.replace(tzinfo=UTC).timestamp() * 1000))
+
+QUESTIONS = [
+    Question("id = 51", leaf("id", "EQUAL", 51), lambda row: row["id"] == 51, exact=False),
+    Question("id = 50", leaf("id", "EQUAL", 50), lambda row: False, exact=False),
+    Question(
+        "id IN (3, 31, 300, 59997)",
+        leaf("id", "IN", 3, 31, 300, 59997),
+        lambda row: row["id"] in (3, 31, 300, 59997),
+        exact=False,
+    ),
+    Question("kind = 'only 2'", leaf("kind", "EQUAL", "only 2"), lambda row: row["kind"] == "only 2"),
+    Question("kind = ''", leaf("kind", "EQUAL", ""), lambda row: row["kind"] == ""),
+    Question(f"kind = '{LONG}'", leaf("kind", "EQUAL", LONG), lambda row: row["kind"] == LONG),
+    Question("kind IS NULL", leaf("kind", "IS_NULL"), lambda row: row["kind"] is None),
+    Question(
+        "kind <> 'auk'", leaf("kind", "NOT_EQUAL", "auk"), _known("kind", lambda one: one != "auk")
+    ),
+    Question(
+        "kind LIKE 'only%'",
+        leaf("kind", "STARTS_WITH", "only"),
+        _known("kind", lambda one: one.startswith("only")),
+        exact=False,
+    ),
+    Question("weight < -25", leaf("weight", "LESS_THAN", -25), _known("weight", lambda one: one < -25)),
+    Question(
+        "weight BETWEEN 3 AND 5",
+        leaf("weight", "BETWEEN", 3, 5),
+        _known("weight", lambda one: 3 <= one <= 5),
+    ),
+    Question(
+        "score > 140.5",
+        leaf("score", "GREATER_THAN", f64(140.5)),
+        _known("score", lambda one: _above(one, 140.5)),
+    ),
+    Question(
+        "score <= -95.25",
+        leaf("score", "LESS_OR_EQUAL", f64(-95.25)),
+        _known("score", lambda one: one <= -95.25),
+    ),
+    Question(
+        "price = 95",
+        leaf("price", "EQUAL", "95.00"),
+        _known("price", lambda one: one == Decimal("95.00")),
+    ),
+    Question("price >= 280", leaf("price", "GREATER_OR_EQUAL", "280.00"), _known("price", lambda one: one >= 280)),
+    Question(
+        "wide < -70000000000000",
+        leaf("wide", "LESS_THAN", "-70000000000000.0000000000"),
+        _known("wide", lambda one: one < -70000000000000),
+        exact=False,
+    ),
+    Question(
+        "day = DATE '1969-12-31'",
+        leaf("day", "EQUAL", -1),
+        _known("day", lambda one: one == date(1969, 12, 31)),
+    ),
+    Question(
+        "at < TIMESTAMP '1970-01-02 03:04:05.006'",
+        leaf("at", "LESS_THAN", _MOMENT_JSON),
+        _known("at", lambda one: one < _MOMENT),
+    ),
+    Question(
+        "seen >= TIMESTAMP '1970-01-02 03:04:05.006'",
+        leaf("seen", "GREATER_OR_EQUAL", _MOMENT_JSON),
+        lambda row: row["seen"] >= _MOMENT,
+        exact=False,
+    ),
+    Question(
+        "ringed = true AND kind = 'auk'",
+        {"and": [leaf("ringed", "EQUAL", True), leaf("kind", "EQUAL", "auk")]},
+        lambda row: row["ringed"] is True and row["kind"] == "auk",
+    ),
+    Question(
+        "kind = 'only 1' OR weight = 7",
+        {"or": [leaf("kind", "EQUAL", "only 1"), leaf("weight", "EQUAL", 7)]},
+        lambda row: row["kind"] == "only 1" or row["weight"] == 7,
+    ),
+    Question("dt = 'a/b=c d'", leaf("dt", "EQUAL", "a/b=c d"), lambda row: row["dt"] == "a/b=c d", exact=False),
+]

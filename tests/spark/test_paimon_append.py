@@ -1,0 +1,182 @@
+"""`append` of a DataFrame to a Paimon table: each row once, in one snapshot, where it belongs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import alcid
+from alcid import PaimonTable
+from alcid.errors import ColumnError, UnsupportedError
+from alcid.formats.binary_row import hash_rows
+from alcid.formats.buckets import fixed_bucket
+from alcid.tables.paimon.appending import append_arrow
+from tests.interop.peers import ROOT
+from tests.tables.paimon.small_tables import create
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = {"id": "BIGINT", "name": "STRING", "dt": "DATE", "at": "TIMESTAMP_LTZ(3)"}
+INDEXES = {
+    "file-index.bitmap.columns": "name",
+    "file-index.bloom-filter.columns": "id",
+    "file-index.in-manifest-threshold": "1 b",
+}
+ROWS = [
+    "id",
+    "if(id % 5 = 0, NULL, concat('n', id % 7)) AS NAME",
+    "date_add(DATE'2025-01-01', cast(id % 3 AS int)) AS dt",
+    "timestamp_millis(id * 1001) AS at",
+]
+
+
+def opened(table: PaimonTable, spark: SparkSession) -> PaimonTable:
+    return alcid.paimon(table.location, spark)
+
+
+def files_below(folder: Path) -> list[str]:
+    return sorted(str(one.relative_to(folder)) for one in folder.rglob("bucket-*/*"))
+
+
+def ids(table: PaimonTable, where: str | None = None) -> list[int]:
+    found: list[int] = table.scan(where, columns=["id"]).to_arrow()["id"].to_pylist()
+    return sorted(found)
+
+
+@pytest.mark.parametrize("buckets", [{}, {"bucket": "3", "bucket-key": "id"}], ids=["none", "3"])
+@pytest.mark.parametrize("keys", [[], ["dt"]], ids=["whole", "by day"])
+def test_rows_are_those_that_an_append_without_spark_gives(
+    spark: SparkSession, tmp_path: Path, buckets: dict[str, str], keys: list[str]
+) -> None:
+    made = create(tmp_path / "t", COLUMNS, partition_keys=keys, options=INDEXES | buckets)
+    table = opened(made, spark)
+    df = spark.range(0, 200, 1, 3).selectExpr(*ROWS)
+    report = table.engine.append(table, df)
+    assert (report.rows, report.files, report.snapshot_id) == (200, table.files, 1)
+    other = create(tmp_path / "other", COLUMNS, partition_keys=keys, options=INDEXES | buckets)
+    append_arrow(other, df.toArrow())
+    found, expected = (one.scan(order_by="id").to_arrow().to_pylist() for one in (table, other))
+    assert found == expected
+    if buckets or keys:  # the same places, and in each the rows in one file
+        assert report.files == other.files
+        assert sorted(one.folder for one in table.snapshot.placed) == sorted(
+            one.folder for one in other.snapshot.placed
+        )
+    for placed in table.snapshot.placed:
+        held = pq.read_table(tmp_path / "t" / placed.path)
+        assert len(held) == placed.file.rows
+        if buckets:
+            assert set(fixed_bucket(hash_rows([held["id"]]), 3)) == {placed.entry.bucket}
+        assert placed.file.extra_files == (f"{placed.file.name}.index",)
+    assert len(files_below(tmp_path / "t")) == 2 * table.files
+    expected_ids = [one for one in range(200) if one % 7 == 3 and one % 5]
+    assert ids(table, "name = 'n3'") == expected_ids
+    assert table.read("name = 'n3'").count() == len(expected_ids)
+
+
+def test_a_value_that_does_not_fit_is_told_and_the_table_stays_as_it_was(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for options in ({}, {"bucket": "2", "bucket-key": "id"}):
+        made = create(tmp_path / str(len(options)), COLUMNS, options=options)
+        table = opened(made, spark)
+        finer = spark.range(10).selectExpr("id", "timestamp_micros(id + 1) AS at")
+        with pytest.raises(UnsupportedError, match=r"column at: .* would lose data"):
+            table.engine.append(table, finer)
+        with pytest.raises(ColumnError, match="column no"):
+            table.engine.append(table, spark.range(1).selectExpr("id AS no"))
+        assert table.snapshot_id is None
+        assert ids(table) == []
+
+
+def test_an_empty_data_frame_makes_no_snapshot(spark: SparkSession, tmp_path: Path) -> None:
+    table = opened(create(tmp_path, COLUMNS, partition_keys=["dt"], options={}), spark)
+    report = table.engine.append(table, spark.range(0).selectExpr(*ROWS))
+    assert (report.rows, report.files, report.snapshot_id) == (0, 0, None)
+    assert table.snapshot_id is None
+
+
+def test_without_a_session_only_arrow_is_taken(tmp_path: Path, spark: SparkSession) -> None:
+    table = create(tmp_path, COLUMNS, options={})
+    with pytest.raises(UnsupportedError, match=r"PaimonTable .*: needs Spark"):
+        table.engine.append(table, spark.range(1))
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import alcid
+from alcid.spark import append_tasks
+
+class FailsOnce(append_tasks._Task):
+    # After all files of the task are written and told.
+    def __call__(self, batches):
+        yield from super().__call__(batches)
+        from pyspark import TaskContext
+        flag = Path(sys_flags) / str(TaskContext.get().partitionId())
+        if not flag.exists():
+            flag.touch()
+            raise RuntimeError("this attempt is lost")
+
+folder, sys_flags = sys.argv[1:]
+append_tasks._Task = FailsOnce
+spark = alcid.session(master="local[2,4]")
+df = spark.range(0, 1000, 1, 3).selectExpr("id", "concat('n', id % 7) AS name")
+table = alcid.paimon(folder, spark)
+print("result", *table.engine.append(table, df).to_dict().values())
+spark.stop()
+"""
+
+
+def test_a_task_that_is_tried_again_doubles_nothing(tmp_path: Path) -> None:
+    table, flags = create(tmp_path / "table", COLUMNS, options=INDEXES), tmp_path / "flags"
+    flags.mkdir()
+    ended = subprocess.run(
+        [sys.executable, "-c", SCRIPT, table.location, str(flags)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    assert len(list(flags.iterdir())) == 3  # each was lost once
+    told = next(line for line in ended.stdout.splitlines() if line.startswith("result"))
+    assert told.split()[1:3] == ["3", "1000"]
+    table.refresh()
+    assert (table.files, table.snapshot_id) == (3, 1)
+    assert np.array_equal(ids(table), np.arange(1000))
+    assert len(files_below(tmp_path / "table")) == 12  # what was lost lies there, and is not read
+
+
+def test_types_of_spark_go_into_those_of_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    columns = {
+        "id": "BIGINT",
+        "c": "CHAR(5)",
+        "n": "TIMESTAMP(3)",
+        "z": "TIMESTAMP_LTZ(9)",
+        "m": "DECIMAL(38, 4)",
+        "l": "ARRAY<BIGINT>",
+        "r": "ROW<x BIGINT, y MAP<STRING, INT>>",
+    }
+    table = opened(create(tmp_path, columns, options={}), spark)
+    df = spark.sql(
+        "SELECT 1 AS id, 'abc' AS c, TIMESTAMP_NTZ'2025-01-01 10:00:00.5' AS n, "
+        "TIMESTAMP'2025-01-01 10:00:00.000001 UTC' AS z, 1.25BD AS m, array(1, NULL) AS l, "
+        "named_struct('x', 5, 'y', map('k', 7)) AS r"
+    )
+    table.engine.append(table, df)
+    found = table.scan().to_arrow()
+    assert found["n"].cast(pa.int64()).to_pylist() == [1735725600500]
+    assert found["z"].cast(pa.int64()).to_pylist() == [1735725600000001000]
+    assert found.select(["id", "c", "l", "r"]).to_pylist() == [
+        {"id": 1, "c": "abc", "l": [1, None], "r": {"x": 5, "y": [("k", 7)]}}
+    ]
+    assert str(found["m"][0]) == "1.2500"

@@ -1,0 +1,96 @@
+"""What indexes Paimon tables have, for the tests of those that are built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alcid import PaimonTable
+from alcid.formats.file_index.container import Container
+from alcid.paimon_metadata.manifest import ManifestEntry
+from alcid.paimon_metadata.schema import TableSchema
+from alcid.plan import planner
+from alcid.tables.paimon.index_plan import place_every, read_containers
+from tests.tables.paimon.small_tables import append
+
+BITMAP = {"file-index.bitmap.columns": "name"}
+BLOOM = {"file-index.bloom-filter.columns": "id", "file-index.bloom-filter.id.items": "50"}
+BESIDE = {"file-index.in-manifest-threshold": "1 b"}
+EVERY = 1 << 40
+
+Payloads = dict[tuple[str, str], bytes | None]
+
+
+def filled(table: PaimonTable) -> PaimonTable:
+    append(table, range(20))
+    append(table, range(20, 50))
+    return table
+
+
+def entries(table: PaimonTable) -> tuple[ManifestEntry, ...]:
+    return table.snapshot.state.entries
+
+
+def payloads(table: PaimonTable) -> list[Payloads | str | None]:
+    """The indexes of each data file; text where its container is damaged."""
+    found: list[Payloads | str | None] = []
+    for one in read_containers(table.storage, place_every(table.snapshot)[0]):
+        if isinstance(one, Container):
+            sections = {
+                (entry.column, entry.index_type): None if entry.is_empty else one.section(entry)
+                for entry in one.entries
+            }
+            found.append(
+                {
+                    name: None if section is None else section.read(0, section.length)
+                    for name, section in sections.items()
+                }
+            )
+        else:
+            found.append(None if one is None else str(one))
+    return found
+
+
+def readable(table: PaimonTable) -> list[Payloads]:
+    return [one for one in payloads(table) if isinstance(one, dict)]
+
+
+def kinds(table: PaimonTable) -> list[Any]:
+    return [sorted(one) if isinstance(one, dict) else one for one in payloads(table)]
+
+
+def sidecars(table: PaimonTable) -> list[str]:
+    """What the names of index files add to those of their data files."""
+    return [
+        extra.removeprefix(entry.file.name)
+        for entry in entries(table)
+        for extra in entry.file.extra_files
+    ]
+
+
+def set_table_options(table: PaimonTable, options: Mapping[str, str]) -> None:
+    """Give a table these options alone, as ALTER TABLE does."""
+    before = table.folder.latest_schema()
+    change_schema(table, replace(before, options=dict(options)))
+
+
+def change_schema(table: PaimonTable, schema: TableSchema) -> None:
+    after = replace(schema, id=table.folder.latest_schema().id + 1)
+    table.storage.create(f"schema/schema-{after.id}", after.to_json())
+    table.refresh()
+
+
+def hides(table: PaimonTable, where: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The ids that a predicate finds, with indexes asked whatever they cost."""
+    with monkeypatch.context() as patch:
+        ask_always(patch)
+        found: list[int] = table.scan(where, columns=["id"]).to_arrow().column("id").to_pylist()
+    return sorted(found)
+
+
+def ask_always(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(planner._Asker, "_scan_bytes", lambda self: np.full(len(self.table.sizes), EVERY))

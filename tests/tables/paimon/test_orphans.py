@@ -1,0 +1,281 @@
+"""Clean on Paimon tables: what no snapshot needs goes, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from alcid import OptionError
+from alcid.errors import FormatError
+from alcid.storage import Storage
+from alcid.tables.cleaning import CleanReport
+from alcid.tables.leftovers import list_files
+from alcid.tables.paimon import orphans
+from alcid.tables.paimon.orphans import clean
+from alcid.tables.paimon.table import PaimonTable
+from tests.golden.paimon_tables import table_names, unpack_table
+from tests.tables.maintaining import set_age
+from tests.tables.paimon.forging import flip, state_of
+
+UUID = "11111111-2222-3333-4444-555555555555"
+GARBAGE = {
+    f"bucket-0/data-{UUID}-0.parquet": "data file",
+    f"bucket-0/changelog-{UUID}-0.parquet": "data file",
+    f"bucket-0/data-{UUID}-0.parquet-1.index": "file index",
+    f"bucket-7/data-{UUID}-1.orc": "data file",
+    f"bucket-0/.data-{UUID}-2.parquet.{UUID}.tmp": "data file",
+    f"bucket-0/index-{UUID}-0": "index file",
+    f"index/index-{UUID}-0": "index file",
+    f"manifest/manifest-{UUID}-0": "manifest",
+    f"manifest/manifest-list-{UUID}-0": "manifest",
+    f"manifest/index-manifest-{UUID}-0": "manifest",
+    f"statistics/stats-{UUID}-0": "statistics",
+    f"manifest/.{'0' * 32}.tmp": "unfinished",
+    f"bucket-0/.{'1' * 32}.tmp": "unfinished",
+    f"_alcid/.{'2' * 32}.tmp": "unfinished",
+}
+NO_GARBAGE = [
+    "README.md",
+    "bucket-0/notes.txt",
+    "bucket-0/_SUCCESS",
+    f"bucket-x/data-{UUID}-0.parquet",
+    f"bucket-0/deeper/data-{UUID}-0.parquet",
+    f"other/data-{UUID}-0.parquet",
+    f"dt=1/bucket-0/data-{UUID}-0.parquet",
+    f"snapshot/.snapshot-9.{UUID}.tmp",
+    f"schema/.schema-9.{UUID}.tmp",
+    f"tag/.tag-x.{UUID}.tmp",
+    f"branch/branch-b/schema/{UUID}",
+    f"consumer/consumer-{UUID}",
+    f"metadata/{UUID}.metadata.json",
+    f"_alcid/{UUID}.txt",
+]
+
+
+def cleaned(table: Path, age: timedelta = timedelta(0), **options: Any) -> CleanReport:
+    return clean(Storage.open(table), older_than=age, **options)
+
+
+def put(table: Path, path: str, data: bytes = b"12345") -> None:
+    (table / path).parent.mkdir(parents=True, exist_ok=True)
+    (table / path).write_bytes(data)
+
+
+def removed(report: CleanReport) -> dict[str, str]:
+    assert report.kept == ()
+    return {one.path: one.reason for one in report.removed}
+
+
+def files_of(table: Path) -> set[str]:
+    return {path.relative_to(table).as_posix() for path in table.rglob("*") if path.is_file()}
+
+
+def rows_of(table: Path, **at: Any) -> list[dict[str, Any]]:
+    rows: pa.Table = PaimonTable(Storage.open(table), merge_on_read=False, **at).scan().to_arrow()
+    return sorted(rows.to_pylist(), key=repr)
+
+
+def forget(table: Path, *numbers: int) -> None:
+    """Let snapshots expire, and leave all that they named."""
+    for number in numbers:
+        (table / f"snapshot/snapshot-{number}").unlink()
+
+
+@pytest.mark.parametrize("name", table_names())
+def test_golden_tables_have_no_orphans(tmp_path: Path, name: str) -> None:
+    table = unpack_table(name, tmp_path)
+    before = files_of(table)
+    assert removed(cleaned(table)) == {}
+    assert files_of(table) == before
+
+
+def test_what_nothing_names_is_removed_and_what_paimon_does_not_call_so_is_kept(
+    tmp_path: Path,
+) -> None:
+    table = unpack_table("vectors_32", tmp_path)
+    before, rows = files_of(table), rows_of(table)
+    for path in (*GARBAGE, *NO_GARBAGE):
+        put(table, path)
+    would = cleaned(table, dry_run=True)
+    assert removed(would) == GARBAGE
+    assert would.bytes_removed == 5 * len(GARBAGE)
+    assert files_of(table) == before | {*GARBAGE, *NO_GARBAGE}
+    assert removed(cleaned(table)) == GARBAGE
+    assert files_of(table) == before | {*NO_GARBAGE}
+    assert rows_of(table) == rows
+
+
+def test_partitions_are_looked_into_as_deep_as_the_table_has_them(tmp_path: Path) -> None:
+    table = unpack_table("sidecars", tmp_path)
+    name = f"data-{UUID}-0.parquet"
+    gone, kept = (
+        [f"dt=1/bucket-0/{name}", f"dt=/bucket-0/{name}"],
+        [
+            f"bucket-0/{name}",
+            f"dt=1/hh=2/bucket-0/{name}",
+            f"1/bucket-0/{name}",
+        ],
+    )
+    for path in (*gone, *kept):
+        put(table, path)
+    assert removed(cleaned(table)) == dict.fromkeys(sorted(gone), "data file")
+    assert set(kept) <= files_of(table)
+
+
+def test_young_files_are_kept(tmp_path: Path) -> None:
+    table = unpack_table("append", tmp_path)
+    old, young = f"bucket-0/data-{UUID}-0.parquet", f"bucket-0/data-{UUID}-1.parquet"
+    put(table, old)
+    put(table, young)
+    set_age(str(table / old), 86_500)
+    report = clean(Storage.open(table))
+    assert [one.path for one in report.removed] == [old]
+    assert [one.path for one in report.kept] == [young]
+    assert str(report).splitlines()[1:] == ["data file: 1"]
+    assert str(report).startswith("removed 1 leftover (5 B) in ")
+    assert str(report).splitlines()[0].endswith("; 1 too young")
+    with pytest.raises(OptionError, match="older_than: found -1 day"):
+        cleaned(table, timedelta(days=-1))
+
+
+def test_indexes_that_were_replaced_go_with_the_last_snapshot_that_has_them(
+    tmp_path: Path,
+) -> None:
+    table = unpack_table("sidecars", tmp_path)
+    rows = rows_of(table)
+    replaced = {path for path in files_of(table) if path.endswith(".parquet.index")}
+    assert len(replaced) == 6
+    forget(table, 1)
+    lists = removed(cleaned(table))
+    assert set(lists.values()) == {"manifest"}
+    assert replaced <= files_of(table)
+    forget(table, 2)
+    found = removed(cleaned(table))
+    assert {path for path, reason in found.items() if reason == "file index"} == replaced
+    assert set(found.values()) == {"file index", "manifest"}
+    assert rows_of(table) == rows
+    assert removed(cleaned(table)) == {}
+
+
+def test_a_tag_keeps_what_it_names(tmp_path: Path) -> None:
+    table = unpack_table("history", tmp_path)
+    numbers = sorted(int(path.name[9:]) for path in (table / "snapshot").glob("snapshot-*"))
+    forget(table, *numbers[:-1])
+    tagged, rows = rows_of(table, tag="second"), rows_of(table)
+    first = removed(cleaned(table))
+    assert first
+    assert rows_of(table, tag="second") == tagged
+    live = {one.file.name for one in state_of(table).entries}
+    (table / "tag/tag-second").unlink()
+    second = removed(cleaned(table))
+    assert {path.rpartition("/")[2] for path, why in second.items() if why == "data file"}
+    assert {path.name for path in table.rglob("*.parquet")} == live
+    assert rows_of(table) == rows
+
+
+@pytest.mark.parametrize("folder", ["branch/branch-b/snapshot", "branch/branch-b/tag"])
+def test_a_branch_keeps_what_it_names(tmp_path: Path, folder: str) -> None:
+    table = unpack_table("history", tmp_path)
+    name = "snapshot-1" if folder.endswith("snapshot") else "tag-t"
+    put(table, f"{folder}/{name}", (table / "tag/tag-second").read_bytes())
+    (table / "tag/tag-second").unlink()
+    assert removed(cleaned(table)) == {}
+    shutil.rmtree(table / "branch")
+    assert "manifest" in removed(cleaned(table)).values()
+
+
+def test_a_changelog_keeps_what_is_left_of_it(tmp_path: Path) -> None:
+    table = unpack_table("append", tmp_path)
+    told = json.loads((table / "snapshot/snapshot-1").read_bytes())
+    delta = told["deltaManifestList"]
+    put(table, "changelog/changelog-1", json.dumps(told).encode())
+    (table / "manifest" / told["baseManifestList"]).unlink()
+    forget(table, 1)
+    assert removed(cleaned(table)) == {}
+    (table / "changelog/changelog-1").unlink()
+    assert removed(cleaned(table)) == {f"manifest/{delta}": "manifest"}
+
+
+def test_nothing_is_removed_if_what_is_needed_cannot_be_told(tmp_path: Path) -> None:
+    table = unpack_table("history", tmp_path)
+    put(table, f"day=1/bucket-0/data-{UUID}-0.parquet")
+    tag = json.loads((table / "tag/tag-second").read_bytes())
+    path = table / "manifest" / tag["deltaManifestList"]
+    flip(path, -1)
+    before = files_of(table)
+    with pytest.raises(FormatError, match="damaged Avro file"):
+        cleaned(table)
+    path.unlink()
+    with pytest.raises(FormatError, match="a snapshot names it, and it is not there"):
+        cleaned(table)
+    assert files_of(table) == before - {path.relative_to(table).as_posix()}
+
+
+def test_a_commit_after_the_listing_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it wrote before is named when snapshots are read; what it writes is not listed."""
+    table = unpack_table("append", tmp_path)
+    latest = table / "snapshot/snapshot-2"
+    held = latest.read_bytes()
+    latest.unlink()  # its files are there, and it is not yet
+
+    def listed(storage: Storage) -> Any:
+        found = list_files(storage)
+        latest.write_bytes(held)
+        return found
+
+    monkeypatch.setattr(orphans, "list_files", listed)
+    assert removed(cleaned(table)) == {}
+    assert len(rows_of(table)) == 45
+
+
+def test_a_snapshot_that_expires_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = unpack_table("append", tmp_path)
+    told = json.loads((table / "snapshot/snapshot-1").read_bytes())
+    real = Storage.read_many
+
+    def expire(self: Storage, requests: Any) -> Any:
+        monkeypatch.setattr(Storage, "read_many", real)
+        forget(table, 1)
+        (table / "manifest" / told["baseManifestList"]).unlink()
+        return real(self, requests)
+
+    monkeypatch.setattr(Storage, "read_many", expire)
+    # Both were listed; the one that is gone already is passed over.
+    lists = (told["baseManifestList"], told["deltaManifestList"])
+    assert removed(cleaned(table)) == {f"manifest/{name}": "manifest" for name in lists}
+
+
+def test_old_statistics_go_and_the_newest_stay(tmp_path: Path) -> None:
+    table = unpack_table("append", tmp_path)
+    old, new = (
+        f"_alcid/statistics-2025080{day}T093000.123456Z-5f1e0c7ab2d4.puffin" for day in (1, 2)
+    )
+    put(table, old)
+    put(table, new)
+    assert removed(cleaned(table)) == {old: "old statistics"}
+    assert new in files_of(table)
+
+
+def test_it_is_the_same_on_every_storage_that_tells_times(storage: Storage, tmp_path: Path) -> None:
+    table = unpack_table("vectors_32", tmp_path)
+    for path in sorted(files_of(table)):
+        storage.put(path, (table / path).read_bytes())
+    for path in GARBAGE:
+        storage.put(path, b"12345")
+    before = PaimonTable(storage).scan().to_arrow()
+    report = clean(storage, older_than=timedelta(0))
+    tells_times = report.removed != ()
+    assert [one.path for one in (*report.removed, *report.kept)] == sorted(GARBAGE)
+    assert (len(report.removed), len(report.kept)) in ((len(GARBAGE), 0), (0, len(GARBAGE)))
+    assert tells_times != (storage.list().versions[0].as_py().startswith('"'))
+    assert PaimonTable(storage).scan().to_arrow().equals(before)

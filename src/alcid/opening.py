@@ -128,7 +128,7 @@ def create_table(
     *,
     primary_key: Sequence[str] = (),
     partition_by: Sequence[str] = (),
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
     warehouse: str | os.PathLike[str] | None = None,
     table: str | None = None,
     storage_options: Mapping[str, Any] | None = None,

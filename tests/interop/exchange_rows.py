@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +66,8 @@ SCHEMA = pa.schema(
 )
 INDEXES = {
     "file-index.bloom-filter.columns": "id",
-    "file-index.bloom-filter.id.items": "6000",
+    "file-index.bloom-filter.id.items": "20000",
+    "file-index.bloom-filter.id.fpp": "0.00001",
     "file-index.bitmap.columns": "kind,day,ringed",
     "file-index.bsi.columns": "weight",
     "file-index.range-bitmap.columns": "score,price,at",
@@ -115,8 +116,8 @@ class Question:
     sql: str
     java: Json
     holds: Callable[[dict[str, Any]], bool]
-    exact: bool = True
-    """The indexes tell every row; otherwise they only tell files, or nothing."""
+    told: Literal["rows", "files", "nothing"] = "rows"
+    """What the indexes tell: which rows match, which files may have one, or neither."""
 
     @property
     def matches(self) -> Flags:
@@ -144,13 +145,13 @@ _MOMENT = datetime(1970, 1, 2, 3, 4, 5, 6000)
 _MOMENT_JSON = timestamp(int(_MOMENT.replace(tzinfo=UTC).timestamp() * 1000))
 
 QUESTIONS = [
-    Question("id = 51", leaf("id", "EQUAL", 51), lambda row: row["id"] == 51, exact=False),
-    Question("id = 50", leaf("id", "EQUAL", 50), lambda row: False, exact=False),
+    Question("id = 51", leaf("id", "EQUAL", 51), lambda row: row["id"] == 51, told="files"),
+    Question("id = 50", leaf("id", "EQUAL", 50), lambda row: False, told="files"),
     Question(
         "id IN (3, 31, 300, 59997)",
         leaf("id", "IN", 3, 31, 300, 59997),
         lambda row: row["id"] in (3, 31, 300, 59997),
-        exact=False,
+        told="files",
     ),
     Question("kind = 'only 2'", leaf("kind", "EQUAL", "only 2"), lambda row: row["kind"] == "only 2"),
     Question("kind = ''", leaf("kind", "EQUAL", ""), lambda row: row["kind"] == ""),
@@ -163,7 +164,7 @@ QUESTIONS = [
         "kind LIKE 'only%'",
         leaf("kind", "STARTS_WITH", "only"),
         _known("kind", lambda one: one.startswith("only")),
-        exact=False,
+        told="nothing",
     ),
     Question("weight < -25", leaf("weight", "LESS_THAN", -25), _known("weight", lambda one: one < -25)),
     Question(
@@ -191,7 +192,7 @@ QUESTIONS = [
         "wide < -70000000000000",
         leaf("wide", "LESS_THAN", "-70000000000000.0000000000"),
         _known("wide", lambda one: one < -70000000000000),
-        exact=False,
+        told="nothing",
     ),
     Question(
         "day = DATE '1969-12-31'",
@@ -207,7 +208,7 @@ QUESTIONS = [
         "seen >= TIMESTAMP '1970-01-02 03:04:05.006'",
         leaf("seen", "GREATER_OR_EQUAL", _MOMENT_JSON),
         lambda row: row["seen"] >= _MOMENT,
-        exact=False,
+        told="nothing",
     ),
     Question(
         "ringed = true AND kind = 'auk'",
@@ -219,5 +220,5 @@ QUESTIONS = [
         {"or": [leaf("kind", "EQUAL", "only 1"), leaf("weight", "EQUAL", 7)]},
         lambda row: row["kind"] == "only 1" or row["weight"] == 7,
     ),
-    Question("dt = 'a/b=c d'", leaf("dt", "EQUAL", "a/b=c d"), lambda row: row["dt"] == "a/b=c d", exact=False),
+    Question("dt = 'a/b=c d'", leaf("dt", "EQUAL", "a/b=c d"), lambda row: row["dt"] == "a/b=c d", told="nothing"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -127,3 +128,43 @@ def test_a_column_of_which_nothing_is_known_stays_away_until_it_is() -> None:
     assert other.schema.field("void").type == pa.string()
     with pytest.raises(UnsupportedError, match="column void"):
         fit_columns(pa.schema([("void", pa.null())]), None, [])
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        (pa.timestamp("ns"), pa.timestamp("ms")),
+        (pa.timestamp("ns", "Asia/Tokyo"), pa.timestamp("s", "UTC")),
+        (pa.time64("ns"), pa.time32("ms")),
+        (pa.list_(pa.timestamp("us")), pa.list_(pa.timestamp("ms"))),
+        (pa.binary(3), pa.binary()),
+    ],
+    ids=str,
+)
+def test_with_any_unit_the_values_decide(given: Any, known: Any) -> None:
+    found = fit_columns(pa.schema([("c", given)]), {"c": known}, [], any_unit=True)
+    assert found.rows([pa.nulls(2, given)])["c"].null_count == 2
+
+
+def test_with_any_unit_instants_are_still_no_times_of_a_clock() -> None:
+    for given in (pa.timestamp("us", "UTC"), pa.date32(), pa.time32("ms")):
+        schema, known = pa.schema([("c", given)]), {"c": pa.timestamp("us")}
+        with pytest.raises(UnsupportedError, match="does not go into"):
+            fit_columns(schema, known, [], any_unit=True)
+
+
+def test_a_value_that_is_finer_than_the_unit_of_the_table_is_refused() -> None:
+    given = pa.timestamp("us")
+    found = fit_columns(pa.schema([("at", given)]), {"at": pa.timestamp("ms")}, [], any_unit=True)
+    rows = found.rows([pa.array([5000], given)])
+    assert rows["at"].cast(pa.int64()).to_pylist() == [5]
+    with pytest.raises(UnsupportedError, match=r"column at: .* would lose data"):
+        found.rows([pa.array([5001], given)])
+
+
+def test_null_is_refused_where_the_table_has_none() -> None:
+    fitted = fit_columns(pa.schema([("id", pa.int64())]), {"id": pa.int64()}, [])
+    strict = replace(fitted, schema=pa.schema([pa.field("id", pa.int64(), nullable=False)]))
+    assert strict.rows([pa.array([1])]).schema == strict.schema
+    with pytest.raises(UnsupportedError, match="column id: found null, expected NOT NULL"):
+        strict.rows([pa.array([1, None])])

@@ -70,6 +70,7 @@ class Committer:
         self,
         plan: Callable[[TableState], Change | None],
         *,
+        known: TableState | None = None,
         user: str | None = None,
         identifier: int = BATCH,
     ) -> Snapshot | None:
@@ -79,6 +80,7 @@ class Committer:
             plan: Says what to do to a table in this state; None for nothing. It is called again
                 with the new state where another was faster, and raises ConflictError where what it
                 was to do makes no sense any more.
+            known: An earlier state, if there is one: what it has read is not read again.
             user: Who commits; by default a new name.
             identifier: The number of the commit in the series of its user.
 
@@ -86,8 +88,9 @@ class Committer:
             ConflictError: The change does not go with the state of the table.
         """
         user = self._new_user() if user is None else user
+        state = TableState(self._storage, None) if known is None else known
         for attempt in range(_TRIES):
-            state = TableState(self._storage, self._snapshots.latest())
+            state = state.at(self._snapshots.latest())
             try:
                 change = plan(state)
                 if change is None:

@@ -43,6 +43,15 @@ class TableState:
     def __init__(self, storage: Storage, snapshot: Snapshot | None) -> None:
         """Take a snapshot; None: before the first commit, when there is nothing."""
         self._storage, self.snapshot = storage, snapshot
+        self._held: dict[str, list[ManifestEntry]] = {}
+
+    def at(self, snapshot: Snapshot | None) -> TableState:
+        """The same table at another snapshot: manifests that both have are not read again."""
+        if snapshot == self.snapshot:
+            return self
+        other = TableState(self._storage, snapshot)
+        other._held = self._held
+        return other
 
     @cached_property
     def manifests(self) -> tuple[ManifestMeta, ...]:
@@ -85,19 +94,22 @@ class TableState:
         return tuple(read_index_manifest(data, file=f"{MANIFEST_FOLDER}/{name}"))
 
     def read(self, manifests: Sequence[ManifestMeta]) -> list[list[ManifestEntry]]:
-        """The entries of some manifests, in one round of reads."""
-        parts = self._read([(meta.name, meta.size) for meta in manifests])
-        with _uncollected():
-            return [
-                read_manifest(data, file=f"{MANIFEST_FOLDER}/{meta.name}")
-                for meta, data in zip(manifests, parts, strict=True)
-            ]
+        """The entries of some manifests; those that are not known yet in one round of reads."""
+        missing = [meta for meta in manifests if meta.name not in self._held]
+        parts = self._read([(meta.name, meta.size) for meta in missing])
+        found = {
+            meta.name: read_manifest(data, file=f"{MANIFEST_FOLDER}/{meta.name}")
+            for meta, data in zip(missing, parts, strict=True)
+        }
+        return [found[m.name] if m.name in found else self._held[m.name] for m in manifests]
 
     @cached_property
     def _all(self) -> tuple[dict[Identity, ManifestEntry], set[Identity]]:
         added: dict[Identity, ManifestEntry] = {}
         deleted: set[Identity] = set()
-        for entries in self.read(self.manifests):
+        parts = self.read(self.manifests)
+        self._held = {meta.name: part for meta, part in zip(self.manifests, parts, strict=True)}
+        for entries in parts:
             for entry in entries:
                 if entry.kind == ADD:
                     added[entry.identity] = entry

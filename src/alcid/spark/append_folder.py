@@ -95,7 +95,7 @@ def append_to_folder(
             target_file_bytes,
         )
         try:
-            staged = run_tasks(_arranged(df, columns), _Stage(job))
+            staged = list(run_tasks(_arranged(df, columns), _Stage(job)))
             _check(table, given, job, staged)
             report = _publish(table, job, staged, begin)
         finally:

@@ -32,7 +32,7 @@ def append_to_paimon(
     """Append the rows of a DataFrame; see `append_rows`, also for what it raises."""
     given = arrow_schema(spark_fields(df.schema))
 
-    def write(job: DataJob) -> list[WrittenData]:
+    def write(job: DataJob) -> Iterator[WrittenData]:
         return run_tasks(_arranged(df, job), job.write)
 
     return append_rows(table, given, options, write)

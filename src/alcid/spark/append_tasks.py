@@ -26,8 +26,10 @@ T = TypeVar("T")
 _ANSWER = "answer binary, problem string"
 
 
-def run_tasks(rows: DataFrame, write: Callable[[Iterable[pa.RecordBatch]], Iterable[T]]) -> list[T]:
-    """Let tasks write rows.
+def run_tasks(
+    rows: DataFrame, write: Callable[[Iterable[pa.RecordBatch]], Iterable[T]]
+) -> Iterator[T]:
+    """Let tasks write rows; what they tell, also if some of them fail, before that is raised.
 
     Args:
         rows: Those of each partition go to one task.
@@ -38,10 +40,12 @@ def run_tasks(rows: DataFrame, write: Callable[[Iterable[pa.RecordBatch]], Itera
     """
     task = _Task(write, current_settings())
     answers = jvm.map_in_arrow(rows, task, _ANSWER).collect()
+    for answer, _ in answers:
+        if answer is not None:
+            yield pickle.loads(answer)
     for _, problem in answers:
         if problem is not None:
             raise UnsupportedError(problem)
-    return [pickle.loads(answer) for answer, _ in answers]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from alcid.tables.engine import Engine, Threads
 from alcid.tables.progress import Progress, telling
 from alcid.types import INDEX_TYPES
 
-__all__ = ["FolderIndexes", "is_among", "require_types"]
+__all__ = ["FolderIndexes", "is_among", "require_choice"]
 
 
 class FolderIndexes:
@@ -157,7 +157,7 @@ class FolderIndexes:
         Raises:
             OptionError: A type of index that there is not.
         """
-        require_types(types)
+        require_choice(columns, types)
         listing = list_data_files(self._storage)
         found = self.folder.load()
         bundles = found.against(listing)
@@ -189,12 +189,15 @@ def _everything(specs: Sequence[IndexSpec], files: int) -> BuildPlan:
     return BuildPlan(tuple(Task(file, tuple(specs), known=False) for file in range(files)), 0)
 
 
-def require_types(types: Collection[str] | None) -> None:
-    """See that there are such types of indexes.
+def require_choice(columns: Collection[str] | None, types: Collection[str] | None) -> None:
+    """See that indexes are chosen by lists, and that there are such types.
 
     Raises:
-        OptionError: There is one that is not known.
+        OptionError: One is a single text, or a type is not known.
     """
+    for what, given in (("columns", columns), ("types", types)):
+        if isinstance(given, str):
+            raise OptionError(f"{what}: found text, expected a list of names")
     unknown = sorted(set(types or ()) - set(INDEX_TYPES))
     if unknown:
         raise OptionError(f"no such index: {unknown[0]}, expected one of {INDEX_TYPES}")

@@ -35,6 +35,7 @@ from alcid.paimon_metadata.manifest import DataFile
 from alcid.paimon_metadata.row_bytes import EMPTY, unpack_rows
 from alcid.paimon_metadata.statistics import NO_STATS
 from alcid.parquet_file import read_layout
+from alcid.storage import Storage
 from alcid.tables.append_report import AppendReport
 from alcid.tables.paimon.appending import append_arrow
 from alcid.tables.paimon.data_writing import DataJob, WrittenData
@@ -530,6 +531,7 @@ def test_a_timestamp_beyond_nanoseconds_is_refused_where_they_are_kept(tmp_path:
         ({"file.format": "orc"}, "file.format=orc: cannot append rows"),
         ({"file.compression": "lzo"}, "file.compression=lzo: cannot append rows"),
         ({"bucket": "2"}, "bucket=2: cannot append rows: there is no bucket-key"),
+        ({"bucket": "2", "bucket-key": "no"}, "bucket-key=no: cannot append rows"),
         ({"commit.callbacks": "x.Y"}, "commit.callbacks=x.Y: cannot append rows"),
         (BUCKETS | {"bucket-function.type": "mod"}, "bucket-function.type=mod: cannot append"),
     ],
@@ -674,3 +676,12 @@ def test_a_change_of_another_does_not_keep_an_append_from_its_commit(tmp_path: P
     other.committer().commit(lambda _: Change(kind="OVERWRITE", deleted=gone))
     append_arrow(table, rows_of([2]))
     assert ids(table) == [2]
+
+
+def test_a_table_anywhere_is_appended_to(storage: Storage) -> None:
+    table = create(storage, options=INDEXES | {"file-index.in-manifest-threshold": "1 b"})
+    assert append_arrow(table, rows_of(range(10))).snapshot_id == 1
+    assert append_arrow(table, rows_of(range(10, 20))).snapshot_id == 2
+    assert ids(table) == [*range(20)]
+    found = PaimonTable(storage).scan("name = 'n3'").to_arrow()["id"].to_pylist()
+    assert sorted(found) == [3, 8, 13, 18]

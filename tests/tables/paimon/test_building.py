@@ -418,6 +418,8 @@ def test_the_case_rule_of_columns_holds(table: PaimonTable) -> None:
 def test_a_drop_of_an_unknown_type_is_an_error(table: PaimonTable) -> None:
     with pytest.raises(OptionError, match="no such index: bitmaps"):
         drop(table, types=["bitmaps"])
+    with pytest.raises(OptionError, match="columns: found text, expected a list of names"):
+        drop(table, columns="name")
 
 
 def test_a_table_that_must_not_be_changed_is_refused(tmp_path: Path) -> None:

@@ -13,27 +13,15 @@ from pyarrow import orc
 
 import alcid
 from alcid import PaimonTable
-from alcid.errors import (
-    AlcidWarning,
-)
+from alcid.errors import AlcidWarning
 from alcid.paimon_metadata.commit import Change
 from alcid.tables.paimon.building import build, drop
 from alcid.types import indexes_for
 from tests.golden.arrow_values import json_rows
 from tests.golden.paimon_tables import expected, table_names, unpack_table
 from tests.golden_files import tree
-from tests.tables.paimon.index_contents import (
-    Payloads,
-    ask_always,
-    entries,
-    kinds,
-    payloads,
-)
-from tests.tables.paimon.small_tables import (
-    commit,
-    create,
-    write_file,
-)
+from tests.tables.paimon.index_contents import Payloads, ask_always, entries, kinds, payloads
+from tests.tables.paimon.small_tables import commit, create, write_file
 
 GOLDEN = [name for name in table_names() if name != "avro"]
 

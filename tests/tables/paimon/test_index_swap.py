@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from alcid import PaimonTable
-from alcid.errors import (
-    ConflictError,
-)
+from alcid.errors import ConflictError
 from alcid.paimon_metadata.commit import Change
 from alcid.storage import Storage
 from alcid.tables.engine import Tell, Threads, Work
@@ -29,12 +27,7 @@ from tests.tables.paimon.index_contents import (
     set_table_options,
     sidecars,
 )
-from tests.tables.paimon.small_tables import (
-    append,
-    commit,
-    create,
-    ids,
-)
+from tests.tables.paimon.small_tables import append, commit, create, ids
 
 
 @pytest.fixture

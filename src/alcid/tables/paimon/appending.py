@@ -73,7 +73,7 @@ def append_rows(
             are null.
         options: The indexes to build, see `alcid.options`; by default those that the options of
             the table name. `{}` for none.
-        write: Writes the files.
+        write: Writes the files, and tells of each; those that it told are removed if it raises.
 
     Raises:
         ColumnError: A column that the table does not have, or one that is missing and NOT NULL.
@@ -137,6 +137,9 @@ def _require_appendable(schema: TableSchema, options: TableOptions) -> None:
         )
     if options.bucket > 0 and not options.bucket_key:
         raise OptionError(f"bucket={options.bucket}: cannot append rows: there is no bucket-key")
+    for name in options.bucket_key:
+        if name not in schema.names:
+            raise OptionError(f"bucket-key={name}: cannot append rows: there is no such column")
 
 
 def _encoding(schema: TableSchema, options: TableOptions) -> Encoding:

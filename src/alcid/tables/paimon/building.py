@@ -19,7 +19,7 @@ from alcid.formats.file_index.container import Container
 from alcid.options import IndexSpec, OptionValue, memory_size
 from alcid.paimon_metadata.snapshot import Snapshot
 from alcid.tables.build_report import BuildReport, IndexInfo, SkippedCounter
-from alcid.tables.folder_indexes import is_among, require_types
+from alcid.tables.folder_indexes import is_among, require_choice
 from alcid.tables.paimon.asked_indexes import given_specs, table_specs
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.index_plan import (
@@ -159,7 +159,7 @@ def drop(
     Raises:
         OptionError: A type of index that there is not.
     """
-    require_types(types)
+    require_choice(columns, types)
     files = _writable(table)
     every = columns is None and types is None
     plan = []

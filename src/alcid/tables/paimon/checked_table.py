@@ -38,13 +38,6 @@ class CheckedTable:
         """The schema by which a file was written."""
         return self.schemas[placed.file.schema_id]
 
-    def label(self, placed: PlacedFile, column: str) -> str:
-        """What the table calls a column of a file by now, if it still has it."""
-        own, _, key = column.partition("[")
-        fields = {one.name: one.id for one in self.schema_of(placed).fields}
-        now = self.schema.by_id.get(fields.get(own, -1))
-        return column if now is None else now.name + (f"[{key}" if key else "")
-
     def open(self, placed: PlacedFile) -> DataScan:
         """Read the footer of a file."""
         source = self.storage.source(placed.path, placed.file.size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,46 +66,60 @@ class DataFileCheck:
             if size != file.size:
                 found.findings.add(path, "size", f"found {size} bytes, expected {file.size}")
             else:
-                self._compare(table, found)
+                _Reading(table, self.placed, found).compare()
         except FileGoneError:
             return table.gone(path)
         except (FormatError, LimitError, UnsupportedError) as error:
             found.findings.add(path, "", error)
         return found
 
-    def _compare(self, table: CheckedTable, found: Checked) -> None:
-        file, path = self.placed.file, self.placed.path
-        scan = table.open(self.placed)
+
+class _Reading:
+    """A data file that is being compared."""
+
+    def __init__(self, table: CheckedTable, placed: PlacedFile, found: Checked) -> None:
+        self._table, self._placed, self._found = table, placed, found
+        self._file, self._path = placed.file, placed.path
+        self._schema = table.schema_of(placed)
+        now = table.schema.by_id
+        self._labels = {one.name: now[one.id].name for one in self._schema.fields if one.id in now}
+
+    def _label(self, column: str) -> str:
+        """What the table calls a column, or a key of a map, by now, if it still has it."""
+        own, bracket, key = column.partition("[")
+        return f"{self._labels.get(own, own)}{bracket}{key}"
+
+    def compare(self) -> None:
+        """Read all columns, one at a time."""
+        scan = self._table.open(self._placed)
         rows = sum(scan.group_rows)
-        if rows != file.rows:
-            found.findings.add(path, "rows", f"found {file.rows:,}, expected {rows:,}")
+        if rows != self._file.rows:
+            problem = f"found {self._file.rows:,}, expected {rows:,}"
+            self._found.findings.add(self._path, "rows", problem)
             return
-        statistics, indexes = self._statistics(table, found), self._indexes(table, found)
-        for name in self._columns(table):
+        statistics, indexes = self._statistics(), self._indexes()
+        written = self._file.write_columns
+        for name in self._schema.names:
+            if written is not None and name not in written:
+                continue
             try:
-                values = self._values(table, scan, name)
+                values = self._values(scan, name)
             except (FormatError, UnsupportedError) as error:
-                found.findings.add(path, f"column {name!r}", error)
+                self._found.findings.add(self._path, f"column {name!r}", error)
                 continue
             if name in statistics:
-                self._compare_statistics(table, name, statistics[name], values, found)
-            self._compare_indexes(table, indexes.get(name, []), values, found)
-        if table.schema.primary_keys:
-            for what, problem in check_keys(table, self.placed, scan):
-                found.findings.add(path, what, problem)
+                self._compare_statistics(name, statistics[name], values)
+            self._compare_indexes(indexes.get(name, []), values)
+        if self._table.schema.primary_keys:
+            for what, problem in check_keys(self._table, self._placed, scan):
+                self._found.findings.add(self._path, what, problem)
 
-    def _columns(self, table: CheckedTable) -> list[str]:
-        """The columns that were written, as the file spells them."""
-        written = self.placed.file.write_columns
-        names = table.schema_of(self.placed).names
-        return [name for name in names if written is None or name in written]
-
-    def _values(self, table: CheckedTable, scan: DataScan, name: str) -> pa.ChunkedArray:
+    def _values(self, scan: DataScan, name: str) -> pa.ChunkedArray:
         """A column in the type that its schema has for it; nulls where the file lacks it."""
-        arrow_type = column_type(table.schema_of(self.placed).types[name])
-        rows = table.read(scan, [name])
+        arrow_type = column_type(self._schema.types[name])
+        rows = self._table.read(scan, [name])
         if not rows.num_columns:
-            return pa.chunked_array([pa.nulls(self.placed.file.rows, arrow_type)])
+            return pa.chunked_array([pa.nulls(self._file.rows, arrow_type)])
         values = rows.column(0)
         try:
             return values if values.type == arrow_type else values.cast(arrow_type)
@@ -115,37 +129,29 @@ class DataFileCheck:
                 f"found {values.type}, expected {arrow_type}: {problem}"
             ) from None
 
-    def _statistics(self, table: CheckedTable, found: Checked) -> dict[str, pa.StructScalar]:
-        """What the manifest says of columns."""
-        file = self.placed.file
-        own = table.schema_of(self.placed)
-        names = next(filter(None, (file.stats_columns, file.write_columns)), own.names)
-        if file.stats_columns == ():
-            names = ()
-        if not set(names) <= set(own.names):
-            found.warnings.add(self.placed.path, STATISTICS, "of columns that its schema lacks")
+    def _statistics(self) -> dict[str, pa.StructScalar]:
+        """What the manifest says of columns, as far as it can be used."""
+        given = (self._file.stats_columns, self._file.write_columns, self._schema.names)
+        names = next(one for one in given if one is not None)
+        if not set(names) <= set(self._schema.names):
+            self._found.warnings.add(self._path, STATISTICS, "of columns that its schema lacks")
             return {}
-        types = [own.types[name] for name in names]
-        rows = np.array([file.rows])
+        types = [self._schema.types[name] for name in names]
+        rows = np.array([self._file.rows])
         known = {
-            name: bounds_of([file.value_stats], place, types, rows)[0]
+            name: bounds_of([self._file.value_stats], place, types, rows)[0]
             for place, name in enumerate(names)
         }
         for name in (name for name, one in known.items() if not one.is_valid):
-            what = f"{STATISTICS} of {table.label(self.placed, name)!r}"
             problem = "cannot be read, or contradict themselves: they are not used"
-            found.warnings.add(self.placed.path, what, problem)
+            what = f"{STATISTICS} of {self._label(name)!r}"
+            self._found.warnings.add(self._path, what, problem)
         return {name: one for name, one in known.items() if one.is_valid}
 
     def _compare_statistics(
-        self,
-        table: CheckedTable,
-        name: str,
-        stored: pa.StructScalar,
-        values: pa.ChunkedArray,
-        found: Checked,
+        self, name: str, stored: pa.StructScalar, values: pa.ChunkedArray
     ) -> None:
-        exact = ColumnStatistics.of(values, table.schema_of(self.placed).types[name])
+        exact = ColumnStatistics.of(values, self._schema.types[name])
         expected = {
             "min": _comparable(exact.minimum),
             "max": _comparable(exact.maximum),
@@ -155,67 +161,59 @@ class DataFileCheck:
             "has_nan": exact.has_nan,
         }
         told = {field: _comparable(stored[field]) for field in expected}
-        label = table.label(self.placed, name)
-        found.count(self.placed.path, label, STATISTICS, untrue(told, expected))
+        problem = untrue(told, expected)
+        self._found.count(self._path, self._label(name), STATISTICS, problem)
 
-    def _indexes(self, table: CheckedTable, found: Checked) -> Mapping[str, list[_Index]]:
+    def _indexes(self) -> dict[str, list[_Index]]:
         """The indexes of the file, by the column that has to be read for them."""
         indexes: dict[str, list[_Index]] = {}
         try:
-            for index in self._read_indexes(table, found):
+            for index in self._read_indexes():
                 indexes.setdefault(index.spec.top_level, []).append(index)
         except FormatError as error:
-            if not table.is_expired:
-                found.findings.add(self.placed.path, "index", error)
+            if not self._table.is_expired:
+                self._found.findings.add(self._path, "index", error)
         return indexes
 
-    def _read_indexes(self, table: CheckedTable, found: Checked) -> Iterator[_Index]:
-        (source,) = index_sources(table.storage, [self.placed])
+    def _read_indexes(self) -> Iterator[_Index]:
+        (source,) = index_sources(self._table.storage, [self._placed])
         if source is None:
             return
         if isinstance(source, FormatError):
             raise source
         container = Container.open(source)
-        types = table.schema_of(self.placed).types
         for entry in sorted(container.entries, key=lambda one: (one.column, one.index_type)):
             if entry.index_type not in BUILDERS:
                 continue
             spec = IndexSpec(entry.column, entry.index_type, BsiOptions())
             try:
-                _, data_type = spec.resolve(types)
+                _, data_type = spec.resolve(self._schema.types)
             except (ColumnError, UnsupportedError) as error:
-                self._count(table, spec, f"cannot be of this file: {error}", found)
+                self._count(spec, f"cannot be of this file: {error}")
                 continue
             payload = b"" if entry.is_empty else container.section(entry).read(0, entry.length)
             options = stored_options(entry.index_type, payload, key_type(data_type))
             yield _Index(replace(spec, options=options), data_type, payload)
 
-    def _compare_indexes(
-        self,
-        table: CheckedTable,
-        indexes: list[_Index],
-        values: pa.ChunkedArray,
-        found: Checked,
-    ) -> None:
+    def _compare_indexes(self, indexes: Sequence[_Index], values: pa.ChunkedArray) -> None:
         made = Payloads()
         made.build(values, [(one.spec, one.data_type) for one in indexes])
         for one in indexes:
             name = one.spec.column, one.spec.index_type
             if name in made.skipped:
-                self._count(table, one.spec, f"cannot be of this file: {made.skipped[name]}", found)
+                self._count(one.spec, f"cannot be of this file: {made.skipped[name]}")
                 continue
-            found.compare(
-                self.placed.path,
-                table.label(self.placed, one.spec.column),
+            self._found.compare(
+                self._path,
+                self._label(one.spec.column),
                 one.spec,
                 one.payload,
                 made.built[name] or b"",
                 lambda one=one: (values, one.data_type),  # type: ignore[misc]
             )
 
-    def _count(self, table: CheckedTable, spec: IndexSpec, problem: str, found: Checked) -> None:
-        label = table.label(self.placed, spec.column)
-        found.count(self.placed.path, label, spec.index_type, problem)
+    def _count(self, spec: IndexSpec, problem: str) -> None:
+        self._found.count(self._path, self._label(spec.column), spec.index_type, problem)
 
 
 def _comparable(value: Any) -> Any:

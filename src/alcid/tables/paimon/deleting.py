@@ -103,7 +103,7 @@ def _delete(table: PaimonTable, where: str | Predicate) -> DeleteReport:
         return DeleteReport(0, 0, None)
     changes = VectorChanges(table.storage, table.snapshot.options, marks)
     try:
-        made = committer.commit(changes.plan)
+        made = committer.commit(changes.plan, known=table.snapshot.state)
     except ConflictError:
         changes.remove_all()
         raise

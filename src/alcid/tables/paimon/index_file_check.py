@@ -35,7 +35,7 @@ class IndexFileCheck:
     entry: IndexEntry
     path: str
     rows: Mapping[str, int]
-    """Of the live data files of its bucket, by their names."""
+    """Of those data files that it has vectors of and that are live, by their names."""
 
     @property
     def size(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -206,13 +206,20 @@ def _other_checks(
 ) -> Iterator[Check]:
     """All index files, and a share of the buckets."""
     buckets: dict[Bucket, list[PlacedFile]] = {}
+    rows: dict[tuple[bytes, int, str], int] = {}
     for one in placed:
         buckets.setdefault((one.entry.partition, one.entry.bucket), []).append(one)
+        rows[one.entry.partition, one.entry.bucket, one.file.name] = one.file.rows
     vectors: dict[Bucket, list[IndexEntry]] = {}
+    paths = table_paths(table.schema, table.options)
+    beside_data = table.options.index_file_in_data_file_dir
     for entry in state.indexes:
         bucket = entry.partition, entry.bucket
         vectors.setdefault(bucket, []).append(entry)
-        yield _index_file(table, entry, buckets.get(bucket, ()))
+        path = index_path(entry, paths.bucket(*bucket), beside_data=beside_data)
+        named = (place.data_file for place in entry.ranges or ())
+        live = {name: rows[*bucket, name] for name in named if (*bucket, name) in rows}
+        yield IndexFileCheck(entry, path, live)
     if not (table.schema.primary_keys and table.options.skips_level_0):
         return
     compacted: dict[str, BucketCheck] = {}
@@ -225,19 +232,6 @@ def _other_checks(
     folders = list(compacted)
     for place in choose_files(folders, sample, seed).tolist():
         yield compacted[folders[place]]
-
-
-def _index_file(
-    table: CheckedTable, entry: IndexEntry, files: Sequence[PlacedFile]
-) -> IndexFileCheck:
-    paths = table_paths(table.schema, table.options)
-    path = index_path(
-        entry,
-        paths.bucket(entry.partition, entry.bucket),
-        beside_data=table.options.index_file_in_data_file_dir,
-    )
-    rows: Mapping[str, int] = {one.file.name: one.file.rows for one in files}
-    return IndexFileCheck(entry, path, rows)
 
 
 def _leftovers(

@@ -1,0 +1,155 @@
+"""A table in several hands: what its rows have to be, and what a plan of ours has to find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+
+import alcid
+from alcid import PaimonTable
+from alcid.plan import Explanation
+from tests.interop.exchange_rows import (
+    COLUMNS,
+    QUESTIONS,
+    ROWS,
+    SCHEMA,
+    SEASONS,
+    Flags,
+    Numbers,
+    Question,
+    rows_of,
+)
+
+_ABSENT = -1
+
+
+@cache
+def _everything() -> pa.Table:
+    return pa.concat_tables([rows_of(range(ROWS), season) for season in range(SEASONS)])
+
+
+class Model:
+    """The rows that a table has: for each number the season in which it was last written."""
+
+    def __init__(self) -> None:
+        self.seasons = np.full(ROWS, _ABSENT, np.int64)
+
+    def write(self, numbers: Numbers, season: int = 0) -> pa.Table:
+        """Let rows be there; as they are to be written."""
+        self.seasons[numbers] = season
+        return _everything().take(season * ROWS + numbers)
+
+    def delete(self, question: Question) -> int:
+        """Let the rows that match be gone; how many they were."""
+        gone = self._matching(question)
+        self.seasons[gone] = _ABSENT
+        return len(gone)
+
+    def rows(self, question: Question | None = None) -> pa.Table:
+        """The rows that match, by their ids."""
+        numbers = self._matching(question)
+        return _everything().take(self.seasons[numbers] * ROWS + numbers)
+
+    def _matching(self, question: Question | None) -> Numbers:
+        numbers = np.flatnonzero(self.seasons != _ABSENT)
+        if question is None:
+            return numbers
+        return numbers[question.matches[self.seasons[numbers], numbers]]
+
+    def is_live(self, numbers: Numbers, seasons: Numbers) -> Flags:
+        """Whether a table shows these rows of files."""
+        shown: Flags = self.seasons[numbers] == seasons
+        return shown
+
+
+def check_rows(found: pa.Table, expected: pa.Table) -> None:
+    """The same rows in any order, floats to the bit."""
+    assert found.column_names == SCHEMA.names
+    assert len(found) == len(expected)
+    one, other = _comparable(found), _comparable(expected)
+    for name in SCHEMA.names:
+        assert one[name].equals(other[name]), name
+
+
+def _comparable(rows: pa.Table) -> pa.Table:
+    rows = rows.cast(pa.schema([(one.name, one.type) for one in SCHEMA])).sort_by("id")
+    bits = rows["score"].combine_chunks().view(pa.int64())
+    return rows.set_column(rows.schema.get_field_index("score"), "score", bits)
+
+
+# -- plans -------------------------------------------------------------------------------------
+
+
+class Physical:
+    """What the data files of a table hold, read without us."""
+
+    def __init__(self, table: PaimonTable, model: Model) -> None:
+        self._files: list[tuple[Numbers, Numbers]] = []
+        self._model = model
+        for placed in table.snapshot.placed:
+            path = Path(table.location) / placed.path
+            read = orc.read_table if placed.format == "orc" else pq.read_table
+            rows: Any = read(path, columns=["id", "season"])
+            ids, seasons = (column.to_numpy().astype(np.int64) for column in rows.columns)
+            self._files.append((ids // 3, seasons))
+        assert sum(map(len, (one for one, _ in self._files))) >= len(model.rows())
+
+    def left_by_indexes(self, question: Question) -> tuple[int, int]:
+        """Files and rows; a bloom filter leaves all rows of a file."""
+        return _count(self._matches(question), whole_files=question.told == "files")
+
+    def left_by_vectors(self, question: Question) -> tuple[int, int]:
+        """Files and rows that are not deleted, either, nor written again since."""
+        pairs = zip(self._matches(question), self._live, strict=True)
+        if question.told == "files":
+            return _count(live for found, live in pairs if found.any())
+        return _count(found & live for found, live in pairs)
+
+    def _matches(self, question: Question) -> list[Flags]:
+        return [question.matches[seasons, numbers] for numbers, seasons in self._files]
+
+    @property
+    def _live(self) -> list[Flags]:
+        return [self._model.is_live(*file) for file in self._files]
+
+
+def _count(files: Iterable[Flags], *, whole_files: bool = False) -> tuple[int, int]:
+    found = [one for one in files if one.any()]
+    return len(found), sum(len(one) if whole_files else int(one.sum()) for one in found)
+
+
+def check_plan(told: Explanation, question: Question, physical: Physical) -> None:
+    """Indexes and vectors leave exactly the files and rows that they can leave."""
+    stages = {stage.name: stage for stage in told.stages}
+    after = stages["file index"].after
+    assert (after.files, after.rows) == physical.left_by_indexes(question), question.sql
+    if "deletion vectors" in stages:
+        after = stages["deletion vectors"].after
+    assert (after.files, after.rows) == physical.left_by_vectors(question), question.sql
+    for use in told.indexes:
+        assert use.outcome == "answered", (question.sql, use)
+
+
+def check_ours(path: Path, model: Model, questions: Sequence[Question] = QUESTIONS) -> None:
+    """We read what the table has, by plans that use its indexes and vectors."""
+    table = alcid.paimon(path, strict=True)
+    check_rows(table.scan().to_arrow(), model.rows())
+    physical = Physical(table, model)
+    for question in questions:
+        scan = table.scan(question.sql)
+        check_rows(scan.to_arrow(), model.rows(question))
+        assert table.count(question.sql) == len(model.rows(question))
+        if question.told != "nothing":
+            check_plan(scan.explain(), question, physical)
+
+
+def columns_of(keys: Sequence[str]) -> dict[str, str]:
+    """The columns of a table with this primary key."""
+    return {name: f"{kind} NOT NULL" if name in keys else kind for name, kind in COLUMNS.items()}

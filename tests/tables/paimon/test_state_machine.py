@@ -1,0 +1,43 @@
+"""Random steps on Paimon tables: after each one there are the rows that there should be.
+
+The same machines run in every run of the profile `ci`, and new ones in others; `ALCID_SEED` names
+the seed, and `ALCID_MACHINES` how many there are: with it, each step is looked at in more ways.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.tables.paimon.machine import Machine
+
+IS_SOAK = "ALCID_MACHINES" in os.environ
+MACHINES = int(os.environ.get("ALCID_MACHINES", "100"))
+STEPS = 50
+DEFAULT_SEED = "2026"
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> str:
+    """ALCID_SEED; else the same for every run of the profile `ci`, and else a new one."""
+    fixed = DEFAULT_SEED if settings().derandomize else request.config.option.hypothesis_seed
+    return os.environ.get("ALCID_SEED", str(fixed))
+
+
+@pytest.mark.parametrize("number", range(MACHINES))
+def test_rows_are_those_of_the_model_after_every_step(
+    number: int, seed: str, tmp_path: Path
+) -> None:
+    machine = Machine(random.Random(f"{seed} {number}"), tmp_path / "t", is_thorough=IS_SOAK)
+    try:
+        for _ in range(STEPS):
+            machine.step()
+        machine.finish()
+    except BaseException as error:
+        for line in (f"ALCID_SEED={seed}, machine {number}", *machine.log):
+            error.add_note(line)
+        raise

@@ -19,6 +19,7 @@ from benchmarks.queries.contest import CONTENDERS, Contender, contest, prepare
 from benchmarks.queries.data import load_rows, make_files
 from benchmarks.queries.engine import size_of
 from benchmarks.queries.report import QueryReport
+from benchmarks.queries.truth import Questions
 
 _DATA = ROOT / ".bench-data"
 _OUTPUT = ROOT / "benchmarks" / "results" / "queries.json"
@@ -48,7 +49,8 @@ def main() -> int:
         per_file = arguments.rows // arguments.files
         steps[contender.name] = prepare(contender, base, per_file, keep=arguments.keep)
     load = os.getloadavg()[0]
-    samples, facts = contest(chosen, base, load_rows(base / "parquet"), arguments.repeats)
+    questions = Questions(load_rows(base / "parquet"))
+    samples, facts = contest(chosen, base, questions, arguments.repeats)
     report = QueryReport(
         machine_facts() | {"load at the start": f"{load:.1f}"},
         arguments.rows,

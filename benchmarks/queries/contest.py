@@ -9,19 +9,45 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from benchmarks.environment import peer_python
 from benchmarks.peer import PeerProcess
-from benchmarks.queries.data import Rows
-from benchmarks.queries.truth import Asked, Questions
+from benchmarks.queries.truth import Asked
 from benchmarks.questions import WrongAnswerError
 
-__all__ = ["CONTENDERS", "Contender", "Sample", "ask", "contest", "prepare"]
+__all__ = [
+    "CONTENDERS",
+    "Contender",
+    "Drawn",
+    "Sample",
+    "Startable",
+    "ask",
+    "contest",
+    "prepare",
+]
 
 _SEED = 11
+
+
+class Startable(Protocol):
+    """Who takes part in a contest."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+
+    def start(self, base: Path) -> PeerProcess:
+        """Start its process, for what is in a folder."""
+
+
+class Drawn(Protocol):
+    """All questions of a contest."""
+
+    def draw(self, random: np.random.Generator) -> Iterator[Asked]:
+        """Each of them once, some with new literals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +134,7 @@ def prepare(
 
 
 def contest(
-    contenders: Sequence[Contender], base: Path, rows: Rows, repeats: int
+    contenders: Sequence[Startable], base: Path, questions: Drawn, repeats: int
 ) -> tuple[list[Sample], dict[str, dict[str, Any]]]:
     """Ask everything; the samples, and of each contender its package, version and peak memory.
 
@@ -116,7 +142,7 @@ def contest(
         WrongAnswerError: An answer is wrong.
         PeerError: A process ended.
     """
-    random, questions = np.random.default_rng(_SEED), Questions(rows)
+    random = np.random.default_rng(_SEED)
     samples: list[Sample] = []
     with ExitStack() as stack:
         running = {each.name: stack.enter_context(each.start(base)) for each in contenders}

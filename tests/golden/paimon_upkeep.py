@@ -115,4 +115,4 @@ class JavaUpkeep(JavaCalls):
 
     def tag(self, table: Path, name: str, snapshot: int) -> None:
         """Give a name to a snapshot."""
-        self.call("table.Table", "createTag", self._open(table), name, snapshot)
+        self.call("table.Table", "createTag", self._open(table), name, snapshot, None)

@@ -146,14 +146,16 @@ _MOMENT_JSON = timestamp(int(_MOMENT.replace(tzinfo=UTC).timestamp() * 1000))
 
 QUESTIONS = [
     Question("id = 51", leaf("id", "EQUAL", 51), lambda row: row["id"] == 51, told="files"),
-    Question("id = 50", leaf("id", "EQUAL", 50), lambda row: False, told="files"),
+    Question("id = 50", leaf("id", "EQUAL", 50), lambda row: row["id"] == 50, told="files"),
     Question(
         "id IN (3, 31, 300, 59997)",
         leaf("id", "IN", 3, 31, 300, 59997),
         lambda row: row["id"] in (3, 31, 300, 59997),
         told="files",
     ),
-    Question("kind = 'only 2'", leaf("kind", "EQUAL", "only 2"), lambda row: row["kind"] == "only 2"),
+    Question(
+        "kind = 'only 2'", leaf("kind", "EQUAL", "only 2"), lambda row: row["kind"] == "only 2"
+    ),
     Question("kind = ''", leaf("kind", "EQUAL", ""), lambda row: row["kind"] == ""),
     Question(f"kind = '{LONG}'", leaf("kind", "EQUAL", LONG), lambda row: row["kind"] == LONG),
     Question("kind IS NULL", leaf("kind", "IS_NULL"), lambda row: row["kind"] is None),
@@ -166,7 +168,9 @@ QUESTIONS = [
         _known("kind", lambda one: one.startswith("only")),
         told="nothing",
     ),
-    Question("weight < -25", leaf("weight", "LESS_THAN", -25), _known("weight", lambda one: one < -25)),
+    Question(
+        "weight < -25", leaf("weight", "LESS_THAN", -25), _known("weight", lambda one: one < -25)
+    ),
     Question(
         "weight BETWEEN 3 AND 5",
         leaf("weight", "BETWEEN", 3, 5),
@@ -187,7 +191,11 @@ QUESTIONS = [
         leaf("price", "EQUAL", "95.00"),
         _known("price", lambda one: one == Decimal("95.00")),
     ),
-    Question("price >= 280", leaf("price", "GREATER_OR_EQUAL", "280.00"), _known("price", lambda one: one >= 280)),
+    Question(
+        "price >= 280",
+        leaf("price", "GREATER_OR_EQUAL", "280.00"),
+        _known("price", lambda one: one >= 280),
+    ),
     Question(
         "wide < -70000000000000",
         leaf("wide", "LESS_THAN", "-70000000000000.0000000000"),
@@ -220,5 +228,10 @@ QUESTIONS = [
         {"or": [leaf("kind", "EQUAL", "only 1"), leaf("weight", "EQUAL", 7)]},
         lambda row: row["kind"] == "only 1" or row["weight"] == 7,
     ),
-    Question("dt = 'a/b=c d'", leaf("dt", "EQUAL", "a/b=c d"), lambda row: row["dt"] == "a/b=c d", told="nothing"),
+    Question(
+        "dt = 'a/b=c d'",
+        leaf("dt", "EQUAL", "a/b=c d"),
+        lambda row: row["dt"] == "a/b=c d",
+        told="nothing",
+    ),
 ]

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.orc as orc
 import pyarrow.parquet as pq
+from pyarrow import orc
 
 import alcid
 from alcid import PaimonTable
 from alcid.plan import Explanation
 from tests.interop.exchange_rows import (
-    COLUMNS,
     QUESTIONS,
     ROWS,
     SCHEMA,
@@ -148,8 +147,3 @@ def check_ours(path: Path, model: Model, questions: Sequence[Question] = QUESTIO
         assert table.count(question.sql) == len(model.rows(question))
         if question.told != "nothing":
             check_plan(scan.explain(), question, physical)
-
-
-def columns_of(keys: Sequence[str]) -> dict[str, str]:
-    """The columns of a table with this primary key."""
-    return {name: f"{kind} NOT NULL" if name in keys else kind for name, kind in COLUMNS.items()}

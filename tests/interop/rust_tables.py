@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,17 @@ class RustWarehouse:
         self.context.sql("CREATE SCHEMA rust.db")
         self.catalog: Any = PaimonCatalog({"warehouse": str(folder)})
 
-    def create(self, columns: str, options: Mapping[str, str], name: str = "t") -> Path:
+    def create(
+        self,
+        columns: str,
+        options: Mapping[str, str],
+        name: str = "t",
+        partition_keys: Sequence[str] = (),
+    ) -> Path:
         """Make a table without rows; where it is."""
         given = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
-        self.context.sql(f"CREATE TABLE rust.db.{name} ({columns}) WITH ({given})")
+        by = f" PARTITIONED BY ({', '.join(partition_keys)})" if partition_keys else ""
+        self.context.sql(f"CREATE TABLE rust.db.{name} ({columns}){by} WITH ({given})")
         return self.folder / "db.db" / name
 
     def link(self, table: Path, name: str = "t") -> None:

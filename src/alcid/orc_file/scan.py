@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import Range, ReadMany, Source, read_each
@@ -162,7 +163,12 @@ class OrcScan:
         reader = RangeReader([self.source], coalescing or Coalescing(), report, read_ranges)
         held = self._fetch(groups, self._numbers(chosen), reader)
         inside = [self._footer.columns[place].name for place in sorted(set(chosen))]
-        return self._decode(HeldFile(self.source, held, report), groups, inside).select(names)
+        rows = self._decode(HeldFile(self.source, held, report), groups, inside).select(names)
+        for number, place in enumerate(chosen):
+            if self._footer.columns[place].is_padded:
+                trimmed = pc.utf8_rtrim(rows.column(number), characters=" ")
+                rows = rows.set_column(number, rows.field(number), trimmed)
+        return rows
 
     def _decode(self, held: HeldFile, groups: Sequence[int], columns: list[str]) -> pa.Table:
         """Some columns, in the order of the file."""

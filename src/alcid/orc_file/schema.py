@@ -15,7 +15,7 @@ from alcid.orc_file.protobuf import Message, unzigzag
 
 __all__ = ["OrcColumn", "parse_columns"]
 
-_STRUCT, _DECIMAL = 12, 14
+_STRUCT, _DECIMAL, _CHAR = 12, 14, 17
 _TIMESTAMPS = (9, 18)  # without, and with, a time zone
 _MOST_DIGITS = 38
 _MOST_MILLIS = (1 << 63) // 10**6 - 86_400_000
@@ -31,6 +31,8 @@ class OrcColumn:
     """Its own, and those of its children."""
     problem: str = ""
     """Why it cannot be read; empty if it can."""
+    is_padded: bool = False
+    """Whether it is CHAR(n), which is filled up with spaces that are no part of it."""
 
 
 def parse_columns(footer: Message, file: str) -> tuple[OrcColumn, ...]:
@@ -57,7 +59,12 @@ def parse_columns(footer: Message, file: str) -> tuple[OrcColumn, ...]:
     statistics = footer.parts(7)
     columns = (range(begin, end) for begin, end in zip(begins, bounds[1:], strict=True))
     return tuple(
-        OrcColumn(name, numbers, _problem(numbers, types, statistics, file))
+        OrcColumn(
+            name,
+            numbers,
+            _problem(numbers, types, statistics, file),
+            types[numbers.start].number(1) == _CHAR,
+        )
         for name, numbers in zip(names, columns, strict=True)
     )
 

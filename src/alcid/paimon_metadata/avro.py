@@ -21,6 +21,8 @@ CODECS = {"zstd": "zstandard", "none": "null", "snappy": "snappy", "deflate": "d
 
 Record = dict[str, Any]
 
+_MAGIC = b"Obj\x01"
+
 
 def read_records(data: bytes, *, file: str) -> list[Record]:
     """All records of a container.
@@ -28,6 +30,9 @@ def read_records(data: bytes, *, file: str) -> list[Record]:
     Raises:
         FormatError: It is damaged.
     """
+    if data[: len(_MAGIC)] != _MAGIC:  # which fastavro does not look at
+        found = data[: len(_MAGIC)]
+        raise FormatError("no Avro file", file=file, offset=0, found=found, expected=_MAGIC)
     try:
         return list(fastavro.reader(io.BytesIO(data)))  # type: ignore[arg-type]
     # Whatever a damaged schema, block or record leads to.

@@ -98,20 +98,37 @@ class Committer:
                 self._check_schema()
                 check(change, state)
                 snapshot = self._try(change, state, user, identifier)
+                if snapshot is not None and self._is_final(snapshot, change):
+                    return snapshot
             except FileGoneError:  # the snapshot has expired while it was read
                 if self._is_latest(state):
                     raise
-                snapshot = None
-            if snapshot is not None:
-                with suppress(StorageError):  # a hint is only a hint
-                    self._snapshots.hint(snapshot)
-                return snapshot
             time.sleep(random.uniform(0, min(_PAUSE, 0.01 * (attempt + 1))))
         raise ConflictError(f"{self._storage.location}: others were faster {_TRIES} times in a row")
 
     def _new_user(self) -> str:
         prefix = self._options.commit_user_prefix
         return f"{prefix}_{uuid.uuid4()}" if prefix else str(uuid.uuid4())
+
+    def _is_there(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot is still the one of its number.
+
+        On a disk, Paimon's Java looks whether a name is free, and then renames its own file: what
+        came between is replaced. Nobody can prevent that, but it can be seen.
+        """
+        try:
+            found = self._snapshots.get(snapshot.id)
+        except FileGoneError:
+            return False
+        return found.base_manifest_list == snapshot.base_manifest_list
+
+    def _is_final(self, made: Snapshot, change: Change) -> bool:
+        """Whether a change is in the table, be it that its snapshot was replaced or has expired."""
+        with suppress(StorageError):  # a hint is only a hint
+            self._snapshots.hint(made)
+        if self._is_there(made):
+            return True
+        return _is_in(change, TableState(self._storage, self._snapshots.latest()))
 
     def _is_latest(self, state: TableState) -> bool:
         latest = self._snapshots.latest()
@@ -131,18 +148,27 @@ class Committer:
         draft = _Draft(self._storage, self._options.manifest_compression)
         try:
             snapshot = self._write(draft, change, state, user, identifier)
-            self._storage.create(snapshot_path(snapshot.id), snapshot.to_json())
-        except NameTakenError:
-            draft.remove()
-            return None
+            is_made = self._make(snapshot, change, state.snapshot)
         except FileGoneError:
             draft.remove()
             raise
-        if not self._is_next(snapshot, change, state.snapshot):
-            self._storage.delete([snapshot_path(snapshot.id)])
+        if not is_made:
             draft.remove()
             return None
         return snapshot
+
+    def _make(self, snapshot: Snapshot, change: Change, before: Snapshot | None) -> bool:
+        """Write the file of a snapshot; False if its number, or the one before, is another's."""
+        if before is not None and not self._is_there(before):
+            return False
+        try:
+            self._storage.create(snapshot_path(snapshot.id), snapshot.to_json())
+        except NameTakenError:
+            return False
+        if self._is_next(snapshot, change, before):
+            return True
+        self._storage.delete([snapshot_path(snapshot.id)])
+        return False
 
     def _is_next(self, made: Snapshot, change: Change, before: Snapshot | None) -> bool:
         """Whether a new snapshot stands behind the one that it was planned on.

@@ -54,6 +54,8 @@ class Field:
     data_type: DataType
     nullable: bool = True
     description: str | None = None
+    default_value: str | None = None
+    """What Paimon's writers put in place of null."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,8 @@ class TableSchema:
             inner = iter(range(one.id + 1, self.highest_field_id + 1))
             described = {"id": one.id, "name": one.name}
             described["type"] = _type_json(one.data_type, one.nullable, inner)
-            fields.append(described | ({"description": one.description} if one.description else {}))
+            more = {"description": one.description, "defaultValue": one.default_value}
+            fields.append(described | {name: text for name, text in more.items() if text})
         return to_json(
             {
                 "version": _VERSION,
@@ -217,7 +220,12 @@ def to_json(value: Mapping[str, Any]) -> bytes:
 def _field(found: Mapping[str, Any]) -> Field:
     data_type, nullable = _data_type(found["type"])
     return Field(
-        int(found["id"]), str(found["name"]), data_type, nullable, found.get("description")
+        int(found["id"]),
+        str(found["name"]),
+        data_type,
+        nullable,
+        found.get("description"),
+        found.get("defaultValue"),
     )
 
 

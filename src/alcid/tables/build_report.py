@@ -82,7 +82,7 @@ class BuildReport:
     """How many bundles were written; None for a Paimon table, whose indexes are its own."""
     seconds: float
     skipped: tuple[Skipped, ...] = field(default=())
-    snapshot: int | None = None
+    snapshot_id: int | None = None
     """The snapshot of a Paimon table that has the indexes; None where nothing changed."""
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class BuildReport:
         first += f" ({count_text(self.rows, 'row')})"
         first += f" in {self.seconds:.1f} s, {size_text(self.bytes_written)}"
         first += "" if self.bundles is None else f" in {count_text(self.bundles, 'bundle')}"
-        first += "" if self.snapshot is None else f" in snapshot {self.snapshot}"
+        first += "" if self.snapshot_id is None else f" in snapshot {self.snapshot_id}"
         first += f"; {self.fresh:,} were fresh" if self.fresh else ""
         first += f"; {self.failed:,} failed" if self.failed else ""
         lines = [first, *map(str, self.skipped[:_SHOWN])]

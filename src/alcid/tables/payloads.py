@@ -29,6 +29,9 @@ class Payloads:
     """None: there is nothing to be written, as of a key of a map in a file without rows."""
     skipped: dict[IndexName, str] = field(default_factory=dict)
     """Why an index was not built."""
+    for_java: bool = False
+    """Whether Paimon's Java reads them: then no range-bitmap is built of a column without a value,
+    of which Java (1.4.2, 2.0.0) takes the first and the last row for all that are null."""
 
     def build(self, values: pa.ChunkedArray, wanted: Iterable[tuple[IndexSpec, DataType]]) -> None:
         """Build indexes of one column, or of keys of the map that it is.
@@ -55,6 +58,9 @@ class Payloads:
                     key = spec.map_key
                     array = values if key is None else map_key_column(values, key)
                     keys = read_column(array, data_type)
+                if self.for_java and spec.index_type == "range-bitmap" and not len(keys.keys):
+                    self.skipped[name] = "there is no value, and Paimon would not find all nulls"
+                    continue
                 self.built[name] = BUILDERS[spec.index_type](keys, **asdict(spec.options))
             except (UnsupportedError, LimitError) as error:  # of a value, or of too many
                 self.skipped[name] = str(error)
@@ -65,7 +71,7 @@ def build_payloads(
     types: Mapping[str, DataType],
     specs: Iterable[IndexSpec],
 ) -> Payloads:
-    """Build the indexes of a file; of its columns one at a time is in memory.
+    """Build the indexes of a file of a Paimon table; of its columns one at a time is in memory.
 
     Args:
         read: Gives all values of a column.
@@ -79,7 +85,7 @@ def build_payloads(
     >>> list(made.built), list(made.skipped)
     ([('id', 'bsi')], [('no', 'bitmap')])
     """
-    made = Payloads()
+    made = Payloads(for_java=True)
     found: list[tuple[IndexSpec, DataType]] = []
     for spec in specs:
         try:

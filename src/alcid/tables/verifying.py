@@ -201,7 +201,7 @@ def choose_files(paths: Sequence[str], share: float, seed: int) -> Integers:
     The same are taken in every run, and more of them for a greater share.
 
     >>> choose_files(["a", "b", "c", "d"], 0.5, seed=0).tolist()
-    [0, 1]
+    [1, 2]
     """
     if share == 1 or not paths:
         return np.arange(len(paths))

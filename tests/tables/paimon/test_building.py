@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import alcid
 from alcid import PaimonTable
 from alcid.errors import (
     AlcidWarning,
@@ -71,7 +72,7 @@ def test_a_build_is_one_compact_snapshot_by_which_files_go_and_come_again(
     before = entries(table)
     report = build(table, {**BITMAP, **BLOOM, **BESIDE})
     assert (report.files, report.indexed, report.fresh, report.failed) == (2, 2, 0, 0)
-    assert (report.rows, report.bundles, report.snapshot, report.skipped) == (50, None, 3, ())
+    assert (report.rows, report.bundles, report.snapshot_id, report.skipped) == (50, None, 3, ())
     assert str(report).endswith(" in snapshot 3")
     snapshot = table.snapshot.state.snapshot
     assert snapshot is not None
@@ -93,7 +94,8 @@ def test_a_build_is_one_compact_snapshot_by_which_files_go_and_come_again(
 def test_what_is_there_is_not_built_again(table: PaimonTable) -> None:
     build(table, BITMAP)
     report = build(table, BITMAP)
-    assert (report.indexed, report.fresh, report.snapshot, report.bytes_written) == (0, 2, None, 0)
+    assert (report.indexed, report.fresh, report.bytes_written) == (0, 2, 0)
+    assert report.snapshot_id is None
     assert str(report).endswith("0 B; 2 were fresh")
     assert table.snapshot_id == 3
 
@@ -115,10 +117,10 @@ def test_only_what_is_missing_is_built_and_the_rest_is_copied(table: PaimonTable
 def test_a_rebuild_makes_all_anew_but_no_entry_where_nothing_differs(table: PaimonTable) -> None:
     build(table, BITMAP | {"file-index.bitmap.name.version": "1"})
     report = build(table, BITMAP, rebuild=True)
-    assert (report.indexed, report.fresh, report.snapshot) == (2, 0, 4)
+    assert (report.indexed, report.fresh, report.snapshot_id) == (2, 0, 4)
     assert [(one["name", "bitmap"] or b"")[0] for one in readable(table)] == [2, 2]
     report = build(table, {**BITMAP, **BESIDE}, rebuild=True)
-    assert (report.indexed, report.fresh, report.snapshot) == (0, 2, None)
+    assert (report.indexed, report.fresh, report.snapshot_id) == (0, 2, None)
 
 
 def test_the_longest_container_of_a_manifest_is_as_long_as_the_threshold(tmp_path: Path) -> None:
@@ -142,15 +144,15 @@ def test_options_of_the_table_say_what_to_build_and_what_to_drop(tmp_path: Path)
     assert kinds(table) == [[("name", "bitmap")]] * 2
     set_table_options(table, BLOOM)
     report = build(table)
-    assert (report.indexed, report.snapshot) == (2, 4)
+    assert (report.indexed, report.snapshot_id) == (2, 4)
     assert kinds(table) == [[("id", "bloom-filter")]] * 2
 
 
-def test_given_options_drop_nothing(tmp_path: Path) -> None:
+def test_what_given_options_do_not_ask_for_is_dropped(tmp_path: Path) -> None:
     table = filled(create(tmp_path / "t", options=BITMAP))
     build(table)
     build(table, BLOOM)
-    assert kinds(table) == [[("id", "bloom-filter"), ("name", "bitmap")]] * 2
+    assert kinds(table) == [[("id", "bloom-filter")]] * 2
 
 
 def test_options_of_the_table_that_are_not_in_order_are_warned_of_once(tmp_path: Path) -> None:
@@ -212,7 +214,7 @@ def test_a_file_that_is_not_as_its_manifest_says_fails_and_the_others_do_not(
 def test_a_table_without_rows(tmp_path: Path) -> None:
     table = create(tmp_path / "t")
     report = build(table, BITMAP)
-    assert (report.files, report.snapshot) == (0, None)
+    assert (report.files, report.snapshot_id) == (0, None)
     assert (indexes(table), drop(table)) == ([], 0)
 
 
@@ -437,3 +439,15 @@ def test_an_object_store(storage: Storage) -> None:
         assert ids(table) == list(range(50))
         drop(table)
     assert sidecars(table) == ["-3.index", "-3.index"]
+
+
+def test_a_column_without_a_value_gets_no_range_bitmap(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int32()), ("none", pa.int64())])
+    options = {"file-index.range-bitmap.columns": "id,none", "file-index.bitmap.columns": "none"}
+    table = alcid.create_table(tmp_path / "t", schema, options=options)
+    report = table.append(pa.table({"id": pa.array([1, 2], pa.int32()), "none": pa.nulls(2)}))
+    assert [one.what for one in report.skipped] == ["range-bitmap of 'none'"]
+    built = build(table)
+    assert (built.indexed, built.snapshot_id) == (0, None)
+    assert kinds(table) == [[("id", "range-bitmap"), ("none", "bitmap")]]
+    assert table.count("none IS NULL") == 2

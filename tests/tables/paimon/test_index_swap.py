@@ -137,7 +137,7 @@ def test_files_that_another_took_away_are_left_out_and_the_rest_is_committed(
         table, lambda other: commit(other, Change(kind="OVERWRITE", deleted=[first], added=[]))
     )
     report = build(mine, {**BITMAP, **BESIDE})
-    assert (report.indexed, report.failed, report.rows, report.snapshot) == (1, 1, 30, 4)
+    assert (report.indexed, report.failed, report.rows, report.snapshot_id) == (1, 1, 30, 4)
     (skipped,) = report.skipped
     assert skipped.reason == "changed or removed by another while it was indexed"
     assert skipped.example == f"bucket-0/{first.file.name}"
@@ -148,7 +148,7 @@ def test_files_that_another_took_away_are_left_out_and_the_rest_is_committed(
 def test_of_two_builds_of_the_same_the_second_changes_nothing(table: PaimonTable) -> None:
     mine = meddled(table, lambda other: build(other, {**BITMAP, **BESIDE}))
     report = build(mine, {**BITMAP, **BESIDE})
-    assert (report.indexed, report.failed, report.snapshot) == (0, 2, None)
+    assert (report.indexed, report.failed, report.snapshot_id) == (0, 2, None)
     assert sidecars(mine) == ["-1.index", "-1.index"]
     assert index_files(mine) == sorted(entry.file.extra_files[0] for entry in entries(mine))
     assert kinds(mine) == [[("name", "bitmap")]] * 2
@@ -174,7 +174,7 @@ def test_index_files_that_two_builds_wrote_at_the_same_moment_stay(
 def test_of_two_builds_of_others_the_second_removes_its_files(table: PaimonTable) -> None:
     mine = meddled(table, lambda other: build(other, {**BLOOM, **BESIDE}))
     report = build(mine, {**BITMAP, **BESIDE})
-    assert (report.indexed, report.failed, report.snapshot) == (0, 2, None)
+    assert (report.indexed, report.failed, report.snapshot_id) == (0, 2, None)
     assert kinds(mine) == [[("id", "bloom-filter")]] * 2
     assert index_files(mine) == sorted(entry.file.extra_files[0] for entry in entries(mine))
     assert build(mine, BITMAP).indexed == 2
@@ -183,7 +183,7 @@ def test_of_two_builds_of_others_the_second_removes_its_files(table: PaimonTable
 def test_rows_that_came_meanwhile_stay_and_are_indexed_next_time(table: PaimonTable) -> None:
     mine = meddled(table, lambda other: append(other, range(50, 60)))
     report = build(mine, BITMAP)
-    assert (report.files, report.indexed, report.snapshot) == (2, 2, 4)
+    assert (report.files, report.indexed, report.snapshot_id) == (2, 2, 4)
     assert ids(mine) == list(range(60))
     assert build(PaimonTable(table.storage), BITMAP).indexed == 1
 

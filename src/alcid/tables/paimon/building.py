@@ -51,10 +51,11 @@ def build(
 ) -> BuildReport:
     """Build the indexes that data files lack, those of level 0 too.
 
+    What is not asked for is dropped, as by Paimon's `rewrite_file_index`.
+
     Args:
         table: The table.
-        options: Which; what else files have stays. By default the options of the table itself say
-            it, and what they do not ask for is dropped, as by Paimon's `rewrite_file_index`.
+        options: Which; by default the options of the table itself say it.
         rebuild: Build also what is there.
         progress: As for a folder.
 
@@ -78,7 +79,6 @@ def build(
             read_containers(table.storage, placed),
             skipped,
             rebuild=rebuild,
-            only=options is None,
         )
         done, snapshot, lost = _swap(table, plan, memory_size(str(threshold)), progress)
     for made in done:

@@ -8,19 +8,15 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from alcid.orc_file import OrcScan, open_orc_scans
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.snapshot import snapshot_path
 from alcid.paimon_metadata.table_options import TableOptions
-from alcid.parquet_file import ParquetScan, open_scans
 from alcid.parquet_file.decoding import int96_as
 from alcid.storage import Storage
 from alcid.tables.checked import Checked
-from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.paimon.data_files import DataScan, PlacedFile, open_data
 
-__all__ = ["Check", "CheckedTable", "DataScan"]
-
-DataScan = ParquetScan | OrcScan
+__all__ = ["Check", "CheckedTable"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,9 +36,7 @@ class CheckedTable:
 
     def open(self, placed: PlacedFile) -> DataScan:
         """Read the footer of a file."""
-        source = self.storage.source(placed.path, placed.file.size)
-        opened = open_orc_scans if placed.format == "orc" else open_scans
-        return opened([source], read_ranges=self.storage.read_ranges)[0]
+        return open_data(self.storage, placed)
 
     def read(self, scan: DataScan, columns: Sequence[str]) -> pa.Table:
         """Columns of a file, as far as it has them."""

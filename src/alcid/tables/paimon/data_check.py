@@ -23,8 +23,8 @@ from alcid.formats.file_index.keys import key_type
 from alcid.options import BsiOptions, IndexSpec
 from alcid.tables.checked import Checked
 from alcid.tables.entry_check import untrue
-from alcid.tables.paimon.checked_table import CheckedTable, DataScan
-from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.paimon.checked_table import CheckedTable
+from alcid.tables.paimon.data_files import DataScan, PlacedFile
 from alcid.tables.paimon.file_bounds import bounds_of
 from alcid.tables.paimon.files import column_type
 from alcid.tables.paimon.indexes import index_sources

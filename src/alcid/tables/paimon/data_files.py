@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from alcid.errors import UnsupportedError
+from alcid.orc_file import OrcScan, open_orc_scans
 from alcid.paimon_metadata.manifest import DataFile, ManifestEntry
 from alcid.paimon_metadata.paths import Paths
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
+from alcid.parquet_file import ParquetScan, open_scans
+from alcid.storage import Storage
 
-__all__ = ["PlacedFile", "place_files", "table_paths"]
+__all__ = ["DataScan", "PlacedFile", "open_data", "place_files", "table_paths"]
+
+DataScan: TypeAlias = ParquetScan | OrcScan
 
 _FORMATS = ("parquet", "orc")
 
@@ -49,6 +55,17 @@ def table_paths(schema: TableSchema, options: TableOptions) -> Paths:
         legacy_name=options.partition_legacy_name,
         directory=options.data_file_path_directory,
     )
+
+
+def open_data(storage: Storage, placed: PlacedFile) -> DataScan:
+    """Read the footer of a data file.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    source = storage.source(placed.path, placed.file.size)
+    opened = open_orc_scans if placed.format == "orc" else open_scans
+    return opened([source], read_ranges=storage.read_ranges)[0]
 
 
 def place_files(entries: Iterable[ManifestEntry], paths: Paths) -> list[PlacedFile]:

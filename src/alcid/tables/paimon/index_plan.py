@@ -97,7 +97,6 @@ def intents(
     skipped: SkippedCounter,
     *,
     rebuild: bool,
-    only: bool,
 ) -> list[Intent]:
     """What is to be done, without those files that have all that they can have.
 
@@ -108,7 +107,8 @@ def intents(
         found: The containers of the files.
         skipped: Is told what cannot be built.
         rebuild: Build also what is there.
-        only: Drop what is not asked for; but not what is of a type that is not known here.
+
+    What is not asked for is dropped, unless it is of a type that is not known here.
     """
     wanted_of = _wanted_by_schema(files, specs)
     made = []
@@ -118,10 +118,9 @@ def intents(
             skipped.add(kind, reason, one.path)
         has = _names(container)
         build = [name for name in wanted if rebuild or name not in has]
-        keep = [name for name in has if name not in build]
-        if only:
-            keep = [name for name in keep if name in wanted or name[1] not in INDEX_TYPES]
-        is_useless = only and isinstance(container, FormatError)
+        left = [name for name in has if name not in build]
+        keep = [name for name in left if name in wanted or name[1] not in INDEX_TYPES]
+        is_useless = isinstance(container, FormatError)
         if build or len(keep) < len(has) or is_useless:
             made.append(Intent(one, tuple(wanted[name] for name in build), tuple(keep)))
     return made

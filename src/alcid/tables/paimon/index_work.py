@@ -20,12 +20,10 @@ from alcid.errors import (
 )
 from alcid.formats.file_index.container import Container, write_container
 from alcid.options import IndexSpec
-from alcid.orc_file import OrcScan, open_orc_scans
-from alcid.parquet_file import ParquetScan, open_scans
 from alcid.storage import Storage
 from alcid.tables.engine import Share, Tell
 from alcid.tables.in_order import in_order
-from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.paimon.data_files import PlacedFile, open_data
 from alcid.tables.paimon.index_plan import Found, Intent, read_containers
 from alcid.tables.payloads import IndexName, Payloads
 from alcid.types import DataType
@@ -99,18 +97,13 @@ class IndexWork:
 
 def _build(storage: Storage, intent: Intent) -> Payloads:
     """Read the columns, one at a time, and build their indexes."""
-    made = Payloads()
+    made = Payloads(for_java=True)
     if not intent.build:
         return made
-    placed = intent.placed
-    source = storage.source(placed.path, placed.file.size)
-    scan: ParquetScan | OrcScan
-    (scan,) = (open_orc_scans if placed.format == "orc" else open_scans)(
-        [source], read_ranges=storage.read_ranges
-    )
-    rows = sum(scan.group_rows)
-    if rows != placed.file.rows:
-        raise FormatError("rows", file=source.name, found=rows, expected=placed.file.rows)
+    scan = open_data(storage, intent.placed)
+    rows, expected = sum(scan.group_rows), intent.placed.file.rows
+    if rows != expected:
+        raise FormatError("rows", file=scan.source.name, found=rows, expected=expected)
     wanted = sorted(intent.build, key=lambda one: (one[0].top_level, *_name(one[0])))
     for column, group in groupby(wanted, key=lambda one: one[0].top_level):
         some = list(group)

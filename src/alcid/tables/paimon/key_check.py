@@ -15,8 +15,8 @@ from alcid.paimon_metadata.row_bytes import unpack_rows
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.tables.build_report import count_text
 from alcid.tables.checked import Checked
-from alcid.tables.paimon.checked_table import CheckedTable, DataScan
-from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.paimon.checked_table import CheckedTable
+from alcid.tables.paimon.data_files import DataScan, PlacedFile
 from alcid.tables.paimon.key_order import join_columns, rank_rows
 from alcid.tables.paimon.levels import LevelMerges
 from alcid.tables.paimon.sections import plan_sections

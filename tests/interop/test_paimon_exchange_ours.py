@@ -1,0 +1,127 @@
+"""Tables that we write, as others read them, and go on with them: before and after their upkeep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import alcid
+from alcid import PaimonTable
+from alcid.paimon_metadata.commit import Change
+from alcid.plan import planner
+from tests.golden.paimon_tables_jvm import JavaPaimon
+from tests.interop.exchange_rows import INDEXES, PARTS, QUESTIONS, SCHEMA, Question, part
+from tests.interop.exchange_tables import Model, check_ours, check_rows
+from tests.interop.peers import PyPaimon
+from tests.interop.rust_tables import RustWarehouse
+
+EMBEDDED = {"file-index.in-manifest-threshold": "1 mb"}
+BESIDE = {"file-index.in-manifest-threshold": "1 b"}
+VECTORS = {"deletion-vectors.enabled": "true"}
+WIDE_VECTORS = VECTORS | {"deletion-vectors.bitmap64": "true"}
+WITHOUT = {"file-index.read.enabled": "false"}
+KINDS: dict[str, tuple[dict[str, str], list[str]]] = {
+    "unaware": (EMBEDDED | WIDE_VECTORS | {"compaction.min.file-num": "2"}, []),
+    "bucketed": (BESIDE | VECTORS | {"bucket": "3", "bucket-key": "id"}, []),
+    "partitioned": (EMBEDDED | VECTORS | {"compaction.min.file-num": "2"}, ["dt"]),
+}
+BY_SQL = {one.sql: one for one in QUESTIONS}
+DELETED = BY_SQL["kind = ''"]
+# pypaimon compares with plain literals, which those of other types are not in JSON.
+PLAIN = [one for one in QUESTIONS if one.sql.startswith(("id", "kind", "weight", "dt"))]
+
+
+def write_ours(path: Path, kind: str) -> tuple[PaimonTable, Model]:
+    """Files with indexes from the beginning, and one that gets them later; then deletes."""
+    options, partition_by = KINDS[kind]
+    table = alcid.create_table(path, SCHEMA, options=INDEXES | options, partition_by=partition_by)
+    model = Model()
+    for number in range(PARTS - 1):
+        table.append(model.write(part(number)))
+    table.append(model.write(part(PARTS - 1)), options={})
+    assert table.build_indexes().failed == 0
+    assert table.delete(DELETED.sql).rows == model.delete(DELETED)
+    return table, model
+
+
+def check_java(java: JavaPaimon, path: Path, model: Model) -> None:
+    """Equal rows; where our indexes tell rows, no other ones are even looked at."""
+    check_rows(java.read(path), model.rows())
+    for question in QUESTIONS:
+        found = java.read(path, question.java, exact=question.told != "rows")
+        check_rows(found, model.rows(question))
+
+
+def check_rust(rust: RustWarehouse, model: Model, questions: list[Question] = QUESTIONS) -> None:
+    check_rows(rust.read(), model.rows())
+    for question in questions:
+        expected = model.rows(question)
+        if len(expected):
+            check_rows(rust.read(question.sql), expected)
+        else:  # of which it does not say the columns
+            assert rust.read(question.sql, "COUNT(*)").column(0).to_pylist() == [0]
+
+
+def check_pypaimon(pypaimon: PyPaimon, path: Path, model: Model) -> None:
+    check_rows(pypaimon.read(path), model.rows())
+    for question in PLAIN:
+        check_rows(pypaimon.read(path, question.java), model.rows(question))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_others_read_what_we_write_and_we_what_they_make_of_it(
+    java_paimon: JavaPaimon,
+    newest_paimon: JavaPaimon,
+    pypaimon: PyPaimon,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    path = tmp_path / "t"
+    _, model = write_ours(path, kind)
+    check_java(java_paimon, path, model)
+    check_java(newest_paimon, path, model)
+    rust = RustWarehouse(tmp_path / "rust")
+    rust.link(path)
+    check_rust(rust, model)
+    has_narrow_vectors = kind != "unaware"
+    if has_narrow_vectors:
+        check_pypaimon(pypaimon, path, model)
+    java_paimon.compact(path)
+    java_paimon.expire(path)
+    check_rows(java_paimon.read(path), model.rows())
+    check_rust(rust, model, QUESTIONS[:4])
+    monkeypatch.setattr(
+        planner._Asker, "_scan_bytes", lambda self: np.full(len(self.table.sizes), 1 << 40)
+    )
+    check_ours(path, model)
+
+
+def test_a_wrong_index_hides_rows_from_java_and_rust(
+    java_paimon: JavaPaimon, newest_paimon: JavaPaimon, tmp_path: Path
+) -> None:
+    """So a right one is what they go by."""
+    path = tmp_path / "t"
+    table = alcid.create_table(path, SCHEMA, options=INDEXES | EMBEDDED)
+    model = Model()
+    for number in range(2):
+        table.append(model.write(part(number)))
+    rust = RustWarehouse(tmp_path / "rust")
+    rust.link(path)
+    question = BY_SQL["kind = 'only 1' OR weight = 7"]
+    right = model.rows(question)
+    for found in (java_paimon.read(path, question.java), rust.read(question.sql)):
+        check_rows(found, right)
+    one, other = table.snapshot.state.entries
+    swapped = [
+        one.with_file(replace(one.file, embedded_index=other.file.embedded_index)),
+        other.with_file(replace(other.file, embedded_index=one.file.embedded_index)),
+    ]
+    change = Change(kind="COMPACT", deleted=[one, other], added=swapped)
+    table.committer().commit(lambda _: change)
+    only = BY_SQL["kind = 'only 2'"]
+    for java in (java_paimon, newest_paimon):
+        assert len(java.read(path, question.java)) < len(right)

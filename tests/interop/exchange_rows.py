@@ -154,7 +154,7 @@ QUESTIONS = [
         told="files",
     ),
     Question(
-        "kind = 'only 2'", leaf("kind", "EQUAL", "only 2"), lambda row: row["kind"] == "only 2"
+        "kind = 'only 0'", leaf("kind", "EQUAL", "only 0"), lambda row: row["kind"] == "only 0"
     ),
     Question("kind = ''", leaf("kind", "EQUAL", ""), lambda row: row["kind"] == ""),
     Question(f"kind = '{LONG}'", leaf("kind", "EQUAL", LONG), lambda row: row["kind"] == LONG),

@@ -13,5 +13,8 @@
 | `statistics`     | the bounds of the columns of a data file                                 |
 | `paths`          | where data files lie                                                     |
 | `table_state`    | all of it at one snapshot                                                |
+| `change`         | what a commit does, and whether it goes with a state                     |
 | `commit`         | a new snapshot, or none                                                  |
+| `snapshot_making`| the moment at which it is there                                          |
+| `manifest_merging`| few manifests in place of many                                          |
 """

@@ -7,24 +7,25 @@ what the file says of itself.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import fastavro
 
 from alcid.errors import FormatError, OptionError
 
-__all__ = ["CODECS", "nullable", "read_records", "record_schema", "write_records"]
+__all__ = ["CODECS", "nullable", "read_as", "record_schema", "write_records"]
 
 CODECS = {"zstd": "zstandard", "none": "null", "snappy": "snappy", "deflate": "deflate"}
 """What Avro calls the values of the option `manifest.compression`."""
 
+T = TypeVar("T")
 Record = dict[str, Any]
 
 _MAGIC = b"Obj\x01"
 
 
-def read_records(data: bytes, *, file: str) -> list[Record]:
+def _read_records(data: bytes, *, file: str) -> list[Record]:
     """All records of a container.
 
     Raises:
@@ -38,6 +39,24 @@ def read_records(data: bytes, *, file: str) -> list[Record]:
     # Whatever a damaged schema, block or record leads to.
     except Exception as error:  # noqa: BLE001
         raise FormatError(f"damaged Avro file: {error!r}", file=file) from None
+
+
+def read_as(parse: Callable[[Record, str], T], data: bytes, *, what: str, file: str) -> list[T]:
+    """All records of a container, each as what it means.
+
+    Args:
+        parse: Makes something of a record, and is given the name of the file for its errors.
+        data: The container.
+        what: What errors call it.
+        file: Its name.
+
+    Raises:
+        FormatError: It is damaged, or a record lacks something.
+    """
+    try:
+        return [parse(record, file) for record in _read_records(data, file=file)]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"damaged {what}: {error!r}", file=file) from None
 
 
 def write_records(

@@ -14,21 +14,18 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
-from alcid.errors import ConflictError, FileGoneError, NameTakenError, StorageError
-from alcid.paimon_metadata.index_manifest import (
-    DELETION_VECTORS,
-    IndexEntry,
-    write_index_manifest,
-)
+from alcid.errors import ConflictError, FileGoneError, StorageError
+from alcid.paimon_metadata.change import Change, check
+from alcid.paimon_metadata.index_manifest import DELETION_VECTORS, write_index_manifest
 from alcid.paimon_metadata.manifest import ADD, ManifestEntry, write_manifest
 from alcid.paimon_metadata.manifest_list import ManifestMeta, write_manifest_list
 from alcid.paimon_metadata.manifest_merging import describe, merge_manifests
 from alcid.paimon_metadata.schema import TableSchema
-from alcid.paimon_metadata.snapshot import Snapshot, SnapshotFolder, snapshot_path
+from alcid.paimon_metadata.snapshot import Snapshot, SnapshotFolder
+from alcid.paimon_metadata.snapshot_making import SnapshotMaker
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.paimon_metadata.table_state import MANIFEST_FOLDER, TableState
 from alcid.storage import Storage
@@ -42,29 +39,13 @@ _TRIES = 200
 _PAUSE = 0.5  # seconds at most between two tries
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What a commit does to a table."""
-
-    kind: str
-    """APPEND, COMPACT, OVERWRITE or ANALYZE."""
-    deleted: Sequence[ManifestEntry] = ()
-    """Live files that go."""
-    added: Sequence[ManifestEntry] = ()
-    index_deleted: Sequence[IndexEntry] = ()
-    index_added: Sequence[IndexEntry] = ()
-    statistics: str | None = None
-    """The name of a new statistics file."""
-    properties: Mapping[str, str] = field(default_factory=dict)
-
-
 class Committer:
     """Makes snapshots of a table."""
 
     def __init__(self, storage: Storage, schema: TableSchema, options: TableOptions) -> None:
         """Take the folder of a table, and its schema, by which data files were written."""
         self._storage, self._schema, self._options = storage, schema, options
-        self._snapshots = SnapshotFolder(storage)
+        self._snapshots, self._maker = SnapshotFolder(storage), SnapshotMaker(storage)
 
     def commit(
         self,
@@ -98,7 +79,7 @@ class Committer:
                 self._check_schema()
                 check(change, state)
                 snapshot = self._try(change, state, user, identifier)
-                if snapshot is not None and self._is_final(snapshot, change):
+                if snapshot is not None and self._maker.is_final(snapshot, change):
                     return snapshot
             except FileGoneError:  # the snapshot has expired while it was read
                 if self._is_latest(state):
@@ -109,26 +90,6 @@ class Committer:
     def _new_user(self) -> str:
         prefix = self._options.commit_user_prefix
         return f"{prefix}_{uuid.uuid4()}" if prefix else str(uuid.uuid4())
-
-    def _is_there(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot is still the one of its number.
-
-        On a disk, Paimon's Java looks whether a name is free, and then renames its own file: what
-        came between is replaced. Nobody can prevent that, but it can be seen.
-        """
-        try:
-            found = self._snapshots.get(snapshot.id)
-        except FileGoneError:
-            return False
-        return found.base_manifest_list == snapshot.base_manifest_list
-
-    def _is_final(self, made: Snapshot, change: Change) -> bool:
-        """Whether a change is in the table, be it that its snapshot was replaced or has expired."""
-        with suppress(StorageError):  # a hint is only a hint
-            self._snapshots.hint(made)
-        if self._is_there(made):
-            return True
-        return _is_in(change, TableState(self._storage, self._snapshots.latest()))
 
     def _is_latest(self, state: TableState) -> bool:
         latest = self._snapshots.latest()
@@ -148,7 +109,7 @@ class Committer:
         draft = _Draft(self._storage, self._options.manifest_compression)
         try:
             snapshot = self._write(draft, change, state, user, identifier)
-            is_made = self._make(snapshot, change, state.snapshot)
+            is_made = self._maker.make(snapshot, change, state.snapshot)
         except FileGoneError:
             draft.remove()
             raise
@@ -156,36 +117,6 @@ class Committer:
             draft.remove()
             return None
         return snapshot
-
-    def _make(self, snapshot: Snapshot, change: Change, before: Snapshot | None) -> bool:
-        """Write the file of a snapshot; False if its number, or the one before, is another's."""
-        if before is not None and not self._is_there(before):
-            return False
-        try:
-            self._storage.create(snapshot_path(snapshot.id), snapshot.to_json())
-        except NameTakenError:
-            return False
-        if self._is_next(snapshot, change, before):
-            return True
-        self._storage.delete([snapshot_path(snapshot.id)])
-        return False
-
-    def _is_next(self, made: Snapshot, change: Change, before: Snapshot | None) -> bool:
-        """Whether a new snapshot stands behind the one that it was planned on.
-
-        A number is free again when its snapshot has expired. Who was asleep for so long would take
-        it, and nobody would ever read what was committed there.
-        """
-        if before is not None and self._storage.exists(snapshot_path(before.id)):
-            return True  # the oldest expire first, so that none behind it has
-        latest = self._snapshots.latest()
-        if latest is None or latest.id <= made.id:
-            return True
-        try:
-            behind = TableState(self._storage, self._snapshots.get(made.id + 1))
-            return _is_in(change, behind)
-        except FileGoneError:
-            return False
 
     def _write(
         self, draft: _Draft, change: Change, state: TableState, user: str, identifier: int
@@ -241,56 +172,6 @@ class Committer:
             return None
         name, _ = draft.put("index-manifest", write_index_manifest(entries, draft.compression))
         return name
-
-
-def check(change: Change, state: TableState) -> None:
-    """See that a change goes with a state.
-
-    Raises:
-        ConflictError: A file that is to go is not live, one that is to come was deleted once, or
-            a data file would have two deletion vectors, or one that is not live has one.
-    """
-    if change.deleted:
-        for entry in change.deleted:
-            if entry.identity not in state.live:
-                raise ConflictError(f"{entry.file.name}: is not there any more, or was changed")
-        for entry in change.added:
-            if entry.identity in state.deleted or entry.identity in state.live:
-                raise ConflictError(f"{entry.file.name}: is there, or was, exactly as it would be")
-    if not change.index_deleted and not change.index_added:
-        return
-    live = {(one.partition, one.bucket, one.name) for one in state.indexes}
-    gone = {(one.partition, one.bucket, one.name) for one in change.index_deleted}
-    for partition_bucket_name in gone - live:
-        raise ConflictError(f"{partition_bucket_name[2]}: is not there any more")
-    _check_vectors(change, state, gone)
-
-
-def _is_in(change: Change, state: TableState) -> bool:
-    """Whether something that a change has added is known in a later state."""
-    known = state.live.keys() | state.deleted
-    if any(entry.identity in known for entry in change.added):
-        return True
-    names = {one.name for one in state.indexes}
-    return any(entry.name in names for entry in change.index_added)
-
-
-def _check_vectors(change: Change, state: TableState, gone: set[tuple[bytes, int, str]]) -> None:
-    files = {(one.partition, one.bucket, one.file.name) for one in state.entries}
-    files -= {(one.partition, one.bucket, one.file.name) for one in change.deleted}
-    files |= {(one.partition, one.bucket, one.file.name) for one in change.added}
-    kept = [one for one in state.indexes if (one.partition, one.bucket, one.name) not in gone]
-    seen: set[tuple[bytes, int, str]] = set()
-    for entry in [*kept, *change.index_added]:
-        for vector in entry.ranges or ():
-            place = entry.partition, entry.bucket, vector.data_file
-            if place in seen:
-                raise ConflictError(f"{vector.data_file}: has another deletion vector by now")
-            seen.add(place)
-    for entry in change.index_added:
-        for vector in entry.ranges or ():
-            if (entry.partition, entry.bucket, vector.data_file) not in files:
-                raise ConflictError(f"{vector.data_file}: is not there any more")
 
 
 class _Draft:

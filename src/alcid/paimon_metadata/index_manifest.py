@@ -12,7 +12,7 @@ from typing import Any
 
 from alcid.errors import FormatError
 from alcid.formats.deletion_vector import DeletionVectorRange
-from alcid.paimon_metadata.avro import nullable, read_records, record_schema, write_records
+from alcid.paimon_metadata.avro import nullable, read_as, record_schema, write_records
 from alcid.paimon_metadata.manifest import ADD
 
 __all__ = ["DELETION_VECTORS", "HASH", "IndexEntry", "read_index_manifest", "write_index_manifest"]
@@ -77,10 +77,7 @@ def read_index_manifest(data: bytes, *, file: str) -> list[IndexEntry]:
     Raises:
         FormatError: It is damaged.
     """
-    try:
-        return [_entry(record, file) for record in read_records(data, file=file)]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise FormatError(f"damaged index manifest: {error!r}", file=file) from None
+    return read_as(_entry, data, what="index manifest", file=file)
 
 
 def write_index_manifest(entries: Iterable[IndexEntry], compression: str) -> bytes:

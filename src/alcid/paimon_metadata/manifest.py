@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from alcid.errors import FormatError, UnsupportedError
-from alcid.paimon_metadata.avro import nullable, read_records, record_schema, write_records
+from alcid.paimon_metadata.avro import nullable, read_as, record_schema, write_records
 from alcid.paimon_metadata.statistics import RowStats
 
 __all__ = ["ADD", "DELETE", "DataFile", "ManifestEntry", "read_manifest", "write_manifest"]
@@ -48,6 +48,13 @@ _FILE: tuple[tuple[str, str, Any, bool], ...] = (
     ("external_path", "_EXTERNAL_PATH", "string", True),
     ("first_row_id", "_FIRST_ROW_ID", "long", True),
     ("write_columns", "_WRITE_COLS", _TEXTS, True),
+)
+_CHECKED: tuple[tuple[str, type], ...] = (
+    ("_FILE_NAME", str),
+    ("_FILE_SIZE", int),
+    ("_ROW_COUNT", int),
+    ("_SCHEMA_ID", int),
+    ("_LEVEL", int),
 )
 _KNOWN = {name for _, name, _, _ in _FILE}
 _SCHEMA = record_schema(
@@ -147,10 +154,7 @@ def read_manifest(data: bytes, *, file: str) -> list[ManifestEntry]:
     Raises:
         FormatError: It is damaged.
     """
-    try:
-        return [_entry(record, file) for record in read_records(data, file=file)]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise FormatError(f"damaged manifest: {error!r}", file=file) from None
+    return read_as(_entry, data, what="manifest", file=file)
 
 
 def write_manifest(entries: Iterable[ManifestEntry], compression: str) -> bytes:
@@ -180,6 +184,12 @@ def _entry(record: Mapping[str, Any], file: str) -> ManifestEntry:
     kind, found = record["_KIND"], record["_FILE"]
     if kind not in (ADD, DELETE):
         raise FormatError("kind of an entry", file=file, found=kind, expected="0 or 1")
+    for name, expected in _CHECKED:
+        value = found[name]
+        if type(value) is not expected or (expected is int and value < 0):
+            raise FormatError(
+                f"entry: {name}", file=file, found=repr(value)[:80], expected=expected
+            )
     columns, written = found.get("_VALUE_STATS_COLS"), found.get("_WRITE_COLS")
     return ManifestEntry(
         kind,

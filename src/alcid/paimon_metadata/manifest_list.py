@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcid.errors import FormatError
-from alcid.paimon_metadata.avro import nullable, read_records, record_schema, write_records
+from alcid.paimon_metadata.avro import nullable, read_as, record_schema, write_records
 from alcid.paimon_metadata.manifest import STATS_FIELDS, stats_of, stats_record
 from alcid.paimon_metadata.statistics import RowStats
 
@@ -54,10 +53,7 @@ def read_manifest_list(data: bytes, *, file: str) -> list[ManifestMeta]:
     Raises:
         FormatError: It is damaged.
     """
-    try:
-        return [_meta(record) for record in read_records(data, file=file)]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise FormatError(f"damaged manifest list: {error!r}", file=file) from None
+    return read_as(_meta, data, what="manifest list", file=file)
 
 
 def write_manifest_list(metas: Iterable[ManifestMeta], compression: str) -> bytes:
@@ -68,7 +64,7 @@ def write_manifest_list(metas: Iterable[ManifestMeta], compression: str) -> byte
     return write_records(record_schema("", [*_FIELDS, *newer]), map(_record, listed), compression)
 
 
-def _meta(record: Mapping[str, Any]) -> ManifestMeta:
+def _meta(record: Mapping[str, Any], _file: str) -> ManifestMeta:
     return ManifestMeta(
         record["_FILE_NAME"],
         record["_FILE_SIZE"],

@@ -19,6 +19,7 @@ from alcid.errors import ConflictError
 from alcid.paimon_metadata.commit import Change
 from alcid.paimon_metadata.manifest import ManifestEntry
 from alcid.paimon_metadata.manifest_merging import merge_entries
+from alcid.paimon_metadata.snapshot_making import SnapshotMaker
 from alcid.paimon_metadata.table_state import TableState
 from alcid.storage import Storage
 from tests.storage.conftest import KEYS, is_missing
@@ -203,8 +204,62 @@ def test_a_snapshot_that_expires_right_away_was_made_all_the_same(tmp_path: Path
     made = commit(table, changes[0])
     append(table, [9])
     table.storage.delete(["snapshot/snapshot-1"])
-    assert table.committer()._is_next(made, changes[0], before)
-    assert not table.committer()._is_next(made, changes[1], before)
+    assert not SnapshotMaker(table.storage)._is_stale(made, changes[0], before)
+    assert SnapshotMaker(table.storage)._is_stale(made, changes[1], before)
+    table.storage.delete(["snapshot/snapshot-2"])
+    assert not SnapshotMaker(table.storage)._is_stale(made, changes[1], before)
+
+
+def java_commit(table: PaimonTable, numbers: range) -> None:
+    """Commit as Java does on a disk: over a snapshot that came between its look and its rename."""
+    entry = write_file(table, rows_of(numbers))
+    beside = PaimonTable(Storage.open(table.location))
+    (path,) = (Path(table.location) / "snapshot").glob("snapshot-2")
+    kept = path.read_bytes()
+    path.unlink()
+    commit(beside, Change(kind="APPEND", added=[entry]))
+    assert path.read_bytes() != kept
+
+
+class Replaced(Storage):
+    """A storage where something happens, once, when the hint is written."""
+
+    happens: Any = None
+
+    def replace(self, path: str, data: bytes) -> None:
+        super().replace(path, data)
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            happens()
+
+
+def test_a_commit_whose_snapshot_java_has_replaced_is_made_again(tmp_path: Path) -> None:
+    other = create(tmp_path)
+    append(other, range(5))
+    storage = Replaced.open(tmp_path)
+    assert isinstance(storage, Replaced)
+    storage.happens = lambda: java_commit(other, range(5, 10))
+    append(PaimonTable(storage), range(10, 15))
+    assert other.folder.snapshots.numbers() == [1, 2, 3]
+    assert ids(other) == list(range(15))
+
+
+def test_a_commit_is_not_based_on_a_snapshot_that_java_has_replaced(tmp_path: Path) -> None:
+    other = create(tmp_path)
+    append(other, range(5))
+    append(other, range(100, 105))
+    late = PaimonTable(Storage.open(tmp_path))
+    entry, seen = write_file(late, rows_of(range(10, 15))), list[Any]()
+
+    def plan(state: TableState) -> Change:
+        seen.append(state.snapshot)
+        if len(seen) == 1:
+            java_commit(other, range(5, 10))
+        return Change(kind="APPEND", added=[entry])
+
+    late.committer().commit(plan)
+    assert [snapshot.id for snapshot in seen] == [2, 2]
+    assert ids(late) == list(range(15))  # that of 100 is lost, by the renaming
 
 
 def test_a_schema_that_changed_is_a_conflict(tmp_path: Path) -> None:

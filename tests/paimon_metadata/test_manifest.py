@@ -1,0 +1,94 @@
+"""Manifests, their lists and index manifests: read and written again, also damaged ones."""
+
+from __future__ import annotations
+
+import io
+import random
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+from alcid.errors import AlcidError, FormatError, UnsupportedError
+from alcid.paimon_metadata.index_manifest import read_index_manifest, write_index_manifest
+from alcid.paimon_metadata.manifest import ADD, DELETE, read_manifest, write_manifest
+from alcid.paimon_metadata.manifest_list import read_manifest_list, write_manifest_list
+from tests.golden.paimon_tables import table_names, unpack_table
+
+KINDS: dict[str, tuple[Any, Any]] = {
+    "index-manifest-": (read_index_manifest, write_index_manifest),
+    "manifest-list-": (read_manifest_list, write_manifest_list),
+    "manifest-": (read_manifest, write_manifest),
+}
+
+
+@pytest.fixture(scope="module")
+def manifests(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("tables")
+    tables = [
+        unpack_table(name, folder / version, version)
+        for version in ("1.4.2", "2.0.0")
+        for name in table_names(version)
+    ]
+    return sorted(path for table in tables for path in (table / "manifest").iterdir())
+
+
+def kind_of(path: Path) -> tuple[Any, Any]:
+    return next(kind for prefix, kind in KINDS.items() if path.name.startswith(prefix))
+
+
+def records(data: bytes) -> list[Any]:
+    return list(fastavro.reader(io.BytesIO(data)))
+
+
+def test_what_java_wrote_is_written_with_the_same_records(manifests: list[Path]) -> None:
+    assert len(manifests) > 100
+    for path in manifests:
+        read, write = kind_of(path)
+        data = path.read_bytes()
+        again = records(write(read(data, file=path.name), "zstd"))
+        known = records(data)
+        for record, before in zip(again, known, strict=True):
+            assert {name: record[name] for name in before} == before
+            assert all(record[name] is None for name in record.keys() - before.keys())
+
+
+@pytest.mark.parametrize("compression", ["zstd", "none", "deflate"])
+def test_any_compression(manifests: list[Path], compression: str) -> None:
+    path = next(path for path in manifests if kind_of(path)[0] is read_manifest)
+    entries = read_manifest(path.read_bytes(), file="m")
+    assert read_manifest(write_manifest(entries, compression), file="m") == entries
+
+
+def test_damage_gives_records_or_an_alcid_error(manifests: list[Path]) -> None:
+    chosen = random.Random(7)
+    for path in chosen.sample(manifests, 25):
+        read, _ = kind_of(path)
+        data = path.read_bytes()
+        for _ in range(80):
+            damaged = bytearray(data)
+            if chosen.random() < 0.3:
+                del damaged[chosen.randrange(len(data)) :]
+            else:
+                damaged[chosen.randrange(len(data))] ^= 1 << chosen.randrange(8)
+            with suppress(AlcidError):
+                read(bytes(damaged), file=path.name)
+
+
+def test_what_is_no_avro_file() -> None:
+    with pytest.raises(FormatError) as raised:
+        read_manifest(b"PAR1" + bytes(50), file="m")
+    assert str(raised.value) == ("m: no Avro file at offset 0: found b'PAR1', expected b'Obj\\x01'")
+
+
+def test_what_a_newer_paimon_says_of_a_file_is_not_lost(manifests: list[Path]) -> None:
+    path = next(path for path in manifests if kind_of(path)[0] is read_manifest)
+    entry = read_manifest(path.read_bytes(), file="m")[0]
+    entry = replace(entry, kind=ADD, file=replace(entry.file, unknown=("_NEW",)))
+    with pytest.raises(UnsupportedError, match="_NEW: written by a newer Paimon"):
+        write_manifest([entry], "zstd")
+    gone = replace(entry, kind=DELETE)
+    assert read_manifest(write_manifest([gone], "zstd"), file="m")[0].identity == entry.identity

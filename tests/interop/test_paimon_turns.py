@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import alcid
 from alcid import PaimonTable
@@ -91,11 +90,6 @@ class Turns:
             check_rows(self.table.scan(question.sql).to_arrow(), self.model.rows(question))
 
 
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Iterator[RustWarehouse]:
-    yield RustWarehouse(tmp_path / "rust")
-
-
 def test_a_table_that_all_append_to_and_delete_from(
     java_paimon: JavaPaimon,
     newest_paimon: JavaPaimon,
@@ -120,9 +114,10 @@ def test_a_table_that_all_append_to_and_delete_from(
     turns.delete("we", "day = DATE '1969-12-31'")
     turns.write("rust", turns.next_numbers())
     turns.then(lambda: java_paimon.expire(turns.path))
-    turns.then(lambda: newest_paimon.rewrite_file_index(turns.path))
     turns.delete("we", "kind = ''")
     turns.then(lambda: newest_paimon.compact(turns.path))
+    # Not earlier: it takes a file that has a vector for another one, and gives up.
+    turns.then(lambda: newest_paimon.rewrite_file_index(turns.path))
     turns.then(lambda: newest_paimon.expire(turns.path))
     turns.write("we", turns.next_numbers())
     assert not table.verify().problems

@@ -186,7 +186,7 @@ def _entry(record: Mapping[str, Any], file: str) -> ManifestEntry:
         raise FormatError("kind of an entry", file=file, found=kind, expected="0 or 1")
     for name, expected in _CHECKED:
         value = found[name]
-        if type(value) is not expected or (expected is int and value < 0):
+        if not isinstance(value, expected) or (isinstance(value, int) and value < 0):
             raise FormatError(
                 f"entry: {name}", file=file, found=repr(value)[:80], expected=expected
             )

@@ -452,8 +452,11 @@ def test_vectors_of_rows_and_files_that_there_are_not_are_found(tmp_path: Path) 
             "data-of-before.parquet": DeletionVector([1]),
         },
     )
-    assert found(verified(table)) == [
+    report = verified(table)
+    assert found(report) == [
         (path, f"vector of {entry.file.name}", f"found row {rows}, expected below {rows}"),
+    ]
+    assert [(one.file, one.what, one.problem) for one in report.warnings] == [
         (path, "vector of data-of-before.parquet", "it is no live data file"),
     ]
 

@@ -88,7 +88,8 @@ class IndexFileCheck:
                 vectors = self._read_each(file, ranges, found)
         for name, vector in vectors.items():
             if name not in self.rows:
-                found.findings.add(self.path, f"vector of {name}", "it is no live data file")
+                # Compactions of Java leave some: no reader looks at it.
+                found.warnings.add(self.path, f"vector of {name}", "it is no live data file")
             elif vector.last is not None and vector.last >= self.rows[name]:
                 problem = f"found row {vector.last}, expected below {self.rows[name]}"
                 found.findings.add(self.path, f"vector of {name}", problem)

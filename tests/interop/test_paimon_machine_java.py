@@ -22,7 +22,7 @@ from alcid.paimon_metadata.schema import Field, TableSchema
 from alcid.types import INDEX_TYPES, DataType
 from tests.golden.container_cases import leaf
 from tests.golden.paimon_tables_jvm import JavaPaimon
-from tests.tables.paimon.machine import Machine, as_text, every_index_is_asked
+from tests.tables.paimon.machine import NOTHING, Machine, as_text, every_index_is_asked
 from tests.tables.paimon.random_predicates import KINDS, Question, Row, draw_question, draw_value
 
 MACHINES = int(os.environ.get("ALCID_MACHINES", "5"))
@@ -94,7 +94,7 @@ class JavaMachine(Machine):
 
     def java_delete(self) -> str:
         if not self.has_vectors:
-            return "nothing"
+            return NOTHING
         first = self.source.randrange(self._next_id + 1)
         last = first + self.source.choice((0, 4, 30))
         gone = Question("", lambda row: first <= row["id"] <= last)
@@ -104,16 +104,17 @@ class JavaMachine(Machine):
 
     def java_compact(self) -> str:
         if not self.past:  # which Java takes for the end of a stream
-            return "nothing"
+            return NOTHING
         self.java.compact(self.path)
         return ""
 
     def java_rewrite(self) -> str:
         options = self.now.schema.options
         if not any(key.endswith(".columns") for key in options):
-            return "nothing"
+            return NOTHING
+        # In a manifest Java may give a file the very index that it had before, and loses its rows.
         if options.get("file-index.in-manifest-threshold") != "1 b":
-            return "nothing: in a manifest Java may give a file the index that it had, and lose it"
+            return NOTHING
         self.java.rewrite_file_index(self.path)
         return ""
 

@@ -19,7 +19,7 @@ from alcid.plan.leaves import Leaf
 from alcid.plan.positions import Positions
 from alcid.plan.recorder import Recorder
 from alcid.plan.table_files import Integers, TableFiles
-from alcid.plan.threads import run_in_threads
+from alcid.plan.threads import wait_for_each
 from alcid.plan.verdict import judge
 from alcid.predicate import Predicate
 
@@ -137,10 +137,7 @@ class _Asker:
         def select(file: int) -> Selection:
             return positions.select(self.where, file, rows_needed=self.rows_needed)
 
-        # What is done with the bytes of an index holds Python's lock: threads only help to wait.
-        if self.table.remote:
-            return run_in_threads(select, files, waiting=True)
-        return [select(file) for file in files]
+        return wait_for_each(select, files, remote=self.table.remote)
 
     def _scan_bytes(self) -> Integers:
         """Roughly what a file costs without indexes: its footer, and its share of columns."""

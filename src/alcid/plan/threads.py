@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-__all__ = ["run_in_threads"]
+__all__ = ["run_in_threads", "wait_for_each"]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -35,3 +35,15 @@ def run_in_threads(
         finally:
             for future in futures:
                 future.cancel()
+
+
+def wait_for_each(
+    call: Callable[[_Item], _Result], items: Iterable[_Item], *, remote: bool
+) -> list[_Result]:
+    """The results in order, of calls that read a little and then hold Python's lock.
+
+    Threads help them to wait for a network, and without one only make them wait for each other.
+    """
+    if remote:
+        return run_in_threads(call, items, waiting=True)
+    return [call(item) for item in items]

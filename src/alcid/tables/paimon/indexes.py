@@ -23,7 +23,7 @@ from alcid.formats.file_index.container import Container, Entry
 from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.file_index.reader import EmptyReader, IndexReader
 from alcid.formats.source import BytesSource, Range, Source
-from alcid.plan.threads import run_in_threads
+from alcid.plan.threads import wait_for_each
 from alcid.storage import Storage
 from alcid.tables.paimon.data_files import PlacedFile
 
@@ -70,7 +70,7 @@ def _kept(storage: Storage, paths: Sequence[str]) -> list[Source | FormatError]:
             return FormatError("its index file is not there", file=path)
         return source
 
-    sources = run_in_threads(open_one, paths, waiting=storage.remote)
+    sources = wait_for_each(open_one, paths, remote=storage.remote)
     kept = [one for one in sources if isinstance(one, KeptSource)]
     heads = storage.read_ranges([Range(one.whole, 0, min(one.size, _HEAD)) for one in kept])
     for one, head in zip(kept, heads, strict=True):
@@ -168,7 +168,7 @@ class PaimonIndexes:
                 damage[file] = error
                 return True
 
-        found = run_in_threads(may_match, files.tolist(), waiting=self._storage.remote)
+        found = wait_for_each(may_match, files.tolist(), remote=self._storage.remote)
         return Answer(np.array(found, bool), damage)
 
     def reader(self, column: str, index_type: str, file: int, key_type: KeyType) -> IndexReader:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from alcid.errors import FormatError
 from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
 from alcid.paimon_metadata.index_manifest import DELETION_VECTORS, IndexEntry
-from alcid.plan.threads import run_in_threads
+from alcid.plan.threads import wait_for_each
 from alcid.storage import Storage
 from alcid.tables.paimon.data_files import PlacedFile
 
@@ -142,7 +142,7 @@ class TableVectors(Mapping[int, DeletionVector]):
                 vectors = opened.read_all(self._stored[file].place for file in by_path[path])
             return {places[name]: vector for name, vector in vectors.items()}
 
-        for found in run_in_threads(read, by_path, waiting=self._storage.remote):
+        for found in wait_for_each(read, by_path, remote=self._storage.remote):
             for file, vector in found.items():
                 self._check(file, vector)
                 self._known[file] = vector

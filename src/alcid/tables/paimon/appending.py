@@ -133,7 +133,9 @@ def _require_appendable(schema: TableSchema, options: TableOptions) -> None:
     options.require_writable("append")
     for one in schema.fields:
         if one.default_value is not None:
-            raise UnsupportedError(f"column {one.name}: has a default value, which is not filled in")
+            raise UnsupportedError(
+                f"column {one.name}: cannot append rows: its default value is not filled in"
+            )
     if options.file_format != "parquet":
         raise UnsupportedError(
             f"file.format={options.file_format}: cannot append rows: only parquet is written"

@@ -7,7 +7,7 @@ CODE = $(wildcard src tests examples benchmarks)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench fuzz golden constraints clean
+.PHONY: help install demo test lint bench fuzz soak golden constraints clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,14 +27,21 @@ lint: .venv/.installed ## Check style, format, types and the order of the layers
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
 
-bench: .venv/.installed ## Measure file indexes, table indexes, Puffin, sketches, whole queries and Spark, beside peers
+bench: .venv/.installed ## Measure file indexes, table indexes, Puffin, sketches, whole queries, Spark and Paimon tables, beside peers
 	$(BIN)/python -m benchmarks.file_index
 	$(BIN)/python -m benchmarks.table_index
 	$(BIN)/python -m benchmarks.queries
 	$(BIN)/python -m benchmarks.spark
+	$(BIN)/python -m benchmarks.paimon
 
 fuzz: .venv/.installed ## Run the property tests for long, with new random examples
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n 2 -m "hypothesis or fuzz" -o faulthandler_timeout=0 tests
+
+MACHINES ?= 300
+soak: .venv/.installed ## Do random steps to Paimon tables for long, with Java and Spark too (MACHINES=300, ALCID_SEED)
+	ALCID_MACHINES=$(MACHINES) $(BIN)/pytest -n 2 -o faulthandler_timeout=0 \
+		tests/tables/paimon/test_state_machine.py \
+		tests/interop/test_paimon_machine_java.py tests/spark/test_paimon_machine.py
 
 golden: .venv/.installed ## Make the golden files again (needs Java and Maven)
 	$(BIN)/python -m tests.golden.make_paimon_java

@@ -19,6 +19,12 @@ from alcid.formats.source import FileSource
 from alcid.parquet_file import Coalescing, ReadReport, read_rows
 from alcid.spark.java import ensure_java
 from benchmarks.measure import Cost
+from benchmarks.paimon.contenders import CONTENDERS, WRITES, present
+from benchmarks.paimon.questions import QUESTIONS as TABLE_QUESTIONS
+from benchmarks.paimon.questions import TableQuestions
+from benchmarks.paimon.report import Duel
+from benchmarks.paimon.tables import make_tables
+from benchmarks.paimon.writing import Changes, Expected, check
 from benchmarks.peer import PeerProcess
 from benchmarks.queries.contest import Sample, ask
 from benchmarks.queries.data import load_rows, make_files
@@ -397,3 +403,74 @@ def test_the_cost_of_a_run_is_that_of_all_processes_that_are_left() -> None:
     assert 0 <= waited.cpu < 0.1 <= waited.wall
     assert 0 <= ended.cpu < 0.2
     assert worked.cpu >= 0.28
+
+
+def test_paimon_tables_are_measured_and_checked(tmp_path: Path) -> None:
+    output = tmp_path / "paimon.json"
+    options = ["--rows", "6000", "--files", "2", "--repeats", "1", "--peers", "alcid", "pyarrow"]
+    options += ["--data", str(tmp_path / "data"), "--output", str(output)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.paimon", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert output.with_suffix(".md").read_text("utf-8") == ended.stdout
+    figures = json.loads(output.read_text("utf-8"))
+    asked = [(each["phase"], each["question"], each["contender"]) for each in figures["samples"]]
+    assert sorted(asked) == sorted(
+        product(("warm", "fresh"), TABLE_QUESTIONS, ("alcid", "pyarrow"))
+    )
+    changed = [(each["what"], each["contender"], each["rows"]) for each in figures["changes"]]
+    rows = {"delete": 60, "build": 6_000, "append": 6_000, "append-bare": 6_000}
+    assert changed == [(what, "alcid", rows[what]) for what in WRITES]
+    titles = [line for line in ended.stdout.splitlines() if line.startswith("### ")]
+    assert titles == [
+        "### Paimon: contenders",
+        "### Paimon: questions",
+        "### Paimon: warm, ms, median: the session is kept",
+        "### Paimon: fresh, ms, median: a new session for every question",
+        "### Paimon: warm, ms of CPU over all processes, median",
+        "### Paimon: fresh, ms of CPU over all processes, median",
+        "### Paimon: changes",
+        "### Paimon: changes, seconds / seconds of CPU, median",
+        "### Paimon: alcid beside the quickest of the others",
+    ]
+
+
+def test_paimon_s_java_does_all_that_is_measured(tmp_path: Path) -> None:
+    _, left_out = present(["paimon-java"])
+    if left_out:
+        unavailable(left_out["paimon-java"])
+    tables = make_tables(tmp_path, 6_000, 2)
+    rows = load_rows(tables.rows)
+    changes = Changes(tables, rows)
+    with CONTENDERS["paimon-java"].start(tables.base) as process:
+        for asked in TableQuestions(rows).draw(np.random.default_rng(1)):
+            assert ask(process, "paimon-java", "warm", asked).rows == asked.rows
+        for what in WRITES:
+            assert changes.make(process, "paimon-java", what).what == what
+
+
+def test_a_wrong_paimon_table_ends_the_run(tmp_path: Path) -> None:
+    tables = make_tables(tmp_path, 2_000, 2)
+    ids = load_rows(tables.rows).ids
+    count, total = len(ids), int(ids.sum())
+    check("right", tables.indexed, Expected(count, total, has_indexes=True))
+    for wrong in (Expected(count - 1, total, True), Expected(count, total + 1, True)):
+        with pytest.raises(WrongAnswerError, match=r"^wrong: found rows and sum "):
+            check("wrong", tables.indexed, wrong)
+    with pytest.raises(WrongAnswerError, match=r"^wrong: found the indexes \[\]$"):
+        check("wrong", tables.unindexed, Expected(count, total, has_indexes=True))
+    with pytest.raises(WrongAnswerError, match=r"^wrong: found the indexes \[\('class_id', "):
+        check("wrong", tables.indexed, Expected(count, total, has_indexes=False))
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict"), [(0.83, "ahead"), (0.84, "level"), (1.2, "level"), (1.21, "LOST")]
+)
+def test_a_paimon_table_is_ahead_of_the_quickest_only(ours: float, verdict: str) -> None:
+    assert Duel("range", "warm", ours, ("pypaimon", 9.0), ("duckdb", 1.0)).verdict == verdict
+    assert Duel("range", "warm", ours, ("pypaimon", 1.0), None).verdict == verdict

@@ -11,13 +11,14 @@ from pathlib import Path
 from alcid.errors import UnsupportedError
 from alcid.spark.java import ensure_java
 from benchmarks.environment import PeerError, peer_python
+from benchmarks.paimon.engine_java import find_javac
 from benchmarks.paimon.tables import Tables
 from benchmarks.peer import PeerProcess
 from tests.golden.jvm import fetch_jar
 from tests.golden.paimon_jvm import BUNDLE
 from tests.interop.peers import pypaimon_python
 
-__all__ = ["CONTENDERS", "OURS", "WRITES", "TableContender", "present"]
+__all__ = ["CONTENDERS", "WRITES", "TableContender", "present"]
 
 WRITES = {
     "delete": "delete 1 % of the rows by predicate, from a table with indexes",
@@ -25,7 +26,6 @@ WRITES = {
     "append": "append a quarter of the rows, with indexes",
     "append-bare": "the same without indexes",
 }
-OURS = ("alcid", "alcid-spark")
 
 
 def _here() -> Path:
@@ -39,6 +39,7 @@ def _with_java() -> Path:
 
 def _with_bundle() -> Path:
     fetch_jar(BUNDLE)
+    find_javac()
     return _with_java()
 
 

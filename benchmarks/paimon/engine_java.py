@@ -20,7 +20,7 @@ from benchmarks.queries.question import LIMIT, Question
 from tests.golden.jvm import fetch_jar, find_java, spark_jars
 from tests.golden.paimon_jvm import BUNDLE, VERSION
 
-__all__ = ["JavaTable"]
+__all__ = ["JavaTable", "find_javac"]
 
 _CLASS = "PaimonTables"
 
@@ -36,9 +36,8 @@ class JavaTable(TableEngine):
         super().__init__(data, own)
         own.mkdir(parents=True, exist_ok=True)
         source, bundle = Path(__file__).with_name(f"{_CLASS}.java"), fetch_jar(BUNDLE)
-        javac = Path(find_java()).resolve().with_name("javac")
         compiled = ("-nowarn", "-d", str(own), "-cp", str(bundle), str(source))
-        subprocess.run([str(javac), *compiled], check=True, stderr=subprocess.DEVNULL)
+        subprocess.run([find_javac(), *compiled], check=True, stderr=subprocess.DEVNULL)
         port, token = launch_gateway(
             classpath=os.pathsep.join(map(str, (bundle, own, spark_jars()))),
             java_path=find_java(),
@@ -80,6 +79,18 @@ class JavaTable(TableEngine):
         """Let a writer for each file write, and commit once."""
         self._tables.open(str(table))
         self._tables.append([str(source) for source in sources])
+
+
+def find_javac() -> str:
+    """The compiler beside java.
+
+    Raises:
+        FileNotFoundError: There is none: it is a Java that only runs programs.
+    """
+    javac = Path(find_java()).resolve().with_name("javac")
+    if not javac.exists():
+        raise FileNotFoundError(f"no javac beside {javac.with_name('java')}")
+    return str(javac)
 
 
 def _where(question: Question) -> list[Any]:

@@ -19,14 +19,15 @@ Mask = npt.NDArray[np.bool_]
 QUESTIONS = {
     "look-up": "id = X, which one row has",
     "absent": "id = X, which no row has, although every file has lower and higher ones",
-    "range": "0.1 % of the scores",
+    "range": "score within bounds, 0.1 % of the rows",
+    "narrow": "score within bounds, 0.01 %",
     "and": "class_id = C AND score among the lowest 0.1 %",
     "or": "the rows of `and`, OR user_id = U",
     "top-10": "the 10 highest scores",
     "count": "count of class_id = C",
     "count-all": "count of all rows",
 }
-_SHARE = 0.001
+_SHARE, _NARROW = 0.001, 0.0001
 _DELETED = 0.01
 
 
@@ -44,7 +45,8 @@ class TableQuestions:
         yield self._filtered("look-up", rows.ids == key, (("id", "=", key),))
         absent = int(random.choice(rows.ids)) ^ 1  # of four following numbers, one is an id
         yield self._filtered("absent", np.zeros(count, bool), (("id", "=", absent),))
-        yield self._range(random)
+        yield self._range("range", _SHARE, random)
+        yield self._range("narrow", _NARROW, random)
         low = self._score(round(count * _SHARE))
         chosen = int(random.integers(CLASSES))
         both: tuple[Leaf, ...] = (("class_id", "=", chosen), ("score", "<", low))
@@ -57,12 +59,12 @@ class TableQuestions:
         yield _count("count", int(is_class.sum()), ((("class_id", "=", chosen),),))
         yield _count("count-all", count, ())
 
-    def _range(self, random: np.random.Generator) -> Asked:
-        scores, wanted = self._rows.scores, round(len(self._order) * _SHARE)
+    def _range(self, name: str, share: float, random: np.random.Generator) -> Asked:
+        scores, wanted = self._rows.scores, round(len(self._order) * share)
         first = int(random.integers(len(scores) - wanted))
         low, high = self._score(first), self._score(first + wanted)
         where: tuple[Leaf, ...] = (("score", ">", low), ("score", "<", high))
-        return self._filtered("range", (scores > low) & (scores < high), where)
+        return self._filtered(name, (scores > low) & (scores < high), where)
 
     def _score(self, rank: int) -> float:
         """Near the score of that rank, from the lowest; short as text."""

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.markdown import NONE, number, table
-from benchmarks.paimon.contenders import CONTENDERS, OURS, WRITES
+from benchmarks.paimon.contenders import CONTENDERS, WRITES
 from benchmarks.paimon.questions import QUESTIONS
 from benchmarks.paimon.writing import Change
 from benchmarks.queries.contest import Sample
@@ -17,26 +17,32 @@ from benchmarks.queries.report import PHASES
 
 __all__ = ["Duel", "PaimonReport"]
 
+_OUR_OWN, _ON_SPARK, _PLAIN_SPARK = "alcid", "alcid-spark", "spark"
+_READERS = ("paimon-java", "pypaimon", "pypaimon-rust")
+_PLAIN = ("pyarrow", "duckdb", _PLAIN_SPARK)
 _TIE = 1.2
 """Times that differ by less are level: other work runs on the machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """The quickest of ours beside the quickest of the others: medians in seconds."""
+    """Ours beside the quickest of the others: medians in seconds."""
 
     what: str
-    where: str
+    phase: str
     ours: float
-    other: str
-    theirs: float
+    reader: tuple[str, float] | None
+    """Of those that know Paimon tables."""
+    plain: tuple[str, float] | None
+    """Of those that read or write Parquet files, and know nothing of snapshots and deletes."""
 
     @property
     def verdict(self) -> str:
-        """`ahead`, `level` or `LOST`."""
-        if self.ours > self.theirs * _TIE:
+        """`ahead` of everyone, `level` with the quickest, or `LOST`."""
+        best = min(taken for _, taken in filter(None, (self.reader, self.plain)))
+        if self.ours > best * _TIE:
             return "LOST"
-        return "ahead" if self.ours * _TIE < self.theirs else "level"
+        return "ahead" if self.ours * _TIE < best else "level"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +91,54 @@ class PaimonReport:
         if duels:
             parts += ["### Paimon: alcid beside the quickest of the others"]
             parts += [table(_DUEL_HEAD, map(_duel_row, duels))]
+        on_spark = list(self._on_spark())
+        if on_spark:
+            parts += ["### Paimon: on Spark", table(_SPARK_HEAD, on_spark)]
         return "\n\n".join(parts)
 
     def duels(self) -> Iterator[Duel]:
-        """Every question in both phases, and every change."""
+        """Every question in both phases, and every change: alcid without Spark beside others."""
+        for what, phase, times in self._medians():
+            reader, plain = (
+                min(((name, times[name]) for name in names if name in times), key=_taken)
+                if any(name in times for name in names)
+                else None
+                for names in (_READERS, _PLAIN)
+            )
+            if _OUR_OWN in times and (reader or plain):
+                yield Duel(what, phase, times[_OUR_OWN], reader, plain)
+
+    def _medians(self) -> Iterator[tuple[str, str, dict[str, float]]]:
+        """What was done, in which phase, and the seconds of each contender."""
         for phase in PHASES:
             for question in QUESTIONS:
-                times = {
-                    name: median(each.seconds for each in found)
-                    for name in self.contenders
-                    if (found := self._asked(phase, question, name))
-                }
-                yield from _duel(question, phase, times)
+                asked = {name: self._asked(phase, question, name) for name in self.contenders}
+                yield (
+                    question,
+                    phase,
+                    {
+                        name: median(each.seconds for each in found)
+                        for name, found in asked.items()
+                        if found
+                    },
+                )
         for what in WRITES:
-            times = {
-                name: median(each.cost.wall for each in made)
-                for name in self.contenders
-                if (made := self._made(what, name))
-            }
-            yield from _duel(what, "change", times)
+            made = {name: self._made(what, name) for name in self.contenders}
+            yield (
+                what,
+                "change",
+                {
+                    name: median(each.cost.wall for each in found)
+                    for name, found in made.items()
+                    if found
+                },
+            )
+
+    def _on_spark(self) -> Iterator[tuple[str, ...]]:
+        for what, phase, times in self._medians():
+            if _PLAIN_SPARK in times and _ON_SPARK in times:
+                ours, plain = times[_ON_SPARK], times[_PLAIN_SPARK]
+                yield what, phase, *map(_with_unit, (ours, plain)), number(plain / ours)
 
     def _asked(self, phase: str, question: str, name: str) -> list[Sample]:
         key = (phase, question, name)
@@ -146,27 +181,26 @@ class PaimonReport:
         return table(("", *WRITES), rows)
 
 
-_DUEL_HEAD = ("", "", "alcid", "quickest other", "", "other / alcid", "")
+_DUEL_HEAD = ("", "", "alcid", "other readers", "times", "plain files", "times", "")
+_SPARK_HEAD = ("", "", "alcid-spark", "spark", "times")
 
 
-def _duel(what: str, where: str, times: Mapping[str, float]) -> Iterator[Duel]:
-    ours = [taken for name, taken in times.items() if name in OURS]
-    others = {name: taken for name, taken in times.items() if name not in OURS}
-    if ours and others:
-        other = min(others, key=lambda name: others[name])
-        yield Duel(what, where, min(ours), other, others[other])
+def _taken(found: tuple[str, float]) -> float:
+    return found[1]
 
 
 def _duel_row(duel: Duel) -> tuple[str, ...]:
-    return (
-        duel.what,
-        duel.where,
-        f"{_milliseconds(duel.ours)} ms",
-        f"{_milliseconds(duel.theirs)} ms",
-        duel.other,
-        number(duel.theirs / duel.ours),
-        duel.verdict,
-    )
+    cells: list[str] = []
+    for other in (duel.reader, duel.plain):
+        if other is None:
+            cells += [NONE, NONE]
+        else:
+            cells += [f"{_with_unit(other[1])}, {other[0]}", number(other[1] / duel.ours)]
+    return duel.what, duel.phase, _with_unit(duel.ours), *cells, duel.verdict
+
+
+def _with_unit(seconds: float) -> str:
+    return f"{_milliseconds(seconds)} ms"
 
 
 def _milliseconds(seconds: float) -> str:

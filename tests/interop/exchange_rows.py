@@ -26,7 +26,7 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 ROWS = 20_000
-PARTS = 4  # commits that the rows of a season come in
+PARTS = 3  # commits that the rows of a season come in
 SEASONS = 2
 LONG = "a razorbill that is rung in the " + "north " * 40
 KINDS = ["auk", "murre", None, "", LONG, "puffin", "Ärger", "auk "]
@@ -105,7 +105,7 @@ def rows_of(numbers: Sequence[int] | Numbers, season: int = 0) -> pa.Table:
 
 
 def part(number: int) -> Numbers:
-    """The rows of one commit: every fourth, so that all commits have the same bounds."""
+    """The rows of one commit: every third, so that all commits have the same bounds."""
     return np.arange(number, ROWS, PARTS)
 
 
@@ -235,3 +235,5 @@ QUESTIONS = [
         told="nothing",
     ),
 ]
+SOME_QUESTIONS = QUESTIONS[::2]
+"""Where time is short."""

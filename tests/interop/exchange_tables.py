@@ -127,7 +127,8 @@ def _count(files: Iterable[Flags], *, whole_files: bool = False) -> tuple[int, i
 def check_plan(told: Explanation, question: Question, physical: Physical) -> None:
     """Indexes and vectors leave exactly the files and rows that they can leave."""
     stages = {stage.name: stage for stage in told.stages}
-    after = stages["file index"].after
+    before, after = stages["file index"].before, stages["file index"].after
+    assert sum(stages["file index"].dropped.values()) == before.files - after.files
     assert (after.files, after.rows) == physical.left_by_indexes(question), question.sql
     if "deletion vectors" in stages:
         after = stages["deletion vectors"].after

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import settings
 
 import alcid
 from alcid.errors import AlcidWarning
@@ -22,31 +19,18 @@ from alcid.paimon_metadata.schema import Field, TableSchema
 from alcid.types import INDEX_TYPES, DataType
 from tests.golden.container_cases import leaf
 from tests.golden.paimon_tables_jvm import JavaPaimon
-from tests.tables.paimon.machine import NOTHING, Machine, as_text, every_index_is_asked
+from tests.tables.paimon.known_rows import as_text
+from tests.tables.paimon.machine import NOTHING, Machine
+from tests.tables.paimon.machine_runs import machine_count, noted, seed
+from tests.tables.paimon.machine_table import every_index_is_asked
 from tests.tables.paimon.random_predicates import KINDS, Question, Row, draw_question, draw_value
 
-MACHINES = int(os.environ.get("ALCID_MACHINES", "5"))
+__all__ = ["seed"]
+
 STEPS = 20
-DEFAULT_SEED = "2026"
 WRITE_ONLY = {"write-only": "true"}
+PARTITIONS = ["x", "y z"]  # with a slash in one, a compaction of Java's does not find its own files
 VECTORS = {"deletion-vectors.enabled": "true"}
-
-
-@pytest.fixture
-def seed(request: pytest.FixtureRequest) -> str:
-    """ALCID_SEED; else the same for every run of the profile `ci`, and else a new one."""
-    fixed = DEFAULT_SEED if settings().derandomize else request.config.option.hypothesis_seed
-    return os.environ.get("ALCID_SEED", str(fixed))
-
-
-@contextmanager
-def noted(first: str, log: Sequence[str]) -> Iterator[None]:
-    try:
-        yield
-    except BaseException as error:
-        for line in (first, *log):
-            error.add_note(line)
-        raise
 
 
 class JavaMachine(Machine):
@@ -115,6 +99,10 @@ class JavaMachine(Machine):
         # In a manifest Java may give a file the very index that it had before, and loses its rows.
         if options.get("file-index.in-manifest-threshold") != "1 b":
             return NOTHING
+        self.table.refresh()
+        files, left = self.table.snapshot, self.now.schema.by_id.keys()
+        if any(files.schemas[one.file.schema_id].by_id.keys() - left for one in files.placed):
+            return NOTHING  # it fails on files that have a column which was dropped
         self.java.rewrite_file_index(self.path)
         return ""
 
@@ -163,15 +151,13 @@ class JavaMachine(Machine):
             super().drop_column(column)
 
 
-@pytest.mark.parametrize("number", range(MACHINES))
+@pytest.mark.parametrize("number", range(machine_count(5)))
 def test_java_and_we_read_the_rows_of_the_model_after_every_step(
     java_paimon: JavaPaimon, number: int, seed: str, tmp_path: Path
 ) -> None:
     machine = JavaMachine(random.Random(f"{seed} java {number}"), tmp_path / "t", java_paimon)
-    with noted(f"ALCID_SEED={seed}, machine {number}", machine.log):
-        for _ in range(STEPS):
-            machine.step()
-        machine.finish()
+    machine.log.append(f"ALCID_SEED={seed}, machine {number}")
+    machine.run(STEPS)
 
 
 KEYED: dict[str, dict[str, str]] = {
@@ -241,13 +227,13 @@ class KeyMachine:
         assert as_text(found) == as_text(list(self.rows.values()))
 
     def _draw(self, count: int) -> dict[tuple[Any, ...], Row]:
-        drawn = {}
+        drawn: dict[tuple[Any, ...], Row] = {}
         for _ in range(count):
             row = {
                 name: draw_value(self.source, kind, 0.0 if name in self.keys else 0.15)
                 for name, kind in self.columns.items()
             }
-            row["id"], row["dt"] = self.source.randrange(60), self.source.choice(["x", "y/z"])
+            row["id"], row["dt"] = self.source.randrange(60), self.source.choice(PARTITIONS)
             drawn[tuple(row[name] for name in self.keys)] = row
         return drawn
 
@@ -323,7 +309,7 @@ class KeyMachine:
                 assert as_text(left) == found, question.sql
 
 
-@pytest.mark.parametrize("number", range(max(MACHINES // 5, 1)))
+@pytest.mark.parametrize("number", range(machine_count(1)))
 @pytest.mark.parametrize("kind", KEYED)
 def test_upserts_of_java_go_on_while_we_build_indexes(
     java_paimon: JavaPaimon, kind: str, number: int, seed: str, tmp_path: Path
@@ -332,5 +318,6 @@ def test_upserts_of_java_go_on_while_we_build_indexes(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*not yet compacted", AlcidWarning)
         machine = KeyMachine(source, tmp_path / "t", java_paimon, KEYED[kind])
-        with noted(f"ALCID_SEED={seed}, {kind} {number}", machine.log):
+        machine.log.append(f"ALCID_SEED={seed}, {kind} {number}")
+        with noted(machine.log):
             machine.run(STEPS)

@@ -12,7 +12,6 @@
         {"id": 1, "name": "tags", "type": {"type": "ARRAY", "element": "STRING"}},
     ],
     "options": {"bucket": "4"},
-    "comment": "",
     "timeMillis": 1700000000000,
 }
 ```
@@ -56,6 +55,8 @@ class Field:
     description: str | None = None
     default_value: str | None = None
     """What Paimon's writers put in place of null."""
+    inner_ids: tuple[int, ...] = field(default=(), compare=False)
+    """The ids of the fields within its type, each before those within it."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class TableSchema:
                 "partitionKeys": list(self.partition_keys),
                 "primaryKeys": list(self.primary_keys),
                 "options": dict(self.options),
-                "comment": self.comment,
+                **({"comment": self.comment} if self.comment else {}),
                 "timeMillis": self.time_millis,
             }
         )
@@ -183,7 +184,13 @@ class TableSchema:
         return {one.id: one for one in self.fields}
 
     def field(self, name: str) -> Field:
-        """The column of exactly this name."""
+        """The column of exactly this name.
+
+        Raises:
+            ColumnError: There is none.
+        """
+        if name not in self.names:
+            raise ColumnError(f"no column {name}, found {', '.join(self.names)}")
         return self.fields[self.names.index(name)]
 
     @property
@@ -226,7 +233,20 @@ def _field(found: Mapping[str, Any]) -> Field:
         nullable,
         found.get("description"),
         found.get("defaultValue"),
+        tuple(_ids_within(found["type"])),
     )
+
+
+def _ids_within(found: Any) -> Iterator[int]:
+    """The ids of all fields of a type, as `Field.inner_ids` has them."""
+    if isinstance(found, str):
+        return
+    for one in found.get("fields", ()):
+        yield int(one["id"])
+        yield from _ids_within(one["type"])
+    for part in ("key", "value", "element"):
+        if part in found:
+            yield from _ids_within(found[part])
 
 
 def _data_type(found: Any) -> tuple[DataType, bool]:
@@ -253,8 +273,8 @@ def _type_json(data_type: DataType, nullable: bool, ids: Iterator[int]) -> Any:
     if data_type.root == "ROW":
         fields = []
         for name, child in zip(data_type.names, data_type.children, strict=True):
-            number = next(ids)
-            fields.append({"id": number, "name": name, "type": _type_json(child, True, ids)})
+            kind = _type_json(child, True, ids)  # whose fields are counted before their owner
+            fields.append({"id": next(ids), "name": name, "type": kind})
         return {"type": root, "fields": fields}
     if data_type.root == "MAP":
         key, value = data_type.children

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from alcid.errors import ColumnError, UnsupportedError
 from alcid.options import ColumnNames, find_column
 from alcid.plan.verdict import Mask
 from alcid.types import DataType
 
-__all__ = ["Column", "ColumnGroup", "TableColumns"]
+__all__ = ["Column", "ColumnGroup", "Conversion", "TableColumns"]
 
-_ALIKE = (("TINYINT", "SMALLINT", "INT", "BIGINT"), ("FLOAT", "DOUBLE"))
+Conversion: TypeAlias = Callable[[pa.ChunkedArray], pa.ChunkedArray]
+"""Makes values of a table out of those of a file, or raises UnsupportedError; it pickles."""
+
+_WIDENED = (("TINYINT", "SMALLINT", "INT", "BIGINT"), ("FLOAT", "DOUBLE"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class TableColumns:
         schemas: Sequence[Sequence[Column]],
         schema_of: npt.NDArray[np.int64],
         spelled: Sequence[Mapping[str, str]] | None = None,
+        conversions: Sequence[Mapping[str, Conversion]] | None = None,
     ) -> None:
         """Take the columns of the table, those in the paths, and those of the files.
 
@@ -68,6 +73,8 @@ class TableColumns:
             schema_of: Which of these each file has.
             spelled: How the files of each schema spell the columns of the table that they have;
                 by default, columns are the same if their names are.
+            conversions: For each schema, how values of those columns of the table are made that are
+                not the same in its files; by default all are cast.
         """
         self.columns = {column.name: column for column in columns}
         self.partitions = partitions
@@ -75,7 +82,7 @@ class TableColumns:
         self.schema_of = schema_of
         self._groups: dict[str, list[ColumnGroup]] = {}
         self._names = ColumnNames(self.columns)
-        self._given = spelled
+        self._given, self._conversions = spelled, conversions
         self._spelled: tuple[Callable[[str], str | None], ...] = (
             tuple(ColumnNames(schema).match for schema in self.schemas)
             if spelled is None
@@ -86,7 +93,10 @@ class TableColumns:
         """The same columns, of some of the files."""
         schemas = [list(schema.values()) for schema in self.schemas]
         columns = list(self.columns.values())
-        return TableColumns(columns, self.partitions, schemas, self.schema_of[files], self._given)
+        schema_of = self.schema_of[files]
+        return TableColumns(
+            columns, self.partitions, schemas, schema_of, self._given, self._conversions
+        )
 
     def share(self, count: int) -> npt.NDArray[np.float64]:
         """Roughly how much of each file so many columns are."""
@@ -126,6 +136,10 @@ class TableColumns:
         """How a file spells a column of the table; None if it does not have it."""
         return self._spelled[int(self.schema_of[file])](column)
 
+    def conversion(self, schema: int, column: str) -> Conversion | None:
+        """How a column of the table is made of files of a schema; None: it is cast, if need be."""
+        return None if self._conversions is None else self._conversions[schema].get(column)
+
     def groups(self, name: str) -> list[ColumnGroup]:
         """The column that a name means, in all files."""
         if name not in self._groups:
@@ -163,8 +177,13 @@ def _value_type(name: str, column: Column, is_key: bool) -> DataType | None:
     return data_type.children[1]
 
 
-def _is_alike(one: DataType | None, other: DataType | None) -> bool:
-    """Whether a literal means the same among values of both types."""
-    if one is None or other is None:
+def _is_alike(own: DataType | None, wanted: DataType | None) -> bool:
+    """Whether a literal means the same among values of a file as among those of the table.
+
+    It does where they are widened. What is narrowed becomes another value: 0.1 as FLOAT is more.
+    """
+    if own is None or wanted is None:
         return False
-    return one == other or any(one.root in some and other.root in some for some in _ALIKE)
+    return own == wanted or any(
+        own.root in some and wanted.root in some[some.index(own.root) :] for some in _WIDENED
+    )

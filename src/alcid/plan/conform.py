@@ -44,7 +44,7 @@ def conform(table: DataFiles, rows: pa.Table, columns: Sequence[str], places: Pl
         if field.name in table.columns.partitions:
             values = _partition_values(table.partitions.column(field.name), places)
         elif (own := table.columns.file_name(places.first_file, field.name)) is not None:
-            values = rows.column(own)
+            values = _converted(table, rows.column(own), field.name, places.first_file)
         else:
             values = pa.nulls(places.count, field.type)
         if values.type != field.type:
@@ -59,6 +59,18 @@ def _partition_values(values: pa.ChunkedArray, places: Places) -> pa.Array | pa.
     if places.one_file:
         return pa.repeat(values[places.first_file], places.count)
     return values.take(pa.array(places.files))
+
+
+def _converted(
+    table: DataFiles, values: pa.ChunkedArray, column: str, file: int
+) -> pa.ChunkedArray:
+    convert = table.columns.conversion(int(table.columns.schema_of[file]), column)
+    if convert is None:
+        return values
+    try:
+        return convert(values)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{table.paths[file]}: column {column}: {error}") from None
 
 
 def _cast(table: DataFiles, values: pa.ChunkedArray, field: pa.Field, file: int) -> pa.ChunkedArray:

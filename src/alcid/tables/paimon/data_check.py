@@ -24,9 +24,9 @@ from alcid.options import BsiOptions, IndexSpec
 from alcid.tables.checked import Checked
 from alcid.tables.entry_check import untrue
 from alcid.tables.paimon.checked_table import CheckedTable
+from alcid.tables.paimon.conversions import column_type
 from alcid.tables.paimon.data_files import DataScan, PlacedFile
 from alcid.tables.paimon.file_bounds import bounds_of
-from alcid.tables.paimon.files import column_type
 from alcid.tables.paimon.indexes import index_sources
 from alcid.tables.paimon.key_check import check_keys
 from alcid.tables.payloads import Payloads

@@ -21,6 +21,7 @@ from alcid.parquet_file.decoding import int96_as
 from alcid.plan import Bounds, Column, TableColumns
 from alcid.storage import Listing, Storage
 from alcid.tables.open_files import OpenFiles
+from alcid.tables.paimon.conversions import FieldConversion, column_type, convert
 from alcid.tables.paimon.data_files import place_files, table_paths
 from alcid.tables.paimon.file_bounds import bounds_of
 from alcid.tables.paimon.indexes import PaimonIndexes
@@ -117,16 +118,20 @@ class PaimonFiles(OpenFiles):
         )
         inside: list[list[Column]] = []
         spelled: list[dict[str, str]] = []
+        conversions: list[dict[str, FieldConversion]] = []
         for number, written in names:
             own = self.schemas[number]
             fields = [one for one in own.fields if written is None or one.name in written]
             inside.append([_column(one) for one in fields])
-            ids = {one.id: one.name for one in fields}
-            spelled.append({one.name: ids[one.id] for one in self.schema.fields if one.id in ids})
+            own_fields = {one.id: one for one in fields}
+            known = [one for one in self.schema.fields if one.id in own_fields]
+            spelled.append({one.name: own_fields[one.id].name for one in known})
+            conversions.append(
+                {one.name: found for one in known if (found := convert(own_fields[one.id], one))}
+            )
         partitions = dict(zip(self.schema.partition_keys, self.schema.partition_types, strict=True))
-        return TableColumns(
-            [_column(one) for one in self.schema.fields], partitions, inside, schema_of, spelled
-        )
+        columns = [_column(one) for one in self.schema.fields]
+        return TableColumns(columns, partitions, inside, schema_of, spelled, conversions)
 
     def load_deletions(self, files: Integers) -> None:
         """Read the deletion vectors of some files, and merge those that have to be."""
@@ -184,8 +189,3 @@ def _column(field: Field) -> Column:
     except (UnsupportedError, KeyError):
         raise UnsupportedError(f"column {field.name}: {field.data_type} is not read") from None
     return Column(field.name, arrow_type, field.data_type)
-
-
-def column_type(data_type: DataType) -> Any:
-    """The Arrow type of a column; BINARY(n) as bytes of any length, as Paimon does not pad."""
-    return pa.binary() if data_type.root == "BINARY" else data_type.to_arrow()

@@ -18,8 +18,9 @@ from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.paimon_metadata.manifest import ManifestEntry
 from alcid.paimon_metadata.row_bytes import unpack_rows
-from alcid.paimon_metadata.schema import TableSchema
+from alcid.paimon_metadata.schema import Field, TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
+from alcid.tables.paimon.conversions import convert
 from alcid.tables.paimon.data_files import PlacedFile
 from alcid.tables.paimon.merging import KeyRows, losers
 from alcid.tables.paimon.sections import is_raw, plan_sections
@@ -162,19 +163,16 @@ class LevelMerges:
             if name not in rows.column_names:
                 raise FormatError(f"no column {name}", file=placed.path)
 
-        def column(name: str, arrow_type: object) -> pa.ChunkedArray:
-            found = rows.column(name)
-            return found if found.type == arrow_type else found.cast(arrow_type)
-
         keys = [
-            column(
-                _KEY + own_name if _KEY + own_name in rows.column_names else own_name,
-                fields[name].data_type.to_arrow(),
+            _as_now(
+                rows.column(_KEY + own_name if _KEY + own_name in rows.column_names else own_name),
+                own[one.id],
+                one,
             )
-            for name, own_name in spelled.items()
+            for one, own_name in zip(fields.values(), spelled.values(), strict=True)
         ]
         sequence = [
-            column(own[one.id].name, one.data_type.to_arrow())
+            _as_now(rows.column(own[one.id].name), own[one.id], one)
             if one.id in own
             else pa.nulls(rows.num_rows, one.data_type.to_arrow())
             for one in order
@@ -188,3 +186,10 @@ class LevelMerges:
             deleted,
             placed.path,
         )
+
+
+def _as_now(values: pa.ChunkedArray, own: Field, wanted: Field) -> pa.ChunkedArray:
+    """Values of a file in the type that the table has now."""
+    conversion, arrow_type = convert(own, wanted), wanted.data_type.to_arrow()
+    found = values if conversion is None else conversion(values)
+    return found if found.type == arrow_type else found.cast(arrow_type)

@@ -1,0 +1,183 @@
+"""Columns of files that were written before the type of the column was changed.
+
+Paimon's Java casts each value when it reads. Here this is done where Arrow makes the same value of
+it; one for which it does not is an error, and so is a change that is not in this table:
+
+| from                     | to                                                                 |
+|--------------------------|--------------------------------------------------------------------|
+| integers                 | integers, floats, DECIMAL, BOOLEAN, VARCHAR                        |
+| FLOAT, DOUBLE            | floats, integers                                                   |
+| DECIMAL                  | DECIMAL, integers, floats                                          |
+| BOOLEAN                  | integers, VARCHAR                                                  |
+| CHAR, VARCHAR            | numbers, BOOLEAN, DATE, TIMESTAMP, VARCHAR, VARBINARY              |
+| BINARY, VARBINARY        | VARBINARY, VARCHAR                                                 |
+| DATE                     | TIMESTAMP, VARCHAR                                                 |
+| TIME, TIMESTAMP, LTZ     | the same with other digits                                         |
+
+Fields of a ROW are the same if their ids are, as columns are; one that was added is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from alcid.errors import UnsupportedError
+from alcid.paimon_metadata.schema import Field
+from alcid.types import DataType
+
+__all__ = ["FieldConversion", "column_type", "convert"]
+
+_INTEGERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_FLOATS: Final = ("FLOAT", "DOUBLE")
+_NUMBERS: Final = (*_INTEGERS, *_FLOATS, "DECIMAL")
+_TEXT_TO: Final = (*_NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR", "VARBINARY")
+_CASTS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(_INTEGERS, (*_NUMBERS, "BOOLEAN", "VARCHAR")),
+    **dict.fromkeys(_FLOATS, (*_FLOATS, *_INTEGERS)),
+    "DECIMAL": _NUMBERS,
+    "BOOLEAN": (*_INTEGERS, "VARCHAR"),
+    **dict.fromkeys(("CHAR", "VARCHAR"), _TEXT_TO),
+    **dict.fromkeys(("BINARY", "VARBINARY"), ("VARBINARY", "VARCHAR")),
+    "DATE": ("TIMESTAMP", "VARCHAR"),
+    **{root: (root,) for root in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")},
+}
+_MEASURED: Final = {"VARCHAR": pc.utf8_length, "VARBINARY": pc.binary_length}
+
+
+def column_type(data_type: DataType) -> Any:
+    """The Arrow type of a column; BINARY(n) as bytes of any length, as Paimon does not pad."""
+    return pa.binary() if data_type.root == "BINARY" else data_type.to_arrow()
+
+
+def convert(own: Field, wanted: Field) -> FieldConversion | None:
+    """What makes values of the table out of those of a file; None if they are of the same type.
+
+    Args:
+        own: The column as the schema of the file has it.
+        wanted: The same as the table has it.
+    """
+    before, after = _Node.of(own), _Node.of(wanted)
+    return None if before == after else FieldConversion(before, after, column_type(after.data_type))
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A type, with the ids of its fields if it is a ROW."""
+
+    data_type: DataType
+    ids: tuple[int, ...]
+    children: tuple[_Node, ...]
+
+    @classmethod
+    def of(cls, field: Field) -> _Node:
+        return cls._next(field.data_type, iter(field.inner_ids))
+
+    @classmethod
+    def _next(cls, data_type: DataType, ids: Iterator[int]) -> _Node:
+        own, children = [], []
+        for child in data_type.children:
+            if data_type.root == "ROW":
+                own.append(next(ids))
+            children.append(cls._next(child, ids))
+        return cls(data_type, tuple(own), tuple(children))
+
+
+@dataclass(frozen=True, slots=True)
+class FieldConversion:
+    """A change of the type of a column."""
+
+    own: _Node
+    wanted: _Node
+    arrow_type: Any
+
+    def __call__(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The values as the table has them.
+
+        Raises:
+            UnsupportedError: One of them would not be what Paimon's Java reads.
+        """
+        chunks = [_convert(one, self.own, self.wanted, self.arrow_type) for one in values.chunks]
+        return pa.chunked_array(chunks, self.arrow_type)
+
+
+def _convert(values: pa.Array, own: _Node, wanted: _Node, arrow_type: Any) -> pa.Array:
+    before, after = own.data_type, wanted.data_type
+    nested = _NESTED.get(after.root)
+    if own == wanted or (nested and values.type.id != arrow_type.id):
+        return _cast(values, before, after, arrow_type)
+    if nested and before.root == after.root:
+        return nested(values, own, wanted, arrow_type)
+    if after.root not in _CASTS.get(before.root, ()):
+        raise UnsupportedError(
+            f"found {before}, expected {after} as in the table: such a change is not read"
+        )
+    if before.root == "DECIMAL" and after.root in _FLOATS:
+        values = values.cast(pa.string())  # of a decimal, Arrow makes a float by a division
+    made = _cast(values, before, after, arrow_type)
+    _check_length(made, before, after)
+    return made
+
+
+def _cast(values: pa.Array, before: DataType, after: DataType, arrow_type: Any) -> pa.Array:
+    try:
+        return values if values.type == arrow_type else values.cast(arrow_type)
+    except pa.ArrowException as error:
+        problem = str(error).splitlines()[0]
+        raise UnsupportedError(
+            f"found {before}, expected {after} as in the table: {problem}"
+        ) from None
+
+
+def _check_length(values: pa.Array, before: DataType, after: DataType) -> None:
+    """See that no value has to be cut off."""
+    if after.root not in _MEASURED:
+        return
+    longest = pc.max(_MEASURED[after.root](values)).as_py()
+    if longest is not None and longest > after.length:
+        raise UnsupportedError(
+            f"found {before} with a value of length {longest}, expected {after} as in the table"
+        )
+
+
+def _row(values: pa.StructArray, own: _Node, wanted: _Node, arrow_type: Any) -> pa.Array:
+    names = dict(zip(own.ids, own.data_type.names, strict=True))
+    nodes = dict(zip(own.ids, own.children, strict=True))
+    children = []
+    for number, child, field in zip(wanted.ids, wanted.children, arrow_type, strict=True):
+        place = values.type.get_field_index(names[number]) if number in names else -1
+        children.append(
+            pa.nulls(len(values), field.type)
+            if place < 0
+            else _convert(values.field(place), nodes[number], child, field.type)
+        )
+    return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=values.is_null())
+
+
+def _array(values: pa.ListArray, own: _Node, wanted: _Node, arrow_type: Any) -> pa.Array:
+    (before,), (after,) = own.children, wanted.children
+    return _filled(
+        values, arrow_type, _convert(values.values, before, after, arrow_type.value_type)
+    )
+
+
+def _map(values: pa.MapArray, own: _Node, wanted: _Node, arrow_type: Any) -> pa.Array:
+    kinds = arrow_type.key_type, arrow_type.item_type
+    inside = zip((values.keys, values.items), own.children, wanted.children, kinds, strict=True)
+    pairs = [_convert(*one) for one in inside]
+    fields = [arrow_type.key_field, arrow_type.item_field]
+    return _filled(values, arrow_type, pa.StructArray.from_arrays(pairs, fields=fields))
+
+
+def _filled(values: pa.Array, arrow_type: Any, child: pa.Array) -> pa.Array:
+    """Lists or maps of the same lengths as others, with another child."""
+    return pa.Array.from_buffers(
+        arrow_type, len(values), values.buffers()[:2], -1, values.offset, [child]
+    )
+
+
+_NESTED: Final = {"ROW": _row, "ARRAY": _array, "MAP": _map}

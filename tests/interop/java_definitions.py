@@ -1,0 +1,52 @@
+"""Table definitions in the hands of Paimon's Java."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from tests.golden.paimon_tables_jvm import JavaPaimon
+from tests.golden.values import Json
+
+
+def read_schema(path: Path) -> dict[str, Any]:
+    """The first schema of a table, but for the time."""
+    found: dict[str, Any] = json.loads((path / "schema" / "schema-0").read_text("utf-8"))
+    found.pop("timeMillis")
+    return found
+
+
+def create_by_java(java: JavaPaimon, path: Path, like: dict[str, Any]) -> None:
+    """Make a table as an engine does, which leaves the ids of columns to Paimon."""
+    numbers = count(1000)
+    fields = [{**one, "type": _numbered(one["type"], numbers)} for one in like["fields"]]
+    text = {"fields": fields, "partitionKeys": [], "primaryKeys": [], "options": {}}
+    kind = java.jvm.java.lang.Class.forName("org.apache.paimon.schema.Schema")
+    parsed = java.jvm.paimon.utils.JsonSerdeUtil.fromJson(json.dumps(text), kind)
+    builder = java.jvm.paimon.schema.Schema.newBuilder()
+    for one in parsed.fields():
+        builder.column(one.name(), one.type())
+    builder.primaryKey(java.items(like["primaryKeys"]))
+    builder.partitionKeys(java.items(like["partitionKeys"]))
+    for key, value in like["options"].items():
+        builder.option(key, value)
+    java._schemas(path).createTable(builder.build())
+
+
+def _numbered(kind: Json, numbers: Iterator[int]) -> Json:
+    """A type with other ids of the fields within."""
+    if isinstance(kind, str):
+        return kind
+    made = dict(kind)
+    for part in ("element", "key", "value"):
+        if part in made:
+            made[part] = _numbered(made[part], numbers)
+    if "fields" in made:
+        made["fields"] = [
+            {**one, "id": next(numbers), "type": _numbered(one["type"], numbers)}
+            for one in made["fields"]
+        ]
+    return made

@@ -1,0 +1,97 @@
+"""Statistics that we write into manifests, held against those that Java writes of the same rows."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import alcid
+from alcid import PaimonTable
+from alcid.paimon_metadata.row_bytes import unpack_rows
+from tests.golden.container_cases import leaf
+from tests.golden.paimon_tables_jvm import JavaPaimon
+from tests.golden.values import timestamp
+from tests.interop.exchange_rows import COLUMNS, rows_of
+from tests.interop.java_definitions import create_by_java, read_schema
+from tests.tables.paimon.every_type import every_type
+from tests.tables.paimon.small_tables import create
+
+
+def both_write(java: JavaPaimon, folder: Path, table: PaimonTable, rows: pa.Table) -> PaimonTable:
+    """Append rows to our table, and let Java append them to one like it."""
+    create_by_java(java, folder, read_schema(Path(table.location)))
+    table.append(rows)
+    if "at6" in rows.column_names:  # which Java keeps in milliseconds
+        times = rows["at6"].cast(pa.time32("ms"))
+        rows = rows.set_column(rows.schema.get_field_index("at6"), "at6", times)
+    java.write(folder, rows)
+    return alcid.paimon(folder)
+
+
+def described(table: PaimonTable) -> tuple[list[Any], list[Any]]:
+    """What the manifests say of files, and lists of manifests."""
+    state = table.snapshot.state
+    files = [
+        (
+            *(one.partition, one.bucket, one.total_buckets, one.file.level),
+            *(one.file.rows, one.file.delete_rows),
+            *(one.file.min_sequence, one.file.max_sequence),
+            *(one.file.min_key, one.file.max_key, one.file.key_stats, one.file.value_stats),
+            *(one.file.stats_columns, one.file.source, one.file.write_columns),
+        )
+        for one in state.entries
+    ]
+    lists = [
+        (one.added, one.deleted, one.partition_stats, one.schema_id, one.spans)
+        for one in state.delta
+    ]
+    return sorted(files, key=repr), lists
+
+
+@pytest.mark.parametrize("mode", ["truncate(16)", "full", "counts", "none"])
+def test_statistics_are_those_of_java_to_the_byte(
+    java_paimon: JavaPaimon, tmp_path: Path, mode: str
+) -> None:
+    options = {"metadata.stats-mode": mode}
+    columns, rows = every_type()
+    ours = create(tmp_path / "types", columns, options=options)
+    theirs = both_write(java_paimon, tmp_path / "their types", ours, rows)
+    assert described(ours) == described(theirs)
+    options |= {"bucket": "2", "bucket-key": "id"}
+    ours = create(tmp_path / "rows", COLUMNS, partition_keys=["dt"], options=options)
+    numbers = np.arange(3000)
+    theirs = both_write(java_paimon, tmp_path / "their rows", ours, without_nan(rows_of(numbers)))
+    assert len(ours.snapshot.placed) == 6
+    assert described(ours) == described(theirs)
+
+
+def without_nan(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.invert(pc.fill_null(pc.is_nan(rows["score"]), False)))
+
+
+def test_statistics_differ_from_those_of_java_in_two_kinds_of_columns(
+    java_paimon: JavaPaimon, tmp_path: Path
+) -> None:
+    """With a NaN, which Java says is the greatest; and finer than microseconds, without bounds."""
+    ours = create(tmp_path / "t", {"x": "DOUBLE", "at": "TIMESTAMP(9)"}, options={})
+    moments = pa.array([1, 5, -1], pa.timestamp("ns"))
+    rows = pa.table({"x": [1.5, math.nan, 2.5], "at": moments})
+    theirs = both_write(java_paimon, tmp_path / "theirs", ours, rows)
+    bounds = []
+    for table in (ours, theirs):
+        (entry,) = table.snapshot.state.entries
+        stats, types = entry.file.value_stats, list(table.snapshot.schema.types.values())
+        packed = [stats.minimum, stats.maximum]
+        floats, times = unpack_rows(packed, types)
+        bounds.append((repr(floats.to_pylist()), times.cast(pa.int64()).to_pylist()))
+        assert stats.null_counts == (0, 0)
+    assert bounds == [("[None, None]", [-1, 5]), ("[1.5, nan]", [None, None])]
+    # So a reader that goes by ours finds as much.
+    where = leaf("at", "EQUAL", timestamp(0, 5))
+    assert java_paimon.read(tmp_path / "t", where)["at"].cast(pa.int64()).to_pylist() == [5]

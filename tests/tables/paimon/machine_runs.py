@@ -1,0 +1,38 @@
+"""How many machines run, with what seed, and what a failure of one tells."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import settings
+
+__all__ = ["IS_SOAK", "machine_count", "noted", "seed"]
+
+DEFAULT_SEED = "2026"
+IS_SOAK = "ALCID_MACHINES" in os.environ
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> str:
+    """ALCID_SEED; else the same for every run of the profile `ci`, and else a new one."""
+    fixed = DEFAULT_SEED if settings().derandomize else request.config.option.hypothesis_seed
+    return os.environ.get("ALCID_SEED", str(fixed))
+
+
+def machine_count(usual: int) -> int:
+    """How many machines to run: as many for each hundred as usual, with ALCID_MACHINES of them."""
+    return max(usual * int(os.environ.get("ALCID_MACHINES", "100")) // 100, 1)
+
+
+@contextmanager
+def noted(log: Sequence[str]) -> Iterator[None]:
+    """Let an error tell what was done before."""
+    try:
+        yield
+    except BaseException as error:
+        for line in log:
+            error.add_note(line)
+        raise

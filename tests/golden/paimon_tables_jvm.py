@@ -92,6 +92,18 @@ class JavaPaimon(JavaUpkeep):
         made = getattr(self.jvm.paimon.schema.SchemaChange, change)(*given)
         self._schemas(table).commitChanges(self.items([made]))
 
+    def alter_within(self, table: Path, change: str, path: Sequence[str], *arguments: str) -> None:
+        """Make a `SchemaChange` of a field within a column."""
+        gateway = self.jvm.gateway
+        names = gateway.new_array(gateway.jvm.java.lang.String, len(path))
+        for number, name in enumerate(path):
+            names[number] = name
+        given: list[Any] = list(arguments)
+        if change == "addColumn":
+            given = [self.jvm.data_type(given[0]), None, None]
+        made = getattr(self.jvm.paimon.schema.SchemaChange, change)(names, *given)
+        self._schemas(table).commitChanges(self.items([made]))
+
     # -- writing -------------------------------------------------------------------------------
 
     def write(

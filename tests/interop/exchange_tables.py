@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyarrow import orc
 
 import alcid
 from alcid import PaimonTable
-from alcid.plan import Explanation
+from alcid.plan import Explanation, planner
 from tests.interop.exchange_rows import (
     QUESTIONS,
     ROWS,
@@ -135,6 +136,13 @@ def check_plan(told: Explanation, question: Question, physical: Physical) -> Non
     assert (after.files, after.rows) == physical.left_by_vectors(question), question.sql
     for use in told.indexes:
         assert use.outcome == "answered", (question.sql, use)
+
+
+def ask_every_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plan as if files were so large that every index is worth it."""
+    monkeypatch.setattr(
+        planner._Asker, "_scan_bytes", lambda self: np.full(len(self.table.sizes), 1 << 40)
+    )
 
 
 def check_ours(path: Path, model: Model, questions: Sequence[Question] = QUESTIONS) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import alcid
-from alcid.plan import planner
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.interop.exchange_rows import (
     COLUMNS,
@@ -24,7 +23,7 @@ from tests.interop.exchange_rows import (
     part,
     rows_of,
 )
-from tests.interop.exchange_tables import Model, check_ours, check_rows
+from tests.interop.exchange_tables import Model, ask_every_index, check_ours, check_rows
 from tests.interop.peers import PyPaimon
 from tests.interop.rust_tables import RustWarehouse
 
@@ -59,10 +58,7 @@ KINDS = {
 
 @pytest.fixture(autouse=True)
 def _indexes_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if files were so large that every index is worth it."""
-    monkeypatch.setattr(
-        planner._Asker, "_scan_bytes", lambda self: np.full(len(self.table.sizes), 1 << 40)
-    )
+    ask_every_index(monkeypatch)
 
 
 def write_by_java(java: JavaPaimon, path: Path, kind: Kind) -> Model:

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import alcid
 from alcid import PaimonTable
 from alcid.paimon_metadata.commit import Change
-from alcid.plan import planner
 from tests.golden.container_cases import leaf
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.interop.exchange_rows import (
@@ -25,7 +23,7 @@ from tests.interop.exchange_rows import (
     Question,
     part,
 )
-from tests.interop.exchange_tables import Model, check_ours, check_rows
+from tests.interop.exchange_tables import Model, ask_every_index, check_ours, check_rows
 from tests.interop.peers import PyPaimon
 from tests.interop.rust_tables import RustWarehouse
 
@@ -111,9 +109,7 @@ def test_others_read_what_we_write_and_we_what_they_make_of_it(
     java_paimon.expire(path)
     check_rows(java_paimon.read(path), model.rows())
     check_rust(rust, model, QUESTIONS[:4])
-    monkeypatch.setattr(
-        planner._Asker, "_scan_bytes", lambda self: np.full(len(self.table.sizes), 1 << 40)
-    )
+    ask_every_index(monkeypatch)
     check_ours(path, model, SOME_QUESTIONS)
 
 

@@ -16,7 +16,6 @@ from alcid.spark.append_folder import append_to_folder
 from alcid.spark.append_paimon import append_to_paimon
 from alcid.spark.reading import count_by_spark, to_spark, way_of
 from alcid.spark.shares import run_shares
-from alcid.spark.ways import is_for_driver
 from alcid.tables import ParquetTable
 from alcid.tables.append_report import AppendReport
 from alcid.tables.engine import Share, Tell, Work
@@ -66,7 +65,7 @@ class SparkEngine:
         """How many rows match, by tasks; None if they are few enough to be read here."""
         with jvm.active(self.session):
             counted = count_by_spark(self.session, draft)
-        if counted is not None or is_for_driver(draft):
+        if counted is not None or draft.is_small:
             return counted
         work = CountWork(draft.part())
         return sum(self.map(work, work.draft.sizes, lambda *_: None))

@@ -24,7 +24,7 @@ from alcid.options import match_column
 from alcid.plan import Draft, TableFiles
 from alcid.tables.file_columns import COLLATED, OLD_CALENDAR
 
-__all__ = ["MOST_TOP", "Way", "choose_way", "is_for_driver", "only_for_spark"]
+__all__ = ["MOST_TOP", "Way", "choose_way", "only_for_spark"]
 
 MOST_TOP = 100_000
 """Rows of an answer with a limit, up to which the driver finds them."""
@@ -71,7 +71,7 @@ def choose_way(draft: Draft, *, has_s3a: bool) -> Way:
             )
         return Way("Spark", special)
     read = int(draft.sizes.sum())
-    if is_for_driver(draft) and draft.expected_rows <= _DRIVER_ROWS:
+    if draft.is_small and draft.expected_rows <= _DRIVER_ROWS:
         return Way("driver", f"about {_megabytes(read)} are read")
     whole = int(draft.whole_sizes.sum())
     if read < _DENSE * whole:
@@ -103,11 +103,6 @@ def only_for_spark(draft: Draft) -> str:
             if group.problem.startswith(OLD_CALENDAR):
                 return f"column {name}: {group.problem}"
     return ""
-
-
-def is_for_driver(draft: Draft) -> bool:
-    """Whether so little is read that a job would take longer."""
-    return int(draft.sizes.sum()) <= (64 << 20 if draft.files.remote else 512 << 20)
 
 
 def _obstacle(draft: Draft, has_s3a: bool) -> str:

@@ -47,6 +47,7 @@ class Storage:
         """For `open`."""
         self._location, self._options, self._retry = location, options, retry
         self._backend, self._traffic = backend, traffic
+        self._exclusive: Storage | None = None  # the same place through another library
 
     @classmethod
     def open(
@@ -226,9 +227,10 @@ class Storage:
         if self._backend.exclusive:
             self.put(path, data)
             return
-        options = {**self._options.options, "library": "fsspec"}
-        beside = Storage.open(self.location, options, retry=self._retry)
-        beside.put(path, data)
+        if self._exclusive is None:
+            options = {**self._options.options, "library": "fsspec"}
+            self._exclusive = Storage.open(self.location, options, retry=self._retry)
+        self._exclusive.put(path, data)
         self._traffic.add(puts=1, bytes_written=len(data))
 
     def replace(self, path: str, data: bytes) -> None:

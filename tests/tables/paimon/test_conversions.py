@@ -42,9 +42,9 @@ def converted(own: Json, wanted: Json, values: Sequence[Any], kind: pa.DataType)
     whole = pa.array([None, *values], kind)
     made = pickle.loads(pickle.dumps(found))(pa.chunked_array([whole.slice(1), whole.slice(0, 1)]))
     made.validate(full=True)
-    *rest, last = made.to_pylist()
-    assert last is None
-    return rest
+    found_values: list[Any] = made.to_pylist()
+    assert found_values[-1] is None
+    return found_values[:-1]
 
 
 def change_type(table: PaimonTable, column: str, kind: str) -> None:
@@ -100,9 +100,7 @@ def test_decimals_become_the_nearest_floats() -> None:
 
 @pytest.mark.parametrize("own", ["VARCHAR(9)", "CHAR(9)", "INT"])
 def test_a_text_is_not_cut_off(own: str) -> None:
-    kind = pa.int32() if own == "INT" else pa.string()
-    assert converted(own, "VARCHAR(3)", [123], kind) if own == "INT" else True
-    value: Any = 1234 if own == "INT" else "äöüß"
+    value, kind = (1234, pa.int32()) if own == "INT" else ("äöüß", pa.string())
     with pytest.raises(UnsupportedError, match=r"value of length 4, expected VARCHAR\(3\)"):
         converted(own, "VARCHAR(3)", [value], kind)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import alcid
-from alcid import DeletionVector, DeletionVectorFile, PaimonTable
+from alcid import DeletionVector, DeletionVectorFile, FileIndex, PaimonTable
 from alcid.errors import ConflictError, PredicateError, UnsupportedError
 from alcid.paimon_metadata.commit import Change, Committer
 from alcid.paimon_metadata.index_manifest import IndexEntry
+from alcid.paimon_metadata.statistics import FULL, collect
 from alcid.plan import Draft
 from alcid.storage import Storage
 from alcid.tables.engine import Share, Tell, Threads, Work
@@ -135,11 +137,27 @@ def test_a_predicate_object_and_nulls(tmp_path: Path) -> None:
     assert delete(table, "id IS NULL OR name IS NULL").rows == 2
 
 
-def test_a_file_whose_statistics_decide_is_not_read(tmp_path: Path) -> None:
+def test_rows_are_looked_at_before_they_are_deleted(tmp_path: Path) -> None:
     table = create(tmp_path)
-    entry = append(table, range(100))
-    (tmp_path / "bucket-0" / entry.file.name).unlink()
-    assert delete(table, "id >= 0") == DeleteReport(100, 1, 2)
+    entry = write_file(table, rows_of(range(100)))
+    wrong = FileIndex.build(rows_of([*range(50), *range(50)]), {"file-index.bitmap.columns": "id"})
+    types = [one.data_type for one in table.snapshot.schema.fields]
+    others = collect(rows_of([200, 300]), types, [FULL, FULL])
+    file = replace(entry.file, embedded_index=wrong.to_bytes(), value_stats=others)
+    commit(table, Change(kind="APPEND", added=[replace(entry, file=file)]))
+    assert table.count("id >= 200") == 100  # as the statistics are trusted
+    assert delete(table, "id >= 200") == DeleteReport(0, 0, None)
+    assert delete(table, "id = 250") == DeleteReport(0, 0, None)
+
+
+def test_a_file_of_a_partition_is_not_read(tmp_path: Path) -> None:
+    columns = {"id": "BIGINT", "name": "STRING", "dt": "STRING"}
+    table = create(tmp_path, columns, partition_keys=["dt"])
+    rows = rows_of(range(100)).append_column("dt", pa.array(["a"] * 100))
+    entry = write_file(table, rows, partition=partition_of(table, "a"))
+    commit(table, Change(kind="APPEND", added=[entry]))
+    (tmp_path / "dt=a" / "bucket-0" / entry.file.name).unlink()
+    assert delete(table, "dt = 'a'") == DeleteReport(100, 1, 2)
     assert read_vectors(table) == {entry.file.name: DeletionVector(range(100))}
 
 

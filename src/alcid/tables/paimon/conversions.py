@@ -107,11 +107,12 @@ class FieldConversion:
 
 def _convert(values: pa.Array, own: _Node, wanted: _Node, arrow_type: Any) -> pa.Array:
     before, after = own.data_type, wanted.data_type
-    nested = _NESTED.get(after.root)
-    if own == wanted or (nested and values.type.id != arrow_type.id):
+    if own == wanted:
         return _cast(values, before, after, arrow_type)
-    if nested and before.root == after.root:
-        return nested(values, own, wanted, arrow_type)
+    if before.root == after.root and after.root in _NESTED:
+        if values.type.id != arrow_type.id:  # the file is not what its schema says
+            return _cast(values, before, after, arrow_type)
+        return _NESTED[after.root](values, own, wanted, arrow_type)
     if after.root not in _CASTS.get(before.root, ()):
         raise UnsupportedError(
             f"found {before}, expected {after} as in the table: such a change is not read"

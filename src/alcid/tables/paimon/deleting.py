@@ -19,6 +19,7 @@ from alcid.errors import (
     require,
 )
 from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.selection import Selection
 from alcid.plan import Draft, DraftPart
 from alcid.plan.candidates import Candidates
 from alcid.predicate import Predicate
@@ -120,6 +121,10 @@ def _find(table: PaimonTable, where: str | Predicate) -> list[Mark]:
     if not is_whole:
         raise PredicateError(f"{where}: a part of it can only be evaluated by Spark")
     files = require(draft.table, PaimonFiles, "table")
+    if not files.columns.partitions.keys() >= set(draft.where_columns):
+        # Rows are looked at before they are deleted: an index, or bounds, may be wrong unnoticed.
+        asked = (Selection(found.rows) for found in draft.candidates.selections)
+        draft = replace(draft, candidates=draft.candidates.chosen(asked))
     found = dict(_known(draft))
     open_ones = np.array([not one.exact for one in draft.candidates.selections], bool)
     rest = replace(draft, candidates=draft.candidates.filter(open_ones))

@@ -123,7 +123,7 @@ def _commit(table: PaimonTable, plan: Callable[[TableState], Change | None]) -> 
     while True:
         schema = table.snapshot.schema.id
         try:
-            return table.committer().commit(plan)
+            return table.committer().commit(plan, known=table.snapshot.state)
         except ConflictError:
             # A new schema does not matter here: files stay what they are.
             table.refresh()

@@ -54,6 +54,7 @@ class PaimonTable(Table[PaimonFiles]):
             raise OptionError("snapshot_id and tag: found both, expected one of them")
         self.folder = TableFolder(storage)
         self._snapshot_id, self._tag, self._merge_on_read = snapshot_id, tag, merge_on_read
+        self._last = TableState(storage, None)  # what it has read is not read again
         self.refresh()
 
     @property
@@ -193,6 +194,7 @@ class PaimonTable(Table[PaimonFiles]):
 
     def _open(self, before: PaimonFiles | None = None) -> PaimonFiles:
         state = self._state() if before is None else before.state
+        self._last = state
         latest = self.folder.latest_schema()
         options = TableOptions.parse(latest.options, has_primary_key=bool(latest.primary_keys))
         if self._merge_on_read and options.merge_engine != "deduplicate":
@@ -213,10 +215,10 @@ class PaimonTable(Table[PaimonFiles]):
     def _state(self) -> TableState:
         snapshots = self.folder.snapshots
         if self._tag is not None:
-            return TableState(self.storage, snapshots.tag(self._tag))
+            return self._last.at(snapshots.tag(self._tag))
         if self._snapshot_id is not None:
-            return TableState(self.storage, snapshots.get(self._snapshot_id))
-        return TableState(self.storage, snapshots.latest())
+            return self._last.at(snapshots.get(self._snapshot_id))
+        return self._last.at(snapshots.latest())
 
     def _schema(self, state: TableState, latest: TableSchema) -> TableSchema:
         """The latest schema; that of a snapshot of the past, where one is asked for."""

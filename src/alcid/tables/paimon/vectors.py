@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from alcid.errors import FormatError
+from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
 from alcid.paimon_metadata.index_manifest import DELETION_VECTORS, IndexEntry
 from alcid.plan.threads import wait_for_each
@@ -40,7 +40,13 @@ class StoredVectors:
 
 
 def index_path(entry: IndexEntry, bucket_folder: str, *, beside_data: bool) -> str:
-    """Where an index file lies."""
+    """Where an index file lies.
+
+    Raises:
+        UnsupportedError: Outside of the table.
+    """
+    if entry.external_path is not None:
+        raise UnsupportedError(f"{entry.name}: lies outside of its table, which is not read")
     return f"{bucket_folder if beside_data else INDEX_FOLDER}{entry.name}"
 
 

@@ -17,6 +17,7 @@ from alcid.paimon_metadata.table_folder import TableFolder, table_location
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.storage import Storage
 from alcid.tables import PaimonTable, ParquetTable
+from alcid.tables.paimon.data_files import table_paths
 from alcid.types import DataType
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def create_table(
             raise OptionError(f"{what}: found text, expected a list of names")
     chosen = {str(key): _option_text(value) for key, value in (options or {}).items()}
     check_new_options(chosen)
-    TableOptions.parse(chosen, has_primary_key=bool(primary_key))
+    parsed = TableOptions.parse(chosen, has_primary_key=bool(primary_key))
     columns = _columns(schema)
     made = TableSchema.of(
         [(name, data_type) for name, data_type, _ in columns],
@@ -176,6 +177,7 @@ def create_table(
         not_null=[name for name, _, nullable in columns if not nullable],
         time_millis=int(time.time() * 1000),
     )
+    table_paths(made, parsed)  # raises if a column cannot stand in paths
     storage = Storage.open(_location(path, warehouse, table), storage_options)
     TableFolder(storage).create(made)
     return PaimonTable(storage, engine=_engine(spark))

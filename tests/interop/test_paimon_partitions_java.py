@@ -78,3 +78,12 @@ def test_folders_are_those_of_java(
             assert opened.count(f"{name} IS NULL") == nulls, kind
     for java in (java_paimon, newest_paimon):
         assert json_rows(java.read(ours)) == expected
+
+
+def test_every_character_is_escaped_as_by_java(java_paimon: JavaPaimon, tmp_path: Path) -> None:
+    values = [f"x{chr(number)}y" for number in range(1, 256)]
+    table = java_paimon.create(tmp_path / "t", {"id": "INT", "p": "STRING"}, partition_keys=["p"])
+    numbers = pa.array(range(len(values)), pa.int32())
+    java_paimon.write(table, pa.table({"id": numbers, "p": values}))
+    found = alcid.paimon(table).scan().to_arrow().sort_by("id")
+    assert found["p"].to_pylist() == values

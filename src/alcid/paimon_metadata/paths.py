@@ -28,6 +28,10 @@ _EPOCH = datetime.date(1970, 1, 1)
 _ROWS = 1 << 10  # of distinct partitions that are kept
 _LEAST, _MOST = 1e-3, 1e7  # between which Java writes a double without an exponent
 _MICROS = 6
+_KINDS = (
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"),
+    *("CHAR", "VARCHAR", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ"),
+)
 
 
 def partition_values(
@@ -58,7 +62,14 @@ class Paths:
             default_name: What stands for null, and for text without a letter.
             legacy_name: Dates are written as the number of their day.
             directory: A folder for all data files, if not that of the table.
+
+        Raises:
+            UnsupportedError: A column of a type that is not written as text.
         """
+        for key, data_type in zip(partition_keys, types, strict=True):
+            is_fine = data_type.root.startswith("TIMESTAMP") and data_type.precision > _MICROS
+            if data_type.root not in _KINDS or is_fine:
+                raise UnsupportedError(f"column {key}: {data_type} is not for partitions")
         self._keys, self._types = tuple(partition_keys), tuple(types)
         self._default, self._legacy = default_name, legacy_name
         self._prefix = f"{directory}/" if directory else ""
@@ -95,7 +106,7 @@ class Paths:
                 return _moment_text(value, data_type, legacy=self._legacy)
             case datetime.date():
                 return str((value - _EPOCH).days) if self._legacy else value.isoformat()
-        raise UnsupportedError(f"a partition column of {data_type}")
+        raise TypeError(f"{data_type} is not for partitions")
 
 
 def _escape(text: str) -> str:
@@ -116,8 +127,6 @@ def _float_text(value: float, data_type: DataType) -> str:
 
 def _moment_text(value: datetime.datetime, data_type: DataType, *, legacy: bool) -> str:
     """As Java's `LocalDateTime.toString`, which leaves out zeros at the end, or with all digits."""
-    if data_type.precision > _MICROS:
-        raise UnsupportedError(f"a partition column of {data_type}")
     date, clock, parts = f"{value:%m-%d}", f"{value:%H:%M}", f"{value.microsecond:06d}"
     if not legacy:
         tail = f".{parts}"[: 1 + data_type.precision] if data_type.precision else ""

@@ -92,6 +92,7 @@ def test_table_of_a_warehouse(tmp_path: Path) -> None:
         ({"primary_key": ["key"]}, ColumnError, "primary key: no column key, found id, dt, a"),
         ({"partition_by": ["day"]}, ColumnError, "partition: no column day, found id, dt, a"),
         ({"partition_by": "dt"}, OptionError, "partition_by: found text"),
+        ({"partition_by": ["a"]}, UnsupportedError, "column a: ARRAY<INT> is not for partitions"),
     ],
 )
 def test_a_table_that_cannot_be_is_not_made(

@@ -24,6 +24,7 @@ __all__ = ["Column", "ColumnGroup", "Conversion", "TableColumns"]
 Conversion: TypeAlias = Callable[[pa.ChunkedArray], pa.ChunkedArray]
 """Makes values of a table out of those of a file, or raises UnsupportedError; it pickles."""
 
+_BYTES = ("VARCHAR", "VARBINARY")
 _WIDENED = (("TINYINT", "SMALLINT", "INT", "BIGINT"), ("FLOAT", "DOUBLE"))
 
 
@@ -184,6 +185,8 @@ def _is_alike(own: DataType | None, wanted: DataType | None) -> bool:
     """
     if own is None or wanted is None:
         return False
+    if own.root == wanted.root and own.root in _BYTES:
+        return own.length <= wanted.length
     return own == wanted or any(
         own.root in some and wanted.root in some[some.index(own.root) :] for some in _WIDENED
     )

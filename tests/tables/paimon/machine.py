@@ -38,8 +38,8 @@ class Machine(MachineTable):
     def steps(self) -> dict[Callable[[], str], int]:
         """What can be done, and how often."""
         return {
-            self.append: 12 if self.table.files else 60,
-            self.delete: 8,
+            self.append: self._append_weight(),
+            self.delete: 8 if self.has_vectors else 1,
             self.build: 8,
             self.drop: 4,
             self.change_columns: 5,
@@ -74,9 +74,13 @@ class Machine(MachineTable):
         if number is not None:
             self.past.setdefault(number, self.now)
 
+    def _append_weight(self) -> int:
+        """Begin with rows, and go on to few files: each makes each scan slower."""
+        if not self.table.files:
+            return 60
+        return 12 if self.table.files < (8 if self.is_thorough else 3) else 1
+
     def append(self) -> str:
-        if self.table.files >= (8 if self.is_thorough else 3) and self.source.random() < 0.9:
-            return NOTHING
         rows = self.draw_rows()
         names = rows[0].keys() if rows else self.now.columns.keys()
         options = None
@@ -262,6 +266,7 @@ class Machine(MachineTable):
 
     def finish(self) -> None:
         """What the table says of itself is true, to the last file."""
+        self.table.refresh()
         report = self.table.verify(progress=False)
         assert report.ok, str(report)
         self.table.clean(timedelta(0))

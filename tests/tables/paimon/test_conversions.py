@@ -64,6 +64,19 @@ def test_the_same_type_is_not_converted() -> None:
     assert convert(field(kind), field(kind)) is None
 
 
+def test_a_text_that_may_be_longer_is_not_converted_and_keeps_its_statistics(
+    tmp_path: Path,
+) -> None:
+    assert convert(field("VARCHAR(3)"), field("STRING")) is None
+    table = create(tmp_path, {"id": "INT", "v": "VARCHAR(3)"})
+    table.append(pa.table({"id": pa.array([1], pa.int32()), "v": ["abc"]}))
+    change_type(table, "v", "VARCHAR(9)")
+    found = table.scan("v = 'abcd'").explain()
+    left = {stage.name: stage.after.files for stage in found.stages}
+    assert left["statistics"] == 0
+    assert table.scan("v = 'abc'").to_arrow().to_pydict() == {"id": [1], "v": ["abc"]}
+
+
 def test_fields_of_a_row_go_by_their_ids() -> None:
     own = row((1, "x", "INT"), (2, "y", "STRING"))
     wanted = row((2, "x", "STRING"), (5, "y", "INT"), (1, "z", "BIGINT"))

@@ -55,14 +55,21 @@ def column_type(data_type: DataType) -> Any:
 
 
 def convert(own: Field, wanted: Field) -> FieldConversion | None:
-    """What makes values of the table out of those of a file; None if they are of the same type.
+    """What makes values of the table out of those of a file; None if they are the same.
 
     Args:
         own: The column as the schema of the file has it.
         wanted: The same as the table has it.
     """
     before, after = _Node.of(own), _Node.of(wanted)
-    return None if before == after else FieldConversion(before, after, column_type(after.data_type))
+    if before == after or _is_longer(before.data_type, after.data_type):
+        return None
+    return FieldConversion(before, after, column_type(after.data_type))
+
+
+def _is_longer(before: DataType, after: DataType) -> bool:
+    """Whether a text or bytes may only be longer than before."""
+    return before.root == after.root in _MEASURED and before.length <= after.length
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,17 @@ be as it was before gets an index file as well, if need be one without an index.
 
 Paimon counts on from the index file that there is: `x.parquet.index`, `x.parquet-1.index`. Without
 one it would begin again, with a name that was used. So a file that had one always has one.
+
+What was in the manifest, Paimon's `rewrite_file_index` would build again, byte for byte, and with it
+the file as it was: all of its rows would be gone. It passes on the files beside a data file that
+are no indexes. So where an index in the manifest is replaced, a new one of these comes beside the
+file, `x.parquet-<random>.replaced`, by which the file is another for good.
 """
 
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -32,6 +38,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Swap", "commit_swaps", "first_numbers", "swap_of"]
 
+_REPLACED = ".replaced"
+_NOTE = (
+    b"It tells its data file from what it was with another index. It is removed along with it.\n"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Swap:
@@ -39,8 +50,8 @@ class Swap:
 
     placed: PlacedFile
     added: ManifestEntry
-    sidecar: str | None
-    """The path of the new index file."""
+    written: tuple[str, ...]
+    """The paths of the files that were written for it."""
 
 
 def first_numbers(state: TableState, placed: Sequence[PlacedFile]) -> list[int]:
@@ -66,19 +77,32 @@ def swap_of(
 ) -> Swap:
     """The change of a data file, which gets an index file where it must have one."""
     placed, sidecar = intent.placed, made.sidecar
-    entry = _with_index(placed.entry, sidecar, made.embedded)
+    others = _beside(storage, placed)
+    entry = _with_index(placed.entry, others, sidecar, made.embedded)
     if sidecar is None and (first_number or entry.identity in state.deleted):
         data = made.embedded or write_container({})
         sidecar = put_sidecar(storage, placed, first_number, data)
-        entry = _with_index(placed.entry, sidecar, None)
-    return Swap(placed, entry, None if sidecar is None else placed.folder + sidecar)
+        entry = _with_index(placed.entry, others, sidecar, None)
+    new = [name for name in entry.file.extra_files if name not in placed.file.extra_files]
+    return Swap(placed, entry, tuple(placed.folder + name for name in new))
 
 
-def _with_index(entry: ManifestEntry, sidecar: str | None, embedded: bytes | None) -> ManifestEntry:
-    file = entry.file
+def _beside(storage: Storage, placed: PlacedFile) -> list[str]:
+    """The files beside a data file that are no indexes, with a new one if need be."""
+    file = placed.file
     others = [name for name in file.extra_files if name not in file.index_files]
+    if file.embedded_index is None:
+        return others
+    name = f"{file.name}-{uuid.uuid4().hex[:8]}{_REPLACED}"
+    storage.put(placed.folder + name, _NOTE)
+    return [*(other for other in others if not other.endswith(_REPLACED)), name]
+
+
+def _with_index(
+    entry: ManifestEntry, others: Sequence[str], sidecar: str | None, embedded: bytes | None
+) -> ManifestEntry:
     extra_files = (*others, *(() if sidecar is None else (sidecar,)))
-    return entry.with_file(replace(file, extra_files=extra_files, embedded_index=embedded))
+    return entry.with_file(replace(entry.file, extra_files=extra_files, embedded_index=embedded))
 
 
 def commit_swaps(
@@ -110,11 +134,7 @@ def commit_swaps(
 
     snapshot = _commit(table, plan) if every else None
     # Two who write the same bytes at the same moment may share a file: it stays if one has won.
-    needless = [
-        one.sidecar
-        for one in lost
-        if one.sidecar is not None and one.sidecar.rpartition("/")[2] not in used
-    ]
+    needless = [path for one in lost for path in one.written if path.rpartition("/")[2] not in used]
     table.storage.delete(needless)
     return snapshot, frozenset(one.placed.path for one in lost)
 

@@ -157,7 +157,7 @@ def test_java_and_we_build_in_turn(
     java_paimon.rewrite_file_index(path)
     table.refresh()
     assert ("ring", "bitmap", 2) in {(i.column, i.index_type, i.fresh) for i in indexes(table)}
-    assert build(table).snapshot is None
+    assert build(table).snapshot_id is None
     java_paimon.alter(path, "setOption", "file-index.bitmap.columns", "ring")
     assert build(table).indexed == 2
     assert "kind" not in {one.column for one in indexes(table)}

@@ -8,8 +8,8 @@ be as it was before gets an index file as well, if need be one without an index.
 Paimon counts on from the index file that there is: `x.parquet.index`, `x.parquet-1.index`. Without
 one it would begin again, with a name that was used. So a file that had one always has one.
 
-What was in the manifest, Paimon's `rewrite_file_index` would build again, byte for byte, and with it
-the file as it was: all of its rows would be gone. It passes on the files beside a data file that
+What was in the manifest, Paimon's `rewrite_file_index` would build again, byte for byte, and with
+it the file as it was: all of its rows would be gone. It passes on the files beside a data file that
 are no indexes. So where an index in the manifest is replaced, a new one of these comes beside the
 file, `x.parquet-<random>.replaced`, by which the file is another for good.
 """

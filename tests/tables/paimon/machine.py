@@ -270,6 +270,6 @@ class Machine(MachineTable):
         report = self.table.verify(progress=False)
         assert report.ok, str(report)
         self.table.clean(timedelta(0))
-        assert not self.table.verify(progress=False).leftovers
+        assert not self.table.clean(timedelta(0), dry_run=True).removed
         self.check_past()
         self.check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,30 @@ def test_none_and_some_in_turn_keeps_every_row(tmp_path: Path, threshold: str) -
         assert ids(table) == list(range(50))
         assert drop(table) == 0
     assert len(table.snapshot.state.deleted) == 12  # each of them once
+
+
+def test_a_file_whose_index_in_the_manifest_was_replaced_is_another_for_good(
+    tmp_path: Path,
+) -> None:
+    """Else Paimon would build the same index once more, and the file would be gone."""
+    table = create(tmp_path / "t", options={"file-index.in-manifest-threshold": "1 mb"})
+    data_file = append(table, range(20)).file.name
+    build(table, BITMAP)
+    assert entries(table)[0].file.extra_files == ()
+    names: list[str] = []
+    for options in (BLOOM, BITMAP, BLOOM):
+        build(table, options)
+        names += entries(table)[0].file.extra_files
+        assert names[-1].startswith(f"{data_file}-")
+        assert names[-1].endswith(".replaced")
+        assert (tmp_path / "t" / "bucket-0" / names[-1]).is_file()
+    assert len(set(names)) == 3
+    for number in range(1, 5):  # the snapshots before the last one expire
+        (tmp_path / "t" / "snapshot" / f"snapshot-{number}").unlink()
+    gone = [one.path for one in table.clean(timedelta(0)).removed if one.reason == "file index"]
+    assert gone == sorted(f"bucket-0/{name}" for name in names[:2])
+    assert table.verify().ok
+    assert ids(table) == list(range(20))
 
 
 def test_a_file_that_had_an_index_file_always_has_one(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from alcid.errors import AlcidWarning, FormatError, OptionError
 from alcid.formats.file_index.container import Container
 from alcid.options import IndexSpec, OptionValue, memory_size
 from alcid.paimon_metadata.snapshot import Snapshot
+from alcid.plan.threads import run_in_threads
 from alcid.tables.build_report import BuildReport, IndexInfo, SkippedCounter
 from alcid.tables.folder_indexes import is_among, require_choice
 from alcid.tables.paimon.asked_indexes import given_specs, table_specs
@@ -222,13 +223,11 @@ def _swap(
     sizes = np.array([intent.placed.file.size for intent in plan], np.int64)
     with telling(progress, "indexing", len(plan)) as tell:
         done = [made for part in table.engine.map(work, sizes, tell) for made in part]
-    snapshot, lost = commit_swaps(
-        table,
-        (
-            swap_of(table.storage, state, plan[made.item], numbers[made.item], made)
-            for made in done
-            if not made.failed and not made.is_same
-        ),
+    swaps = run_in_threads(
+        lambda made: swap_of(table.storage, state, plan[made.item], numbers[made.item], made),
+        [made for made in done if not made.failed and not made.is_same],
+        waiting=table.storage.remote,
     )
+    snapshot, lost = commit_swaps(table, swaps)
     table.refresh()
     return done, snapshot, lost

@@ -1,7 +1,7 @@
 """Files of a Paimon table that no snapshot needs: what `verify` lists and `clean` removes.
 
     dt=1/bucket-0/data-<uuid>-0.parquet    of a commit that was killed, or that another was before
-    dt=1/bucket-0/data-<uuid>-0.parquet-1.index   replaced by a newer index
+    dt=1/bucket-0/data-<uuid>-0.parquet-1.index   replaced by a newer index, and .replaced
     index/index-<uuid>-0   manifest/manifest-<uuid>-0   statistics/stats-<uuid>-0
     _alcid/statistics-....puffin           when there are newer ones
 
@@ -104,7 +104,7 @@ def _reason(path: str, bucket: re.Pattern[str]) -> str | None:
         return None
     if not in_bucket:
         return _REASONS.get(folder)
-    if name.endswith(".index"):
+    if name.endswith((".index", ".replaced")):
         return "file index"
     return "index file" if name.startswith("index-") else "data file"
 

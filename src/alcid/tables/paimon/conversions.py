@@ -46,6 +46,7 @@ _CASTS: Final[dict[str, tuple[str, ...]]] = {
     "DATE": ("TIMESTAMP", "VARCHAR"),
     **{root: (root,) for root in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")},
 }
+_MOST_DIGITS: Final = 38
 _MEASURED: Final = {"VARCHAR": pc.utf8_length, "VARBINARY": pc.binary_length}
 
 
@@ -126,6 +127,9 @@ def _convert(values: pa.Array, own: _Node, wanted: _Node, arrow_type: Any) -> pa
         )
     if before.root == "DECIMAL" and after.root in _FLOATS:
         values = values.cast(pa.string())  # of a decimal, Arrow makes a float by a division
+    if before.root in _INTEGERS and after.root == "DECIMAL":
+        # Else Arrow asks for the digits that any value of the type may have.
+        values = _cast(values, before, after, pa.decimal128(_MOST_DIGITS, after.scale))
     made = _cast(values, before, after, arrow_type)
     _check_length(made, before, after)
     return made

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -119,10 +118,12 @@ class PaimonFiles(OpenFiles):
         inside: list[list[Column]] = []
         spelled: list[dict[str, str]] = []
         conversions: list[dict[str, FieldConversion]] = []
+        now = self.schema.by_id
         for number, written in names:
             own = self.schemas[number]
             fields = [one for one in own.fields if written is None or one.name in written]
-            inside.append([_column(one) for one in fields])
+            # What the table has dropped is never read, so its type need not be known here.
+            inside.append([_column(one) for one in fields if one.id in now or _is_read(one)])
             own_fields = {one.id: one for one in fields}
             known = [one for one in self.schema.fields if one.id in own_fields]
             spelled.append({one.name: own_fields[one.id].name for one in known})
@@ -183,9 +184,15 @@ class PaimonFiles(OpenFiles):
             return scan.read(None, inside, read_ranges=self.read_ranges)
 
 
-def _column(field: Field) -> Column:
+def _is_read(field: Field) -> bool:
     try:
-        arrow_type: Any = column_type(field.data_type)
+        column_type(field.data_type)
     except (UnsupportedError, KeyError):
-        raise UnsupportedError(f"column {field.name}: {field.data_type} is not read") from None
-    return Column(field.name, arrow_type, field.data_type)
+        return False
+    return True
+
+
+def _column(field: Field) -> Column:
+    if not _is_read(field):
+        raise UnsupportedError(f"column {field.name}: {field.data_type} is not read")
+    return Column(field.name, column_type(field.data_type), field.data_type)

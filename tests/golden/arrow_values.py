@@ -122,7 +122,10 @@ def _nested_values(array: Any) -> list[Json]:
     if pa.types.is_struct(kind):
         parts = [_json_values(part) for part in array.flatten()]
         rows = ({"row": list(items)} for items in zip(*parts, strict=True))
-        return [row if valid else None for row, valid in zip(rows, array.is_valid(), strict=True)]
+        return [
+            row if valid else None
+            for row, valid in zip(rows, array.is_valid().to_pylist(), strict=True)
+        ]
     if pa.types.is_map(kind):
         items = list(
             map(list, zip(_json_values(array.keys), _json_values(array.items), strict=True))
@@ -132,4 +135,7 @@ def _nested_values(array: Any) -> list[Json]:
     lists: list[Json] = [items[start:end] for start, end in pairwise(array.offsets.to_pylist())]
     if pa.types.is_map(kind):
         lists = [{"map": pairs} for pairs in lists]
-    return [item if valid else None for item, valid in zip(lists, array.is_valid(), strict=True)]
+    return [
+        item if valid else None
+        for item, valid in zip(lists, array.is_valid().to_pylist(), strict=True)
+    ]

@@ -16,6 +16,7 @@ TESTS = (
     "tests/plan/test_edges.py",
     "tests/plan/test_sorting.py",
     "tests/predicate/test_rows.py",
+    "tests/tables/paimon/test_golden_tables.py",
     "tests/tables/test_index_file.py",
     "tests/tables/test_parquet_table.py",
     "tests/tables/test_schema_bytes.py",

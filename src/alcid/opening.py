@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from alcid.columns import ColumnTypes
-from alcid.errors import OptionError
-from alcid.paimon_metadata.option_checks import check_new_options
-from alcid.paimon_metadata.schema import TableSchema
+from alcid.errors import OptionError, UnsupportedError
 from alcid.paimon_metadata.table_folder import TableFolder, table_location
-from alcid.paimon_metadata.table_options import TableOptions
 from alcid.storage import Storage
 from alcid.tables import PaimonTable, ParquetTable
-from alcid.tables.paimon.data_files import table_paths
+from alcid.tables.paimon.creating import new_schema
 from alcid.types import DataType
 
 if TYPE_CHECKING:
@@ -91,7 +87,7 @@ def paimon(
         path: The folder of the table; or give `warehouse` and `table`.
         spark: The session that does the work on many files, as for `parquet`.
         warehouse: A folder of databases, without a server: `db.db/name/`.
-        table: `"db.name"` in the warehouse.
+        table: `"db.name"` in the warehouse; `"name"` is `"default.name"`.
         storage_options: Keys, endpoint and such; see `alcid.storage.Storage.open`.
         snapshot_id: Read the table as it was at this snapshot.
         tag: Read the table as a tag keeps it.
@@ -166,18 +162,7 @@ def create_table(
         if isinstance(given, str):
             raise OptionError(f"{what}: found text, expected a list of names")
     chosen = {str(key): _option_text(value) for key, value in (options or {}).items()}
-    check_new_options(chosen)
-    parsed = TableOptions.parse(chosen, has_primary_key=bool(primary_key))
-    columns = _columns(schema)
-    made = TableSchema.of(
-        [(name, data_type) for name, data_type, _ in columns],
-        primary_key,
-        partition_by,
-        chosen,
-        not_null=[name for name, _, nullable in columns if not nullable],
-        time_millis=int(time.time() * 1000),
-    )
-    table_paths(made, parsed)  # raises if a column cannot stand in paths
+    made = new_schema(_columns(schema), primary_key, partition_by, chosen)
     storage = Storage.open(_location(path, warehouse, table), storage_options)
     TableFolder(storage).create(made)
     return PaimonTable(storage, engine=_engine(spark))
@@ -205,6 +190,10 @@ def _location(
 
 def _columns(schema: pa.Schema | StructType) -> list[tuple[str, DataType, bool]]:
     """Names, types and whether null is allowed."""
+    if not isinstance(schema, pa.Schema) and not hasattr(schema, "fields"):
+        raise UnsupportedError(
+            f"schema: found {type(schema).__name__}, expected a schema of Arrow or Spark"
+        )
     if isinstance(schema, pa.Schema):
         return [(one.name, DataType.from_arrow(one.type), one.nullable) for one in schema]
     return [

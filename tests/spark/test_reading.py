@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
+from alcid.plan import Draft
 from alcid.plan.planner import make_plan
-from alcid.spark import engine, reading, ways
+from alcid.spark import reading, ways
 from alcid.spark.ways import Way
 from tests.storage.conftest import KEYS, bucket, moto_port
 
@@ -231,7 +232,7 @@ def test_the_way_is_chosen_by_what_is_read(
 def test_counts_are_made_by_tasks_where_much_is_read(
     table: alcid.ParquetTable, plain: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "is_for_driver", lambda _: False)
+    monkeypatch.setattr(Draft, "is_small", False)
     scan = table.scan("name LIKE '%3'")
     assert scan.count() == plain.where("name LIKE '%3'").count()
     assert "by reading" in str(scan.explain())

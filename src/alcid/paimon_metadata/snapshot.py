@@ -136,7 +136,14 @@ class SnapshotFolder:
         Raises:
             FileGoneError: There is none, or it has expired.
         """
-        found = self._read(snapshot_path(number))
+        try:
+            found = self._read(snapshot_path(number))
+        except FileGoneError:
+            known = self.numbers()
+            there = f"there are {known[0]} to {known[-1]}" if known else "there is none yet"
+            raise FileGoneError(
+                f"no snapshot {number}: {there}", file=self._storage.location
+            ) from None
         if found.id != number:
             raise FormatError(
                 "snapshot id", file=snapshot_path(number), found=found.id, expected=number
@@ -151,7 +158,13 @@ class SnapshotFolder:
         """
         if not name or "/" in name:
             raise UnsupportedError(f"tag: found {name!r}, expected a name")
-        return self._read(f"tag/tag-{name}")
+        try:
+            return self._read(f"tag/tag-{name}")
+        except FileGoneError:
+            known = ", ".join(self.tags()) or "none"
+            raise FileGoneError(
+                f"no tag {name}: there are {known}", file=self._storage.location
+            ) from None
 
     def tags(self) -> list[str]:
         """The names of all tags."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from alcid.errors import FileGoneError, NameTakenError, StorageError
+from alcid.errors import FileGoneError, NameTakenError, OptionError, StorageError
 from alcid.paimon_metadata.schema import TableSchema, schema_path
 from alcid.paimon_metadata.snapshot import SnapshotFolder
 from alcid.storage import Storage
@@ -23,6 +23,8 @@ def table_location(warehouse: str, table: str) -> str:
     's3://lake/warehouse/sales.db/orders'
     """
     database, _, name = table.rpartition(".")
+    if not name or not set("$./").isdisjoint(name + database):
+        raise OptionError(f"table: found {table!r}, expected db.name")
     return f"{warehouse.rstrip('/')}/{database or 'default'}.db/{name}"
 
 

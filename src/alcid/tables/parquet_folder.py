@@ -284,6 +284,8 @@ class ParquetTable(Table[FolderFiles]):
         listing = list_data_files(self.storage) if before is None else before.listing
         if not (len(listing) or self._create or _is_there(self.storage)):
             raise StorageError("no such folder", file=self.location)
+        if local is not None and (local / "schema" / "schema-0").is_file():
+            raise UnsupportedError(f"{self.location}: a Paimon table, which alcid.paimon opens")
         if local is not None and (local / "_delta_log").is_dir():
             warnings.warn(
                 f"{self.location}: a Delta table, taken for a folder of Parquet files: files that "

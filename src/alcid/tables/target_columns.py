@@ -18,6 +18,7 @@ from alcid.errors import ColumnError, UnsupportedError
 from alcid.options import find_column, fold_name, match_column
 from alcid.tables.table_schema import common_type
 from alcid.tables.writing import written_type
+from alcid.types import DataType
 
 __all__ = ["TargetColumns", "fit_columns"]
 
@@ -141,6 +142,8 @@ def _holds(known: Any, given: Any, any_unit: bool) -> bool:
         return bool(known.tz == given.tz)  # none, or UTC: as both are written
     if types.is_binary(known) and types.is_fixed_size_binary(given):
         return True
+    if types.is_unsigned_integer(given) and not types.is_unsigned_integer(known):
+        given = DataType.from_arrow(given).to_arrow()  # the next wider type that has a sign
     return bool(common_type(known, given) == known)
 
 

@@ -92,6 +92,18 @@ def test_table_of_a_warehouse(tmp_path: Path) -> None:
         ({"primary_key": ["key"]}, ColumnError, "primary key: no column key, found id, dt, a"),
         ({"partition_by": ["day"]}, ColumnError, "partition: no column day, found id, dt, a"),
         ({"partition_by": "dt"}, OptionError, "partition_by: found text"),
+        ({"partition_by": ["dt", "dt"]}, ColumnError, "partition_by: a column twice: dt, dt"),
+        ({"primary_key": ["dt"], "partition_by": ["dt"]}, ColumnError, "all of it stands in the"),
+        ({"options": {"bucket": 4}}, OptionError, "bucket=4: needs the option bucket-key"),
+        ({"options": {"bucket": 4, "bucket-key": "no"}}, ColumnError, "bucket-key: no column no"),
+        (
+            {"options": {"bucket": 4, "bucket-key": "dt"}, "partition_by": ["dt"]},
+            OptionError,
+            "bucket-key=dt: stands in the paths",
+        ),
+        ({"options": {"file-index.bitmap.columns": "x"}}, OptionError, "column x: not in the"),
+        ({"options": {"file-index.bsi.columns": "dt"}}, UnsupportedError, "bsi"),
+        ({"options": {"file.format": "avro"}}, UnsupportedError, "file.format=avro"),
         ({"partition_by": ["a"]}, UnsupportedError, "column a: ARRAY<INT> is not for partitions"),
     ],
 )
@@ -101,6 +113,35 @@ def test_a_table_that_cannot_be_is_not_made(
     with pytest.raises(error, match=problem):
         alcid.create_table(tmp_path / "t", COLUMNS, **how)
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("names", [[], [""], ["_KEY_a"], ["_VALUE_KIND"], ["id", "ID"]])
+def test_names_that_cannot_be(tmp_path: Path, names: list[str]) -> None:
+    with pytest.raises(ColumnError):
+        alcid.create_table(tmp_path / "t", pa.schema([(name, pa.int32()) for name in names]))
+
+
+def test_arguments_of_other_kinds(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="schema: found dict, expected a schema of Arrow"):
+        alcid.create_table(tmp_path / "t", {"id": "BIGINT"})
+    for name in ("a.b.c", "a.b$files", "a.", "x/y"):
+        with pytest.raises(OptionError, match=r"expected db\.name"):
+            alcid.paimon(warehouse=tmp_path, table=name)
+    table = alcid.create_table(tmp_path / "t", COLUMNS)
+    with pytest.raises(UnsupportedError, match="rows: found list, expected a Spark DataFrame"):
+        table.append([1])
+    with pytest.raises(UnsupportedError, match="snapshot_id: found str, expected int"):
+        alcid.paimon(tmp_path / "t", snapshot_id="1")  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedError, match=r"a Paimon table, which alcid\.paimon opens"):
+        alcid.parquet(tmp_path / "t")
+
+
+def test_numbers_without_a_sign_go_into_the_next_wider_type(tmp_path: Path) -> None:
+    kinds = {"a": pa.uint8(), "b": pa.uint16(), "c": pa.uint32(), "d": pa.uint64()}
+    rows = pa.table({name: pa.array([1, 200], kind) for name, kind in kinds.items()})
+    table = alcid.create_table(tmp_path / "t", rows.schema)
+    table.append(rows)
+    assert table.scan().to_arrow().to_pylist() == rows.to_pylist()
 
 
 def test_a_table_is_not_made_twice(tmp_path: Path) -> None:
@@ -124,9 +165,10 @@ def test_times_that_are_gone(tmp_path: Path) -> None:
     table = unpack_table("history", tmp_path)
     known = {one["id"] for one in expected("history")["snapshots"]}
     for number in (max(known) + 1, 0):
-        with pytest.raises(FileGoneError):
+        told = f"no snapshot {number}: there are {min(known)} to {max(known)}"
+        with pytest.raises(FileGoneError, match=told):
             alcid.paimon(table, snapshot_id=number)
-    with pytest.raises(FileGoneError):
+    with pytest.raises(FileGoneError, match="no tag nobody: there are "):
         alcid.paimon(table, tag="nobody")
     with pytest.raises(UnsupportedError, match="tag: found 'a/b'"):
         alcid.paimon(table, tag="a/b")

@@ -92,7 +92,8 @@ def _check(table: PaimonTable) -> None:
         )
     if not options.deletion_vectors:
         raise UnsupportedError(
-            f"{table.location}: to delete rows, set its option deletion-vectors.enabled to true"
+            f"{table.location}: rows are deleted where its option deletion-vectors.enabled is true:"
+            " give it to create_table, or set it with ALTER TABLE"
         )
     options.require_writable("delete")
 
@@ -119,7 +120,9 @@ def _find(table: PaimonTable, where: str | Predicate) -> list[Mark]:
     """The live rows that match, by file."""
     draft, is_whole = table.scan(where, columns=[]).draft()
     if not is_whole:
-        raise PredicateError(f"{where}: a part of it can only be evaluated by Spark")
+        raise PredicateError(
+            f"{where}: has a part that only Spark can evaluate, which deletes do not ask"
+        )
     files = require(draft.table, PaimonFiles, "table")
     if not files.columns.partitions.keys() >= set(draft.where_columns):
         # Rows are looked at before they are deleted: an index, or bounds, may be wrong unnoticed.

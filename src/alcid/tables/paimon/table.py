@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from alcid.errors import OptionError, UnsupportedError
+from alcid.errors import OptionError, UnsupportedError, require
 from alcid.options import OptionValue
 from alcid.paimon_metadata.commit import Committer
 from alcid.paimon_metadata.schema import TableSchema
@@ -52,6 +52,8 @@ class PaimonTable(Table[PaimonFiles]):
         super().__init__(storage, strict=strict, engine=engine)
         if snapshot_id is not None and tag is not None:
             raise OptionError("snapshot_id and tag: found both, expected one of them")
+        if snapshot_id is not None:
+            require(snapshot_id, int, "snapshot_id")
         self.folder = TableFolder(storage)
         self._snapshot_id, self._tag, self._merge_on_read = snapshot_id, tag, merge_on_read
         self._last = TableState(storage, None)  # what it has read is not read again
@@ -123,20 +125,24 @@ class PaimonTable(Table[PaimonFiles]):
         """Append rows with statistics and indexes, in one commit.
 
         Args:
-            rows: A DataFrame of Spark, or an Arrow table, which is written by this process. Its
-                columns go by name, narrower types are widened, columns that it does not have are
-                null.
+            rows: A DataFrame of Spark, for which the table must have been opened with a session; or
+                an Arrow table or record batch, which is written by this process. Its columns go by
+                name, narrower types are widened, columns that it does not have are null.
             options: The indexes to build, see `alcid.options`; by default those that the options
                 of the table name. `{}` for none.
 
         Raises:
             ColumnError: A column that the table does not have, or that must be given.
-            UnsupportedError: The table has a primary key, an option that is not followed, or was
-                not opened with a session; or a type does not fit.
+            UnsupportedError: The table has a primary key, or an option that is not followed; or a
+                type or a value does not fit.
             ConflictError: The schema of the table was changed meanwhile.
         """
         if isinstance(rows, pa.Table | pa.RecordBatch):
             return append_arrow(self, rows, options)
+        if not hasattr(rows, "sparkSession"):
+            raise UnsupportedError(
+                f"rows: found {type(rows).__name__}, expected a Spark DataFrame or an Arrow table"
+            )
         return self.engine.append(self, rows, options=options)
 
     def delete(self, where: str | Predicate) -> DeleteReport:

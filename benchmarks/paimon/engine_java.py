@@ -1,7 +1,7 @@
 """Paimon's Java on the table, in a JVM that Python only tells what to do.
 
-There is no connector of Paimon for Spark 4 among its releases; this is the core that connectors
-call, on all cores, without an engine around it.
+Paimon's connectors are made for Spark 4.0 and older; this is the core that they call, on all cores,
+without an engine around it.
 """
 
 from __future__ import annotations

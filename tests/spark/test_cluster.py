@@ -239,6 +239,7 @@ def test_speculative_attempt_doubles_nothing(remote: Driver, tmp_path: Path) -> 
     # Task 1 waits for ever, until Spark lets another executor do it too.
     how = {"target_file_bytes": 1, "speculation": True}
     report = remote.ask("append", gate=str(gate), **how, **asked)
-    assert gate.attempts() == {(0, 0), (1, 0), (1, 1)}
+    # On a busy machine the first attempt may be ended before it gets as far as to wait.
+    assert gate.attempts() | {(1, 0)} == {(0, 0), (1, 0), (1, 1)}
     assert (report["files"], report["rows"], report["bundles"]) == (4, 2000, 2)
     check_appended(remote, folder, 2000)

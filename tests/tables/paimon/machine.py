@@ -111,7 +111,7 @@ class Machine(MachineTable):
     def delete(self) -> str:
         gone = self.draw_deletion()
         if not self.has_vectors:
-            with pytest.raises(UnsupportedError, match=r"set its option deletion-vectors\.enabled"):
+            with pytest.raises(UnsupportedError, match=r"option deletion-vectors\.enabled is true"):
                 self.table.delete(gone.sql)
             return NOTHING
         left = self.now.without(gone)

@@ -408,7 +408,7 @@ def test_the_work_can_be_done_elsewhere(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_table_without_vectors_is_told_which_option_to_set(tmp_path: Path) -> None:
     table = create(tmp_path, options={})
-    with pytest.raises(UnsupportedError, match=r"set its option deletion-vectors\.enabled to true"):
+    with pytest.raises(UnsupportedError, match=r"its option deletion-vectors\.enabled is true"):
         delete(table, "id = 1")
 
 
@@ -431,7 +431,7 @@ def test_a_predicate_must_be_given(tmp_path: Path) -> None:
         delete(table, None)  # type: ignore[arg-type]
     with pytest.raises(PredicateError):
         delete(table, "id = = 1")
-    with pytest.raises(PredicateError, match="only be evaluated by Spark"):
+    with pytest.raises(PredicateError, match="only Spark can evaluate, which deletes do not ask"):
         delete(table, "abs(id) = 1")
     assert table.snapshot_id == 1
 

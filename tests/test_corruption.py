@@ -79,6 +79,7 @@ def damages_of(golden: Golden) -> Iterator[Damage]:
     return islice(chain(flips(golden.data), truncations(golden.data)), None, None, step)
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("golden", SUBJECTS, ids=golden_id)
 def test_damage_gives_an_answer_or_an_alcid_error(golden: Golden) -> None:
     types, questions = types_of(golden), questions_of(golden)

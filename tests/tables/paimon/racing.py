@@ -40,7 +40,7 @@ class Done:
 
 
 def race(
-    location: str, options: Mapping[str, Any], *, workers: int = 4, rounds: int = 50
+    location: str, options: Mapping[str, Any], *, workers: int = 4, rounds: int = 200
 ) -> list[Done]:
     """Let workers commit at once, and return what each has done."""
     commands = [

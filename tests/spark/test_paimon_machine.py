@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["seed"]
 
-STEPS = 10
+STEPS = 20
 
 
 class SparkMachine(Machine):
@@ -39,7 +39,7 @@ class SparkMachine(Machine):
         assert as_text(found) == as_text(expected.named())
 
 
-@pytest.mark.parametrize("number", range(machine_count(2)))
+@pytest.mark.parametrize("number", range(machine_count(5)))
 def test_rows_are_those_of_the_model_after_every_step(
     spark: SparkSession, number: int, seed: str, tmp_path: Path
 ) -> None:

@@ -22,11 +22,11 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.file_index import BUILDERS, READERS
+from alcid.formats.file_index import BUILDERS, READERS, open_index
 from alcid.formats.file_index.column import KeyColumn, map_key_column, read_column
 from alcid.formats.file_index.container import Container, Entry, write_container
 from alcid.formats.file_index.keys import key_type
-from alcid.formats.file_index.reader import EmptyReader, IndexReader
+from alcid.formats.file_index.reader import IndexReader
 from alcid.formats.selection import ANY, EVERY, Selection, no_row
 from alcid.formats.source import BytesSource, File, FileSource, Source, open_with
 from alcid.options import OptionValue, match_column, parse_options
@@ -323,11 +323,7 @@ class FileIndex:
         if entry not in self._readers:
             data_type = self._columns.type_of(entry.column)
             require_index(entry.index_type, entry.column, data_type)
-            if entry.is_empty:
-                self._readers[entry] = EmptyReader()
-            else:
-                section = self.container.section(entry)
-                self._readers[entry] = READERS[entry.index_type](section, key_type(data_type))
+            self._readers[entry] = open_index(self.container, entry, key_type(data_type))
         return self._readers[entry]
 
     def _ask(

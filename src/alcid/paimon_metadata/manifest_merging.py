@@ -16,13 +16,11 @@ from alcid.paimon_metadata.manifest import ADD, Identity, ManifestEntry
 from alcid.paimon_metadata.manifest_list import ManifestMeta
 from alcid.paimon_metadata.row_bytes import unpack_rows
 from alcid.paimon_metadata.schema import TableSchema
-from alcid.paimon_metadata.statistics import RowStats, StatsMode, collect
+from alcid.paimon_metadata.statistics import FULL, RowStats, collect
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.paimon_metadata.table_state import TableState
 
 __all__ = ["describe", "merge_entries", "merge_manifests"]
-
-_FULL = StatsMode.parse("full")
 
 
 def merge_manifests(
@@ -102,7 +100,7 @@ def _partition_stats(partitions: Sequence[bytes], schema: TableSchema, file: str
     types, counts = schema.partition_types, Counter(partitions)
     columns = unpack_rows(list(counts), types, file=file)
     rows = pa.table(dict(zip(schema.partition_keys, columns, strict=True)))
-    found = collect(rows, types, [_FULL] * len(types))
+    found = collect(rows, types, [FULL] * len(types))
     nulls = tuple(
         sum(
             count

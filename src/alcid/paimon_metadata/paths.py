@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -25,7 +25,6 @@ __all__ = ["Paths", "partition_values"]
 # What a folder cannot be called, or what would be read as something else.
 _ESCAPED = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]}^]""")
 _EPOCH = datetime.date(1970, 1, 1)
-_ROWS = 1 << 10  # of distinct partitions that are kept
 _LEAST, _MOST = 1e-3, 1e7  # between which Java writes a double without an exponent
 _MICROS = 6
 _KINDS = (
@@ -77,16 +76,27 @@ class Paths:
 
     def bucket(self, partition: bytes, bucket: int) -> str:
         """The folder of a bucket, with a `/` at its end."""
-        folder = self._known.get(partition)
-        if folder is None:
-            values = unpack_rows([partition], self._types, file="<partition>")
-            folder = self._prefix + "".join(
-                f"{_escape(key)}={_escape(self._text(value[0].as_py(), data_type))}/"
-                for key, value, data_type in zip(self._keys, values, self._types, strict=True)
+        if partition not in self._known:
+            self.learn([partition])
+        return f"{self._known[partition]}bucket-{bucket}/"
+
+    def learn(self, partitions: Iterable[bytes]) -> None:
+        """Make the folders of many partitions at once, which takes less than one by one."""
+        new = [one for one in dict.fromkeys(partitions) if one not in self._known]
+        columns = [
+            [
+                f"{_escape(key)}={_escape(self._text(value, data_type))}/"
+                for value in values.to_pylist()
+            ]
+            for key, values, data_type in zip(
+                self._keys,
+                unpack_rows(new, self._types, file="<partition>"),
+                self._types,
+                strict=True,
             )
-            if len(self._known) < _ROWS:
-                self._known[partition] = folder
-        return f"{folder}bucket-{bucket}/"
+        ]
+        names = map("".join, zip(*columns, strict=True)) if columns else [""] * len(new)
+        self._known.update((one, self._prefix + name) for one, name in zip(new, names, strict=True))
 
     def _text(self, value: Any, data_type: DataType) -> str:
         text = None if value is None else self._value_text(value, data_type)

@@ -11,12 +11,13 @@ from alcid.formats.file_index import bitmap, bloom_filter, bsi, range_bitmap
 from alcid.formats.file_index.bitmap_reader import open_bitmap
 from alcid.formats.file_index.bloom_filter import BloomFilterReader
 from alcid.formats.file_index.bsi import BsiReader
+from alcid.formats.file_index.container import Container, Entry
 from alcid.formats.file_index.keys import KeyType
 from alcid.formats.file_index.range_bitmap import RangeBitmapReader
-from alcid.formats.file_index.reader import IndexReader
+from alcid.formats.file_index.reader import EmptyReader, IndexReader
 from alcid.formats.source import Section
 
-__all__ = ["BUILDERS", "READERS"]
+__all__ = ["BUILDERS", "READERS", "open_index"]
 
 BUILDERS: dict[str, Callable[..., bytes]] = {
     "bloom-filter": bloom_filter.build,
@@ -33,3 +34,14 @@ READERS: dict[str, Callable[[Section, KeyType], IndexReader]] = {
     "bsi": BsiReader,
 }
 """How an index type is opened; those that read the least to answer come first."""
+
+
+def open_index(container: Container, entry: Entry, key_type: KeyType) -> IndexReader:
+    """An index of a container.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    if entry.is_empty:
+        return EmptyReader()
+    return READERS[entry.index_type](container.section(entry), key_type)

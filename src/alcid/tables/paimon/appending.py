@@ -92,7 +92,8 @@ def append_rows(
         except BaseException:
             _remove(job, written)
             raise
-        snapshot = _commit(committer, job, written) if written else None
+        state = table.snapshot.state
+        snapshot = _commit(committer, job, written, state) if written else None
         table.refresh()
     skipped = SkippedCounter()
     for one in written:
@@ -178,12 +179,15 @@ def _specs(schema: TableSchema, options: Mapping[str, OptionValue] | None) -> tu
     return tuple(specs)
 
 
-def _commit(committer: Committer, job: DataJob, written: Sequence[WrittenData]) -> int | None:
+def _commit(
+    committer: Committer, job: DataJob, written: Sequence[WrittenData], known: TableState
+) -> int | None:
     """Let the files count; the number of the snapshot."""
     entries = [one.entry for one in written]
     try:
         snapshot = committer.commit(
-            lambda state: Change(kind="APPEND", added=_numbered(entries, state, job.options))
+            lambda state: Change(kind="APPEND", added=_numbered(entries, state, job.options)),
+            known=known,
         )
     except (ConflictError, UnsupportedError):  # after another error the snapshot may be there
         _remove(job, written)

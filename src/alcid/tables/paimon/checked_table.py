@@ -11,10 +11,9 @@ import pyarrow as pa
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.snapshot import snapshot_path
 from alcid.paimon_metadata.table_options import TableOptions
-from alcid.parquet_file.decoding import int96_as
 from alcid.storage import Storage
 from alcid.tables.checked import Checked
-from alcid.tables.paimon.data_files import DataScan, PlacedFile, open_data
+from alcid.tables.paimon.data_files import DataScan, PlacedFile, open_data, read_present
 
 __all__ = ["Check", "CheckedTable"]
 
@@ -40,10 +39,7 @@ class CheckedTable:
 
     def read(self, scan: DataScan, columns: Sequence[str]) -> pa.Table:
         """Columns of a file, as far as it has them."""
-        inside = set(scan.names)
-        wanted = [name for name in dict.fromkeys(columns) if name in inside]
-        with int96_as("ns"):
-            return scan.read(None, wanted, read_ranges=self.storage.read_ranges)
+        return read_present(scan, columns, self.storage)
 
     @property
     def is_expired(self) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import pyarrow as pa
+
 from alcid.errors import UnsupportedError
 from alcid.orc_file import OrcScan, open_orc_scans
 from alcid.paimon_metadata.manifest import DataFile, ManifestEntry
@@ -13,11 +15,23 @@ from alcid.paimon_metadata.paths import Paths
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.parquet_file import ParquetScan, open_scans
+from alcid.parquet_file.decoding import Int96Unit, int96_as
 from alcid.storage import Storage
 
-__all__ = ["DataScan", "PlacedFile", "open_data", "place_files", "table_paths"]
+__all__ = [
+    "INT96_UNIT",
+    "DataScan",
+    "PlacedFile",
+    "open_data",
+    "place_files",
+    "read_present",
+    "table_paths",
+]
 
 DataScan: TypeAlias = ParquetScan | OrcScan
+
+INT96_UNIT: Int96Unit = "ns"
+"""Paimon writes INT96 for nothing but nanoseconds."""
 
 _FORMATS = ("parquet", "orc")
 
@@ -68,13 +82,22 @@ def open_data(storage: Storage, placed: PlacedFile) -> DataScan:
     return opened([source], read_ranges=storage.read_ranges)[0]
 
 
+def read_present(scan: DataScan, columns: Iterable[str], storage: Storage) -> pa.Table:
+    """Columns of a data file as it holds them, those of the system too, as far as it has them."""
+    inside = set(scan.names)
+    wanted = [name for name in dict.fromkeys(columns) if name in inside]
+    with int96_as(INT96_UNIT):
+        return scan.read(None, wanted, read_ranges=storage.read_ranges)
+
+
 def place_files(entries: Iterable[ManifestEntry], paths: Paths) -> list[PlacedFile]:
     """Where files are.
 
     Raises:
         UnsupportedError: A file of a format that is not read, or that lies outside of the table.
     """
-    placed = []
+    placed, entries = [], list(entries)
+    paths.learn(entry.partition for entry in entries)
     for entry in entries:
         found = PlacedFile(entry, paths.bucket(entry.partition, entry.bucket))
         if entry.file.external_path is not None:

@@ -16,12 +16,16 @@ from alcid.paimon_metadata.paths import partition_values
 from alcid.paimon_metadata.schema import Field, TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.paimon_metadata.table_state import TableState
-from alcid.parquet_file.decoding import int96_as
 from alcid.plan import Bounds, Column, TableColumns
 from alcid.storage import Listing, Storage
 from alcid.tables.open_files import OpenFiles
 from alcid.tables.paimon.conversions import FieldConversion, column_type, convert
-from alcid.tables.paimon.data_files import place_files, table_paths
+from alcid.tables.paimon.data_files import (
+    INT96_UNIT,
+    place_files,
+    read_present,
+    table_paths,
+)
 from alcid.tables.paimon.file_bounds import bounds_of
 from alcid.tables.paimon.indexes import PaimonIndexes
 from alcid.tables.paimon.levels import LevelMerges, NotCompacted, visible_entries
@@ -81,7 +85,7 @@ class PaimonFiles(OpenFiles):
         )
         unknown = pa.nulls(len(files), pa.uint32())
         columns = self._read_columns()
-        super().__init__(storage, listing, rows, columns, (), partitions, unknown, "ns")
+        super().__init__(storage, listing, rows, columns, (), partitions, unknown, INT96_UNIT)
         self.location, self.has_options = storage.location, storage.has_options
         self.indexes = PaimonIndexes(
             storage, self.placed, enabled=options.file_index_read_enabled, strict=strict
@@ -178,10 +182,7 @@ class PaimonFiles(OpenFiles):
     def _read(self, file: int, columns: Sequence[str]) -> pa.Table:
         """Columns of a file as it holds them, those of the system among them."""
         (scan,) = self.open([file])
-        names = set(scan.names)
-        inside = [name for name in dict.fromkeys(columns) if name in names]
-        with int96_as(self.int96_unit):
-            return scan.read(None, inside, read_ranges=self.read_ranges)
+        return read_present(scan, columns, self._storage)
 
 
 def _is_read(field: Field) -> bool:

@@ -18,10 +18,10 @@ from alcid.bundle import State
 from alcid.bundle.bloom import Answer
 from alcid.bundle.kept import KeptSource
 from alcid.errors import DamagedIndexWarning, FileGoneError, FormatError
-from alcid.formats.file_index import READERS
+from alcid.formats.file_index import READERS, open_index
 from alcid.formats.file_index.container import Container, Entry
 from alcid.formats.file_index.keys import Key, KeyType
-from alcid.formats.file_index.reader import EmptyReader, IndexReader
+from alcid.formats.file_index.reader import IndexReader
 from alcid.formats.source import BytesSource, Range, Source
 from alcid.plan.threads import wait_for_each
 from alcid.storage import Storage
@@ -191,14 +191,3 @@ class PaimonIndexes:
             while len(self._opened) > _MOST_OPENED:
                 self._opened.popitem(last=False)
         return reader
-
-
-def open_index(container: Container, entry: Entry, key_type: KeyType) -> IndexReader:
-    """An index of a container.
-
-    Raises:
-        FormatError: It is damaged.
-    """
-    if entry.is_empty:
-        return EmptyReader()
-    return READERS[entry.index_type](container.section(entry), key_type)

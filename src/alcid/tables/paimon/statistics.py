@@ -124,7 +124,8 @@ def _keep(table: PaimonTable, files: PaimonFiles, rows: int, counts: Sequence[Co
     path = f"{STATISTICS_FOLDER}/{name}"
     table.storage.put(path, _analyze_json(files, number, rows, counts))
     try:
-        table.committer().commit(lambda _state: Change(kind="ANALYZE", statistics=name))
+        change = Change(kind="ANALYZE", statistics=name)
+        table.committer().commit(lambda _state: change, known=files.state)
     except ConflictError:  # after any other error it may be named by a snapshot
         table.storage.delete([path])
         raise

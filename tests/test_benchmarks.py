@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,12 @@ from benchmarks.spark.process_tree import tree_cost_of
 from benchmarks.spark.report import SparkReport
 from benchmarks.spark.ways import FULL_SCAN, WAYS
 from benchmarks.table_run import Case, Group, here, measure
+from benchmarks.upsert.contenders import KINDS
+from benchmarks.upsert.contenders import start as start_keyed
+from benchmarks.upsert.data import BATCHES, Held, Truth, make_source
+from benchmarks.upsert.lives import STEPS, Life, Taken, held_by
+from benchmarks.upsert.memory import watch_memory
+from benchmarks.upsert.report import UpsertReport
 from tests.interop.peers import unavailable
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -474,3 +480,167 @@ def test_a_wrong_paimon_table_ends_the_run(tmp_path: Path) -> None:
 def test_a_paimon_table_is_ahead_of_the_quickest_only(ours: float, verdict: str) -> None:
     assert Duel("range", "warm", ours, ("pypaimon", 9.0), ("duckdb", 1.0)).verdict == verdict
     assert Duel("range", "warm", ours, ("pypaimon", 1.0), None).verdict == verdict
+
+
+def test_upserts_are_measured_and_checked(tmp_path: Path) -> None:
+    output = tmp_path / "upsert.json"
+    options = ["--rows", "8000", "--repeats", "2", "--peers", "alcid"]
+    options += ["--data", str(tmp_path / "data"), "--output", str(output)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.upsert", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert output.with_suffix(".md").read_text("utf-8") == ended.stdout
+    taken = json.loads(output.read_text("utf-8"))["taken"]
+    small = [("spread", 8), ("recent", 8)]
+    whole = [("large", 800), *small, ("look-up", 100), ("compact", 8_404)]
+    assert [
+        (each["kind"], each["size"], each["step"], each["rows"], each["contender"])
+        for each in taken
+    ] == [
+        (kind, size, step, rows, "alcid")
+        for kind, size, steps in (
+            ("vectors", 800, small),
+            ("vectors", 4_000, small),
+            ("vectors", 8_000, whole),
+            ("level-0", 800, [("large", 80), ("spread", 8)]),
+        )
+        for step, rows in [("load", size), *steps, *steps]
+    ]
+    assert all(bool(each["written"]) == (each["step"] != "look-up") for each in taken)
+    titles = [line for line in ended.stdout.splitlines() if line.startswith("### ")]
+    tables = ("deletion vectors, 8,000 rows", "level 0 only, without deletion vectors, 800 rows")
+    figures = (
+        "seconds / seconds of CPU over all processes, median",
+        "rows a second",
+        "bytes written for each row",
+        "memory at most, MB",
+    )
+    assert titles == [
+        "### Primary keys: contenders",
+        "### Primary keys: steps",
+        *(f"### Primary keys: {table}: {figure}" for table, figure in product(tables, figures)),
+        "### Primary keys: small upserts and the size of the table",
+    ]
+    left = sorted(path.name for path in (tmp_path / "data" / "8000-rows-20-files").iterdir())
+    assert left == ["parquet", "upserts"]
+
+
+def test_paimon_s_java_upserts_all_that_is_measured(tmp_path: Path) -> None:
+    _, left_out = present(["paimon-java"])
+    if left_out:
+        unavailable(left_out["paimon-java"])
+    source = make_source(tmp_path, 8_000, 4)
+    lives = {
+        "vectors": Life(source, "vectors", 8_000, ("large", "spread", "look-up", "compact")),
+        "level-0": Life(source, "level-0", 4_000, ("large", "recent")),
+    }
+    assert lives.keys() == KINDS.keys()
+    with start_keyed("paimon-java", tmp_path / "own") as process:
+        for life in lives.values():
+            steps = [life.load("paimon-java", process), *life.change("paimon-java", process)]
+            assert all(each.buckets == 2 for each in steps if each.step != "look-up")
+            life.end()
+
+
+def test_upserted_keys_are_new_and_old_as_they_are_meant(tmp_path: Path) -> None:
+    source = make_source(tmp_path, 20_000, 4)
+    loaded = source.load(10_000)
+    truth = Truth(20_000)
+    truth.upsert(loaded)
+    known = set(loaded.ids.tolist())
+    assert (len(known), source.small) == (10_000, 20)
+    batches = {name: source.batch(10_000, name) for name in BATCHES}
+    for name, (count, new) in {
+        "large": (1_000, 500),
+        "spread": (20, 10),
+        "recent": (20, 0),
+    }.items():
+        ids = set(batches[name].ids.tolist())
+        assert (len(batches[name].ids), len(ids), len(ids - known)) == (count, count, new)
+        known |= ids
+        truth.upsert(batches[name])
+    assert set(batches["recent"].ids.tolist()) <= set(loaded.ids[-200:].tolist())
+    last: dict[int, int] = {}
+    for batch in (loaded, *batches.values()):
+        last |= dict(zip(batch.ids.tolist(), batch.users.tolist(), strict=True))
+    mixed = sum(key % 1009 * user for key, user in last.items())
+    assert truth.held() == Held(10_510, sum(last), mixed)
+    again = make_source(tmp_path, 20_000, 4).batch(10_000, "spread")
+    assert again.ids.tolist() == batches["spread"].ids.tolist()
+
+
+class Idler(PeerProcess):
+    """Says that it has done everything, and found what it is told to."""
+
+    def __init__(self, **answer: Any) -> None:
+        self.answer = answer
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        assert request["do"] in ("upsert", "look-up")
+        return {"cpu": 0.5, "wall": 0.25, "peak": 7, **self.answer}
+
+
+def test_a_wrong_table_with_a_key_ends_the_run(tmp_path: Path) -> None:
+    source = make_source(tmp_path, 2_000, 2)
+    life = Life(source, "vectors", 2_000, ("look-up",))
+    right = r"expected Held\(rows=2000, id_sum=\d+, mixed=\d+\)$"
+    with pytest.raises(
+        WrongAnswerError, match=r"^vectors, 2,000 rows, load: idler: found .*" + right
+    ):
+        life.load("idler", Idler())
+    (table,) = (tmp_path / "upsert-work" / "bench.db").iterdir()
+    assert held_by(table) == Held(0, 0, 0)
+    with pytest.raises(WrongAnswerError, match=r"look-up: idler: found {'rows': 99, 'sum': 5}, "):
+        list(life.change("idler", Idler(rows=99, sum=5)))
+
+
+def test_memory_of_a_process_that_is_started_counts() -> None:
+    hold = "held = bytearray(b'x') * 50_000_000; print(flush=True); input()"
+    with watch_memory() as peak:
+        before = peak.bytes
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen([sys.executable, "-c", hold], **pipes) as child:  # type: ignore[call-overload]
+            child.stdout.readline()
+            peak.look()
+            child.communicate(b"\n")
+    if not before:
+        pytest.skip("the system does not say")
+    assert 50_000_000 < peak.bytes - before < 100_000_000
+
+
+def test_the_report_of_upserts_has_medians_of_the_largest_table() -> None:
+    def taken(size: int, step: str, name: str, *walls: float) -> Sequence[Taken]:
+        cost = [Cost(2 * wall, wall) for wall in walls]
+        return [Taken("vectors", size, step, name, each, 5_000_000, 100, 700, 3) for each in cost]
+
+    every = [
+        *taken(1_000, "spread", "alcid", 9.0),
+        *taken(5_000, "spread", "alcid", 0.5, 9.0, 0.25),
+        *taken(5_000, "spread", "paimon-java", 1.0, 2.0, 9.0),
+        *taken(5_000, "compact", "paimon-java", 1.0),
+    ]
+    facts = {"package": "p", "version": "1"}
+    text = UpsertReport({}, 3, {}, {"alcid": facts, "paimon-java": facts}, every).to_text()
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in text.splitlines()
+        if line.startswith(("| alcid ", "| spread ", "| vectors "))
+    ]
+    assert rows == [
+        ["alcid", "table.upsert of an Arrow table, in this process", "p 1"],
+        ["spread", STEPS["spread"], "100", "-"],
+        ["alcid", "0.50 / 1.00", "-"],
+        ["alcid", "200", "-"],
+        ["alcid", "7.0", "-"],
+        ["alcid", "5", "-"],
+        ["spread", "alcid", "1,000", "3", "9.00 / 18.00", "7.0", "5"],
+        ["spread", "alcid", "5,000", "3", "0.50 / 1.00", "7.0", "5"],
+        ["spread", "paimon-java", "5,000", "3", "2.00 / 4.00", "7.0", "5"],
+        ["vectors", "spread", "4.00", "-"],
+        ["vectors", "compact", "-", "-"],
+    ]

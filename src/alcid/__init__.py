@@ -41,6 +41,7 @@ from alcid.predicate import Column, Predicate, col
 from alcid.spark.session import register, session
 from alcid.spark.sql import explain_sql, sql
 from alcid.tables import PaimonTable, ParquetTable
+from alcid.tables.paimon.keyed.sink import upsert_sink
 from alcid.types import DataType
 
 try:
@@ -94,4 +95,5 @@ __all__ = [
     "register",
     "session",
     "sql",
+    "upsert_sink",
 ]

@@ -18,6 +18,9 @@ class JavaCalls:
         self.jvm = jvm
         self._folder = folder
         self._files = jvm.paimon.fs.local.LocalFileIO()
+        self._parquet = jvm.paimon.format.FileFormat.fromIdentifier(
+            "parquet", jvm.paimon.options.Options()
+        )
 
     def call(self, interface: str, name: str, target: Any, *arguments: Any) -> Any:
         """Call a method through a public class, since that of the target may not be."""

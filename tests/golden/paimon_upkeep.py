@@ -116,3 +116,16 @@ class JavaUpkeep(JavaCalls):
     def tag(self, table: Path, name: str, snapshot: int) -> None:
         """Give a name to a snapshot."""
         self.call("table.Table", "createTag", self._open(table), name, snapshot, None)
+
+    def hash_indexes(self, table: Path) -> dict[tuple[str, int], list[int]]:
+        """The hashes of the keys of every dynamic bucket, by the path of its partition."""
+        store = self._store(self._open(table))
+        handler = self.call("FileStore", "newIndexFileHandler", store)
+        paths = self.call("FileStore", "pathFactory", store)
+        found: dict[tuple[str, int], list[int]] = {}
+        for entry in handler.scan("HASH"):
+            place = (entry.partition(), entry.bucket())
+            name = (paths.getPartitionString(place[0]), place[1])
+            assert name not in found, f"two hash indexes of {name}"
+            found[name] = sorted(handler.hashIndex(*place).readList(entry.indexFile()))
+        return found

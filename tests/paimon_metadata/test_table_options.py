@@ -19,8 +19,8 @@ from alcid.paimon_metadata.option_refusals import REFUSALS, refusal_of
 from alcid.paimon_metadata.option_values import duration, size
 from alcid.paimon_metadata.table_options import HONOURED, TableOptions
 
-Write = Literal["build", "append", "delete"]
-WRITES: tuple[Write, ...] = ("build", "append", "delete")
+Write = Literal["build", "append", "delete", "upsert", "compact"]
+WRITES: tuple[Write, ...] = ("build", "append", "delete", "upsert", "compact")
 PASSED_OVER = [key for keys in HARMLESS.values() for key in keys.split()]
 
 
@@ -66,6 +66,7 @@ def allowed_writes(options: TableOptions) -> list[str]:
         ("sequence.field.sort-order", "DESCENDING", "sequence_descending", True),
         ("sequence.field.sort-order", "ascending", "sequence_descending", False),
         ("ignore-delete", "true", "ignore_delete", True),
+        ("ignore-update-before", "true", "ignore_update_before", True),
         ("rowkind.field", "kind", "rowkind_field", "kind"),
         ("changelog-producer", "full-compaction", "changelog_producer", "full-compaction"),
         ("write-only", "true", "write_only", True),
@@ -206,7 +207,7 @@ def test_every_older_name_leads_to_a_key_of_today() -> None:
 
 def test_keys_that_are_passed_over_and_a_users_own_leave_a_table_writable() -> None:
     options = parse(dict.fromkeys([*PASSED_OVER, "my-own"], "?"), keyed=True)
-    assert allowed_writes(options) == ["build", "append", "delete"]
+    assert allowed_writes(options) == list(WRITES)
     assert options == TableOptions(
         target_file_size=128 * 2**20, has_primary_key=True, given=options.given
     )
@@ -231,18 +232,20 @@ def test_a_refused_option_is_named_and_its_default_is_not_refused(key: str) -> N
             parse({given: bad}, keyed=True)
         assert str(error.value) == f"{given}={bad}: cannot read the table: {refusal.why}"
         return
-    options = parse({given: bad} | others, keyed=True)
+    options = parse({given: bad} | others, keyed=refusal.keyed is not False)
     assert allowed_writes(options) == [name for name in WRITES if name not in refusal.operations]
     for operation in WRITES:
         if operation in refusal.operations:
             with pytest.raises(UnsupportedError) as error:
                 options.require_writable(operation)
-            verb = {"build": "build its indexes"}.get(operation, f"{operation} rows")
+            verb = {"build": "build its indexes", "compact": "compact the table"}.get(
+                operation, f"{operation} rows"
+            )
             assert str(error.value) == f"{given}={bad}: cannot {verb}: {refusal.why}"
 
 
 def test_which_options_stop_which_writes() -> None:
-    stopped: dict[str, set[str]] = {"read": set(), "build": set(), "append": set(), "delete": set()}
+    stopped: dict[str, set[str]] = {name: set() for name in ("read", *WRITES)}
     for key, refusal in REFUSALS.items():
         first = next(name for name in stopped if name in refusal.operations)
         stopped[first].add(key)
@@ -258,12 +261,41 @@ def test_which_options_stop_which_writes() -> None:
         "pk-vector.index.columns",
     }
     assert stopped["delete"] == {"delete.force-produce-changelog", "ignore-delete"}
+    assert stopped["upsert"] == {"write.sequence-number-init-mode"}
+    assert stopped["compact"] == set()
+
+
+def test_what_an_upsert_follows_of_rows_and_what_only_a_compaction_may_pass_over() -> None:
+    upsert = {key for key, one in REFUSALS.items() if "upsert" in one.operations}
+    compact = {key for key, one in REFUSALS.items() if "compact" in one.operations}
+    append = {key for key, one in REFUSALS.items() if "append" in one.operations}
+    assert append - upsert == {"upsert-key"}
+    assert compact < upsert
+    assert upsert - compact == {
+        "bucket-function.type",
+        "metastore.partitioned-table",
+        "metastore.tag-to-partition.preview",
+        "partition.end-input-to-done",
+        "partition.timestamp-format.strict",
+        "tag.automatic-creation",
+        "visibility-callback.enabled",
+        "write.sequence-number-init-mode",
+    }
+    for honoured in ("ignore-delete", "ignore-update-before", "rowkind.field", "write-only"):
+        assert honoured in HONOURED
+        assert honoured not in upsert | compact
 
 
 @pytest.mark.parametrize("key", [key for key in REFUSALS if REFUSALS[key].keyed])
 def test_options_of_primary_keys_do_not_stop_a_table_without_one(key: str) -> None:
     value = {"changelog-producer": "input", "merge-engine": "first-row"}.get(key, "true")
-    assert allowed_writes(parse({key: value})) == ["build", "append", "delete"]
+    assert allowed_writes(parse({key: value})) == list(WRITES)
+
+
+def test_a_delete_by_rows_that_delete_is_a_changelog() -> None:
+    options = {"delete.force-produce-changelog": "true"}
+    assert allowed_writes(parse(options, keyed=True)) == list(WRITES)
+    assert allowed_writes(parse(options)) == [name for name in WRITES if name != "delete"]
 
 
 VECTORS = {"deletion-vectors.enabled": "true"}

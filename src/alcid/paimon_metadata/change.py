@@ -26,7 +26,8 @@ class Change:
     index_added: Sequence[IndexEntry] = ()
     statistics: str | None = None
     """The name of a new statistics file."""
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str | None] = field(default_factory=dict)
+    """What the snapshot is to say besides what those before it said; None: no more of that."""
 
 
 def check(change: Change, state: TableState) -> None:

@@ -68,7 +68,7 @@ class Committer:
         Raises:
             ConflictError: The change does not go with the state of the table.
         """
-        user = self._new_user() if user is None else user
+        user = self.new_user() if user is None else user
         state = TableState(self._storage, None) if known is None else known
         for attempt in range(_TRIES):
             state = state.at(self._snapshots.latest())
@@ -87,7 +87,8 @@ class Committer:
             time.sleep(random.uniform(0, min(_PAUSE, 0.01 * (attempt + 1))))
         raise ConflictError(f"{self._storage.location}: others were faster {_TRIES} times in a row")
 
-    def _new_user(self) -> str:
+    def new_user(self) -> str:
+        """A name for who commits, for two commits that belong together."""
         prefix = self._options.commit_user_prefix
         return f"{prefix}_{uuid.uuid4()}" if prefix else str(uuid.uuid4())
 
@@ -148,11 +149,7 @@ class Committer:
             statistics=change.statistics
             or (before.statistics if before is not None and same_schema else None),
             next_row_id=0 if before is None else before.next_row_id,
-            properties={
-                **((before and before.properties) or {}),
-                **change.properties,
-            }
-            or None,
+            properties=_properties(before, change) or None,
         )
 
     def _index_manifest(self, draft: _Draft, change: Change, state: TableState) -> str | None:
@@ -172,6 +169,11 @@ class Committer:
             return None
         name, _ = draft.put("index-manifest", write_index_manifest(entries, draft.compression))
         return name
+
+
+def _properties(before: Snapshot | None, change: Change) -> dict[str, str]:
+    known = {**((before and before.properties) or {}), **change.properties}
+    return {key: value for key, value in known.items() if value is not None}
 
 
 class _Draft:

@@ -32,17 +32,16 @@ HARMLESS: Final[dict[str, str]] = {
         async-file-write cache-page-size commit.discard-duplicate-files
         commit.force-create-snapshot commit.max-retries commit.max-retry-wait commit.min-retry-wait
         commit.native.enabled commit.timeout dynamic-partition-overwrite file.block-size
-        file.suffix.include.compression ignore-update-before local-merge-buffer-size
-        local-sort.max-num-file-handles manifest-sort.enabled manifest-sort.max-rewrite-size
-        manifest-sort.partition-field manifest.delete-file-drop-stats
-        manifest.full-compaction-threshold-size manifest.merge-optimize.enabled
-        manifest.sidecar.enabled orc.column.encoding.direct orc.dictionary.key.threshold page-size
-        parquet.enable.dictionary parquet.filter.columnindex.enabled
-        parquet.write-page-index.enabled partition.sink-strategy sort-engine sort-spill-buffer-size
-        sort-spill-threshold spill-compression spill-compression.zstd-level target-file-row-num
-        write-buffer-for-append write-buffer-size write-buffer-spill.max-disk-size
-        write-buffer-spillable write-max-writers-to-spill write.batch-memory write.batch-size
-        write.native.enabled
+        file.suffix.include.compression local-merge-buffer-size local-sort.max-num-file-handles
+        manifest-sort.enabled manifest-sort.max-rewrite-size manifest-sort.partition-field
+        manifest.delete-file-drop-stats manifest.full-compaction-threshold-size
+        manifest.merge-optimize.enabled manifest.sidecar.enabled orc.column.encoding.direct
+        orc.dictionary.key.threshold page-size parquet.enable.dictionary
+        parquet.filter.columnindex.enabled parquet.write-page-index.enabled partition.sink-strategy
+        sort-engine sort-spill-buffer-size sort-spill-threshold spill-compression
+        spill-compression.zstd-level target-file-row-num write-buffer-for-append write-buffer-size
+        write-buffer-spill.max-disk-size write-buffer-spillable write-max-writers-to-spill
+        write.batch-memory write.batch-size write.native.enabled
     """,
     # Of compaction, clustering and look-ups: when Java rewrites files, never what they mean.
     "compaction": """

@@ -14,16 +14,21 @@ from typing import Final, Literal, TypeAlias
 
 from alcid.errors import UnsupportedError
 
-__all__ = ["REFUSALS", "Operation", "Refusal", "refusal_of", "refuse"]
+__all__ = ["REFUSALS", "VERBS", "Operation", "Refusal", "refusal_of", "refuse"]
 
-Operation: TypeAlias = Literal["read", "build", "append", "delete"]
-"""`build` swaps the indexes of files that stay as they are; the last two change rows."""
+Operation: TypeAlias = Literal["read", "build", "append", "delete", "upsert", "compact"]
+"""`build` swaps the indexes of files that stay as they are, and `compact` writes rows anew that
+stay as they are; `append`, `delete` and `upsert` change rows."""
 
-_ALL: Final = frozenset({"read", "build", "append", "delete"})
+_ALL: Final = frozenset({"read", "build", "append", "delete", "upsert", "compact"})
 _COMMITS: Final = _ALL - {"read"}
-_ROWS: Final = frozenset({"append", "delete"})
+_ROWS: Final = frozenset({"append", "delete", "upsert"})
+_MERGES: Final = _ROWS | {"compact"}
+_FILES: Final = frozenset({"append", "upsert", "compact"})
+_NEW_ROWS: Final = frozenset({"append", "upsert"})
 _APPEND: Final = frozenset({"append"})
 _DELETE: Final = frozenset({"delete"})
+_UPSERT: Final = frozenset({"upsert"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +39,9 @@ class Refusal:
     why: str
     allowed: tuple[str, ...] = ()
     """Values in lower case that ask for nothing."""
-    keyed: bool = False
-    """Only in a table with a primary key; in others Paimon does not look at the option."""
+    keyed: bool | None = None
+    """True: only in a table with a primary key, in others Paimon does not look at the option.
+    False: only in a table without."""
 
 
 _OFF: Final = ("false",)
@@ -45,7 +51,7 @@ _TRAVEL: Final = Refusal(
 _BRANCH: Final = Refusal(_ALL, "it reads from branches, which is not supported")
 _ROW_IDS: Final = Refusal(_ALL, "tables with row ids are not supported", _OFF)
 _APART: Final = Refusal(_ALL, "it keeps columns in files of their own, which is not supported")
-_PER_LEVEL: Final = Refusal(_APPEND, "files are written the same way on every level", ("",))
+_PER_LEVEL: Final = Refusal(_FILES, "files are written the same way on every level", ("",))
 _KEY_INDEX: Final = Refusal(
     _COMMITS, "indexes over the primary key would not be kept up; write with Paimon's Java"
 )
@@ -111,10 +117,10 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "pk-vector.index.columns": _KEY_INDEX,
     # What a change of rows must do besides.
     "changelog-producer": Refusal(
-        _ROWS, "no changelog would be written; write with Paimon's Java", ("none",), keyed=True
+        _MERGES, "no changelog would be written; write with Paimon's Java", ("none",), keyed=True
     ),
     "merge-engine": Refusal(
-        _ROWS, "only rows that replace each other can be written", ("deduplicate",), keyed=True
+        _MERGES, "only rows that replace each other can be written", ("deduplicate",), keyed=True
     ),
     "tag.automatic-creation": Refusal(
         _ROWS,
@@ -125,36 +131,33 @@ REFUSALS: Final[dict[str, Refusal]] = {
         _ROWS, "the metastore would not be told; write with Paimon's Java", ("none",)
     ),
     "delete.force-produce-changelog": Refusal(
-        _DELETE, "no changelog would be written; delete with Paimon's Java", _OFF
+        _DELETE, "no changelog would be written; delete with Paimon's Java", _OFF, keyed=False
     ),
     "ignore-delete": Refusal(_DELETE, "the table ignores deletes; remove it", _OFF, keyed=True),
-    "rowkind.field": Refusal(
-        _APPEND, "rows are taken as they are, not as the column says; remove it", keyed=True
-    ),
     "upsert-key": Refusal(_APPEND, "rows of the same key would not be replaced; remove it"),
     "bucket-function.type": Refusal(
-        _APPEND, "rows would come into other buckets; write with Paimon's Java", ("default",)
+        _NEW_ROWS, "rows would come into other buckets; write with Paimon's Java", ("default",)
     ),
     "write.sequence-number-init-mode": Refusal(
-        _APPEND, "the next number would not be kept in the snapshot", ("scan",), keyed=True
+        _UPSERT, "the next number would not be kept in the snapshot", ("scan",), keyed=True
     ),
     "file.format.per.level": _PER_LEVEL,
     "file.compression.per.level": _PER_LEVEL,
     "metadata.stats-mode.per.level": _PER_LEVEL,
     "data-file.external-paths.strategy": Refusal(
-        _APPEND, "files are written below the table; write with Paimon's Java", ("none",)
+        _FILES, "files are written below the table; write with Paimon's Java", ("none",)
     ),
     "metastore.partitioned-table": Refusal(
-        _APPEND, "the metastore would not be told of a partition; write with Paimon's Java", _OFF
+        _NEW_ROWS, "the metastore would not be told of a partition; write with Paimon's Java", _OFF
     ),
     "partition.end-input-to-done": Refusal(
-        _APPEND, "no partition would be marked; write with Paimon's Java", _OFF
+        _NEW_ROWS, "no partition would be marked; write with Paimon's Java", _OFF
     ),
     "partition.timestamp-format.strict": Refusal(
-        _APPEND, "values of partitions would not be checked; write with Paimon's Java", _OFF
+        _NEW_ROWS, "values of partitions would not be checked; write with Paimon's Java", _OFF
     ),
     "visibility-callback.enabled": Refusal(
-        _APPEND, "a compaction would not be waited for; write with Paimon's Java", _OFF
+        _NEW_ROWS, "a compaction would not be waited for; write with Paimon's Java", _OFF
     ),
 }
 
@@ -184,17 +187,19 @@ def refuse(options: Mapping[str, str], operation: Operation, *, keyed: bool) -> 
     of the table; remove it, and name a snapshot or tag when opening
     """
     for key, value, refusal in _refused(options, operation):
-        if keyed or not refusal.keyed:
-            verb = _VERBS[operation]
-            raise UnsupportedError(f"{key}={value}: cannot {verb}: {refusal.why}")
+        if refusal.keyed is None or refusal.keyed == keyed:
+            raise UnsupportedError(f"{key}={value}: cannot {VERBS[operation]}: {refusal.why}")
 
 
-_VERBS: Final[dict[str, str]] = {
+VERBS: Final[dict[Operation, str]] = {
     "read": "read the table",
     "build": "build its indexes",
     "append": "append rows",
     "delete": "delete rows",
+    "upsert": "upsert rows",
+    "compact": "compact the table",
 }
+"""What an error says of an operation, behind `cannot`."""
 
 
 def _refused(

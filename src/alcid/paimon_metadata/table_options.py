@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from alcid.errors import OptionError, UnsupportedError
 from alcid.paimon_metadata.option_keys import in_full
@@ -91,7 +91,11 @@ class TableOptions:
     sequence_field: tuple[str, ...] = _option("sequence.field", names, ())
     sequence_descending: bool = _option("sequence.field.sort-order", _descending, False)
     ignore_delete: bool = _option("ignore-delete", flag, False)
+    """Whether rows of the kinds -U and -D take no part, neither in an upsert nor in a merge."""
+    ignore_update_before: bool = _option("ignore-update-before", flag, False)
+    """Whether an upsert passes over rows of the kind -U."""
     rowkind_field: str | None = _option("rowkind.field", str, None)
+    """The column that tells an upsert the kind of each row: +I, +U, -U or -D."""
     changelog_producer: str = _option(
         "changelog-producer", choice("none", "input", "full-compaction", "lookup"), "none"
     )
@@ -173,7 +177,7 @@ class TableOptions:
             compacted = not self.merge_on_read
         return self.has_primary_key and compacted
 
-    def require_writable(self, operation: Literal["build", "append", "delete"]) -> None:
+    def require_writable(self, operation: Operation) -> None:
         """Raise if an operation would write what breaks a promise that the options make.
 
         Raises:
@@ -186,8 +190,7 @@ class TableOptions:
         alcid.errors.UnsupportedError: changelog-producer=input: cannot delete rows: no changelog
         would be written; write with Paimon's Java
         """
-        kind: Operation = operation
-        refuse(self.given, kind, keyed=self.has_primary_key)
+        refuse(self.given, operation, keyed=self.has_primary_key)
 
     def stats_modes(self, columns: Sequence[str]) -> tuple[str, ...]:
         """What statistics each column of a file gets: its own mode, else that of the table.

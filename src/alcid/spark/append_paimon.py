@@ -12,7 +12,7 @@ from alcid.errors import UnsupportedError
 from alcid.options import OptionValue
 from alcid.spark import jvm
 from alcid.spark.append_schema import arrow_schema, spark_fields
-from alcid.spark.append_tasks import column_at, run_tasks, together
+from alcid.spark.append_tasks import columns_at, run_tasks, together
 from alcid.tables.append_report import AppendReport
 from alcid.tables.paimon.appending import append_rows
 from alcid.tables.paimon.data_writing import DataJob, WrittenData
@@ -59,11 +59,8 @@ def _arranged(df: DataFrame, job: DataJob) -> DataFrame:
     """The columns for the files; rows of a partition and bucket together."""
     columns = job.columns
     places = [place for place in columns.sources if place is not None]
-    names = [f"c{number}" for number in range(len(places))]
-    rows = df.select(
-        *(column_at(df, place).alias(name) for name, place in zip(names, places, strict=True))
-    )
-    numbers = dict(zip(places, names, strict=True))
+    rows = columns_at(df, places)
+    numbers = dict(zip(places, rows.columns, strict=True))
     sources = dict(zip(columns.schema.names, columns.sources, strict=True))
     found = [sources[name] for name in job.schema.partition_keys]
     keys = [numbers[place] for place in found if place is not None]

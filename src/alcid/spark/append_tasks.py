@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from alcid.errors import UnsupportedError
+from alcid.errors import AlcidError, FileGoneError, StorageError
 from alcid.options import Settings, current_settings, using
 from alcid.spark import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["column_at", "run_tasks", "together"]
+__all__ = ["column_at", "columns_at", "run_tasks", "together", "told_error"]
 
 T = TypeVar("T")
 
-_ANSWER = "answer binary, problem string"
+_ANSWER = "answer binary, problem binary"
 
 
 def run_tasks(
@@ -36,7 +36,7 @@ def run_tasks(
         write: Takes the rows of a task, and tells what it wrote; it is pickled, and what it tells.
 
     Raises:
-        UnsupportedError: What a task raised.
+        AlcidError: What a task raised, if it would raise it again.
     """
     task = _Task(write, current_settings())
     answers = jvm.map_in_arrow(rows, task, _ANSWER).collect()
@@ -45,7 +45,7 @@ def run_tasks(
             yield pickle.loads(answer)
     for _, problem in answers:
         if problem is not None:
-            raise UnsupportedError(problem)
+            raise pickle.loads(problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,22 @@ class _Task(Generic[T]):
             try:
                 for told in self.write(batches):
                     yield _row(pickle.dumps(told), None)
-            except UnsupportedError as error:  # of a value: to try again would not help
-                yield _row(None, str(error))
+            except AlcidError as error:
+                yield _row(None, told_error(error))
 
 
-def _row(answer: bytes | None, problem: str | None) -> pa.RecordBatch:
-    arrays = [pa.array([answer], pa.binary()), pa.array([problem], pa.string())]
+def told_error(error: AlcidError) -> bytes:
+    """An error as the driver is told of it; one that may not come again is raised.
+
+    Spark tries the task again then. Of a value that does not fit, it would only hide the cause.
+    """
+    if isinstance(error, StorageError) and not isinstance(error, FileGoneError):
+        raise error
+    return pickle.dumps(error)
+
+
+def _row(answer: bytes | None, problem: bytes | None) -> pa.RecordBatch:
+    arrays = [pa.array([answer], pa.binary()), pa.array([problem], pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, ["answer", "problem"])
 
 
@@ -75,6 +85,13 @@ def column_at(df: DataFrame, place: int) -> Any:
 
     name = df.columns[place].replace("`", "``")
     return f.col(f"`{name}`")
+
+
+def columns_at(df: DataFrame, places: Iterable[int]) -> DataFrame:
+    """Columns by their places, named c0, c1 and so on."""
+    return df.select(
+        *(column_at(df, place).alias(f"c{number}") for number, place in enumerate(places))
+    )
 
 
 def together(rows: DataFrame, names: Sequence[str]) -> DataFrame:

@@ -24,6 +24,9 @@ from alcid.tables.paimon.table import PaimonTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from alcid.tables.paimon.keyed.upsert_report import UpsertReport
+    from alcid.tables.paimon.keyed.upserting import UpsertPlan
+
 __all__ = ["SparkEngine"]
 
 R = TypeVar("R")
@@ -60,6 +63,12 @@ class SparkEngine:
         if isinstance(table, PaimonTable):
             return append_to_paimon(table, rows, **how)
         return append_to_folder(self, table, rows, **how)
+
+    def upsert(self, table: PaimonTable, rows: DataFrame, plan: UpsertPlan, /) -> UpsertReport:
+        """Let the rows of a DataFrame replace those of their keys."""
+        from alcid.spark.upsert_paimon import upsert_to_paimon
+
+        return upsert_to_paimon(table, rows, plan)
 
     def count(self, draft: Draft) -> int | None:
         """How many rows match, by tasks; None if they are few enough to be read here."""

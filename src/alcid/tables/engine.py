@@ -21,6 +21,8 @@ from alcid.plan import Draft, Scan, ScanEngine
 
 if TYPE_CHECKING:
     from alcid.tables.append_report import AppendReport
+    from alcid.tables.paimon.keyed.upsert_report import UpsertReport
+    from alcid.tables.paimon.keyed.upserting import UpsertPlan
     from alcid.tables.paimon.table import PaimonTable
     from alcid.tables.parquet_folder import ParquetTable
 
@@ -63,6 +65,9 @@ class Engine(ScanEngine, Protocol):
     def append(self, table: ParquetTable | PaimonTable, rows: Any, /, **how: Any) -> AppendReport:
         """Write the rows of a DataFrame as files of a table; see its own `append`."""
 
+    def upsert(self, table: PaimonTable, rows: Any, plan: UpsertPlan, /) -> UpsertReport:
+        """Let the rows of a DataFrame replace those of their keys; see `PaimonTable.upsert`."""
+
 
 class Threads:
     """This process, with as many threads as there are cores."""
@@ -86,6 +91,14 @@ class Threads:
         raise _no_spark(scan)
 
     def append(self, table: ParquetTable | PaimonTable, _rows: Any, /, **_how: Any) -> AppendReport:
+        """There is no Spark.
+
+        Raises:
+            UnsupportedError: Always.
+        """
+        raise _no_spark(table)
+
+    def upsert(self, table: PaimonTable, _rows: Any, _plan: UpsertPlan, /) -> UpsertReport:
         """There is no Spark.
 
         Raises:

@@ -151,6 +151,10 @@ class VerifyReport:
     """Files that are of no use any more, which `clean` removes when they are old enough."""
     later: tuple[str, ...] = ()
     """Bundles of a later version, which were not looked into."""
+    keys_live_twice: int = 0
+    """Live rows beside another of the same key, which counts; readers see both."""
+    repaired: int = 0
+    """What `repair=True` mended before all was checked."""
     warnings: tuple[Finding, ...] = ()
     """What is right for reads, but stands in the way of others, as of writers of Paimon's Java; the
     first thousand."""
@@ -185,6 +189,7 @@ class VerifyReport:
             reasons[leftover.reason] = reasons.get(leftover.reason, 0) + 1
         left = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
         notes = (
+            (self.repaired, f"repaired: {self.repaired:,}"),
             (self.changed, f"{count_text(self.changed, 'file')} changed meanwhile"),
             (self.unindexed, f"{count_text(self.unindexed, 'file')} without an index"),
             (self.gone, f"{count_text(self.gone, 'file')} gone, as {self.gone_example}"),

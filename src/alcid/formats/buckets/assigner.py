@@ -114,8 +114,18 @@ class BucketAssigner:
         if bucket in self._waiting:
             raise FormatError(f"bucket {bucket}: found a second hash index, expected one")
         self._waiting[bucket] = index.hashes[self._is_mine(index.hashes)]
-        if len(index) and self._routing.owns(self._channel, bucket):
-            self._counts[bucket] = self._counts.get(bucket, 0) + len(index)
+        self.restore_count(bucket, len(index))
+
+    def restore_count(self, bucket: int, keys: int) -> None:
+        """Take over how many keys a bucket has, where only new keys are to be assigned.
+
+        >>> assigner = BucketAssigner(BucketOptions(target_row_num=2))
+        >>> assigner.restore_count(0, 1)
+        >>> assigner.assign([30, 20]).tolist()
+        [0, 1]
+        """
+        if keys and self._routing.owns(self._channel, bucket):
+            self._counts[bucket] = self._counts.get(bucket, 0) + keys
 
     def assign(self, hashes: Hashes) -> npt.NDArray[np.int32]:
         """The bucket of each key, by its hash; as if the keys came one after the other.

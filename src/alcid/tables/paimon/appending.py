@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,41 +11,23 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from alcid.bundle import Kind
-from alcid.errors import (
-    AlcidWarning,
-    ColumnError,
-    ConflictError,
-    OptionError,
-    StorageError,
-    UnsupportedError,
-)
-from alcid.options import IndexSpec, OptionValue
+from alcid.errors import ConflictError, StorageError, UnsupportedError
+from alcid.options import OptionValue
 from alcid.paimon_metadata.commit import Change, Committer
 from alcid.paimon_metadata.manifest import ManifestEntry
-from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.paimon_metadata.table_state import TableState
 from alcid.tables.append_report import AppendReport
 from alcid.tables.build_report import SkippedCounter
-from alcid.tables.paimon.asked_indexes import given_specs, table_specs
+from alcid.tables.paimon.asked_indexes import wanted_specs
 from alcid.tables.paimon.data_writing import DataJob, WrittenData
-from alcid.tables.paimon.stored_types import has_nanoseconds, stored_schema
-from alcid.tables.target_columns import TargetColumns, fit_columns
-from alcid.tables.writing import Encoding
+from alcid.tables.paimon.stored_types import fit_stored
+from alcid.tables.paimon.writable import encoding_of, require_rows_writable
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
 
 __all__ = ["append_arrow", "append_rows"]
-
-_COMPRESSIONS = {
-    "zstd": "zstd",
-    "snappy": "snappy",
-    "gzip": "gzip",
-    "lz4": "lz4",
-    "none": "none",
-    "uncompressed": "none",
-}
 
 
 def append_arrow(
@@ -115,68 +96,17 @@ def _plan(
     table: PaimonTable, given: pa.Schema, options: Mapping[str, OptionValue] | None
 ) -> DataJob:
     files = table.snapshot
-    _require_appendable(files.schema, files.options)
-    specs = _specs(files.schema, options)
-    columns = _fit(given, files.schema)
+    require_rows_writable(files.schema, files.options, "append")
+    specs = wanted_specs(files.schema, options)
+    columns = fit_stored(given, files.schema)
     return DataJob(
         table.storage,
         files.schema,
         files.options,
         columns,
         specs,
-        _encoding(files.schema, files.options),
+        encoding_of(files.schema, files.options, "append"),
     )
-
-
-def _require_appendable(schema: TableSchema, options: TableOptions) -> None:
-    if schema.primary_keys:
-        raise UnsupportedError("append: the table has a primary key, which takes an upsert")
-    options.require_writable("append")
-    for one in schema.fields:
-        if one.default_value is not None:
-            raise UnsupportedError(
-                f"column {one.name}: cannot append rows: its default value is not filled in"
-            )
-    if options.file_format != "parquet":
-        raise UnsupportedError(
-            f"file.format={options.file_format}: cannot append rows: only parquet is written"
-        )
-    if options.bucket > 0 and not options.bucket_key:
-        raise OptionError(f"bucket={options.bucket}: cannot append rows: there is no bucket-key")
-    for name in options.bucket_key:
-        if name not in schema.names:
-            raise OptionError(f"bucket-key={name}: cannot append rows: there is no such column")
-
-
-def _encoding(schema: TableSchema, options: TableOptions) -> Encoding:
-    found = _COMPRESSIONS.get(options.file_compression)
-    if found is None:
-        raise UnsupportedError(
-            f"file.compression={options.file_compression}: cannot append rows: "
-            f"expected {', '.join(_COMPRESSIONS)}"
-        )
-    level = options.zstd_level if found == "zstd" else None
-    return Encoding(found, level, int96=has_nanoseconds(schema))
-
-
-def _fit(given: pa.Schema, schema: TableSchema) -> TargetColumns:
-    stored = stored_schema(schema)
-    known = dict(zip(stored.names, stored.types, strict=True))
-    fitted = fit_columns(given, known, [], any_unit=True)
-    for field, source in zip(stored, fitted.sources, strict=True):
-        if source is None and not field.nullable:
-            raise ColumnError(f"column {field.name}: NOT NULL in the table, and not given")
-    return replace(fitted, schema=stored)
-
-
-def _specs(schema: TableSchema, options: Mapping[str, OptionValue] | None) -> tuple[IndexSpec, ...]:
-    """The indexes to build."""
-    if options is not None:
-        return tuple(given_specs(schema, options)) if options else ()
-    specs, problems = table_specs(schema)
-    for problem in problems:
-        warnings.warn(f"no index: {problem}", AlcidWarning, stacklevel=2)
-    return tuple(specs)
 
 
 def _commit(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 
-from alcid.errors import ColumnError, UnsupportedError
+from alcid.errors import AlcidWarning, ColumnError, UnsupportedError
 from alcid.options import IndexSpec, OptionValue, find_column, parse_options
 from alcid.paimon_metadata.option_checks import file_index_options
 from alcid.paimon_metadata.schema import TableSchema
 
-__all__ = ["given_specs", "table_specs"]
+__all__ = ["given_specs", "table_specs", "wanted_specs"]
 
 
 def table_specs(schema: TableSchema) -> tuple[list[IndexSpec], list[str]]:
@@ -52,3 +53,15 @@ def _spelled(spec: IndexSpec, schema: TableSchema) -> IndexSpec:
     """An index as the table spells its column."""
     name = find_column(spec.top_level, schema.names)
     return replace(spec, column=name + spec.column[len(name) :])
+
+
+def wanted_specs(
+    schema: TableSchema, options: Mapping[str, OptionValue] | None
+) -> tuple[IndexSpec, ...]:
+    """The indexes of new files: those of the given options, or by default of the table's."""
+    if options is not None:
+        return tuple(given_specs(schema, options)) if options else ()
+    specs, problems = table_specs(schema)
+    for problem in problems:
+        warnings.warn(f"no index: {problem}", AlcidWarning, stacklevel=2)
+    return tuple(specs)

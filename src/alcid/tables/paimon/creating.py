@@ -91,3 +91,15 @@ def _check_buckets(schema: TableSchema, options: TableOptions) -> None:
             raise OptionError(
                 f"bucket-key={name}: stands in the paths, so that no bucket depends on it"
             )
+        if schema.primary_keys and name not in schema.primary_keys:
+            raise OptionError(
+                f"bucket-key={name}: is not in the primary key ({', '.join(schema.primary_keys)}): "
+                "rows of the same key would come into several buckets"
+            )
+    if schema.primary_keys and options.bucket > 0:
+        for name in schema.partition_keys:
+            if name not in schema.primary_keys:
+                raise ColumnError(
+                    f"primary_key: does not contain the partition column {name}, as it must where "
+                    "the number of buckets is fixed"
+                )

@@ -1,66 +1,34 @@
-"""Rows become data files of an append table, with their indexes.
-
-Files lie under their last names from the start, which nobody else has: a table sees a file when a
-commit names it, and not before. What a worker wrote in vain is left for `clean`.
-"""
+"""Rows become data files of an append table, with their indexes."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from alcid.errors import StorageError
 from alcid.formats.arrays import IntArray
 from alcid.formats.binary_row import hash_rows
 from alcid.formats.buckets import fixed_bucket
-from alcid.formats.file_index.container import write_container
 from alcid.options import IndexSpec
-from alcid.paimon_metadata.manifest import ADD, DataFile, ManifestEntry
 from alcid.paimon_metadata.row_bytes import EMPTY, pack_rows
 from alcid.paimon_metadata.schema import TableSchema
-from alcid.paimon_metadata.statistics import NO_STATS, RowStats, StatsMode, collect
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.storage import Storage
 from alcid.tables.paimon.data_files import table_paths
 from alcid.tables.paimon.key_order import rank_rows
+from alcid.tables.paimon.new_files import NewFiles, Span, WrittenData
 from alcid.tables.paimon.stored_types import check_lengths
-from alcid.tables.payloads import build_payloads
 from alcid.tables.rolling import equal_runs, roll_files
 from alcid.tables.target_columns import TargetColumns
 from alcid.tables.writing import GROUP_ROWS, Encoding, FileWriter
 
 __all__ = ["DataJob", "WrittenData"]
 
-_NONE = StatsMode("none")  # of values within values Paimon keeps nothing
-
 _Place: TypeAlias = tuple[bytes, int]
 """A partition, and a bucket in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenData:
-    """A data file that no snapshot names yet."""
-
-    entry: ManifestEntry
-    """Its sequence numbers begin at 0."""
-    folder: str
-    """Where it and its index file lie, with a `/` at its end."""
-    index_bytes: int
-    skipped: tuple[tuple[str, str, str], ...]
-    """Column, index type and reason of what was not built."""
-
-    @property
-    def paths(self) -> list[str]:
-        """Every file that was written."""
-        file = self.entry.file
-        return [self.folder + name for name in (file.name, *file.extra_files)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +96,9 @@ class _Writer:
     """One worker, at one try."""
 
     def __init__(self, job: DataJob) -> None:
-        self._job, self._unique, self._number = job, uuid.uuid4(), 0
+        self._job = job
         self._paths = table_paths(job.schema, job.options)
+        self._files = NewFiles(job.storage, job.schema, job.options, job.specs)
 
     def run(self, tables: Iterable[pa.Table]) -> Iterator[WrittenData]:
         """Write rows that are as files hold them."""
@@ -139,7 +108,15 @@ class _Writer:
             lambda: FileWriter(job.columns.schema, None, job.encoding),
             target_bytes=job.options.target_file_size,
         ):
-            yield self._close(place, file)
+            data, rows = file.close()
+            yield self._files.put(
+                place,
+                self._paths.bucket(*place),
+                data,
+                rows,
+                Span(min_sequence=0, max_sequence=len(rows) - 1),
+                total_buckets=job.options.bucket,
+            )
 
     def _parts(self, rows: pa.Table) -> Iterator[tuple[_Place, pa.Table]]:
         job = self._job
@@ -151,67 +128,3 @@ class _Writer:
             partition = pack_rows(values, job.schema.partition_types)[0] if values else EMPTY
             bucket = keys[count][start].as_py() if len(keys) > count else 0
             yield (partition, bucket), rows.slice(start, stop - start)
-
-    def _close(self, place: _Place, file: FileWriter) -> WrittenData:
-        """Put a full file where it belongs, and its indexes into its entry or beside it."""
-        job, folder = self._job, self._paths.bucket(*place)
-        data, rows = file.close()
-        name = f"{job.options.data_file_prefix}{self._unique}-{self._number}.parquet"
-        self._number += 1
-        made = build_payloads(rows.column, job.schema.types, job.specs)
-        index = write_container(made.built) if made.built else b""
-        beside = len(index) > job.options.file_index_in_manifest_threshold
-        stats, described = self._statistics(rows)
-        now = datetime.now().replace(tzinfo=UTC)  # what the clock shows here, as if it were UTC
-        entry = ManifestEntry(
-            ADD,
-            *place,
-            job.options.bucket,
-            DataFile(
-                name=name,
-                size=data.size,
-                rows=len(rows),
-                min_key=EMPTY,
-                max_key=EMPTY,
-                key_stats=NO_STATS,
-                value_stats=stats,
-                min_sequence=0,
-                max_sequence=len(rows) - 1,
-                schema_id=job.schema.id,
-                level=0,
-                extra_files=(f"{name}.index",) if beside else (),
-                creation_time=now.replace(microsecond=now.microsecond // 1000 * 1000),
-                delete_rows=0,
-                embedded_index=index if index and not beside else None,
-                source=0,
-                stats_columns=described,
-            ),
-        )
-        skipped = tuple((*kind, reason) for kind, reason in made.skipped.items())
-        written = WrittenData(entry, folder, len(index), skipped)
-        try:
-            for path, content in zip(written.paths, (data.to_pybytes(), index), strict=False):
-                job.storage.put(path, content)
-        except BaseException:
-            with suppress(StorageError):
-                job.storage.delete(written.paths)
-            raise
-        return written
-
-    def _statistics(self, rows: pa.Table) -> tuple[RowStats, tuple[str, ...] | None]:
-        """The statistics of a file, and of which columns they are; None: of all."""
-        job = self._job
-        names = job.schema.names
-        types = list(job.schema.types.values())
-        modes = [
-            _NONE if data_type.children else StatsMode.parse(mode)
-            for data_type, mode in zip(types, job.options.stats_modes(names), strict=True)
-        ]
-        kept = list(range(len(names)))
-        if job.options.stats_dense_store:
-            kept = [place for place in kept if modes[place] != _NONE]
-        stats = collect(
-            rows.select(kept), [types[place] for place in kept], [modes[place] for place in kept]
-        )
-        described = tuple(names[place] for place in kept)
-        return stats, None if len(kept) == len(names) else described

@@ -26,6 +26,7 @@ from alcid.predicate import Predicate
 from alcid.tables.build_report import count_text
 from alcid.tables.engine import Share, Tell, Threads
 from alcid.tables.paimon.files import PaimonFiles
+from alcid.tables.paimon.keyed.deleting import delete_marked
 from alcid.tables.paimon.vector_changes import Mark, VectorChanges
 
 if TYPE_CHECKING:
@@ -48,15 +49,18 @@ class DeleteReport:
 
     rows: int
     """Those that were not deleted before."""
-    files: int
-    """Data files that they are of."""
+    files: int | None
+    """Data files that they are of; None in a table with a primary key, where they are counted by
+    key."""
     snapshot_id: int | None
     """The new snapshot; None where there was nothing to do."""
 
     def __str__(self) -> str:
         if self.snapshot_id is None:
             return "deleted nothing: no row matches"
-        done = f"{count_text(self.rows, 'row')} of {count_text(self.files, 'file')}"
+        done = count_text(self.rows, "row")
+        if self.files is not None:
+            done += f" of {count_text(self.files, 'file')}"
         return f"deleted {done}: snapshot {self.snapshot_id}"
 
 
@@ -67,12 +71,14 @@ def delete(table: PaimonTable, where: str | Predicate) -> DeleteReport:
     rows are looked for once more.
 
     Raises:
-        UnsupportedError: The table has no deletion vectors, or has a primary key.
+        UnsupportedError: The table has neither deletion vectors nor a primary key.
         PredicateError: The predicate cannot be read, or has a part that only Spark can evaluate.
         ConflictError: Others have replaced its files every time.
     """
     if not isinstance(where, Predicate):
         require(where, str, "where")
+    if table.snapshot.options.has_primary_key:
+        return _delete_keys(table, where)
     for attempt in range(_TRIES):
         table.refresh()
         _check(table)
@@ -86,10 +92,6 @@ def delete(table: PaimonTable, where: str | Predicate) -> DeleteReport:
 
 def _check(table: PaimonTable) -> None:
     options = table.snapshot.options
-    if options.has_primary_key:
-        raise UnsupportedError(
-            f"{table.location}: rows of a table with a primary key are not deleted by predicate yet"
-        )
     if not options.deletion_vectors:
         raise UnsupportedError(
             f"{table.location}: rows are deleted where its option deletion-vectors.enabled is true:"
@@ -114,6 +116,13 @@ def _delete(table: PaimonTable, where: str | Predicate) -> DeleteReport:
         return DeleteReport(0, 0, None)
     table.refresh()
     return DeleteReport(changes.rows, changes.files, made.id)
+
+
+def _delete_keys(table: PaimonTable, where: str | Predicate) -> DeleteReport:
+    with table.engine.settings():
+        applied = delete_marked(table, lambda: _find(table.with_level_zero(), where))
+    rows = sum(one.entry.file.rows for change in applied.changes for one in change.deletes)
+    return DeleteReport(rows, None if rows else 0, applied.snapshot_id)
 
 
 def _find(table: PaimonTable, where: str | Predicate) -> list[Mark]:

@@ -1,28 +1,20 @@
-"""Keys of a primary-key table: in order within files, apart within levels, live once."""
+"""Keys of a primary-key table: in order within files, apart within levels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from alcid.errors import FileGoneError, FormatError
-from alcid.paimon_metadata.index_manifest import IndexEntry
 from alcid.paimon_metadata.row_bytes import unpack_rows
 from alcid.paimon_metadata.schema import TableSchema
-from alcid.tables.build_report import count_text
-from alcid.tables.checked import Checked
 from alcid.tables.paimon.checked_table import CheckedTable
 from alcid.tables.paimon.data_files import DataScan, PlacedFile
 from alcid.tables.paimon.key_order import join_columns, rank_rows
-from alcid.tables.paimon.levels import LevelMerges
 from alcid.tables.paimon.sections import plan_sections
-from alcid.tables.paimon.vectors import TableVectors, vector_places
 
-__all__ = ["BucketCheck", "check_keys", "check_levels"]
+__all__ = ["check_keys", "check_levels"]
 
 _KEY, _NUMBER, _KIND = "_KEY_", "_SEQUENCE_NUMBER", "_VALUE_KIND"
 _DELETES = (1, 3)  # the kinds -U and -D
@@ -93,52 +85,3 @@ def check_levels(files: Sequence[PlacedFile], schema: TableSchema) -> Iterator[t
         first, *others = (chosen[number] for number in section.tolist())
         for other in others:
             yield other.path, f"overlaps {first.file.name} on level {other.file.level}"
-
-
-@dataclass(frozen=True, slots=True)
-class BucketCheck:
-    """What was compacted of a bucket of a table with deletion vectors: each key is live once."""
-
-    files: tuple[PlacedFile, ...]
-    """Those above level 0."""
-    vectors: tuple[IndexEntry, ...]
-
-    @property
-    def size(self) -> int:
-        """Only keys are read, of those files that overlap others."""
-        return sum(one.file.size for one in self.files) // 8
-
-    def run(self, table: CheckedTable) -> Checked:
-        """Merge the files as if nothing were marked: no row may lose that is not."""
-        found = Checked()
-        try:
-            for file, rows in self._losers(table).items():
-                if rows:
-                    problem = f"{count_text(rows, 'row')} with a key that is live twice"
-                    found.findings.add(self.files[file].path, "keys", problem)
-        except (FormatError, FileGoneError):
-            pass  # told where each file is checked
-        return found
-
-    def _losers(self, table: CheckedTable) -> dict[int, int]:
-        """How many live rows of each file lose against another."""
-
-        def read(file: int, columns: Sequence[str]) -> pa.Table:
-            return table.read(table.open(self.files[file]), columns)
-
-        beside_data = table.options.index_file_in_data_file_dir
-        stored = TableVectors(
-            table.storage,
-            vector_places(self.vectors, self.files, beside_data=beside_data),
-            np.array([one.file.rows for one in self.files], np.int64),
-        )
-        merges = LevelMerges(
-            self.files, table.schema, table.schemas, table.options, read, merge_on_read=True
-        )
-        files = sorted(merges.files())
-        marked = stored.stored(files)
-        found = merges.load(np.array(files, np.int64), stored.stored)
-        return {
-            file: found[file].cardinality - (marked[file].cardinality if file in marked else 0)
-            for file in files
-        }

@@ -14,22 +14,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from alcid.errors import FormatError, UnsupportedError
+from alcid.errors import UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.paimon_metadata.manifest import ManifestEntry
 from alcid.paimon_metadata.row_bytes import unpack_rows
-from alcid.paimon_metadata.schema import Field, TableSchema
+from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
-from alcid.tables.paimon.conversions import convert
 from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.paimon.keyed.key_reading import read_key_rows
 from alcid.tables.paimon.merging import KeyRows, losers
 from alcid.tables.paimon.sections import is_raw, plan_sections
 
 __all__ = ["LevelMerges", "NotCompacted", "visible_entries"]
 
 Integers = npt.NDArray[np.int64]
-
-_KEY, _NUMBER, _KIND = "_KEY_", "_SEQUENCE_NUMBER", "_VALUE_KIND"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,46 +148,11 @@ class LevelMerges:
         return found
 
     def _key_rows(self, file: int, deleted: DeletionVector | None) -> KeyRows:
-        placed = self._files[file]
-        own = self._schemas[placed.file.schema_id].by_id
-        fields = {name: self._schema.field(name) for name in self._schema.key_columns}
-        spelled = {name: own[one.id].name for name, one in fields.items()}
-        order = [self._schema.field(name) for name in self._options.sequence_field]
-        ages = [own[one.id].name for one in order if one.id in own]
-        wanted = [_NUMBER, _KIND, *(_KEY + name for name in spelled.values()), *ages]
-        # Thin files do not repeat the key.
-        rows = self._read(file, [*wanted, *spelled.values()])
-        for name in (_NUMBER, _KIND):
-            if name not in rows.column_names:
-                raise FormatError(f"no column {name}", file=placed.path)
-
-        keys = [
-            _as_now(
-                rows.column(_KEY + own_name if _KEY + own_name in rows.column_names else own_name),
-                own[one.id],
-                one,
-            )
-            for one, own_name in zip(fields.values(), spelled.values(), strict=True)
-        ]
-        sequence = [
-            _as_now(rows.column(own[one.id].name), own[one.id], one)
-            if one.id in own
-            else pa.nulls(rows.num_rows, one.data_type.to_arrow())
-            for one in order
-        ]
-        return KeyRows(
-            keys,
-            rows.column(_NUMBER),
-            rows.column(_KIND),
-            placed.file.level,
-            sequence,
+        return read_key_rows(
+            self._files[file],
             deleted,
-            placed.path,
+            schema=self._schema,
+            schemas=self._schemas,
+            options=self._options,
+            read=lambda columns: self._read(file, columns),
         )
-
-
-def _as_now(values: pa.ChunkedArray, own: Field, wanted: Field) -> pa.ChunkedArray:
-    """Values of a file in the type that the table has now."""
-    conversion, arrow_type = convert(own, wanted), wanted.data_type.to_arrow()
-    found = values if conversion is None else conversion(values)
-    return found if found.type == arrow_type else found.cast(arrow_type)

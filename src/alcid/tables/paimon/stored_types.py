@@ -14,17 +14,19 @@ Nanoseconds as INT64, which Arrow writes else, it does not read.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid.errors import UnsupportedError
+from alcid.errors import ColumnError, UnsupportedError
 from alcid.paimon_metadata.schema import TableSchema
+from alcid.tables.target_columns import TargetColumns, fit_columns
 from alcid.types import DataType
 from alcid.types.data_type import MAX_LENGTH
 
-__all__ = ["check_lengths", "has_nanoseconds", "stored_schema"]
+__all__ = ["check_lengths", "fit_stored", "has_nanoseconds", "stored_schema"]
 
 _MICROSECONDS = 6
 _MILLISECONDS = 3
@@ -54,6 +56,22 @@ def stored_schema(schema: TableSchema) -> pa.Schema:
             pa.field(one.name, kind, one.nullable, metadata={"PARQUET:field_id": str(one.id)})
         )
     return pa.schema(fields)
+
+
+def fit_stored(given: pa.Schema, schema: TableSchema) -> TargetColumns:
+    """The columns of files among those that are given.
+
+    Raises:
+        ColumnError: A column that the table does not have, or one that is missing and NOT NULL.
+        UnsupportedError: A type that does not go into that of the table.
+    """
+    stored = stored_schema(schema)
+    known = dict(zip(stored.names, stored.types, strict=True))
+    fitted = fit_columns(given, known, [], any_unit=True)
+    for field, source in zip(stored, fitted.sources, strict=True):
+        if source is None and not field.nullable:
+            raise ColumnError(f"column {field.name}: NOT NULL in the table, and not given")
+    return replace(fitted, schema=stored)
 
 
 def has_nanoseconds(schema: TableSchema) -> bool:

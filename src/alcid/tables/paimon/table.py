@@ -25,6 +25,10 @@ from alcid.tables.paimon import building
 from alcid.tables.paimon.appending import append_arrow
 from alcid.tables.paimon.deleting import DeleteReport, delete
 from alcid.tables.paimon.files import PaimonFiles
+from alcid.tables.paimon.keyed.compacting import CompactReport, compact
+from alcid.tables.paimon.keyed.upsert_report import UpsertReport
+from alcid.tables.paimon.keyed.upserting import UpsertPlan, upsert
+from alcid.tables.paimon.levels import NotCompacted
 from alcid.tables.paimon.orphans import clean
 from alcid.tables.paimon.statistics import compute_stats
 from alcid.tables.paimon.verifying import verify
@@ -145,14 +149,67 @@ class PaimonTable(Table[PaimonFiles]):
             )
         return self.engine.append(self, rows, options=options)
 
+    def upsert(
+        self,
+        rows: Any,
+        *,
+        row_kind: str | None = None,
+        write_only: bool = False,
+        options: Mapping[str, OptionValue] | None = None,
+    ) -> UpsertReport:
+        """Put rows in place of those of their key, or delete these; for tables with a primary key.
+
+        Of several rows of a key that with the greatest `sequence.field` counts, then the last. It
+        is committed twice: the rows first, which streaming readers see; then that they replace
+        older ones, which batch readers see.
+
+        Args:
+            rows: A DataFrame of Spark, for which the table must have been opened with a session; or
+                an Arrow table or record batch, which is written by this process. Its columns go by
+                name, narrower types are widened, columns that it does not have are null.
+            row_kind: A column of the rows that says what each does: `+I` and `+U` put it, `-U` and
+                `-D` delete its key. By default that of the option `rowkind.field`. The table need
+                not have it.
+            write_only: Stop after the first commit, for a table that a job of Java compacts.
+            options: The indexes to build, see `alcid.options`; by default those that the options
+                of the table name. `{}` for none.
+
+        Raises:
+            ColumnError: A column that the table does not have, or that must be given.
+            UnsupportedError: The table has no primary key, or an option that is not followed; or a
+                type or a value does not fit.
+            ConflictError: Others were faster again and again.
+        """
+        plan = UpsertPlan(row_kind=row_kind, write_only=write_only, options=options)
+        return upsert(self, rows, plan)
+
+    def compact(self, partition: Mapping[str, Any] | None = None) -> CompactReport:
+        """Merge the files of each bucket of a table with a primary key into one sorted run.
+
+        What was not compacted is taken in, and rows that were deleted are gone from the files.
+
+        Args:
+            partition: The values of partition columns, as `{"dt": date(2025, 8, 1)}`; by default
+                all partitions.
+
+        Raises:
+            UnsupportedError: The table has no primary key, or an option that is not followed.
+            ConflictError: Others changed the same buckets again and again.
+        """
+        return compact(self, partition)
+
     def delete(self, where: str | Predicate) -> DeleteReport:
         """Delete the rows that match, by deletion vectors, in one commit.
+
+        In a table with a primary key they are also written as rows that delete, which streaming
+        readers see; this is committed as an upsert is.
 
         Args:
             where: SQL text, or a predicate made with `alcid.col`.
 
         Raises:
-            UnsupportedError: The table has a primary key, or no `deletion-vectors.enabled`.
+            UnsupportedError: The table has neither a primary key nor `deletion-vectors.enabled`, or
+                has an option that is not followed.
             ConflictError: Others changed the same rows again and again.
         """
         return delete(self, where)
@@ -197,6 +254,14 @@ class PaimonTable(Table[PaimonFiles]):
             dry_run: Only say what would be done.
         """
         return clean(self.storage, older_than=older_than, dry_run=dry_run)
+
+    def with_level_zero(self) -> PaimonTable:
+        """The table with what is not compacted yet: itself, if there is no such file."""
+        if self.snapshot.not_compacted == NotCompacted():
+            return self
+        return PaimonTable(
+            self.storage, merge_on_read=True, strict=self._strict, engine=self.engine
+        )
 
     def _open(self, before: PaimonFiles | None = None) -> PaimonFiles:
         state = self._state() if before is None else before.state

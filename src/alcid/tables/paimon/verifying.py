@@ -12,7 +12,6 @@ import numpy as np
 from alcid import options as settings
 from alcid.errors import AlcidError, FileGoneError, FormatError, UnsupportedError
 from alcid.options import Settings
-from alcid.paimon_metadata.index_manifest import DELETION_VECTORS, IndexEntry
 from alcid.paimon_metadata.schema import TableSchema, schema_path
 from alcid.paimon_metadata.table_folder import TableFolder
 from alcid.paimon_metadata.table_options import TableOptions
@@ -26,7 +25,9 @@ from alcid.tables.paimon.checked_table import Check, CheckedTable
 from alcid.tables.paimon.data_check import DataFileCheck
 from alcid.tables.paimon.data_files import PlacedFile, place_files, table_paths
 from alcid.tables.paimon.index_file_check import IndexFileCheck, vectors_twice
-from alcid.tables.paimon.key_check import BucketCheck, check_levels
+from alcid.tables.paimon.key_check import check_levels
+from alcid.tables.paimon.keyed.bucket import buckets_of
+from alcid.tables.paimon.keyed.key_look import keyed_for_reading, look_at_keys
 from alcid.tables.paimon.manifest_check import read_state
 from alcid.tables.paimon.orphans import find_orphans
 from alcid.tables.paimon.vectors import index_path
@@ -35,8 +36,6 @@ from alcid.tables.verify_report import Findings, VerifyReport
 from alcid.tables.verifying import check_share, choose_files
 
 __all__ = ["VerifyWork", "verify"]
-
-Bucket = tuple[bytes, int]
 
 
 def verify(
@@ -59,6 +58,7 @@ def verify(
     | file indexes            | built again, and compared                                    |
     | deletion vectors        | readable, of live files, of rows that there are, one a file  |
     | keys                    | in order, apart within a level, live once (with vectors)     |
+    | hash indexes            | of all keys of their bucket, and of no other's               |
 
     Args:
         storage: The folder of the table.
@@ -82,6 +82,7 @@ def verify(
     state = read_state(storage, total.findings)
     placed: list[PlacedFile] = []
     leftovers: list[Leftover] = []
+    keys_live_twice = 0
     if state is not None:
         placed = place_files(state.entries, table_paths(schema, options))
         schemas = _read_schemas(folder, placed, total.findings)
@@ -90,9 +91,11 @@ def verify(
         _look_at_metadata(table, placed, state, total)
         checks = [
             *_chosen(table, placed, listed, sample, seed),
-            *_other_checks(table, placed, state, sample, seed),
+            *_index_checks(table, placed, state),
         ]
         _run(engine, table, checks, total, progress)
+        if schema.primary_keys:
+            keys_live_twice = _look_at_keys(engine, table, state, total.findings, sample, seed)
         leftovers = _leftovers(storage, listed, schema, options, total.findings)
     return VerifyReport(
         files=len(placed),
@@ -107,6 +110,7 @@ def verify(
         gone=0,
         gone_example="",
         leftovers=tuple(leftovers),
+        keys_live_twice=keys_live_twice,
         warnings=tuple(total.warnings.first),
     )
 
@@ -201,37 +205,44 @@ def _chosen(
     return [DataFileCheck(known[place]) for place in sorted(chosen)]
 
 
-def _other_checks(
-    table: CheckedTable, placed: Sequence[PlacedFile], state: TableState, sample: float, seed: int
+def _index_checks(
+    table: CheckedTable, placed: Sequence[PlacedFile], state: TableState
 ) -> Iterator[Check]:
-    """All index files, and a share of the buckets."""
-    buckets: dict[Bucket, list[PlacedFile]] = {}
-    rows: dict[tuple[bytes, int, str], int] = {}
-    for one in placed:
-        buckets.setdefault((one.entry.partition, one.entry.bucket), []).append(one)
-        rows[one.entry.partition, one.entry.bucket, one.file.name] = one.file.rows
-    vectors: dict[Bucket, list[IndexEntry]] = {}
+    """All index files."""
+    rows = {(one.entry.partition, one.entry.bucket, one.file.name): one.file.rows for one in placed}
     paths = table_paths(table.schema, table.options)
     beside_data = table.options.index_file_in_data_file_dir
     for entry in state.indexes:
         bucket = entry.partition, entry.bucket
-        vectors.setdefault(bucket, []).append(entry)
         path = index_path(entry, paths.bucket(*bucket), beside_data=beside_data)
         named = (place.data_file for place in entry.ranges or ())
         live = {name: rows[*bucket, name] for name in named if (*bucket, name) in rows}
         yield IndexFileCheck(entry, path, live)
-    if not (table.schema.primary_keys and table.options.skips_level_0):
-        return
-    compacted: dict[str, BucketCheck] = {}
-    for bucket, files in buckets.items():
-        above = tuple(one for one in files if one.file.level)
-        # Where a row deletes, reads merge the bucket.
-        if above and all(one.file.delete_rows == 0 for one in above):
-            entries = (one for one in vectors.get(bucket, ()) if one.index_type == DELETION_VECTORS)
-            compacted[above[0].folder] = BucketCheck(above, tuple(entries))
-    folders = list(compacted)
-    for place in choose_files(folders, sample, seed).tolist():
-        yield compacted[folders[place]]
+
+
+def _look_at_keys(
+    engine: Engine,
+    table: CheckedTable,
+    state: TableState,
+    findings: Findings,
+    sample: float,
+    seed: int,
+) -> int:
+    """See that keys of a share of the buckets are live once; how many rows are one too many."""
+    buckets = buckets_of(state, table_paths(table.schema, table.options))
+    known = list(buckets)
+    places = choose_files([one.folder for one in known], sample, seed).tolist()
+    found = look_at_keys(
+        engine,
+        keyed_for_reading(table.storage, table.schema, table.schemas, table.options),
+        buckets,
+        [known[place] for place in places],
+        state.indexes,
+    )
+    for one in found:
+        for path, what, problem in one.problems():
+            findings.add(path, what, problem)
+    return sum(one.rows for one in found)
 
 
 def _leftovers(

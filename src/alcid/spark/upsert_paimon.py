@@ -1,0 +1,145 @@
+"""`t.upsert(df)`: the rows of a bucket come to one task, which writes them; the driver commits.
+
+    key columns -> channel, and bucket if the key is known    a function that Spark calls
+    rows of a channel -> the task of its number               a shuffle
+    rows of a bucket -> files                                 what that task does
+
+A task holds the rows of its channel. Only what Spark gives back is committed: what an attempt wrote
+that was lost, or that another was faster than, is left for `clean`.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from alcid.errors import AlcidError
+from alcid.spark import jvm
+from alcid.spark.append_schema import arrow_schema, spark_fields
+from alcid.spark.append_tasks import columns_at, run_tasks, told_error
+from alcid.tables.in_order import in_order
+from alcid.tables.paimon.keyed.changes import BucketChange
+from alcid.tables.paimon.keyed.row_kinds import parse_kinds
+from alcid.tables.paimon.keyed.upsert_job import Routed, UpsertJob
+from alcid.tables.paimon.keyed.upsert_report import UpsertReport
+from alcid.tables.paimon.keyed.upserting import UpsertPlan, upsert_rows
+from alcid.tables.paimon.table import PaimonTable
+from alcid.tables.target_columns import TargetColumns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["upsert_to_paimon"]
+
+_ROUTED, _ORDER = "routed", "order"  # beside the columns c0, c1 and so on
+_ROUTE = "hash int, bucket int, channel int, problem binary"
+_WAITING = 16  # threads of a task, where most of their time is spent waiting
+
+
+def upsert_to_paimon(table: PaimonTable, df: DataFrame, plan: UpsertPlan) -> UpsertReport:
+    """Upsert the rows of a DataFrame; see `upsert_rows`, also for what it raises.
+
+    The later of two rows is that of the later partition, or the one behind in the same. Where
+    another upsert was faster, all is done again: the DataFrame should give the same rows then.
+    """
+    given = arrow_schema(spark_fields(df.schema))
+    workers = jvm.parallelism(df.sparkSession)
+
+    def write(job: UpsertJob) -> Iterator[BucketChange]:
+        return run_tasks(_arranged(df, job), _Write(job))
+
+    return upsert_rows(table, given, plan, write, parallelism=workers)
+
+
+def _arranged(df: DataFrame, job: UpsertJob) -> DataFrame:
+    """The columns for the files, the kind, where rows go, and their order; a channel in a task."""
+    from pyspark.sql import functions as f
+
+    sources = zip(job.columns.schema, job.columns.sources, strict=True)
+    given = [(field, place) for field, place in sources if place is not None]
+    kind = [] if job.kind_column is None else [job.kind_column[0]]
+    rows = columns_at(df, [*(place for _, place in given), *kind])
+    keys = [
+        (field, name)
+        for (field, _), name in zip(given, rows.columns, strict=False)
+        if field.name in job.keyed.schema.primary_keys
+    ]
+    fields = [field for field, _ in keys]
+    columns = TargetColumns(pa.schema(fields), tuple(range(len(fields))), (), ())
+    routed = _function(_Route(job, columns))(*(name for _, name in keys))
+    return rows.select(
+        "*", routed.alias(_ROUTED), f.monotonically_increasing_id().alias(_ORDER)
+    ).repartitionById(job.routing.channels, f.col(f"{_ROUTED}.channel"))
+
+
+def _function(route: _Route) -> Any:
+    """A function of Spark: it gives Python the key columns only, and not all of the rows."""
+    from pyspark.sql.functions import arrow_udf
+
+    def routed(keys: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # Spark looks at it
+        return route(keys)
+
+    return arrow_udf(routed, _ROUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """Finds out where rows go."""
+
+    job: UpsertJob
+    columns: TargetColumns
+    """The key."""
+
+    def __call__(self, batches: Iterator[tuple[pa.Array, ...] | pa.Array]) -> Iterator[pa.Array]:
+        for batch in batches:
+            keys = batch if isinstance(batch, tuple) else (batch,)  # the key is one column
+            numbers = [pa.array(np.zeros(len(keys[0]), np.int32))] * 3
+            problem = None
+            try:
+                found = self.job.route(self.columns.rows(keys))
+                numbers = [pa.array(one) for one in (found.hashes, found.buckets, found.channels)]
+            except AlcidError as error:  # the task that is to write the rows tells of it
+                problem = told_error(error)
+            problems = pa.array([problem] * len(keys[0]), pa.binary())
+            names = ["hash", "bucket", "channel", "problem"]
+            yield pa.StructArray.from_arrays([*numbers, problems], names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """Writes the rows of a channel."""
+
+    job: UpsertJob
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[BucketChange]:
+        held = [batch for batch in batches if batch.num_rows]
+        if not held:
+            return
+        job, given = self.job, _in_order(pa.Table.from_batches(held))
+        routed = given.column(_ROUTED).combine_chunks()
+        for problem in routed.field("problem").drop_null()[:1]:
+            raise pickle.loads(problem.as_py())
+        count = sum(place is not None for place in job.columns.sources)
+        rows = job.columns.rows(given.columns[:count])
+        kinds = np.zeros(len(rows), np.int8)
+        if job.kind_column is not None:
+            kinds = parse_kinds(given.column(count), column=job.kind_column[1])
+        found = Routed(*(routed.field(name).to_numpy() for name in ("hash", "bucket", "channel")))
+        parts = job.parts(rows, kinds, found, int(found.channels[0]))
+        threads = _WAITING if job.keyed.storage.remote else 1
+        with closing(in_order(job.write, parts, threads)) as changes:
+            yield from changes
+
+
+def _in_order(rows: pa.Table) -> pa.Table:
+    """Rows as they came, before Spark shared them out."""
+    order = rows.column(_ORDER).to_numpy()
+    if np.all(order[1:] > order[:-1]):
+        return rows
+    return rows.take(pa.array(np.argsort(order)))

@@ -1,0 +1,1 @@
+"""Tables with a primary key: upserts, compactions, and what keeps each key live once."""

@@ -1,0 +1,109 @@
+"""Changes of buckets are written and committed; again from the start where another was faster."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+from alcid.errors import ConflictError, FileGoneError, StorageError
+from alcid.tables.paimon.keyed.changes import BucketChange, KeyedTable
+from alcid.tables.paimon.keyed.committing import (
+    CommitAs,
+    UpsertCommit,
+    commit_append,
+    commit_compact,
+)
+
+if TYPE_CHECKING:
+    from alcid.tables.paimon.table import PaimonTable
+
+__all__ = ["Applied", "Changing", "apply_changes"]
+
+_TRIES = 20
+_PAUSE = 0.5  # seconds at most between two tries
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changing:
+    """Work that changes buckets, planned for the table as it is."""
+
+    keyed: KeyedTable
+    compacts: bool
+    """Whether the files are to be lifted from level 0."""
+    write: Callable[[], Iterable[BucketChange]]
+    """Writes files, and tells of each bucket."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Applied:
+    """What came of it."""
+
+    changes: Sequence[BucketChange]
+    snapshot_id: int | None
+    """The last snapshot; None: nothing was to be changed."""
+    is_compacted: bool
+
+
+def apply_changes(
+    table: PaimonTable, plan: Callable[[], Changing], commit: CommitAs | None = None
+) -> Applied:
+    """Change buckets of a table.
+
+    Args:
+        table: It is read anew before each try, and afterwards.
+        plan: Plans the work on the table as it is now. What it has written is removed if it
+            raises, or if it comes too late.
+        commit: In whose name; by default in a new one.
+
+    Raises:
+        ConflictError: Others were faster again and again.
+    """
+    own = commit or CommitAs(table.committer().new_user())
+    for attempt in count(1):
+        table.refresh()
+        own.check(table.snapshot.state)
+        try:
+            work = plan()
+            changes, made = _write(table, work, own)
+            break
+        except (ConflictError, FileGoneError):
+            if attempt == _TRIES:
+                raise
+        time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**attempt)))
+    else:
+        raise AssertionError("the last try ends the loop")
+    snapshot, is_compacted = None, True
+    if made is not None:
+        snapshot, is_compacted = made.snapshot_id, made.is_whole
+        if work.compacts and not is_compacted:
+            snapshot = commit_compact(table, work.keyed, changes, own) or snapshot
+            is_compacted = True
+    table.refresh()
+    return Applied(changes, snapshot, is_compacted)
+
+
+def _write(
+    table: PaimonTable, work: Changing, commit: CommitAs
+) -> tuple[list[BucketChange], UpsertCommit | None]:
+    changes: list[BucketChange] = []
+    try:
+        changes.extend(work.write())
+    except BaseException:
+        _remove(table, changes)
+        raise
+    try:
+        return changes, commit_append(table, changes, commit, compacts=work.compacts)
+    except ConflictError:  # after another error the snapshot may be there
+        _remove(table, changes)
+        raise
+
+
+def _remove(table: PaimonTable, changes: Iterable[BucketChange]) -> None:
+    """Take back files that no snapshot will name."""
+    with suppress(StorageError):  # `clean` removes them later
+        table.storage.delete(path for one in changes for path in one.written)

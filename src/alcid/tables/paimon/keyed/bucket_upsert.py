@@ -1,0 +1,156 @@
+"""The rows of an upsert that go to one bucket: who wins, what is written, and what is marked.
+
+rows in the order of arrival
+-> one of each key: the greatest by `sequence.field`, then the last
+-> sorted by key
+-> against the older row of the key, if there is one: the greater by `sequence.field`, then
+the new one. If the old one wins, the new one is dropped.
+-> files of rows that are put, and others of rows that delete
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from alcid.formats.arrays import changes
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.paimon_metadata.row_bytes import unpack_rows
+from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.paimon.key_order import join_columns, rank_rows
+from alcid.tables.paimon.keyed.bucket import Bucket
+from alcid.tables.paimon.keyed.bucket_vectors import read_vectors
+from alcid.tables.paimon.keyed.bucket_writing import Marks, free_level, write_change
+from alcid.tables.paimon.keyed.changes import BucketChange, KeyedTable
+from alcid.tables.paimon.keyed.key_files import KeyRun, join_runs
+from alcid.tables.paimon.keyed.key_reading import KeyReader
+from alcid.tables.paimon.keyed.look_up import look_up
+from alcid.tables.paimon.keyed.row_kinds import DELETE_KIND, Kinds, are_deletes, is_heeded
+
+__all__ = ["Batch", "delete_from_bucket", "upsert_bucket"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Rows of one bucket, in the order of their arrival."""
+
+    rows: pa.Table
+    """In the columns of the table."""
+    kinds: Kinds
+
+
+def upsert_bucket(
+    keyed: KeyedTable,
+    bucket: Bucket,
+    batch: Batch,
+    new_hashes: npt.NDArray[np.int32],
+    *,
+    looks_up: bool,
+) -> BucketChange:
+    """Write the rows of an upsert that go to a bucket; nothing is committed.
+
+    Args:
+        keyed: The table.
+        bucket: As it is.
+        batch: The rows.
+        new_hashes: Those of keys that are new to it, if its table has dynamic buckets.
+        looks_up: Look for older rows. It is not done where the compaction has to look at all of
+            level 0 anyway, or to make room.
+
+    Raises:
+        FormatError: A file of the bucket is damaged.
+        FileGoneError: Another has replaced a file.
+    """
+    run = _sorted(keyed, batch, bucket.next_sequence)
+    marks = None
+    if looks_up and not bucket.level_zero and free_level(keyed, bucket):
+        run, marks = _against_older(keyed, bucket, run)
+    return write_change(keyed, bucket, run, new_hashes=new_hashes, marks=marks)
+
+
+def delete_from_bucket(
+    keyed: KeyedTable, bucket: Bucket, rows: Mapping[str, DeletionVector], *, looks_up: bool
+) -> BucketChange:
+    """Write rows that delete, in place of rows of which it is known where they are.
+
+    Args:
+        keyed: The table.
+        bucket: As it is.
+        rows: Live rows, by the names of their files.
+        looks_up: As for `upsert_bucket`.
+
+    Raises:
+        FormatError: A file of the bucket is damaged.
+        FileGoneError: Another has replaced a file.
+    """
+    reader = KeyReader(keyed)
+    files = [one for one in bucket.files if one.file.name in rows]
+    found = join_runs(reader.chosen(one, rows[one.file.name].to_numpy()) for one in files)
+    order = np.argsort(_key_ranks(keyed, found.rows), kind="stable")
+    numbers = bucket.next_sequence + np.arange(len(order), dtype=np.int64)
+    run = replace(
+        found.take(order), numbers=numbers, kinds=np.full(len(order), DELETE_KIND, np.int8)
+    )
+    marks = None
+    if looks_up and not bucket.level_zero:
+        marks = Marks(read_vectors(keyed, bucket), rows)
+    return write_change(keyed, bucket, run, marks=marks)
+
+
+def _sorted(keyed: KeyedTable, batch: Batch, first_number: int) -> KeyRun:
+    """The newest row of each key, by key."""
+    options, rows = keyed.options, batch.rows
+    keys = _key_ranks(keyed, rows)
+    ages: list[Any] = [keys]
+    if options.sequence_field:
+        fields = [rows.column(name) for name in options.sequence_field]
+        ages.insert(0, rank_rows(fields, len(rows), descending=options.sequence_descending))
+    heeded = np.flatnonzero(is_heeded(batch.kinds, options))
+    order = heeded[np.lexsort([age[heeded] for age in ages])]  # stable: the later row is behind
+    last = np.append(changes(keys[order])[1:], True)[: len(order)]
+    chosen = order[last]
+    return KeyRun(
+        rows.take(pa.array(chosen)), first_number + chosen.astype(np.int64), batch.kinds[chosen]
+    )
+
+
+def _key_ranks(keyed: KeyedTable, rows: pa.Table) -> npt.NDArray[np.int64]:
+    return rank_rows([rows.column(name) for name in keyed.schema.key_columns], len(rows))
+
+
+def _against_older(keyed: KeyedTable, bucket: Bucket, run: KeyRun) -> tuple[KeyRun, Marks]:
+    """The rows that are newest of all, and the older ones that they replace or delete."""
+    files, held = _overlapping(keyed, bucket, run), read_vectors(keyed, bucket)
+    reader = KeyReader(keyed)
+    older = [reader.keys(one, held.get(one.file.name)) for one in files]
+    found = look_up(older, reader.keys_of(run), descending=keyed.options.sequence_descending)
+    # There is nothing to be deleted of a key that is not there.
+    kept = ~found.beaten & (found.present | ~are_deletes(run.kinds))
+    new = {one.file.name: rows for one, rows in zip(files, found.marks, strict=True) if rows}
+    return run.filter(kept), Marks(held, new)
+
+
+def _overlapping(keyed: KeyedTable, bucket: Bucket, run: KeyRun) -> list[PlacedFile]:
+    """The files above level 0 that may hold keys of a run."""
+    files = bucket.sorted_files
+    if not files or not len(run.numbers):
+        return []
+    names = keyed.schema.key_columns
+    types = [keyed.schema.types[name] for name in names]
+    ends = pa.array([0, len(run.numbers) - 1])
+    own = [
+        run.rows.column(name).take(ends).cast(kind.to_arrow())
+        for name, kind in zip(names, types, strict=True)
+    ]
+    least = unpack_rows([one.file.min_key for one in files], types, file="keys of a manifest")
+    most = unpack_rows([one.file.max_key for one in files], types, file="keys of a manifest")
+    ranks = rank_rows(join_columns([own, least, most]), 2 + 2 * len(files))
+    first, last = ranks[0], ranks[1]
+    count = len(files)
+    hit = (ranks[2 + count :] >= first) & (ranks[2 : 2 + count] <= last)
+    return [files[place] for place in np.flatnonzero(hit).tolist()]

@@ -1,0 +1,234 @@
+"""An upsert becomes two snapshots: rows come to level 0, then they are lifted, older ones marked.
+
+    APPEND    files on level 0, and the hash indexes that grew
+    COMPACT   the same files on their levels, and the deletion vectors of what they replace
+
+Batch readers pass over level 0, so that they see the whole upsert with the second snapshot;
+streaming readers read the first. Whoever is killed between them has lost nothing: the next upsert
+finishes it, and any compaction lifts what it finds on level 0.
+
+Where all buckets were empty there is nothing to be marked, and one snapshot is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from alcid.errors import ConflictError
+from alcid.paimon_metadata.commit import BATCH, Change
+from alcid.paimon_metadata.manifest import ManifestEntry
+from alcid.paimon_metadata.table_state import TableState
+from alcid.tables.paimon.data_files import PlacedFile, table_paths
+from alcid.tables.paimon.keyed.bucket import Bucket, Buckets, Place, buckets_of
+from alcid.tables.paimon.keyed.changes import BucketChange, KeyedTable, Settlement
+from alcid.tables.paimon.keyed.compact_change import compact_change
+from alcid.tables.paimon.keyed.runs import count_levels
+from alcid.tables.paimon.keyed.settle_work import remove_written, settle_buckets
+from alcid.tables.paimon.keyed.unsettled import mark_of, places_of, told
+from alcid.tables.paimon.new_files import WrittenData
+
+if TYPE_CHECKING:
+    from alcid.tables.paimon.table import PaimonTable
+
+__all__ = ["CommitAs", "UpsertCommit", "commit_append", "commit_compact", "finish"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAs:
+    """In whose name commits are made."""
+
+    user: str
+    identifier: int = BATCH
+    properties: Callable[[TableState], Mapping[str, str]] = lambda _state: {}
+    """What a snapshot after a state is to say."""
+    check: Callable[[TableState], None] = lambda _state: None
+    """Raises ConflictError where the rows must not be committed to a state. Once they are, they are
+    lifted in any case."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UpsertCommit:
+    """The first snapshot of an upsert."""
+
+    snapshot_id: int
+    is_whole: bool
+    """Whether there is nothing left to be compacted."""
+
+
+def commit_append(
+    table: PaimonTable,
+    changes: Sequence[BucketChange],
+    commit: CommitAs,
+    *,
+    compacts: bool,
+) -> UpsertCommit | None:
+    """Let files count that were written for an upsert; None if there are none.
+
+    Args:
+        table: As it was when they were written.
+        changes: What was written.
+        commit: Whose commit it is.
+        compacts: Whether `commit_compact` follows; otherwise files stay on level 0.
+
+    Raises:
+        ConflictError: Another has written to a bucket, or given buckets to keys of a partition:
+            all that was written has to be written anew.
+    """
+    is_first = compacts and all(not one.base.files and not one.deletes for one in changes)
+    levels = table.snapshot.options.num_levels
+    added = [
+        _on_level(one.entry, count_levels(change.base, levels) - 1 if is_first else 0)
+        for change in changes
+        for one in _files(change)
+    ]
+    grown = [change for change in changes if change.hashes is not None]
+    if not added and not grown:
+        return None
+    marks = {mark_of(commit.user): str(commit.identifier)} if compacts and not is_first else {}
+    paths = table_paths(table.snapshot.schema, table.snapshot.options)
+    before = buckets_of(table.snapshot.state, paths)
+
+    def plan(state: TableState) -> Change:
+        commit.check(state)
+        if state.snapshot != table.snapshot.state.snapshot:
+            _check_same(changes, before, buckets_of(state, paths))
+        return Change(
+            kind="APPEND",
+            added=added,
+            index_deleted=[entry for one in grown for entry in one.base.hashes],
+            index_added=[one.hashes for one in grown if one.hashes is not None],
+            properties={**commit.properties(state), **marks},
+        )
+
+    made = table.committer().commit(
+        plan, known=table.snapshot.state, user=commit.user, identifier=commit.identifier
+    )
+    if made is None:  # a plan that always plans something
+        raise AssertionError("an upsert was not committed")
+    return UpsertCommit(made.id, is_first)
+
+
+def commit_compact(
+    table: PaimonTable,
+    keyed: KeyedTable,
+    changes: Iterable[BucketChange],
+    commit: CommitAs,
+) -> int | None:
+    """Lift the files of an upsert, and mark the older rows; None if others have done it already.
+
+    Raises:
+        ConflictError: Others were faster every time. The rows are committed nevertheless.
+    """
+    return _Compaction(table, keyed, {one.base.place: one for one in changes}, commit).run()
+
+
+def finish(
+    table: PaimonTable, keyed: KeyedTable, places: Collection[Place], commit: CommitAs
+) -> int | None:
+    """Lift what lies on level 0 of some buckets, as an upsert that was killed has left it."""
+    return _Compaction(table, keyed, dict.fromkeys(places), commit).run()
+
+
+class _Compaction:
+    """The second snapshot of an upsert."""
+
+    def __init__(
+        self,
+        table: PaimonTable,
+        keyed: KeyedTable,
+        changes: Mapping[Place, BucketChange | None],
+        commit: CommitAs,
+    ) -> None:
+        self._table, self._keyed, self._changes, self._commit = table, keyed, changes, commit
+        self._paths = table_paths(keyed.schema, keyed.options)
+        self._known: list[Settlement] = [
+            one.settlement
+            for one in changes.values()
+            if one is not None and one.settlement is not None
+        ]
+        self._used: list[Settlement] = []
+
+    def run(self) -> int | None:
+        """Make the snapshot."""
+        table, commit = self._table, self._commit
+        made = table.committer().commit(
+            self._plan, known=table.snapshot.state, user=commit.user, identifier=commit.identifier
+        )
+        used = {id(one) for one in self._used} if made else set()
+        remove_written(table.storage, (one for one in self._known if id(one) not in used))
+        return None if made is None else made.id
+
+    def _plan(self, state: TableState) -> Change | None:
+        now = buckets_of(state, self._paths)
+        # Those of others who were killed, too.
+        unfinished = told(state)
+        left = {
+            place: None
+            for user, identifier in unfinished.items()
+            if user != self._commit.user
+            for place in places_of(self._table.folder.snapshots, state, user, identifier)
+        }
+        self._used, unprepared = [], list[Bucket]()
+        for place, change in (left | dict(self._changes)).items():
+            bucket = now[place]
+            if not bucket.level_zero:
+                continue  # another has lifted it
+            prepared = self._prepared(bucket, change)
+            if prepared is None:
+                unprepared.append(bucket)
+            else:
+                self._used.append(prepared)
+        if unprepared:
+            made = settle_buckets(self._table.engine, self._keyed, unprepared, full=False)
+            new = [one for one in made if one is not None]
+            self._known.extend(new)
+            self._used.extend(new)
+        if not self._used:
+            return None
+        marks = dict.fromkeys(map(mark_of, unfinished))
+        return replace(
+            compact_change(self._used), properties={**self._commit.properties(state), **marks}
+        )
+
+    def _prepared(self, bucket: Bucket, change: BucketChange | None) -> Settlement | None:
+        """What was worked out for a bucket as it is now."""
+        for one in self._known:
+            base, besides = one.base, list[PlacedFile]()
+            if change is not None and one is change.settlement:
+                besides = [file.placed for file in _files(change)]
+                if change.hashes is not None:
+                    base = replace(base, hashes=(change.hashes,))
+            if one.base.place == bucket.place and base.is_same(bucket, besides=besides):
+                return one
+        return None
+
+
+def _files(change: BucketChange) -> tuple[WrittenData, ...]:
+    return (*change.upserts, *change.deletes)
+
+
+def _on_level(entry: ManifestEntry, level: int) -> ManifestEntry:
+    return entry.with_file(replace(entry.file, level=level)) if level else entry
+
+
+def _check_same(changes: Iterable[BucketChange], before: Buckets, now: Buckets) -> None:
+    """See that keys would still get the same buckets, and rows the same sequence numbers.
+
+    Raises:
+        ConflictError: They would not.
+    """
+    for change in changes:
+        place, base = change.base.place, change.base
+        found = now[place]
+        others = found.next_sequence != base.next_sequence or found.hashes != base.hashes
+        if change.hashes is not None and not others:
+            partition = base.partition
+            others = _hashes(before, partition) != _hashes(now, partition)
+        if others:
+            raise ConflictError(f"{base.folder}: another has written to it meanwhile")
+
+
+def _hashes(buckets: Buckets, partition: bytes) -> list[object]:
+    return [bucket.hashes for bucket in buckets.of_partition(partition).values() if bucket.hashes]

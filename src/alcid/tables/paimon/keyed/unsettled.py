@@ -1,0 +1,64 @@
+"""Upserts that were killed between their two snapshots: which there are, and where they lie.
+
+    "properties": {"alcid.level-0.<commit user>": "<commit identifier>"}
+
+The first snapshot of an upsert says so, the second takes it back. Whoever compacts next finishes
+what is still told, so that batch readers see the whole of an upsert at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from alcid.errors import FileGoneError
+from alcid.paimon_metadata.snapshot import Snapshot, SnapshotFolder
+from alcid.paimon_metadata.table_state import TableState
+from alcid.tables.paimon.keyed.bucket import Place
+
+__all__ = ["mark_of", "places_of", "told", "walk_back"]
+
+_PREFIX = "alcid.level-0."
+
+
+def mark_of(user: str) -> str:
+    """The property that tells of an upsert of a commit user."""
+    return f"{_PREFIX}{user}"
+
+
+def told(state: TableState) -> dict[str, int]:
+    """The commit users and identifiers of upserts that were not finished."""
+    known = (state.snapshot and state.snapshot.properties) or {}
+    return {
+        key.removeprefix(_PREFIX): int(value)
+        for key, value in known.items()
+        if key.startswith(_PREFIX) and value.isascii() and value.isdecimal()
+    }
+
+
+def places_of(
+    snapshots: SnapshotFolder, state: TableState, user: str, identifier: int
+) -> set[Place]:
+    """The buckets where files of an upsert lie on level 0, or may lie if its snapshot expired."""
+    low = [entry for entry in state.entries if not entry.file.level]
+    for snapshot in walk_back(snapshots, state.snapshot) if low else ():
+        if snapshot.commit_user == user and snapshot.commit_identifier == identifier:
+            if snapshot.commit_kind != "APPEND":
+                return set()
+            at = state.at(snapshot)
+            added = {entry.identity for part in at.read(at.delta) for entry in part}
+            low = [entry for entry in low if entry.identity in added]
+            break
+    return {(entry.partition, entry.bucket) for entry in low}
+
+
+def walk_back(snapshots: SnapshotFolder, start: Snapshot | None) -> Iterator[Snapshot]:
+    """A snapshot, then those before it that have not expired, the newest first."""
+    if start is None:
+        return
+    yield start
+    for number in reversed(snapshots.numbers()):
+        if number < start.id:
+            try:
+                yield snapshots.get(number)
+            except FileGoneError:  # expired since they were listed, and so are all before it
+                return

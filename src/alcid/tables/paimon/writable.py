@@ -1,0 +1,107 @@
+"""Whether rows can be written to a Paimon table, and how its files are encoded."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from alcid.errors import OptionError, UnsupportedError
+from alcid.formats.buckets import BucketOptions
+from alcid.paimon_metadata.option_refusals import VERBS
+from alcid.paimon_metadata.schema import TableSchema
+from alcid.paimon_metadata.table_options import TableOptions
+from alcid.tables.paimon.stored_types import has_nanoseconds
+from alcid.tables.writing import Encoding
+
+__all__ = ["WriteOperation", "encoding_of", "require_rows_writable"]
+
+WriteOperation: TypeAlias = Literal["append", "upsert", "compact"]
+"""What writes data files."""
+
+_COMPRESSIONS: Final = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "lz4": "lz4",
+    "none": "none",
+    "uncompressed": "none",
+}
+_TEXTS: Final = ("CHAR", "VARCHAR")
+
+
+def require_rows_writable(
+    schema: TableSchema, options: TableOptions, operation: WriteOperation
+) -> None:
+    """Raise, before anything is written, if an operation would not do what the table asks for.
+
+    Raises:
+        UnsupportedError: The table has no primary key and the operation needs one, or the other
+            way round; or something that the operation cannot follow.
+        OptionError: Options that no table can have.
+    """
+    if operation == "append" and schema.primary_keys:
+        raise UnsupportedError("append: the table has a primary key, which takes an upsert")
+    if operation != "append" and not schema.primary_keys:
+        hint = "; append rows to it" if operation == "upsert" else ""
+        raise UnsupportedError(f"{operation}: the table has no primary key{hint}")
+    options.require_writable(operation)
+    cannot = f"cannot {VERBS[operation]}"
+    if options.file_format != "parquet":
+        raise UnsupportedError(
+            f"file.format={options.file_format}: {cannot}: only parquet is written"
+        )
+    if operation != "compact":
+        for one in schema.fields:
+            if one.default_value is not None:
+                raise UnsupportedError(
+                    f"column {one.name}: {cannot}: its default value is not filled in"
+                )
+    if schema.primary_keys:
+        _check_keys(schema, options, operation)
+    elif options.bucket > 0 and not options.bucket_key:
+        raise OptionError(f"bucket={options.bucket}: {cannot}: there is no bucket-key")
+    for key, names in (
+        ("bucket-key", options.bucket_key),
+        ("sequence.field", options.sequence_field if schema.primary_keys else ()),
+    ):
+        for name in names:
+            if name not in schema.names:
+                raise OptionError(f"{key}={name}: {cannot}: there is no such column")
+
+
+def _check_keys(schema: TableSchema, options: TableOptions, operation: WriteOperation) -> None:
+    keys, cannot = ", ".join(schema.primary_keys), f"cannot {VERBS[operation]}"
+    for name in schema.partition_keys:
+        if name not in schema.primary_keys:
+            raise UnsupportedError(
+                f"{operation}: the primary key ({keys}) does not contain the partition key {name}: "
+                "rows would move between partitions, which is not supported"
+            )
+    if options.bucket < 0:
+        BucketOptions.parse(options.given)
+    for name in options.bucket_key:
+        if name not in schema.primary_keys:
+            raise OptionError(f"bucket-key={name}: {cannot}: it is not in the primary key ({keys})")
+    kind = options.rowkind_field
+    if operation == "upsert" and kind is not None:
+        if kind not in schema.names:
+            raise OptionError(f"rowkind.field={kind}: {cannot}: there is no such column")
+        if schema.types[kind].root not in _TEXTS:
+            raise OptionError(
+                f"rowkind.field={kind}: {cannot}: found {schema.types[kind]}, expected STRING"
+            )
+
+
+def encoding_of(schema: TableSchema, options: TableOptions, operation: WriteOperation) -> Encoding:
+    """How new files are encoded.
+
+    Raises:
+        UnsupportedError: A compression that is not written.
+    """
+    found = _COMPRESSIONS.get(options.file_compression)
+    if found is None:
+        raise UnsupportedError(
+            f"file.compression={options.file_compression}: cannot {VERBS[operation]}: "
+            f"expected {', '.join(_COMPRESSIONS)}"
+        )
+    level = options.zstd_level if found == "zstd" else None
+    return Encoding(found, level, int96=has_nanoseconds(schema))

@@ -1,0 +1,163 @@
+"""Tables with a key that we and Paimon's Java write, compact and expire in turns."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.keyed_tables import (
+    ALL_READERS,
+    VECTORS,
+    KeyedTable,
+    Peers,
+    Row,
+    levels,
+    peers,
+)
+
+__all__ = ["peers"]
+
+COLUMNS = {"dt": "STRING", "id": "INT", "v": "STRING", "n": "BIGINT"}
+DYNAMIC = {"bucket": "-1", "dynamic-bucket.target-row-num": "25"}
+KINDS: dict[str, tuple[Mapping[str, str], list[str]]] = {
+    "fixed": (VECTORS | {"bucket": "2"}, []),
+    "fixed, partitioned": (VECTORS | {"bucket": "2"}, ["dt"]),
+    "dynamic": (VECTORS | DYNAMIC, []),
+    "dynamic, partitioned": (VECTORS | DYNAMIC, ["dt"]),
+    "64 bits": (VECTORS | {"bucket": "1", "deletion-vectors.bitmap64": "true"}, []),
+    "thin": (VECTORS | {"bucket": "2", "data-file.thin-mode": "true"}, ["dt"]),
+    "indexes beside data": (VECTORS | DYNAMIC | {"index-file-in-data-file-dir": "true"}, ["dt"]),
+    "merged by readers": ({"bucket": "2"}, ["dt"]),
+    "dynamic, merged by readers": (DYNAMIC, []),
+}
+STEPS = [
+    "java puts",
+    "we put",
+    "we remove",
+    "newest removes",
+    "we put",
+    "java compacts",
+    "we put",
+    "we delete",
+    "newest puts",
+    "we compact",
+    "java expires",
+    "java puts",
+    "we put",
+    "we index",
+    "newest compacts",
+    "we remove",
+    "newest expires",
+    "java puts",
+    "we compact",
+    "we put",
+]
+
+
+class Turns:
+    """Rows that are drawn, and who writes them."""
+
+    def __init__(self, table: KeyedTable, seed: str) -> None:
+        self.table, self._source, self._step = table, random.Random(seed), 0
+
+    def _rows(self, count: int) -> list[Row]:
+        self._step += 1
+        drawn: dict[Any, Row] = {}
+        for _ in range(count):
+            number = self._source.randrange(120)
+            day = "x" if number % 3 else "y"
+            drawn[number] = (day, number, f"step {self._step}", number * self._step)
+        return list(drawn.values())
+
+    def take(self, step: str) -> None:
+        who, what = step.split()
+        table = self.table
+        match what.removesuffix("s"):
+            case "put":
+                table.put(who, *self._rows(40))
+            case "remove":
+                table.remove(who, *self._rows(15))
+            case "delete":
+                gone = {key: row for key, row in table.rows.items() if row[3] < 100}
+                assert table.table.delete("n < 100").rows == len(gone)
+                table.rows = {key: row for key, row in table.rows.items() if key not in gone}
+            case "compact":
+                table.compact(who)
+            case "expire":
+                assert table.peers.named(who).expire(table.path) > 0
+            case "index":
+                options = {"file-index.bitmap.columns": "v", "file-index.bloom-filter.columns": "n"}
+                table.table.build_indexes(options, progress=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_see_the_same_rows_after_every_step(peers: Peers, tmp_path: Path, kind: str) -> None:
+    options, partitions = KINDS[kind]
+    readers = ALL_READERS - {"pypaimon"} if kind == "64 bits" else ALL_READERS
+    table = KeyedTable(
+        tmp_path / "t",
+        peers,
+        COLUMNS,
+        [*partitions, "id"],
+        options,
+        partitions,
+        readers=readers,
+    )
+    turns = Turns(table, kind)
+    for number, step in enumerate(STEPS):
+        turns.take(step)
+        table.check()
+        assert number < 3 or len(table.rows) > 20
+    if "deletion-vectors.enabled" in options:
+        assert 0 not in levels(table.path)
+
+
+# -- dynamic buckets ---------------------------------------------------------------------------
+
+
+def _dynamic(path: Path, peers: Peers, target: int) -> KeyedTable:
+    options = VECTORS | {"bucket": "-1", "dynamic-bucket.target-row-num": str(target)}
+    return KeyedTable(path, peers, {"id": "INT", "v": "STRING"}, ["id"], options)
+
+
+@pytest.mark.parametrize("java", ["java", "newest"])
+def test_java_leaves_keys_in_the_buckets_that_we_gave_them(
+    peers: Peers, tmp_path: Path, java: str
+) -> None:
+    table = _dynamic(tmp_path / "t", peers, target=10)
+    table.put("we", *((number, "a") for number in range(45)))
+    given = table.check_buckets()
+    assert sorted(set(given.values())) == [0, 1, 2, 3, 4]
+    table.put(java, *((number, "b") for number in range(30, 60)))
+    table.check()
+    found = table.check_buckets()
+    assert {key: found[key] for key in given} == given
+    assert sorted(set(found.values())) == [0, 1, 2, 3, 4, 5]
+    table.compact(java)
+    table.check()
+    assert table.check_buckets() == found
+
+
+@pytest.mark.parametrize("java", ["java", "newest"])
+def test_we_leave_keys_in_the_buckets_that_java_gave_them(
+    peers: Peers, tmp_path: Path, java: str
+) -> None:
+    table = _dynamic(tmp_path / "t", peers, target=10)
+    table.put(java, *((number, "a") for number in range(45)))
+    given = table.check_buckets()
+    table.put("we", *((number, "b") for number in range(30, 60)))
+    table.remove("we", (2, None), (33, None))
+    table.check()
+    found = table.check_buckets()
+    assert {key: found[key] for key in given if key in found} == {
+        key: bucket for key, bucket in given.items() if key not in {(2,), (33,)}
+    }
+    # A key that was deleted comes back to its bucket.
+    table.put("we", (2, "c"), (33, "c"))
+    table.check()
+    assert given[2,] == table.check_buckets()[2,]
+    assert given[33,] == table.check_buckets()[33,]

@@ -1,0 +1,57 @@
+"""Streams that stop at a step of their second batch, for the process to be killed: a program.
+
+It runs one query for each step, in a folder of that name, and touches the file `reached` in it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import alcid
+from alcid.paimon_metadata.snapshot_making import SnapshotMaker
+from tests.spark.streams import start
+
+# The snapshot, counted from the first of the stream, before or after which it stops.
+STEPS = {
+    "before the APPEND": (3, False),
+    "after the APPEND": (3, True),
+    "after the COMPACT": (4, True),
+}
+
+
+def stop_at_steps() -> None:
+    """Let commits to the table in the folder of a step come as far as that."""
+    make, calls = SnapshotMaker.make, Counter[str]()
+
+    def counted(maker: SnapshotMaker, *given: Any) -> bool:
+        folder = Path(maker._storage.location).parent
+        calls[folder.name] += 1
+        stop, after = STEPS[folder.name]
+        if calls[folder.name] == stop and not after:
+            wait(folder)
+        is_made = make(maker, *given)
+        if calls[folder.name] == stop:
+            wait(folder)
+        return is_made
+
+    SnapshotMaker.make = counted  # type: ignore[assignment, method-assign]
+
+
+def wait(folder: Path) -> None:
+    (folder / "reached").touch()
+    threading.Event().wait()
+
+
+def main() -> None:
+    stop_at_steps()
+    spark = alcid.session(master="local[2]")
+    for query in [start(spark, Path(sys.argv[1], step)) for step in STEPS]:
+        query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,337 @@
+"""`upsert` of a DataFrame: each key once, in its bucket, as an upsert without Spark gives it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import alcid
+from alcid import PaimonTable
+from alcid.errors import ColumnError, FormatError, UnsupportedError
+from alcid.formats.binary_row import hash_rows
+from alcid.formats.buckets import fixed_bucket
+from tests.interop.peers import ROOT
+from tests.tables.paimon.small_tables import create
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = {"id": "BIGINT NOT NULL", "dt": "DATE NOT NULL", "name": "STRING", "score": "DOUBLE"}
+VECTORS = {"deletion-vectors.enabled": "true"}
+INDEXES = {
+    "file-index.bitmap.columns": "name",
+    "file-index.bloom-filter.columns": "id",
+    "file-index.in-manifest-threshold": "1 b",
+}
+FIXED = {"bucket": "3"}
+DYNAMIC = {"bucket": "-1", "dynamic-bucket.target-row-num": "40"}
+
+
+def keyed(
+    folder: Path, options: dict[str, str], *, by_day: bool = False, spark: SparkSession | None
+) -> PaimonTable:
+    keys = ["dt"] if by_day else []
+    made = create(
+        folder,
+        COLUMNS,
+        partition_keys=keys,
+        primary_keys=[*keys, "id"],
+        options=VECTORS | options,
+    )
+    return alcid.paimon(made.location, spark)
+
+
+def columns_of(step: int) -> list[str]:
+    """Rows that depend on `id` and on the step; the day of a key stays."""
+    return [
+        "id",
+        f"if(id % 5 = 0, NULL, concat('n', (id + {step}) % 7)) AS NAME",
+        "date_add(DATE'2025-01-01', cast(id % 3 AS int)) AS dt",
+        f"id / 8 + {step} AS score",
+    ]
+
+
+def rows_in(table: PaimonTable) -> list[dict[str, Any]]:
+    table.refresh()
+    found: list[dict[str, Any]] = table.scan(order_by="id").to_arrow().to_pylist()
+    return found
+
+
+def files_below(table: PaimonTable) -> list[Path]:
+    return sorted(Path(table.location).rglob("bucket-*/*"))
+
+
+@contextmanager
+def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(key)
+    spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(key, str(before))
+
+
+@pytest.mark.parametrize("by_day", [False, True], ids=["whole", "by day"])
+@pytest.mark.parametrize("buckets", [FIXED, DYNAMIC], ids=["fixed", "dynamic"])
+def test_rows_are_those_that_upserts_without_spark_give(
+    spark: SparkSession, tmp_path: Path, buckets: dict[str, str], by_day: bool
+) -> None:
+    table = keyed(tmp_path / "table", INDEXES | buckets, by_day=by_day, spark=spark)
+    other = keyed(tmp_path / "other", INDEXES | buckets, by_day=by_day, spark=None)
+    for step, (first, stop) in enumerate([(0, 200), (100, 300), (50, 60)]):
+        kind = "if(id < 150, '-D', '+U') AS op" if step == 1 else "'+I' AS op"
+        df = spark.range(first, stop, 1, 3).selectExpr(*columns_of(step), kind)
+        report = table.upsert(df, row_kind="op")
+        expected = other.upsert(df.toArrow(), row_kind="op")
+        assert (report.rows, report.deletes, report.replaced, report.snapshot_id) == (
+            (200, 0, 0, 1),
+            (150, 50, 100, 3),
+            (10, 0, 10, 5),
+        )[step]
+        assert (expected.rows, expected.deletes, expected.replaced) == (
+            report.rows,
+            report.deletes,
+            report.replaced,
+        )
+        assert rows_in(table) == rows_in(other)
+    assert [row["id"] for row in rows_in(table)] == [*range(100), *range(150, 300)]
+    assert (verified := table.verify(progress=False)).ok, verified
+    if buckets == FIXED:
+        for placed in table.snapshot.placed:
+            held = pq.read_table(Path(table.location, placed.path))
+            assert set(fixed_bucket(hash_rows([held["id"]]), 3)) == {placed.entry.bucket}
+    expected_ids = [row["id"] for row in rows_in(table) if row["name"] == "n3"]
+    found = table.read("name = 'n3'").select("id").collect()
+    assert sorted(row.id for row in found) == expected_ids
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("buckets", [FIXED, DYNAMIC], ids=["fixed", "dynamic"])
+def test_the_later_row_of_a_key_wins_and_a_bucket_has_one_writer(
+    spark: SparkSession, tmp_path: Path, buckets: dict[str, str], adaptive: str
+) -> None:
+    table = keyed(tmp_path, buckets, spark=spark)
+    rows = ["id % 100 AS id", "DATE'2025-01-01' AS dt", "cast(id AS string) AS name"]
+    with setting(spark, "spark.sql.adaptive.enabled", adaptive):
+        for round_ in (1, 2):
+            df = spark.range(0, 3000 * round_, 1, 5).selectExpr(*rows)
+            report = table.upsert(df)
+            assert (report.rows, report.replaced) == (100, 100 * (round_ - 1))
+            assert report.files == report.buckets
+            last = 3000 * round_ - 100
+            assert [(row["id"], row["name"]) for row in rows_in(table)] == [
+                (one, str(last + one)) for one in range(100)
+            ]
+
+
+def test_rows_of_few_tasks_are_shared_out_to_all_channels(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = keyed(tmp_path, DYNAMIC, spark=spark)
+    # Both channels get new keys, and fill up the buckets that they own: even or odd ones.
+    assert table.upsert(spark.range(0, 100, 1, 1).selectExpr(*columns_of(0))).rows == 100
+    assert {placed.entry.bucket for placed in table.snapshot.placed} == {0, 1, 2, 3}
+    again = table.upsert(spark.range(0, 100, 1, 4).selectExpr(*columns_of(1)))
+    assert (again.rows, again.replaced, again.buckets) == (100, 100, 4)
+
+
+@pytest.mark.parametrize("buckets", [FIXED, DYNAMIC], ids=["fixed", "dynamic"])
+def test_what_does_not_fit_is_told_in_a_line_and_the_table_stays_as_it_was(
+    spark: SparkSession, tmp_path: Path, buckets: dict[str, str]
+) -> None:
+    table = keyed(tmp_path, buckets, spark=spark)
+    day = "DATE'2025-01-01' AS dt"
+    # Of these rows one is wrong: the other tasks may have written theirs.
+    rows = spark.range(0, 10, 1, 2)
+    for wrong, problem in {
+        "if(id = 9, NULL, id) AS id": r"^column id: found null, expected NOT NULL$",
+        "if(id = 9, NULL, DATE'2025-01-01') AS dt": r"^column dt: found null, expected NOT NULL$",
+        "if(id = 9, 'x', '+I') AS op": r"^column op: found 'x', expected \+I, -U, \+U or -D$",
+    }.items():
+        name = wrong.rpartition(" ")[2]
+        others = [one for one in ("id", day, "'+I' AS op") if not one.endswith(name)]
+        with pytest.raises(UnsupportedError, match=problem):
+            table.upsert(rows.selectExpr(wrong, *others), row_kind="op")
+    with pytest.raises(ColumnError, match="column no"):
+        table.upsert(rows.selectExpr("id", day, "1 AS no"))
+    with pytest.raises(ColumnError, match="column id: NOT NULL in the table, and not given"):
+        table.upsert(rows.selectExpr(day))
+    with pytest.raises(UnsupportedError, match="column id: double does not go into int64"):
+        table.upsert(rows.selectExpr("id / 2 AS id", day))
+    assert table.snapshot_id is None
+    assert files_below(table) == []
+
+
+def test_a_damaged_hash_index_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    table = keyed(tmp_path, DYNAMIC, spark=spark)
+    df = spark.range(0, 30, 1, 2).selectExpr(*columns_of(0))
+    table.upsert(df)
+    before = files_below(table)
+    hashes = sorted((tmp_path / "index").iterdir())
+    for file in hashes:
+        file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(FormatError, match=rf"^index/{hashes[0].name[:10]}.*bad length"):
+        table.upsert(df)
+    assert files_below(table) == before
+
+
+def test_an_empty_data_frame_makes_no_snapshot(spark: SparkSession, tmp_path: Path) -> None:
+    table = keyed(tmp_path, DYNAMIC, by_day=True, spark=spark)
+    report = table.upsert(spark.range(0).selectExpr(*columns_of(0)))
+    assert (report.rows, report.files, report.snapshot_id) == (0, 0, None)
+    assert table.snapshot_id is None
+
+
+def test_without_a_session_only_arrow_is_taken(tmp_path: Path, spark: SparkSession) -> None:
+    table = keyed(tmp_path, FIXED, spark=None)
+    with pytest.raises(UnsupportedError, match=r"PaimonTable .*: needs Spark"):
+        table.upsert(spark.range(1))
+
+
+def test_columns_go_by_name_whatever_the_name_and_a_rowkind_field_is_one_of_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = create(
+        tmp_path,
+        {"a.b": "INT", "`k`": "STRING NOT NULL", "op": "STRING"},
+        primary_keys=["`k`"],
+        options=VECTORS | DYNAMIC | {"rowkind.field": "op"},
+    )
+    table = alcid.paimon(made.location, spark)
+    df = spark.range(0, 4, 1, 2).selectExpr(
+        "if(id = 2, '-D', '+I') AS op", "concat('k', id % 3) AS ```k```", "cast(id AS int) `a.b`"
+    )
+    assert (report := table.upsert(df)).rows == 3
+    assert (report.deletes, report.replaced) == (0, 0)
+    assert table.scan(order_by="`a.b`").to_arrow().to_pylist() == [
+        {"a.b": 1, "`k`": "k1", "op": "+I"},
+        {"a.b": 3, "`k`": "k0", "op": "+I"},
+    ]
+
+
+def test_keys_are_those_of_the_table_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> None:
+    columns = {
+        "z": "TIMESTAMP_LTZ(3) NOT NULL",
+        "n": "TIMESTAMP(6) NOT NULL",
+        "d": "DECIMAL(20, 4) NOT NULL",
+        "v": "INT",
+    }
+    made = [
+        create(
+            tmp_path / name,
+            columns,
+            partition_keys=["d"],
+            primary_keys=["d", "z", "n"],
+            options=VECTORS | DYNAMIC,
+        )
+        for name in ("with", "without")
+    ]
+    table, other = alcid.paimon(made[0].location, spark), made[1]
+    columns_given = [
+        "timestamp_millis(id * 1001) AS z",
+        "cast(timestamp_micros(id * 7) AS timestamp_ntz) AS n",
+        "cast(id % 2 AS decimal(20, 4)) AS d",
+        "cast(id AS int) AS v",
+    ]
+    for zone, more in {"Europe/Vienna": 0, "America/New_York": 1000}.items():
+        with setting(spark, "spark.sql.session.timeZone", "UTC"):
+            df = spark.range(0, 40, 1, 3).selectExpr(*columns_given)
+            arrow = df.selectExpr("z", "n", "d", f"v + {more} AS v").toArrow()
+            expected = other.upsert(arrow)
+        with setting(spark, "spark.sql.session.timeZone", zone):
+            # The same moments; the clocks of `n` are made of text, so that no zone shifts them.
+            given = spark.createDataFrame(arrow.to_pylist()[:0], df.schema)
+            del given
+            report = table.upsert(spark.createDataFrame(arrow))
+        assert (report.rows, report.replaced) == (expected.rows, expected.replaced)
+    found, wanted = (one.scan(order_by="v").to_arrow() for one in (table, other))
+    assert found.equals(wanted)
+    assert found["v"].to_pylist() == list(range(1000, 1040))
+
+
+def test_two_upserts_at_a_time_both_count(spark: SparkSession, tmp_path: Path) -> None:
+    tables = [keyed(tmp_path, DYNAMIC, spark=spark)]
+    tables.append(alcid.paimon(tables[0].location, spark))
+    frames = [
+        spark.range(first, first + 100, 1, 2).selectExpr(*columns_of(step))
+        for step, first in enumerate((0, 50))
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        reports = list(pool.map(lambda table, df: table.upsert(df), tables, frames))
+    assert [report.rows for report in reports] == [100, 100]
+    assert [row["id"] for row in rows_in(tables[0])] == list(range(150))
+    assert (verified := tables[0].verify(progress=False)).ok, verified
+
+
+def test_write_only_leaves_rows_on_level_0(spark: SparkSession, tmp_path: Path) -> None:
+    table = keyed(tmp_path, FIXED, spark=spark)
+    df = spark.range(0, 20, 1, 2).selectExpr(*columns_of(0))
+    report = table.upsert(df, write_only=True)
+    assert (report.rows, report.snapshot_id, report.is_compacted) == (20, 1, False)
+    assert rows_in(table) == []
+    assert table.upsert(spark.range(20, 21).selectExpr(*columns_of(0))).snapshot_id == 3
+    hit = table.snapshot.placed[0].entry.bucket
+    expected = [
+        number
+        for number, bucket in zip(
+            range(21), fixed_bucket(hash_rows([df.union(spark.range(20, 21).selectExpr(*columns_of(0))).toArrow()["id"]]), 3), strict=True
+        )
+        if bucket == hit
+    ]
+    assert [row["id"] for row in rows_in(table)] == expected
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import alcid
+from alcid.spark import append_tasks
+
+class FailsOnce(append_tasks._Task):
+    # After all files of the task are written and told.
+    def __call__(self, batches):
+        yield from super().__call__(batches)
+        from pyspark import TaskContext
+        flag = Path(sys_flags) / str(TaskContext.get().partitionId())
+        if not flag.exists():
+            flag.touch()
+            raise RuntimeError("this attempt is lost")
+
+folder, sys_flags = sys.argv[1:]
+append_tasks._Task = FailsOnce
+spark = alcid.session(master="local[2,4]")
+df = spark.range(0, 1000, 1, 3).selectExpr("id", "DATE'2025-01-01' AS dt", "'new' AS name")
+print("result", *alcid.paimon(folder, spark).upsert(df).to_dict().values())
+spark.stop()
+"""
+
+
+def test_a_task_that_is_tried_again_doubles_nothing(tmp_path: Path, spark: SparkSession) -> None:
+    table, flags = keyed(tmp_path / "table", FIXED, spark=spark), tmp_path / "flags"
+    table.upsert(spark.range(0, 100, 1, 2).selectExpr(*columns_of(0)))
+    before = len(files_below(table))
+    flags.mkdir()
+    ended = subprocess.run(
+        [sys.executable, "-c", SCRIPT, table.location, str(flags)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    assert sorted(one.name for one in flags.iterdir()) == ["0", "1"]  # each was lost once
+    told = next(line for line in ended.stdout.splitlines() if line.startswith("result"))
+    assert told.split()[1:6] == ["1000", "0", "100", "3", "3"]
+    assert [(row["id"], row["name"]) for row in rows_in(table)] == [
+        (one, "new") for one in range(1000)
+    ]
+    assert len(files_below(table)) == before + 6  # what was lost lies there, and is not read
+    assert (verified := table.verify(progress=False)).ok, verified

@@ -1,0 +1,68 @@
+"""Tables that a sink writes to, and what others do to them meanwhile."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from alcid import PaimonTable
+from alcid.errors import AlcidWarning
+from alcid.paimon_metadata.commit import Change
+from alcid.paimon_metadata.snapshot import snapshot_path
+from tests.tables.paimon.small_tables import commit, create
+
+COLUMNS = {"id": "BIGINT", "name": "STRING"}
+OPTIONS = {"bucket": "2", "deletion-vectors.enabled": "true"}
+
+
+def keyed_table(folder: Path, **options: str) -> PaimonTable:
+    """A table with a key, and two buckets of rows 0 to 9; options have `_` for `-`."""
+    given = OPTIONS | {key.replace("_", "-"): value for key, value in options.items()}
+    table = create(folder, COLUMNS, primary_keys=["id"], options=given)
+    table.upsert(rows_of(dict.fromkeys(range(10), "old")))
+    return table
+
+
+def rows_of(names: Mapping[int, str | None], kinds: Iterable[str] | None = None) -> pa.Table:
+    """Rows by their ids; with a column of kinds where they are given."""
+    columns = {
+        "id": pa.array(names.keys(), pa.int64()),
+        "name": pa.array(names.values(), pa.string()),
+    }
+    return pa.table(columns if kinds is None else columns | {"op": list(kinds)})
+
+
+def names_of(table: PaimonTable) -> dict[int, str]:
+    """What readers see now, which pass over level 0; each key is there once."""
+    table.refresh()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* not yet compacted", AlcidWarning)
+        found = table.scan(order_by="id").to_arrow()
+    names = dict(zip(found["id"].to_pylist(), found["name"].to_pylist(), strict=True))
+    assert len(names) == found.num_rows
+    return names
+
+
+def history(table: PaimonTable, first: int = 1) -> list[tuple[int, str, int]]:
+    """Snapshots with what they are and their identifiers."""
+    snapshots = table.folder.snapshots
+    found = [snapshots.get(number) for number in snapshots.numbers() if number >= first]
+    return [(one.id, one.commit_kind, one.commit_identifier) for one in found]
+
+
+def commit_without_marks(table: PaimonTable) -> None:
+    """A commit that changes no row, by somebody who drops the properties, as Paimon's Java does."""
+    made = commit(table, Change(kind="ANALYZE", statistics="none"))
+    path = snapshot_path(made.id)
+    table.storage.replace(path, replace(made, statistics=None, properties=None).to_json())
+    table.refresh()
+
+
+def expire(table: PaimonTable, keep: int) -> None:
+    """Remove all but the latest snapshots."""
+    numbers = table.folder.snapshots.numbers()[:-keep]
+    table.storage.delete(map(snapshot_path, numbers))

@@ -1,0 +1,66 @@
+"""Processes that upsert at once: as if they had upserted one after the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import alcid
+from tests.tables.paimon.keyed.racing_upserts import race_upserts, rows_of_round
+from tests.tables.paimon.small_tables import create
+
+WORKERS, ROUNDS = 4, 6
+COLUMNS = {"part": "INT", "id": "BIGINT", "name": "STRING"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bucket": "-1", "dynamic-bucket.target-row-num": "7"},
+        {"bucket": "2"},
+    ],
+    ids=["dynamic", "fixed"],
+)
+def test_upserts_of_four_processes_are_as_if_one_after_the_other(
+    tmp_path: Path, options: dict[str, str]
+) -> None:
+    options = {"deletion-vectors.enabled": "true", **options}
+    create(
+        tmp_path / "t",
+        COLUMNS,
+        partition_keys=["part"],
+        primary_keys=["part", "id"],
+        options=options,
+    )
+    race_upserts(str(tmp_path / "t"), workers=WORKERS, rounds=ROUNDS)
+    table = alcid.paimon(tmp_path / "t")
+    rows: dict[int, str] = {}
+    names: list[str] = []
+    snapshots = table.folder.snapshots
+    for number in snapshots.numbers():
+        snapshot = snapshots.get(number)
+        if snapshot.commit_kind == "APPEND":
+            names.append(snapshot.commit_user)
+            _apply(rows, rows_of_round(snapshot.commit_user))
+    assert len(set(names)) == len(names)
+    # A round whose rows only delete what is not there makes no snapshot.
+    every = {f"{worker}-{number}" for worker in range(WORKERS) for number in range(ROUNDS)}
+    assert set(names) <= every
+    assert len(names) > len(every) * 0.9
+    table.compact()
+    found = table.scan(columns=["id", "name"]).to_arrow().to_pydict()
+    assert dict(zip(found["id"], found["name"], strict=True)) == rows
+    assert len(found["id"]) == len(rows)
+    report = table.verify(progress=False)
+    assert report.ok, str(report)
+
+
+def _apply(rows: dict[int, Any], upserted: pa.Table) -> None:
+    for row in upserted.to_pylist():
+        if row["kind"] == "-D":
+            rows.pop(row["id"], None)
+        else:
+            rows[row["id"]] = row["name"]

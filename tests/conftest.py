@@ -94,4 +94,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def _shares_spark(nodeid: str) -> bool:
-    return "spark" in nodeid or nodeid.endswith(("[README.md]", "[paimon-tables.md]"))
+    return "spark" in nodeid or nodeid.endswith(
+        ("[README.md]", "[paimon-tables.md]", "[upserts.md]")
+    )

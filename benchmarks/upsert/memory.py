@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +12,8 @@ from benchmarks.spark.process_tree import _tree_ticks
 
 __all__ = ["Peak", "watch_memory"]
 
-_PAUSE = 0.05
+_PAUSE = 0.1
+_MORE = 1.02
 
 
 class Peak:
@@ -19,11 +21,16 @@ class Peak:
 
     def __init__(self) -> None:
         """Begin with what is held now."""
-        self.bytes = _held()
+        self.bytes = self._rough = 0
+        self.look()
 
     def look(self) -> None:
-        """Look again."""
-        self.bytes = max(self.bytes, _held())
+        """Look again; the exact figure takes the system long, so it is asked for when it grows."""
+        processes = list(_tree_ticks())
+        rough = sum(map(_roughly, processes))
+        if rough > self._rough * _MORE:
+            self._rough = rough
+            self.bytes = max(self.bytes, sum(map(_exactly, processes)))
 
 
 @contextmanager
@@ -49,13 +56,17 @@ def watch_memory() -> Iterator[Peak]:
         peak.look()
 
 
-def _held() -> int:
-    return sum(map(_held_by, _tree_ticks()))
-
-
-def _held_by(process: int) -> int:
-    held = 0
+def _roughly(process: int) -> int:
+    """Pages that are not of files, in bytes; those that processes share count for each."""
     with suppress(OSError):  # it has ended meanwhile
+        _, resident, shared, *_ = Path(f"/proc/{process}/statm").read_text("ascii").split()
+        return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _exactly(process: int) -> int:
+    held = 0
+    with suppress(OSError):
         for line in Path(f"/proc/{process}/smaps_rollup").read_text("ascii").splitlines():
             if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
                 held += 1024 * int(line.split()[1])

@@ -49,10 +49,10 @@ class JavaReading(JavaCalls):
         )
         builder = self._read_builder(opened, None, None)
         manager = self.call("FileStore", "snapshotManager", self._store(opened))
-        latest = manager.latestSnapshotId()
+        latest = manager.latestSnapshotId() or 0
         scan = builder.newStreamScan()
         found = {}
-        while (scan.checkpoint() or 0) <= latest:
+        while (scan.checkpoint() or after + 1) <= latest:
             splits = scan.plan().splits()
             if splits:
                 (snapshot,) = {split.snapshotId() for split in splits}

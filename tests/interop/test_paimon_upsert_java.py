@@ -18,14 +18,15 @@ from tests.interop.keyed_tables import VECTORS, KeyedTable, Peers, levels, peers
 __all__ = ["peers"]
 
 COLUMNS = {"id": "INT", "v": "STRING"}
+ONE_BUCKET = VECTORS | {"bucket": "1"}
 JAVA = pytest.mark.parametrize("java", ["java", "newest"])
+NONE: Mapping[str, str] = {}
 # Compactions only where level 0 has to be emptied.
 LAZY = {"num-sorted-run.compaction-trigger": "100", "num-levels": "6"}
 
 
-def one_bucket(path: Path, peers: Peers, **options: str) -> KeyedTable:
-    given = VECTORS | {"bucket": "1"} | {name.replace("_", "-"): options[name] for name in options}
-    return KeyedTable(path, peers, COLUMNS, ["id"], given)
+def one_bucket(path: Path, peers: Peers, options: Mapping[str, str] = NONE) -> KeyedTable:
+    return KeyedTable(path, peers, COLUMNS, ["id"], {**ONE_BUCKET, **options})
 
 
 def rows(first: int, stop: int, value: str) -> list[tuple[int, str]]:
@@ -36,11 +37,11 @@ def rows(first: int, stop: int, value: str) -> list[tuple[int, str]]:
 
 
 @JAVA
-@pytest.mark.parametrize("options", [{}, LAZY], ids=["default", "lazy"])
+@pytest.mark.parametrize("options", [NONE, LAZY], ids=["default", "lazy"])
 def test_java_takes_level_one_with_it_where_no_level_is_free(
     peers: Peers, tmp_path: Path, java: str, options: Mapping[str, str]
 ) -> None:
-    table = KeyedTable(tmp_path / "t", peers, COLUMNS, ["id"], VECTORS | {"bucket": "1"} | options)
+    table = one_bucket(tmp_path / "t", peers, options)
     for step in range(5):
         table.put("we", *rows(step * 3, step * 3 + 8, f"step {step}"))
         assert levels(table.path) == list(range(5 - step, 6))
@@ -102,7 +103,7 @@ def test_the_newest_row_wins_over_level_zero_of_a_job_that_does_not_compact(
 
 @JAVA
 def test_two_levels_are_enough(peers: Peers, tmp_path: Path, java: str) -> None:
-    table = one_bucket(tmp_path / "t", peers, num_levels="2")
+    table = one_bucket(tmp_path / "t", peers, {"num-levels": "2"})
     for step, who in enumerate(("we", "we", java, "we", java)):
         table.put(who, *rows(step, step + 4, f"step {step}"))
         table.remove(who, (step, None))
@@ -227,6 +228,28 @@ def test_a_java_job_that_does_not_compact_stays_open_while_we_upsert(
     table.check()
 
 
+@JAVA
+@pytest.mark.parametrize("who", ["we", "java"])
+def test_level_zero_of_a_job_that_opened_earlier_wins_when_it_is_lifted(
+    peers: Peers, tmp_path: Path, java: str, who: str
+) -> None:
+    # Runs so large that Java does not merge them, but looks keys up in them. The numbers of the
+    # job's rows are lower than those of ours, so that readers that merge see ours until then.
+    table = one_bucket(tmp_path / "t", peers)
+    table.put("we", *rows(0, 20_000, "a"))
+    with peers.named(java).open_writer(table.path, {"write-only": "true"}) as writer:
+        theirs = rows(3, 5, "job")
+        writer.write(table.arrow(theirs))
+        table.put("we", *rows(0, 5_000, "ours"))
+        writer.commit()
+    assert levels(table.path) == [0, 4, 5]
+    for row in theirs:
+        table.rows[row[:1]] = row
+    table.put(java if who == "java" else "we", (20_000, "last"))
+    assert levels(table.path) == [3, 4, 5]
+    table.check()
+
+
 # -- several files on a level ------------------------------------------------------------------
 
 LONG = "the name of a bird that many birds have "
@@ -246,7 +269,7 @@ def test_an_upsert_of_several_files_is_one_run(
 ) -> None:
     for module in ("writing", "paimon.keyed.key_files"):
         monkeypatch.setattr(f"alcid.tables.{module}.GROUP_ROWS", 4)
-    options = VECTORS | {"bucket": "1", "target-file-size": "1 b"}
+    options = ONE_BUCKET | {"target-file-size": "1 b"}
     table = KeyedTable(tmp_path / "t", peers, {"k": kind, "v": "STRING"}, ["k"], options)
     keys = ROLLED[kind]
     assert len(set(keys)) == 32
@@ -317,4 +340,30 @@ def test_keys_of_every_type(peers: Peers, tmp_path: Path, kind: str, bucket: str
     table.remove("java", (*keys[0], None))
     table.check()
     table.compact("we")
+    table.check()
+
+
+# -- schemas -----------------------------------------------------------------------------------
+
+
+@JAVA
+def test_files_of_older_schemas_take_part(peers: Peers, tmp_path: Path, java: str) -> None:
+    table = KeyedTable(
+        tmp_path / "t", peers, {"id": "INT", "v": "STRING", "n": "INT"}, ["id"], ONE_BUCKET
+    )
+    table.put("we", *((key, f"a {key}", key) for key in range(10)))
+    table.put(java, *((key, f"b {key}", key) for key in range(3, 6)))
+    peers.named(java).alter(table.path, "updateColumnType", "n", "BIGINT")
+    peers.named(java).alter(table.path, "renameColumn", "v", "name")
+    peers.named(java).alter(table.path, "addColumn", "more", "DOUBLE")
+    table.columns = {"id": "INT", "name": "STRING", "n": "BIGINT", "more": "DOUBLE"}
+    table.rows = {key: (*row, None) for key, row in table.rows.items()}
+    table.check()
+    table.put("we", *((key, f"c {key}", 1 << 40, 0.5) for key in range(5, 8)))
+    table.remove("we", (9, None, None, None))
+    table.check()
+    table.compact("we")
+    assert levels(table.path) == [5]
+    table.check()
+    table.put(java, (3, "d", None, 1.5))
     table.check()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -54,18 +54,25 @@ RANKS: list[list[tuple[int | None, float | None]]] = [
 ]
 
 
-@pytest.mark.parametrize("first", ["we", "java", "newest"])
-@pytest.mark.parametrize("order", ORDERS)
+# Paimon 1.4.2 compares floats in one way within a batch, and in another one between files.
+TURNS = [
+    (order, java, turns)
+    for order, java in product(ORDERS, ("java", "newest"))
+    if java == "newest" or order in ("ascending", "descending")
+    for turns in (("we", java, "we", java), (java, "we", "we", java))
+]
+
+
+@pytest.mark.parametrize(("order", "java", "turns"), TURNS, ids=str)
 def test_the_greatest_by_the_sequence_field_wins(
-    peers: Peers, tmp_path: Path, order: str, first: str
+    peers: Peers, tmp_path: Path, order: str, java: str, turns: Sequence[str]
 ) -> None:
     options, wins = ORDERS[order]
     table = KeyedTable(tmp_path / "t", peers, COLUMNS, ["id"], ONE_BUCKET | options, wins=wins)
-    others = [one for one in ("we", "java", "newest", "we") if one != first]
-    for step, (who, ranks) in enumerate(zip([first, *others, first], RANKS, strict=False)):
+    for step, (who, ranks) in enumerate(zip(turns, RANKS, strict=True)):
         table.put(who, *((key, *rank, f"step {step}") for key, rank in enumerate(ranks)))
         table.check()
-    table.compact("we")
+    table.compact(java)
     table.check()
 
 

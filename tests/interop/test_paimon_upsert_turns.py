@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import alcid
+from tests.golden.container_cases import leaf
 from tests.interop.keyed_tables import (
     ALL_READERS,
     VECTORS,
@@ -18,11 +22,17 @@ from tests.interop.keyed_tables import (
     levels,
     peers,
 )
+from tests.tables.paimon.known_rows import as_text
 
 __all__ = ["peers"]
 
 COLUMNS = {"dt": "STRING", "id": "INT", "v": "STRING", "n": "BIGINT"}
 DYNAMIC = {"bucket": "-1", "dynamic-bucket.target-row-num": "25"}
+INDEXED = {
+    "file-index.bitmap.columns": "v",
+    "file-index.bloom-filter.columns": "n",
+    "file-index.in-manifest-threshold": "1 b",
+}
 KINDS: dict[str, tuple[Mapping[str, str], list[str]]] = {
     "fixed": (VECTORS | {"bucket": "2"}, []),
     "fixed, partitioned": (VECTORS | {"bucket": "2"}, ["dt"]),
@@ -31,6 +41,7 @@ KINDS: dict[str, tuple[Mapping[str, str], list[str]]] = {
     "64 bits": (VECTORS | {"bucket": "1", "deletion-vectors.bitmap64": "true"}, []),
     "thin": (VECTORS | {"bucket": "2", "data-file.thin-mode": "true"}, ["dt"]),
     "indexes beside data": (VECTORS | DYNAMIC | {"index-file-in-data-file-dir": "true"}, ["dt"]),
+    "indexed": (VECTORS | {"bucket": "2"} | INDEXED, []),
     "merged by readers": ({"bucket": "2"}, ["dt"]),
     "dynamic, merged by readers": (DYNAMIC, []),
 }
@@ -73,6 +84,16 @@ class Turns:
             drawn[number] = (day, number, f"step {self._step}", number * self._step)
         return list(drawn.values())
 
+    def ask(self) -> None:
+        """Java and we find the rows of a step, by the indexes that there are."""
+        value = f"step {self._source.randint(1, self._step)}"
+        found = [row for row in self.table.rows.values() if row[2] == value]
+        expected = as_text(self.table.arrow(found))
+        for java in (self.table.peers.java, self.table.peers.newest):
+            assert as_text(java.read(self.table.path, leaf("v", "EQUAL", value))) == expected
+        scan = alcid.paimon(self.table.path).scan(f"v = '{value}'")
+        assert as_text(scan.to_arrow()) == expected
+
     def take(self, step: str) -> None:
         who, what = step.split()
         table = self.table
@@ -90,8 +111,7 @@ class Turns:
             case "expire":
                 assert table.peers.named(who).expire(table.path) > 0
             case "index":
-                options = {"file-index.bitmap.columns": "v", "file-index.bloom-filter.columns": "n"}
-                table.table.build_indexes(options, progress=False)
+                table.table.build_indexes(INDEXED, progress=False)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,9 +131,37 @@ def test_all_see_the_same_rows_after_every_step(peers: Peers, tmp_path: Path, ki
     for number, step in enumerate(STEPS):
         turns.take(step)
         table.check()
+        turns.ask()
         assert number < 3 or len(table.rows) > 20
     if "deletion-vectors.enabled" in options:
         assert 0 not in levels(table.path)
+
+
+@pytest.mark.parametrize("bucket", ["2", "-1"], ids=["fixed", "dynamic"])
+def test_partitions_of_other_types(peers: Peers, tmp_path: Path, bucket: str) -> None:
+    columns = {"day": "DATE", "big": "DECIMAL(30, 3)", "id": "INT", "v": "STRING"}
+    options = VECTORS | {"bucket": bucket, "partition.legacy-name": "false"}
+    table = KeyedTable(
+        tmp_path / "t", peers, columns, ["day", "big", "id"], options, ["day", "big"]
+    )
+    places = [
+        (date(1969, 12, 31), Decimal("-0.001")),
+        (date(2026, 1, 2), Decimal("123456789012345678901234567.890")),
+    ]
+
+    def rows(first: int, stop: int, value: str) -> list[Row]:
+        return [(*place, number, value) for place in places for number in range(first, stop)]
+
+    table.put("we", *rows(0, 10, "a"))
+    table.put("java", *rows(5, 12, "b"))
+    table.check()
+    table.put("we", *rows(8, 15, "c"))
+    table.remove("newest", *rows(3, 4, "x"))
+    table.check()
+    table.compact("newest")
+    table.remove("we", *rows(11, 13, "x"))
+    table.put("newest", *rows(0, 2, "d"))
+    table.check()
 
 
 # -- dynamic buckets ---------------------------------------------------------------------------

@@ -107,7 +107,11 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as driver:
         reached = [root / step / "reached" for step in STEPS]
         try:
-            wait_for(lambda: driver.poll() is not None or all(map(Path.exists, reached)), "steps")
+            wait_for(
+                lambda: driver.poll() is not None or all(map(Path.exists, reached)),
+                "three streams at their steps",
+                patience=300,
+            )
             assert driver.poll() is None
         finally:
             others = below(driver.pid)

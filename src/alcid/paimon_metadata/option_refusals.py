@@ -28,7 +28,7 @@ _FILES: Final = frozenset({"append", "upsert", "compact"})
 _NEW_ROWS: Final = frozenset({"append", "upsert"})
 _APPEND: Final = frozenset({"append"})
 _DELETE: Final = frozenset({"delete"})
-_UPSERT: Final = frozenset({"upsert"})
+_NUMBERED: Final = frozenset({"upsert", "delete"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
         _NEW_ROWS, "rows would come into other buckets; write with Paimon's Java", ("default",)
     ),
     "write.sequence-number-init-mode": Refusal(
-        _UPSERT, "the next number would not be kept in the snapshot", ("scan",), keyed=True
+        _NUMBERED, "the next number would not be kept in the snapshot", ("scan",), keyed=True
     ),
     "file.format.per.level": _PER_LEVEL,
     "file.compression.per.level": _PER_LEVEL,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap
 
 from alcid.formats.selection import EVERY, Selection
 from alcid.parquet_file import Coalescing, FileRows, read_many
@@ -84,7 +85,10 @@ class Reading:
         with_rows = [
             (file, found)
             for file, found in pairs
-            if found.rows is not None and inside[file] and table.has_pages(file)
+            if found.rows is not None
+            and 2 * len(found.rows) <= table.rows[file]  # of most rows, most pages are read
+            and inside[file]
+            and table.has_pages(file)
         ]
         layouts = table.layouts(
             [file for file, _ in with_rows], [inside[file] for file, _ in with_rows]
@@ -111,13 +115,17 @@ class Reading:
     ) -> WholeAccess:
         rows = scan.group_rows
         starts = np.cumsum([0, *rows])
-        positions = None if found.rows is None else _array(found)
-        if positions is not None:
-            groups = (np.unique(np.searchsorted(starts, positions, "right")) - 1).tolist()
-        elif found.exact or not self.use_statistics:
+        if found.exact or not self.use_statistics:
             groups = [group for group, count in enumerate(rows) if count]
         else:
             groups = kept_groups(self.table, file, scan, self.where, self.leaves)
+        positions = None
+        if found.rows is not None:
+            bounds = {group: range(starts[group], starts[group + 1]) for group in groups}
+            left = {group: found.rows & BitMap(rows) for group, rows in bounds.items()}
+            groups = [group for group in groups if left[group]]
+            arrays = [left[group].to_array() for group in groups]
+            positions = np.concatenate([np.zeros(0, np.int64), *arrays], dtype=np.int64)
         sizes = scan.column_sizes(inside)
         return WholeAccess(file, found, scan, groups, starts, int(sizes[groups].sum()), positions)
 

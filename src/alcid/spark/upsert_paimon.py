@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ from alcid.errors import AlcidError
 from alcid.spark import jvm
 from alcid.spark.append_schema import arrow_schema, spark_fields
 from alcid.spark.append_tasks import columns_at, run_tasks, told_error
-from alcid.tables.in_order import in_order
 from alcid.tables.paimon.keyed.changes import BucketChange
 from alcid.tables.paimon.keyed.row_kinds import parse_kinds
 from alcid.tables.paimon.keyed.upsert_job import Routed, UpsertJob
@@ -39,7 +37,6 @@ __all__ = ["upsert_to_paimon"]
 
 _ROUTED, _ORDER = "routed", "order"  # beside the columns c0, c1 and so on
 _ROUTE = "hash int, bucket int, channel int, problem binary"
-_WAITING = 16  # threads of a task, where most of their time is spent waiting
 
 
 def upsert_to_paimon(table: PaimonTable, df: DataFrame, plan: UpsertPlan) -> UpsertReport:
@@ -132,9 +129,7 @@ class _Write:
             kinds = parse_kinds(given.column(count), column=job.kind_column[1])
         found = Routed(*(routed.field(name).to_numpy() for name in ("hash", "bucket", "channel")))
         parts = job.parts(rows, kinds, found, int(found.channels[0]))
-        threads = _WAITING if job.keyed.storage.remote else 1
-        with closing(in_order(job.write, parts, threads)) as changes:
-            yield from changes
+        yield from job.write(parts, 1)
 
 
 def _in_order(rows: pa.Table) -> pa.Table:

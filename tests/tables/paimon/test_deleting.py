@@ -412,12 +412,6 @@ def test_a_table_without_vectors_is_told_which_option_to_set(tmp_path: Path) -> 
         delete(table, "id = 1")
 
 
-def test_a_table_with_a_primary_key_is_refused(tmp_path: Path) -> None:
-    table = create(tmp_path, primary_keys=["id"], options=VECTORS | {"bucket": "1"})
-    with pytest.raises(UnsupportedError, match="rows of a table with a primary key"):
-        delete(table, "id = 1")
-
-
 def test_an_option_that_deletes_cannot_follow_is_refused(tmp_path: Path) -> None:
     table = create(tmp_path, options=VECTORS | {"delete.force-produce-changelog": "true"})
     with pytest.raises(UnsupportedError, match=r"delete\.force-produce-changelog=true: cannot"):

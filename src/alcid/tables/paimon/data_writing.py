@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from alcid.formats.arrays import IntArray
@@ -18,7 +17,7 @@ from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.storage import Storage
 from alcid.tables.paimon.data_files import table_paths
-from alcid.tables.paimon.key_order import rank_rows
+from alcid.tables.paimon.key_order import sort_rows
 from alcid.tables.paimon.new_files import NewFiles, Span, WrittenData
 from alcid.tables.paimon.stored_types import check_lengths
 from alcid.tables.rolling import equal_runs, roll_files
@@ -65,7 +64,7 @@ class DataJob:
 
     def _arranged(self, rows: pa.Table) -> Iterator[pa.Table]:
         keys = self._keys(rows)
-        order = np.argsort(rank_rows(keys, len(rows)), kind="stable") if keys else None
+        order = sort_rows(keys, len(rows))[0] if keys else None
         for start in range(0, len(rows), GROUP_ROWS):
             if order is None:
                 yield rows.slice(start, GROUP_ROWS)

@@ -12,11 +12,11 @@ from alcid.paimon_metadata.schema import TableSchema
 from alcid.tables.paimon.checked_table import CheckedTable
 from alcid.tables.paimon.data_files import DataScan, PlacedFile
 from alcid.tables.paimon.key_order import join_columns, rank_rows
+from alcid.tables.paimon.keyed.key_files import KIND, NUMBER, key_name
 from alcid.tables.paimon.sections import plan_sections
 
 __all__ = ["check_keys", "check_levels"]
 
-_KEY, _NUMBER, _KIND = "_KEY_", "_SEQUENCE_NUMBER", "_VALUE_KIND"
 _DELETES = (1, 3)  # the kinds -U and -D
 
 
@@ -28,22 +28,22 @@ def check_keys(
     ids = [table.schema.field(name).id for name in table.schema.key_columns]
     names = [own.by_id[number].name for number in ids]
     kinds = [own.types[name] for name in names]
-    rows = table.read(scan, [_NUMBER, _KIND, *(_KEY + name for name in names), *names])
-    for name in (_NUMBER, _KIND):
+    rows = table.read(scan, [NUMBER, KIND, *map(key_name, names), *names])
+    for name in (NUMBER, KIND):
         if name not in rows.column_names:
             yield "keys", f"no column {name}"
             return
     if not rows.num_rows:
         return
-    deletes = int(np.isin(rows.column(_KIND).to_numpy(), _DELETES).sum())
+    deletes = int(np.isin(rows.column(KIND).to_numpy(), _DELETES).sum())
     if file.delete_rows is not None and file.delete_rows != deletes:
         yield "rows that delete", f"found {file.delete_rows:,}, expected {deletes:,}"
-    numbers = rows.column(_NUMBER).to_numpy()
+    numbers = rows.column(NUMBER).to_numpy()
     least, most = int(numbers.min()), int(numbers.max())
     if not file.min_sequence <= least <= most <= file.max_sequence:
         told = f"found {file.min_sequence} to {file.max_sequence}"
         yield "sequence numbers", f"{told}, expected {least} to {most}"
-    inside = [_KEY + name if _KEY + name in rows.column_names else name for name in names]
+    inside = [key_name(name) if key_name(name) in rows.column_names else name for name in names]
     keys = [
         rows.column(name).cast(kind.to_arrow()) for name, kind in zip(inside, kinds, strict=True)
     ]

@@ -28,7 +28,7 @@ from alcid.formats.arrays import IntArray, changes, plain
 from alcid.formats.file_index.byte_ranks import rank_bytes
 from alcid.formats.file_index.keys import order_floats
 
-__all__ = ["Column", "join_columns", "rank_rows"]
+__all__ = ["Column", "join_columns", "rank_rows", "sort_rows"]
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 """Values of one column, as Arrow has them."""
@@ -78,13 +78,31 @@ def rank_rows(
     >>> rank_rows([pa.array(["b", None, "a", "b"])], 4, descending=True).tolist()
     [1, 0, 2, 1]
     """
+    codes, span = _codes(columns, row_count, descending=descending)
+    return _dense(codes) if span > 1 else codes
+
+
+def sort_rows(columns: Sequence[Column], row_count: int) -> tuple[IntArray, IntArray]:
+    """The places of the rows in ascending order, equal ones as they come; and where others begin.
+
+    >>> order, starts = sort_rows([pa.array([7, 5, 7])], 3)
+    >>> order.tolist(), starts.tolist()
+    ([1, 0, 2], [0, 1])
+    """
+    codes, _ = _codes(columns, row_count, descending=False)
+    order = np.argsort(codes, kind="stable")
+    return order, np.flatnonzero(changes(codes[order]))
+
+
+def _codes(
+    columns: Sequence[Column], row_count: int, *, descending: bool
+) -> tuple[npt.NDArray[np.int64], int]:
+    """Integers that compare as the rows do, and how many they may be."""
     codes, span = np.zeros(row_count, np.int64), 1
-    if not row_count:
-        return codes
-    for column in columns:
+    for column in columns if row_count else ():
         for word in _words(_comparable(column), descending=descending):
             codes, span = _append(codes, span, word)
-    return _dense(codes) if span > 1 else codes
+    return codes, span
 
 
 def _append(

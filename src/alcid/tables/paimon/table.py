@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -26,6 +27,7 @@ from alcid.tables.paimon.appending import append_arrow
 from alcid.tables.paimon.deleting import DeleteReport, delete
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.keyed.compacting import CompactReport, compact
+from alcid.tables.paimon.keyed.repairing import repair as repair_keys
 from alcid.tables.paimon.keyed.upsert_report import UpsertReport
 from alcid.tables.paimon.keyed.upserting import UpsertPlan, upsert
 from alcid.tables.paimon.levels import NotCompacted
@@ -233,16 +235,25 @@ class PaimonTable(Table[PaimonFiles]):
         return compute_stats(self, columns, progress=progress)
 
     def verify(
-        self, sample: float = 1.0, *, progress: Progress | bool | None = None
+        self, sample: float = 1.0, *, repair: bool = False, progress: Progress | bool | None = None
     ) -> VerifyReport:
         """Read the files of the latest snapshot, and compare them with what the table says of them.
 
         Args:
             sample: The share of files to look at; each run takes the same ones.
+            repair: First mend keys that are live twice, as two writers at once may leave them, in
+                one commit: of the rows of a key the older ones are marked as deleted. All buckets
+                are looked at, whatever the sample.
             progress: As for `build_indexes`.
+
+        Raises:
+            UnsupportedError: `repair` of a table without a primary key, or with an option that is
+                not followed.
         """
         with self.engine.settings():
-            return verify(self.storage, self.engine, sample=sample, progress=progress)
+            mended = repair_keys(self) if repair else 0
+            found = verify(self.storage, self.engine, sample=sample, progress=progress)
+            return replace(found, repaired=mended)
 
     def clean(
         self, older_than: timedelta = timedelta(days=1), *, dry_run: bool = False

@@ -25,6 +25,7 @@ from alcid.tables.paimon.keyed import compacting
 from alcid.tables.paimon.keyed.bucket import Bucket
 from alcid.tables.paimon.keyed.changes import KeyedTable, Settlement
 from alcid.tables.paimon.keyed.compacting import CompactReport, compact
+from alcid.tables.paimon.keyed.settle_work import settle_buckets
 from tests.tables.paimon.keyed.bucket_kit import BucketTable
 from tests.tables.paimon.small_tables import create, set_options
 
@@ -214,7 +215,7 @@ def test_a_table_without_vectors_is_compacted(tmp_path: Path) -> None:
 def meddle(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], object]) -> list[int]:
     """After each round of work another does a step; how many buckets each round had."""
     left, rounds = list(steps), list[int]()
-    real = compacting.settle_buckets
+    real = settle_buckets
 
     def settle_then_meddle(
         engine: Any, keyed: KeyedTable, buckets: Sequence[Bucket], *, full: bool
@@ -264,7 +265,7 @@ def test_a_compaction_that_another_has_done_is_left_to_it(
 ) -> None:
     other = PaimonTable(partitioned.storage)
     rows = as_set(partitioned)
-    real = compacting.settle_buckets
+    real = settle_buckets
     done: list[CompactReport] = []
 
     def first(*args: Any, **how: Any) -> Any:
@@ -312,9 +313,9 @@ def test_a_schema_that_came_meanwhile_is_taken(
     assert {placed.file.schema_id for placed in table.bucket.files} == {0}
 
 
-def test_a_damaged_file_stops_all_and_leaves_nothing(partitioned: PaimonTable) -> None:
-    last = partitioned.snapshot.placed[-1]
-    path = Path(partitioned.location) / last.path
+@pytest.mark.parametrize("number", [0, -1], ids=["first", "last"])
+def test_a_damaged_file_stops_all_and_leaves_nothing(partitioned: PaimonTable, number: int) -> None:
+    path = Path(partitioned.location) / partitioned.snapshot.placed[number].path
     content = path.read_bytes()
     path.write_bytes(content[:-8] + b"\0" * 8)
     before = data_files(partitioned)

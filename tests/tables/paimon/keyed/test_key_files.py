@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
-from alcid.errors import AlcidWarning, FormatError, StorageError, UnsupportedError
+from alcid.errors import AlcidWarning, FormatError, StorageError
 from alcid.options import parse_options
 from alcid.paimon_metadata.manifest import ADD, DataFile, ManifestEntry
 from alcid.paimon_metadata.row_bytes import EMPTY, pack_rows, unpack_rows
@@ -246,12 +246,6 @@ def test_what_was_written_is_taken_back_if_a_later_part_is_wrong(tmp_path: Path)
         write_runs(keyed, BUCKET, chunks(), level=0, source=0)
     assert [len(files) for files in seen] == [2]
     assert listing(tmp_path) == []
-
-
-def test_texts_that_are_too_long_are_refused(tmp_path: Path) -> None:
-    keyed = keyed_table(tmp_path, ["id"], columns={"id": "INT", "name": "VARCHAR(3)"})
-    with pytest.raises(UnsupportedError, match="column name: found length 4"):
-        write_runs(keyed, BUCKET, [run_of(keyed, {"id": [1], "name": ["four"]})], level=0, source=0)
 
 
 def test_the_number_of_buckets_is_that_of_the_files_that_are_there(tmp_path: Path) -> None:

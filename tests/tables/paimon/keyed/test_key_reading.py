@@ -263,6 +263,6 @@ def test_keys_of_rows_in_memory_are_of_the_types_of_those_in_files(tmp_path: Pat
         (in_file.sequence, in_memory.sequence),
     ):
         assert [one.type for one in of_file] == [one.type for one in of_memory]
-        assert [one.to_pylist() for one in of_file] == [one.to_pylist() for one in of_memory]
+        assert all(one.equals(other) for one, other in zip(of_file, of_memory, strict=True))
     assert in_memory.level == 0
     assert run.rows.equals(rows)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def keyed(
         COLUMNS,
         primary_keys=primary_keys,
         partition_keys=partition_keys,
-        options={"bucket": "1"} | VECTORS | options,
+        options={"bucket": "1", **VECTORS, **options},
     )
 
 
@@ -52,7 +53,9 @@ def files_of(table: PaimonTable) -> list[str]:
 def refused(table: PaimonTable, operation: str) -> str:
     """What the operation says; nothing has been written."""
     before = files_of(table)
-    run = {"upsert": lambda: table.upsert(rows()), "compact": table.compact}[operation]
+    run: Callable[[], object] = table.compact
+    if operation == "upsert":
+        run = partial(table.upsert, rows())
     with pytest.raises(AlcidError) as error:
         run()
     assert files_of(table) == before
@@ -295,6 +298,41 @@ def test_a_delete_on_a_table_that_ignores_deletes_is_refused(tmp_path: Path) -> 
         "ignore-delete=true: cannot delete rows: the table ignores deletes; remove it"
     )
     assert files_of(table) == before
+
+
+# What only matters where rows come, new partitions above all.
+NOT_OF_DELETES = {
+    "bucket-function.type",
+    "metastore.partitioned-table",
+    "partition.end-input-to-done",
+    "partition.timestamp-format.strict",
+    "visibility-callback.enabled",
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why", "compacts"), REFUSED, ids=[f"{one[0]}={one[1]}" for one in REFUSED]
+)
+def test_a_delete_refuses_what_rows_that_delete_must_do(
+    tmp_path: Path, key: str, value: str, why: str, compacts: bool
+) -> None:
+    table = keyed(tmp_path, {})
+    table.upsert(rows())
+    before = table.folder.latest_schema()
+    after = replace(before, id=1, options={**before.options, key: value})
+    table.storage.create("schema/schema-1", after.to_json())
+    table.refresh()
+    files, snapshot_id = files_of(table), table.snapshot_id
+    if key in NOT_OF_DELETES:
+        assert not compacts
+        assert table.delete("id = 1").rows == 1
+        return
+    with pytest.raises(UnsupportedError) as error:
+        table.delete("id = 1")
+    message = str(error.value)
+    assert message.startswith(f"{key}={value}: cannot ")
+    assert message.endswith(f": {why}")
+    assert (files_of(table), table.snapshot_id) == (files, snapshot_id)
 
 
 # -- what is honoured --------------------------------------------------------------------------

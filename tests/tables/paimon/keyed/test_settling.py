@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,12 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.paimon_metadata.commit import Change
 from alcid.paimon_metadata.index_manifest import IndexEntry
 from alcid.paimon_metadata.manifest import ManifestEntry
+from alcid.tables.engine import Share
 from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.paimon.keyed import settling
 from alcid.tables.paimon.keyed.key_reading import KeyReader
 from alcid.tables.paimon.keyed.section_rows import merge_rows
+from alcid.tables.paimon.keyed.settle_work import SettleWork
 from alcid.tables.paimon.keyed.settling import settle
 from tests.tables.paimon.keyed.bucket_kit import BucketTable
 from tests.tables.paimon.small_tables import commit
@@ -427,19 +431,44 @@ def test_without_vectors_only_a_full_compaction_does_anything(tmp_path: Path) ->
 # -- what must not happen --------------------------------------------------------------------
 
 
-def test_levels_that_overlap_are_not_made(tmp_path: Path) -> None:
-    """A bucket that is damaged already: no file is added to a level that it does not fit."""
+def test_files_that_share_keys_never_come_to_one_level(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java's writers would not open the bucket any more: it is looked at once more in the end."""
     table = BucketTable(tmp_path, LARGE_FILES)
-    table.put({1: "a", 5: "e"}, level=5)
-    table.put({10: "j"})
-    bucket = table.bucket
-    wrong = table.put({1: "A", 12: "l"}, level=5)
-    settlement = settle(table.keyed, table.bucket)
-    assert settlement is not None  # level 4: level 5 is not touched
+    table.put({1: "a", 5: "e", 7: "g"})
+    table.put({3: "C", 5: "E", 9: "I"})
+    before = sorted(table.table.storage.list().paths.to_pylist())
+    monkeypatch.setattr(settling, "key_sections", lambda files, _schema: [[one] for one in files])
+    with pytest.raises(FormatError, match=r"overlaps data-.* on level 5"):
+        settle(table.keyed, table.bucket)
+    assert sorted(table.table.storage.list().paths.to_pylist()) == before
+
+
+def test_vectors_of_a_bucket_without_files_go(tmp_path: Path) -> None:
+    table = BucketTable(tmp_path)
+    placed = table.put({1: "a", 2: "b"}, level=5)
+    table.mark({placed.file.name: [0]})
+    settlement = settle(table.keyed, replace(table.bucket, files=()), full=True)
+    assert settlement is not None
+    assert settlement.vectors is None
+    assert settlement.removed == settlement.added == ()
+    assert settlement.written == ()
+
+
+def test_work_does_the_same_elsewhere(tmp_path: Path) -> None:
+    """On Spark it is pickled, and so is what it gives."""
+    table = BucketTable(tmp_path)
+    old = table.put({1: "a", 2: "b"}, level=5)
+    table.put({2: "B"})
+    work = SettleWork(table.keyed, [table.bucket], full=False)
+    told: list[tuple[int, int]] = []
+    done = pickle.loads(pickle.dumps(work))(Share(np.array([0]), 1), lambda *new: told.append(new))
+    (settlement,) = pickle.loads(pickle.dumps(done))
     table.commit(settlement)
-    assert wrong.file.name in table.levels
-    assert {one.file.level for one in settlement.added} == {4}
-    assert bucket.level_zero != ()
+    assert told == [(2, 3)]
+    assert table.marks == {old.file.name: [1]}
+    assert table.rows() == {1: "a", 2: "B"}
 
 
 def test_files_of_a_later_schema_are_a_conflict(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,33 @@ def test_a_batch_is_seen_whole_though_another_takes_over_in_its_midst(tmp_path: 
     other(rows_of({1: "other"}), 2)
     assert names_of(table) == everything | {1: "other"}
     assert table.verify(progress=False).ok
+
+
+def give_all(location: str, number: int, batches: int) -> int:
+    """Give batches to sinks, each time to a new one after a conflict; how many were written."""
+    written = 0
+    sink = alcid.upsert_sink(alcid.paimon(location), "s")
+    for batch in range(batches):
+        while True:
+            try:
+                written += sink(rows_of({batch: f"{number}"}), batch) is not None
+                break
+            except ConflictError:
+                sink = alcid.upsert_sink(alcid.paimon(location), "s")
+    return written
+
+
+def test_sinks_that_race_for_every_batch_write_each_once(tmp_path: Path) -> None:
+    batches, location = 12, keyed_table(tmp_path).location
+    with ThreadPoolExecutor(3) as pool:
+        written = list(pool.map(lambda number: give_all(location, number, batches), range(3)))
+    assert sum(written) == batches
+    table = alcid.paimon(location)
+    appended = [one for _, kind, one in history(table, 2) if kind == "APPEND"]
+    assert appended == list(range(batches))
+    names = names_of(table)
+    assert sorted(names) == list(range(batches))
+    assert [list(names.values()).count(str(number)) for number in range(3)] == written
 
 
 # -- killed ------------------------------------------------------------------------------------

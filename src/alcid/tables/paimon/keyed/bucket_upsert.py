@@ -10,19 +10,17 @@ the new one. If the old one wins, the new one is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from alcid.formats.arrays import changes
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.paimon_metadata.row_bytes import unpack_rows
 from alcid.tables.paimon.data_files import PlacedFile
-from alcid.tables.paimon.key_order import join_columns, rank_rows
+from alcid.tables.paimon.key_order import join_columns, rank_rows, sort_rows
 from alcid.tables.paimon.keyed.bucket import Bucket
 from alcid.tables.paimon.keyed.bucket_vectors import read_vectors
 from alcid.tables.paimon.keyed.bucket_writing import Marks, free_level, write_change
@@ -37,11 +35,13 @@ __all__ = ["Batch", "delete_from_bucket", "upsert_bucket"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Rows of one bucket, in the order of their arrival."""
+    """Rows of one bucket, in the order of their arrival; others may stand between them."""
 
     rows: pa.Table
     """In the columns of the table."""
     kinds: Kinds
+    places: npt.NDArray[np.int64]
+    """Which of the rows they are."""
 
 
 def upsert_bucket(
@@ -91,7 +91,8 @@ def delete_from_bucket(
     reader = KeyReader(keyed)
     files = [one for one in bucket.files if one.file.name in rows]
     found = join_runs(reader.chosen(one, rows[one.file.name].to_numpy()) for one in files)
-    order = np.argsort(_key_ranks(keyed, found.rows), kind="stable")
+    keys = [found.rows.column(name) for name in keyed.schema.key_columns]
+    order, _ = sort_rows(keys, len(found))
     numbers = bucket.next_sequence + np.arange(len(order), dtype=np.int64)
     run = replace(
         found.take(order), numbers=numbers, kinds=np.full(len(order), DELETE_KIND, np.int8)
@@ -105,22 +106,24 @@ def delete_from_bucket(
 def _sorted(keyed: KeyedTable, batch: Batch, first_number: int) -> KeyRun:
     """The newest row of each key, by key."""
     options, rows = keyed.options, batch.rows
-    keys = _key_ranks(keyed, rows)
-    ages: list[Any] = [keys]
-    if options.sequence_field:
-        fields = [rows.column(name) for name in options.sequence_field]
-        ages.insert(0, rank_rows(fields, len(rows), descending=options.sequence_descending))
-    heeded = np.flatnonzero(is_heeded(batch.kinds, options))
-    order = heeded[np.lexsort([age[heeded] for age in ages])]  # stable: the later row is behind
-    last = np.append(changes(keys[order])[1:], True)[: len(order)]
-    chosen = order[last]
-    return KeyRun(
-        rows.take(pa.array(chosen)), first_number + chosen.astype(np.int64), batch.kinds[chosen]
-    )
+    numbers = np.flatnonzero(is_heeded(batch.kinds[batch.places], options))
+    places = batch.places[numbers]
+    if options.sequence_field:  # the greater ones behind the others of their key
+        fields = _taken(rows, options.sequence_field, places)
+        ages = rank_rows(fields, len(places), descending=options.sequence_descending)
+        by_age = np.argsort(ages, kind="stable")
+        numbers, places = numbers[by_age], places[by_age]
+    order, starts = sort_rows(_taken(rows, keyed.schema.key_columns, places), len(places))
+    last = order[np.append(starts[1:], len(order)) - 1] if len(order) else order
+    chosen = places[last]
+    return KeyRun(rows.take(pa.array(chosen)), first_number + numbers[last], batch.kinds[chosen])
 
 
-def _key_ranks(keyed: KeyedTable, rows: pa.Table) -> npt.NDArray[np.int64]:
-    return rank_rows([rows.column(name) for name in keyed.schema.key_columns], len(rows))
+def _taken(
+    rows: pa.Table, names: Iterable[str], places: npt.NDArray[np.int64]
+) -> list[pa.ChunkedArray]:
+    wanted = pa.array(places)
+    return [rows.column(name).take(wanted) for name in names]
 
 
 def _against_older(keyed: KeyedTable, bucket: Bucket, run: KeyRun) -> tuple[KeyRun, Marks]:

@@ -30,7 +30,7 @@ from alcid.tables.paimon.key_order import Column, join_columns, rank_rows
 from alcid.tables.paimon.keyed.bucket import Bucket
 from alcid.tables.paimon.keyed.changes import KeyedTable
 from alcid.tables.paimon.new_files import NewFiles, Span, WrittenData
-from alcid.tables.paimon.stored_types import check_lengths, stored_schema
+from alcid.tables.paimon.stored_types import stored_schema
 from alcid.tables.rolling import roll_files
 from alcid.tables.writing import GROUP_ROWS, FileWriter
 
@@ -162,7 +162,6 @@ def _parts(
     for chunk in chunks:
         if not len(chunk):
             continue
-        check_lengths(chunk.rows, keyed.schema)
         keys = chunk.rows.select(names).columns
         if last:
             first = [key.slice(0, 1) for key in keys]

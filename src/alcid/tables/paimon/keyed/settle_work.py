@@ -32,19 +32,23 @@ class SettleWork:
     def __call__(self, share: Share, tell: Tell) -> list[Settlement | None]:
         """Settle the buckets of a share; if one cannot be, what was written for others goes."""
         made: list[Settlement | None] = []
+
+        def work(bucket: Bucket) -> Settlement | None:
+            one = settle(self.keyed, bucket, full=self.full)
+            made.append(one)  # at once: it may be behind one that cannot be settled
+            return one
+
+        found = []
         buckets = [self.buckets[item] for item in share.items.tolist()]
         try:
-            with closing(in_order(self._settle, buckets, share.threads)) as results:
+            with closing(in_order(work, buckets, share.threads)) as results:
                 for bucket, one in zip(buckets, results, strict=True):
-                    made.append(one)
+                    found.append(one)
                     tell(len(bucket.files), sum(placed.file.rows for placed in bucket.files))
         except BaseException:
             remove_written(self.keyed.storage, made)
             raise
-        return made
-
-    def _settle(self, bucket: Bucket) -> Settlement | None:
-        return settle(self.keyed, bucket, full=self.full)
+        return found
 
 
 def settle_buckets(

@@ -60,6 +60,17 @@ def upsert_sink(
     Raises:
         OptionError: A name that is none.
         UnsupportedError: The table was opened as it was in the past.
+
+    A batch may be an Arrow table, too:
+
+    >>> import tempfile
+    >>> import alcid, pyarrow as pa
+    >>> folder, rows = tempfile.TemporaryDirectory(), pa.table({"id": [1, 2], "name": ["a", "b"]})
+    >>> t = alcid.create_table(f"{folder.name}/t", rows.schema, primary_key=["id"])
+    >>> sink = upsert_sink(t, "names")
+    >>> [sink(rows, batch) is None for batch in (0, 0)]
+    [False, True]
+    >>> folder.cleanup()
     """
     require(name, str, "name")
     if not name.isprintable() or not name.strip():

@@ -9,7 +9,8 @@ and no two workers write to the same bucket.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,17 +23,21 @@ from alcid.formats.binary_row import hash_rows
 from alcid.formats.binary_row.rows import EMPTY_ROW_HASH
 from alcid.formats.buckets import BucketAssigner, BucketOptions, Routing, fixed_bucket
 from alcid.paimon_metadata.row_bytes import EMPTY, pack_rows
+from alcid.tables.in_order import in_order
 from alcid.tables.paimon.key_order import rank_rows
 from alcid.tables.paimon.keyed.bucket import Bucket, Buckets
 from alcid.tables.paimon.keyed.bucket_upsert import Batch, upsert_bucket
 from alcid.tables.paimon.keyed.changes import BucketChange, KeyedTable
 from alcid.tables.paimon.keyed.known_buckets import NEW_KEY, KnownBuckets
 from alcid.tables.paimon.keyed.row_kinds import Kinds
+from alcid.tables.paimon.stored_types import check_lengths
 from alcid.tables.target_columns import TargetColumns
 
 __all__ = ["BucketRows", "Routed", "UpsertJob"]
 
 Integers = npt.NDArray[np.int32]
+
+_WAITING = 16  # threads, where most of their time is spent waiting
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,24 +127,35 @@ class UpsertJob:
             channel: The number of the channel.
 
         Raises:
+            UnsupportedError: A text is longer than the table has it.
             LimitError, OptionError: There is no room for new keys.
         """
+        check_lengths(rows, self.keyed.schema)
         partitions = self._partitions(rows)
-        buckets, new = self._assign(partitions, routed, channel)
-        order = np.lexsort((buckets, partitions.codes))
-        rows, kinds = rows.take(pa.array(order)).combine_chunks(), kinds[order]
-        codes, buckets = partitions.codes[order], buckets[order]
-        starts = np.flatnonzero(changes(codes) | changes(buckets)).tolist()
-        for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
-            place = partitions.packed[codes[start]], int(buckets[start])
+        numbers, new = self._assign(partitions, routed, channel)
+        order = np.lexsort((numbers, partitions.codes))
+        starts = np.flatnonzero(changes(partitions.codes[order]) | changes(numbers[order]))
+        whole = rows.combine_chunks()
+        for places in np.split(order, starts[1:]):
+            place = partitions.packed[partitions.codes[places[0]]], int(numbers[places[0]])
             yield BucketRows(
                 self.buckets[place],
-                Batch(rows.slice(start, stop - start), kinds[start:stop]),
+                Batch(whole, kinds, places),
                 new.get(place, np.zeros(0, np.int32)),
             )
 
-    def write(self, part: BucketRows) -> BucketChange:
-        """Write the rows of a bucket; nothing is committed."""
+    def write(self, parts: Iterable[BucketRows], threads: int) -> Iterator[BucketChange]:
+        """Write the rows of buckets; nothing is committed.
+
+        Args:
+            parts: The buckets.
+            threads: How many to use; more where a network answers.
+        """
+        threads = max(threads, _WAITING) if self.keyed.storage.remote else threads
+        with closing(in_order(self._write, parts, threads)) as changes:
+            yield from changes
+
+    def _write(self, part: BucketRows) -> BucketChange:
         return upsert_bucket(
             self.keyed, part.bucket, part.batch, part.new_hashes, looks_up=self.looks_up
         )

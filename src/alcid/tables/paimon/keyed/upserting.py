@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,6 @@ from alcid.formats.buckets import BucketOptions, Routing
 from alcid.options import OptionValue, find_column, match_column
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
-from alcid.plan.threads import run_in_threads
 from alcid.tables.build_report import SkippedCounter
 from alcid.tables.paimon.asked_indexes import wanted_specs
 from alcid.tables.paimon.data_files import table_paths
@@ -71,17 +71,16 @@ def _upsert_arrow(
 ) -> UpsertReport:
     given = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
 
-    def write(job: UpsertJob) -> Iterable[BucketChange]:
+    def write(job: UpsertJob) -> Iterator[BucketChange]:
         if not given.num_rows:
-            return []
+            return
         places = [place for place in job.columns.sources if place is not None]
         values = job.columns.rows([given.column(place) for place in places])
         kinds = np.zeros(len(values), np.int8)
         if job.kind_column is not None:
             place, name = job.kind_column
             kinds = parse_kinds(given.column(place), column=name)
-        parts = job.parts(values, kinds, job.route(values))
-        return run_in_threads(job.write, parts, waiting=table.storage.remote)
+        yield from job.write(job.parts(values, kinds, job.route(values)), os.cpu_count() or 1)
 
     return upsert_rows(table, given.schema, plan, write)
 

@@ -1,0 +1,532 @@
+"""Keys that are live twice are found by verify, and mended by its repair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import alcid
+from alcid import ConflictError, PaimonTable, UnsupportedError
+from alcid.formats.hash_index import HashIndex
+from alcid.paimon_metadata.commit import Change
+from alcid.paimon_metadata.index_manifest import DELETION_VECTORS, IndexEntry
+from alcid.tables.paimon.keyed import key_look, repairing
+from alcid.tables.paimon.keyed.bucket_vectors import read_hashes
+from alcid.tables.paimon.keyed.key_look import KeyFindings, look_at_keys
+from alcid.tables.paimon.keyed.repairing import repair
+from tests.tables.maintaining import Shares
+from tests.tables.paimon.forging import flip, forge
+from tests.tables.paimon.keyed.damaged_keys import (
+    all_of,
+    buckets,
+    drop_vectors,
+    forget,
+    hashes_of,
+    homes,
+    keyed_of,
+    new_table,
+    put_hashes,
+    rows_of,
+    seen,
+    swap_levels,
+)
+from tests.tables.paimon.small_tables import VECTORS, commit, create
+
+ONE = {"bucket": "1"}
+DYNAMIC = {"bucket": "-1", "dynamic-bucket.target-row-num": "10"}
+
+
+def problems(table: PaimonTable) -> list[tuple[str, str]]:
+    report = table.verify()
+    assert len(report.problems) == report.problem_count
+    assert report.ok == (not report.problems)
+    return [(one.what, one.problem) for one in report.problems]
+
+
+def kinds(table: PaimonTable) -> list[str]:
+    """The kinds of all snapshots."""
+    last = table.snapshot_id or 0
+    return [table.folder.snapshots.get(number).commit_kind for number in range(1, last + 1)]
+
+
+# -- in one bucket -----------------------------------------------------------------------------
+
+
+def doubled(path: Path, options: dict[str, str] | None = None) -> PaimonTable:
+    """Keys 0 to 9 are live twice: on level 5 and, newer, on level 4."""
+    table = new_table(path, ONE | (options or {}))
+    table.upsert(rows_of(range(100), "old"))
+    table.upsert(rows_of(range(10), "new"))
+    drop_vectors(table)
+    assert table.count() == 110
+    return table
+
+
+@pytest.mark.parametrize("options", [{}, {"deletion-vectors.bitmap64": "true"}], ids=["32", "64"])
+def test_the_row_on_the_higher_level_is_marked(tmp_path: Path, options: dict[str, str]) -> None:
+    table = doubled(tmp_path, options)
+    old = next(one for one in buckets(table)).files[0]
+    report = table.verify()
+    assert (report.ok, report.keys_live_twice, report.repaired) == (False, 10, 0)
+    (problem,) = report.problems
+    assert (problem.file, problem.what) == (old.path, "keys")
+    assert problem.problem == "10 rows with a key that is live twice"
+    before = kinds(table)
+
+    report = table.verify(repair=True)
+    assert (report.ok, report.keys_live_twice, report.repaired) == (True, 0, 10)
+    assert "repaired: 10" in str(report).splitlines()
+    assert report.to_dict()["repaired"] == 10
+    assert kinds(table) == [*before, "COMPACT"]
+    assert seen(table) == all_of(new=range(10), old=range(10, 100))
+    (entry,) = (one for one in table.snapshot.state.indexes)
+    assert [one.cardinality for one in entry.ranges or ()] == [10]
+
+
+def test_what_is_sound_is_left_alone(tmp_path: Path) -> None:
+    table = new_table(tmp_path, ONE)
+    table.upsert(rows_of(range(100), "old"))
+    table.upsert(rows_of(range(10), "new"))
+    before = table.snapshot_id
+    report = table.verify(repair=True)
+    assert (report.ok, report.repaired, table.snapshot_id) == (True, 0, before)
+    assert report.leftovers == ()
+
+
+def test_marks_that_are_there_stay(tmp_path: Path) -> None:
+    table = doubled(tmp_path)
+    table.delete("id >= 90")
+    table.upsert(rows_of(range(20, 30), "third"))
+    assert table.count() == 100
+    assert table.verify(repair=True).repaired == 10
+    expected = all_of(new=range(10), old=[*range(10, 20), *range(30, 90)], third=range(20, 30))
+    assert seen(table) == expected
+
+
+def test_a_level_counts_more_than_a_number(tmp_path: Path) -> None:
+    """A writer that opened the bucket earlier gives out numbers that others have used."""
+    table = doubled(tmp_path)
+    (bucket,) = buckets(table)
+    swap_levels(table, bucket)  # now what has the lower numbers is on the lower level
+    assert table.verify(repair=True).repaired == 10
+    assert seen(table) == all_of(old=range(100))
+
+
+@pytest.mark.parametrize(("order", "kept"), [("ascending", "late"), ("descending", "early")])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_sequence_field_counts_more_than_a_level(
+    tmp_path: Path, order: str, kept: str, swapped: bool
+) -> None:
+    options = ONE | {"sequence.field": "at", "sequence.field.sort-order": order}
+    table = new_table(tmp_path, options)
+    batches = [rows_of(range(20), "early", 1), rows_of(range(20), "late", 2)]
+    for batch in batches if order == "ascending" else reversed(batches):
+        table.upsert(batch)
+    drop_vectors(table)
+    if swapped:
+        (bucket,) = buckets(table)
+        swap_levels(table, bucket)
+    assert table.count() == 40
+    assert table.verify(repair=True).repaired == 20
+    assert seen(table) == [(key, kept) for key in range(20)]
+
+
+def test_equal_sequence_fields_leave_it_to_the_level(tmp_path: Path) -> None:
+    table = new_table(tmp_path, ONE | {"sequence.field": "at"})
+    table.upsert(rows_of(range(20), "old", 7))
+    table.upsert(rows_of(range(5), "new", 7))
+    drop_vectors(table)
+    assert table.verify(repair=True).repaired == 5
+    assert seen(table) == all_of(new=range(5), old=range(5, 20))
+
+
+def test_a_key_that_is_live_on_five_levels_is_left_once(tmp_path: Path) -> None:
+    table = new_table(tmp_path, ONE)
+    for number in range(5):
+        table.upsert(rows_of([1, 10 + number], f"batch {number}"))
+    drop_vectors(table)
+    assert table.count() == 10
+    assert table.verify().keys_live_twice == 4
+    assert table.verify(repair=True).repaired == 4
+    assert seen(table)[0] == (1, "batch 4")
+    assert table.count() == 6
+
+
+def test_rows_that_were_not_compacted_are_left_alone(tmp_path: Path) -> None:
+    table = doubled(tmp_path)
+    table.upsert(rows_of(range(5), "newest"), write_only=True)
+    report = table.verify(repair=True)
+    assert (report.ok, report.repaired) == (True, 10)
+    assert seen(table) == all_of(new=range(10), old=range(10, 100))
+    table.compact()
+    assert seen(table) == all_of(newest=range(5), new=range(5, 10), old=range(10, 100))
+
+
+def test_rows_that_delete_are_sound_on_level_0(tmp_path: Path) -> None:
+    table = new_table(tmp_path, ONE)
+    table.upsert(rows_of(range(20), "old"))
+    changes = rows_of(range(10), "gone").append_column("op", pa.array(["-D", "-U"] * 5))
+    table.upsert(changes, row_kind="op", write_only=True)
+    (entry,) = (one for one in table.snapshot.state.entries if not one.file.level)
+    assert (entry.file.delete_rows, entry.file.rows) == (10, 10)
+    report = table.verify()
+    assert (report.ok, report.warnings) == (True, ())
+    table.upsert(rows_of([30], "new"))
+    assert seen(table) == all_of(old=range(10, 20), new=[30])
+    assert table.verify().ok
+
+
+@pytest.mark.parametrize("bucket", ["3", "-1"])
+def test_every_bucket_and_partition_is_mended_in_one_commit_by_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: str
+) -> None:
+    monkeypatch.setattr(key_look, "_SMALL", -1)
+    table = create(
+        tmp_path,
+        {"dt": "STRING", "id": "BIGINT", "v": "STRING"},
+        primary_keys=["dt", "id"],
+        partition_keys=["dt"],
+        options=VECTORS | {"bucket": bucket, "dynamic-bucket.target-row-num": "20"},
+    )
+
+    def rows(keys: Sequence[int], text: str) -> pa.Table:
+        parts = [
+            pa.table({"dt": [day] * len(keys), "id": list(keys), "v": [text] * len(keys)})
+            for day in ("a", "b")
+        ]
+        return pa.concat_tables(parts)
+
+    table.upsert(rows(range(60), "old"))
+    table.upsert(rows(range(30), "new"))
+    marked = len([one for one in table.snapshot.state.indexes if one.ranges])
+    drop_vectors(table)
+    before = len(kinds(table))
+    opened = PaimonTable(table.storage, engine=Shares(3))
+    assert opened.verify().keys_live_twice == 60
+    assert opened.verify(repair=True).repaired == 60
+    table.refresh()
+    assert len(kinds(table)) == before + 1
+    assert len([one for one in table.snapshot.state.indexes if one.ranges]) == marked
+    assert table.count("v = 'new'") == 60
+    assert table.count() == 120
+
+
+def test_a_bucket_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> None:
+    table = new_table(tmp_path, {"bucket": "2"})
+    table.upsert(rows_of(range(40), "old"))
+    table.upsert(rows_of(range(40), "new"))
+    drop_vectors(table)
+    first, second = buckets(table)
+    flip(tmp_path / first.files[0].path, -1)
+    count = second.files[0].file.rows
+    report = table.verify(repair=True)
+    assert (report.ok, report.keys_live_twice, report.repaired) == (False, 0, count)
+    assert {one.file for one in report.problems} == {first.files[0].path}
+
+
+# -- others at the same time -------------------------------------------------------------------
+
+
+def racing(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[int], object]) -> list[int]:
+    """Let something happen between the look at the keys and the commit; the list counts."""
+    looks: list[int] = []
+
+    def look(*arguments: Any) -> list[KeyFindings]:
+        found = look_at_keys(*arguments)
+        looks.append(len(found))
+        meanwhile(len(looks))
+        return found
+
+    monkeypatch.setattr(repairing, "look_at_keys", look)
+    return looks
+
+
+def test_a_bucket_that_changed_meanwhile_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, other = doubled(tmp_path), alcid.paimon(tmp_path)
+
+    def meanwhile(look: int) -> None:
+        if look == 1:
+            other.upsert(rows_of(range(5), "newest"))
+
+    looks = racing(monkeypatch, meanwhile)
+    report = table.verify(repair=True)
+    # The upsert has marked both rows of its five keys.
+    assert (looks, report.repaired, report.ok, report.leftovers) == ([1, 1], 5, True, ())
+    assert seen(table) == all_of(newest=range(5), new=range(5, 10), old=range(10, 100))
+
+
+def test_others_who_are_always_faster_are_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, other = doubled(tmp_path), alcid.paimon(tmp_path)
+
+    def meanwhile(look: int) -> None:
+        other.upsert(rows_of([1000 + look], "more"), write_only=True)
+
+    racing(monkeypatch, meanwhile)
+    with pytest.raises(ConflictError) as error:
+        table.verify(repair=True)
+    assert str(error.value).endswith(": others have changed the same buckets every time")
+    assert table.verify().leftovers == ()
+
+
+def test_a_commit_to_another_bucket_is_no_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path, {"bucket": "2"})
+    table.upsert(rows_of(range(40), "old"))
+    first, second = buckets(table)
+    alone = {one.number: _keys(one.number) for one in (first, second)}
+    table.upsert(rows_of(alone[0], "new"))
+    drop_vectors(table)
+    other = alcid.paimon(tmp_path)
+
+    looks = racing(monkeypatch, lambda _: other.upsert(rows_of(alone[1][:3], "other")))
+    assert table.verify(repair=True).repaired == len(alone[0])
+    assert looks == [1]
+    assert seen(table) == all_of(new=alone[0], other=alone[1][:3], old=alone[1][3:])
+
+
+def _keys(bucket: int) -> list[int]:
+    """The keys up to 39 that are in a bucket of two."""
+    hashes = hashes_of(range(40)).tolist()
+    return [key for key, one in enumerate(hashes) if abs(one) % 2 == bucket]
+
+
+# -- what cannot be ----------------------------------------------------------------------------
+
+
+def test_a_table_without_a_key_is_not_repaired(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    with pytest.raises(UnsupportedError, match=r"^repair: the table has no primary key$"):
+        table.verify(repair=True)
+
+
+def test_an_option_that_stops_compactions_stops_a_repair(tmp_path: Path) -> None:
+    table = new_table(tmp_path, ONE | {"changelog-producer": "input"})
+    with pytest.raises(UnsupportedError, match=r"^changelog-producer=input: cannot compact"):
+        table.verify(repair=True)
+
+
+def test_a_table_of_the_past_is_not_repaired(tmp_path: Path) -> None:
+    doubled(tmp_path)
+    with pytest.raises(UnsupportedError, match="opened at a snapshot of the past"):
+        alcid.paimon(tmp_path, snapshot_id=1).verify(repair=True)
+
+
+@pytest.mark.parametrize("ranges", [None, ()], ids=["null", "empty"])
+def test_an_index_file_without_vectors_is_removed(tmp_path: Path, ranges: tuple[()] | None) -> None:
+    table = new_table(tmp_path, ONE)
+    table.upsert(rows_of(range(5), "old"))
+    table.storage.put("index/index-empty-0", b"\1")
+    (bucket,) = buckets(table)
+    entry = IndexEntry(*bucket.place, DELETION_VECTORS, "index-empty-0", 1, 0, ranges)
+    forge(tmp_path, indexes=lambda known: [*known, entry])
+    table.refresh()
+    assert [one.what for one in table.verify().warnings] == ["deletion vectors"]
+    report = table.verify(repair=True)
+    assert (report.repaired, report.warnings) == (1, ())
+    assert table.snapshot.state.indexes == ()
+    assert seen(table) == all_of(old=range(5))
+
+
+# -- dynamic buckets ---------------------------------------------------------------------------
+
+
+def spread(path: Path, options: dict[str, str] | None = None) -> PaimonTable:
+    """Keys 0 to 29 in three buckets of ten."""
+    table = new_table(path, DYNAMIC | (options or {}))
+    table.upsert(rows_of(range(30), "old", 5))
+    assert len(list(buckets(table))) == 3
+    return table
+
+
+def test_a_sound_table_has_every_key_in_one_index(tmp_path: Path) -> None:
+    table = spread(tmp_path)
+    table.upsert(rows_of(range(20, 50), "new"))
+    table.delete("id < 5")
+    table.upsert(rows_of(range(100, 105), "late"), write_only=True)
+    report = table.verify(repair=True)
+    assert (report.ok, report.repaired, report.keys_live_twice) == (True, 0, 0)
+
+
+def test_hashes_that_are_lost_come_back(tmp_path: Path) -> None:
+    table = spread(tmp_path)
+    before = homes(table)
+    forget(table, range(4))
+    lost = {before[one][0] for one in hashes_of(range(4)).tolist()}
+    found = problems(table)
+    assert {what for what, _ in found} == {"hashes of keys"}
+    assert len(found) == len(lost)
+    assert sum(int(problem.split()[0]) for _, problem in found) == 4
+    assert all(problem.endswith(" not in its hash index") for _, problem in found)
+    report = table.verify(repair=True)
+    assert (report.ok, report.repaired) == (True, 4)
+    assert homes(table) == before
+    table.upsert(rows_of(range(30), "new"))
+    assert seen(table) == all_of(new=range(30))
+
+
+def test_a_key_in_two_buckets_is_left_where_writers_have_put_it_since(tmp_path: Path) -> None:
+    table = spread(tmp_path)
+    forget(table, range(4), stays_full=True)
+    table.upsert(rows_of(range(4), "new"))
+    assert table.count() == 34
+    report = table.verify()
+    assert (report.ok, report.keys_live_twice) == (False, 4)
+    rows = [one.problem for one in report.problems if one.what == "keys"]
+    assert sum(int(text.split()[0]) for text in rows) == 4
+    assert all(text.endswith("with a key that is live in another bucket") for text in rows)
+    assert table.verify(repair=True).repaired == 4
+    assert problems(table) == []
+    assert seen(table) == all_of(new=range(4), old=range(4, 30))
+    table.upsert(rows_of(range(30), "last"))
+    assert seen(table) == all_of(last=range(30))
+    assert table.verify().ok
+
+
+def test_of_a_key_in_two_buckets_the_greater_sequence_field_counts(tmp_path: Path) -> None:
+    table = spread(tmp_path, {"sequence.field": "at"})
+    forget(table, range(4), stays_full=True)
+    table.upsert(pa.concat_tables([rows_of(range(2), "lesser", 3), rows_of([2, 3], "greater", 9)]))
+    assert table.verify(repair=True).keys_live_twice == 0
+    assert problems(table) == []
+    assert seen(table) == all_of(greater=[2, 3], old=[0, 1, *range(4, 30)])
+    assert all(len(one) == 1 for one in homes(table).values())
+    table.upsert(rows_of(range(30), "last", 10))
+    assert seen(table) == all_of(last=range(30))
+
+
+def test_a_hash_in_two_indexes_stays_with_its_key(tmp_path: Path) -> None:
+    table = spread(tmp_path)
+    before = homes(table)
+    first, *_ = buckets(table)
+    others = [one for one, (home,) in before.items() if home != first.number][:7]
+    known = read_hashes(keyed_of(table), first)
+    put_hashes(table, first, known.union(np.array(others, np.int32)))
+    found = problems(table)
+    assert found[0] == ("hashes of keys", "7 in the hash index of another bucket too")
+    report = table.verify(repair=True)
+    assert (report.ok, report.repaired) == (True, 7)
+    assert homes(table) == before
+
+
+def test_a_hash_of_no_key_stays_in_the_index_that_came_last(tmp_path: Path) -> None:
+    table = spread(tmp_path)
+    first, second, third = buckets(table)
+    for one in (third, first, second):
+        put_hashes(table, one, read_hashes(keyed_of(table), one).union([123456789]))
+    assert table.verify(repair=True).repaired == 2
+    assert homes(table)[123456789] == [second.number]
+
+
+def test_an_index_that_is_gone_is_made_again(tmp_path: Path) -> None:
+    table = spread(tmp_path)
+    before = homes(table)
+    entries = [entry for one in buckets(table) for entry in one.hashes]
+    commit(table, Change(kind="COMPACT", index_deleted=entries))
+    assert table.verify(repair=True).repaired == 30
+    assert homes(table) == before
+    assert problems(table) == []
+
+
+def test_an_index_of_nothing_that_belongs_to_it_is_removed(tmp_path: Path) -> None:
+    table = new_table(tmp_path, DYNAMIC)
+    table.upsert(rows_of(range(10), "old"))
+    (first,) = buckets(table)
+    other = replace(first, number=7, files=(), vectors=(), hashes=())
+    put_hashes(table, other, HashIndex(hashes_of(range(3))))
+    assert table.verify(repair=True).repaired == 3
+    assert [one.number for one in buckets(table)] == [0]
+    assert problems(table) == []
+
+
+def test_different_keys_of_a_hash_stay_where_they_are(tmp_path: Path) -> None:
+    """Marks cannot bring them together; both rows are right."""
+    keys = np.random.default_rng(0).integers(0, 1 << 62, 200_000)
+    hashes = hashes_of(keys)
+    order = np.argsort(hashes, kind="stable")
+    same = int(np.flatnonzero(np.diff(hashes[order]) == 0)[0])
+    one, other = keys[order[same : same + 2]].tolist()
+    table = new_table(tmp_path, DYNAMIC | {"dynamic-bucket.target-row-num": "1"})
+    table.upsert(rows_of([one], "one"))
+    forget(table, [one], stays_full=True)
+    table.upsert(rows_of([other], "other"))
+    assert len(list(buckets(table))) == 2
+    assert problems(table) == [("hashes of keys", "1 not in its hash index")]
+    report = table.verify(repair=True)
+    assert (report.repaired, report.keys_live_twice, report.problem_count) == (0, 0, 1)
+    assert seen(table) == all_of(one=[one], other=[other])
+
+
+def test_a_key_that_is_not_compacted_in_another_bucket_is_left_alone(tmp_path: Path) -> None:
+    table = spread(tmp_path)
+    forget(table, [0], stays_full=True)
+    table.upsert(rows_of([0], "new"), write_only=True)
+    assert seen(table) == all_of(old=range(30))
+    assert table.verify(repair=True).repaired == 0
+    assert seen(table) == all_of(old=range(30))  # no key is lost
+    table.compact()
+    assert table.verify().keys_live_twice == 1
+    assert table.verify(repair=True).repaired >= 1
+    assert seen(table) == all_of(new=[0], old=range(1, 30))
+
+
+def test_hashes_of_a_table_without_vectors_are_mended_too(tmp_path: Path) -> None:
+    table = create(
+        tmp_path,
+        {"id": "BIGINT", "at": "INT", "v": "STRING"},
+        primary_keys=["id"],
+        options=DYNAMIC,
+    )
+    table.upsert(rows_of(range(20), "old"))
+    table.upsert(rows_of(range(10), "new"))
+    before = homes(table)
+    forget(table, range(3))
+    assert table.verify(repair=True).repaired == 3
+    assert homes(table) == before
+    assert seen(table) == all_of(new=range(10), old=range(10, 20))
+
+
+# -- many --------------------------------------------------------------------------------------
+
+STEP = st.one_of(
+    st.tuples(st.just("upsert"), st.sets(st.integers(0, 40), min_size=1, max_size=12)),
+    st.tuples(st.just("forget"), st.sets(st.integers(0, 40), max_size=6)),
+    st.tuples(st.just("drop"), st.just(frozenset[int]())),
+    st.tuples(st.just("repair"), st.just(frozenset[int]())),
+)
+
+
+@settings(max_examples=15)  # each syncs some files to the disk
+@given(steps=st.lists(STEP, min_size=3, max_size=9), bucket=st.sampled_from(["1", "2", "-1"]))
+def test_a_repair_brings_back_what_was_upserted_last(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, set[int]]], bucket: str
+) -> None:
+    options = {"bucket": bucket, "dynamic-bucket.target-row-num": "5"}
+    if bucket != "-1":
+        del options["dynamic-bucket.target-row-num"]
+    table = new_table(tmp_path_factory.mktemp("table"), options)
+    expected: dict[int, str] = {}
+    for number, (step, keys) in enumerate([*steps, ("repair", set[int]())]):
+        if step == "upsert":
+            table.upsert(rows_of(keys, f"step {number}"))
+            expected |= dict.fromkeys(keys, f"step {number}")
+        elif step == "forget" and bucket == "-1":
+            forget(table, keys, stays_full=number % 3 > 0)
+        elif step == "drop" and any(one.vectors for one in buckets(table)):
+            drop_vectors(table)
+        elif step == "repair":
+            repair(table)
+            assert seen(table) == sorted(expected.items())
+    assert table.verify().ok

@@ -536,8 +536,8 @@ def test_paimon_s_java_upserts_all_that_is_measured(tmp_path: Path) -> None:
         unavailable(left_out["paimon-java"])
     source = make_source(tmp_path, 8_000, 4)
     lives = {
-        "vectors": Life(source, "vectors", 8_000, ("large", "spread", "look-up", "compact")),
-        "level-0": Life(source, "level-0", 4_000, ("large", "recent")),
+        "vectors": Life(source, "vectors", 8_000, ("large", "look-up", "compact"), keys=3),
+        "level-0": Life(source, "level-0", 4_000, ("recent",)),
     }
     assert lives.keys() == KINDS.keys()
     with start_keyed("paimon-java", tmp_path / "own") as process:

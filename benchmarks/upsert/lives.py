@@ -34,7 +34,6 @@ STEPS = {
     "look-up": "open the table and read one key after the other, keys of all that is there",
     "compact": "compact all buckets, so that nothing is deleted but by absence",
 }
-_KEYS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,9 @@ class _Planned:
 class Life:
     """The steps of tables of one kind and one size."""
 
-    def __init__(self, source: Source, kind: str, size: int, steps: Sequence[str]) -> None:
+    def __init__(
+        self, source: Source, kind: str, size: int, steps: Sequence[str], keys: int = 100
+    ) -> None:
         """Work out what every step is to do.
 
         Args:
@@ -79,8 +80,9 @@ class Life:
             kind: A kind of table, of `OPTIONS`.
             size: The rows to load.
             steps: Some of `STEPS`, after the load.
+            keys: How many are looked up.
         """
-        self.kind, self.size = kind, size
+        self.kind, self.size, self._keys = kind, size, keys
         self._truth = Truth(source.rows)
         self._warehouse = source.base / "upsert-work"
         self._schema = _schema(source.load(size).sources[0])
@@ -97,7 +99,7 @@ class Life:
         held = truth.held()
         if step == "compact":
             return _Planned(step, {"do": "compact"}, held.rows, held, {})
-        keys = np.random.default_rng(self.size).choice(truth.ids(), _KEYS, replace=False)
+        keys = np.random.default_rng(self.size).choice(truth.ids(), self._keys, replace=False)
         answer = {"rows": len(keys), "sum": int(keys.sum())}
         return _Planned(step, {"do": "look-up", "keys": keys.tolist()}, len(keys), held, answer)
 

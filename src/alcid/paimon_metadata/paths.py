@@ -83,6 +83,8 @@ class Paths:
     def learn(self, partitions: Iterable[bytes]) -> None:
         """Make the folders of many partitions at once, which takes less than one by one."""
         new = [one for one in dict.fromkeys(partitions) if one not in self._known]
+        if not new:
+            return
         columns = [
             [
                 f"{_escape(key)}={_escape(self._text(value, data_type))}/"

@@ -14,7 +14,7 @@ from alcid.tables.writing import Encoding
 
 __all__ = ["WriteOperation", "encoding_of", "require_rows_writable"]
 
-WriteOperation: TypeAlias = Literal["append", "upsert", "compact"]
+WriteOperation: TypeAlias = Literal["append", "upsert", "delete", "compact"]
 """What writes data files."""
 
 _COMPRESSIONS: Final = {
@@ -49,7 +49,7 @@ def require_rows_writable(
         raise UnsupportedError(
             f"file.format={options.file_format}: {cannot}: only parquet is written"
         )
-    if operation != "compact":
+    if operation in ("append", "upsert"):
         for one in schema.fields:
             if one.default_value is not None:
                 raise UnsupportedError(

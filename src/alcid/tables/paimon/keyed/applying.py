@@ -71,8 +71,8 @@ def apply_changes(
             work = plan()
             changes, made = _write(table, work, own)
             break
-        except (ConflictError, FileGoneError):
-            if attempt == _TRIES:
+        except (ConflictError, FileGoneError) as error:
+            if attempt == _TRIES or (isinstance(error, FileGoneError) and _is_latest(table)):
                 raise
         time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**attempt)))
     else:
@@ -85,6 +85,11 @@ def apply_changes(
             is_compacted = True
     table.refresh()
     return Applied(changes, snapshot, is_compacted)
+
+
+def _is_latest(table: PaimonTable) -> bool:
+    """Whether nobody has committed since the table was read: then nobody has replaced a file."""
+    return table.folder.snapshots.latest() == table.snapshot.state.snapshot
 
 
 def _write(

@@ -143,11 +143,11 @@ class _Compaction:
     ) -> None:
         self._table, self._keyed, self._changes, self._commit = table, keyed, changes, commit
         self._paths = table_paths(keyed.schema, keyed.options)
-        self._known: list[Settlement] = [
-            one.settlement
-            for one in changes.values()
+        self._known: dict[Place, list[Settlement]] = {
+            place: [one.settlement]
+            for place, one in changes.items()
             if one is not None and one.settlement is not None
-        ]
+        }
         self._used: list[Settlement] = []
 
     def run(self) -> int | None:
@@ -157,7 +157,8 @@ class _Compaction:
             self._plan, known=table.snapshot.state, user=commit.user, identifier=commit.identifier
         )
         used = {id(one) for one in self._used} if made else set()
-        remove_written(table.storage, (one for one in self._known if id(one) not in used))
+        every = (one for some in self._known.values() for one in some)
+        remove_written(table.storage, (one for one in every if id(one) not in used))
         return None if made is None else made.id
 
     def _plan(self, state: TableState) -> Change | None:
@@ -183,7 +184,8 @@ class _Compaction:
         if unprepared:
             made = settle_buckets(self._table.engine, self._keyed, unprepared, full=False)
             new = [one for one in made if one is not None]
-            self._known.extend(new)
+            for one in new:
+                self._known.setdefault(one.base.place, []).append(one)
             self._used.extend(new)
         if not self._used:
             return None
@@ -194,13 +196,13 @@ class _Compaction:
 
     def _prepared(self, bucket: Bucket, change: BucketChange | None) -> Settlement | None:
         """What was worked out for a bucket as it is now."""
-        for one in self._known:
+        for one in self._known.get(bucket.place, ()):
             base, besides = one.base, list[PlacedFile]()
             if change is not None and one is change.settlement:
                 besides = [file.placed for file in _files(change)]
                 if change.hashes is not None:
                     base = replace(base, hashes=(change.hashes,))
-            if one.base.place == bucket.place and base.is_same(bucket, besides=besides):
+            if base.is_same(bucket, besides=besides):
                 return one
         return None
 

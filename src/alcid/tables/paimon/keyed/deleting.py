@@ -41,8 +41,7 @@ def delete_marked(table: PaimonTable, find: Callable[[], Sequence[Mark]]) -> App
     """
 
     def changing() -> Changing:
-        table.snapshot.options.require_writable("delete")
-        keyed = keyed_table(table, "compact", {})
+        keyed = keyed_table(table, "delete", {})
         buckets = buckets_of(
             table.snapshot.state, table_paths(table.snapshot.schema, table.snapshot.options)
         )

@@ -1,0 +1,101 @@
+"""Java commits while an upsert of ours is on its way: both count, in the order of the commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alcid.tables.paimon.keyed import applying, upsert_job
+from tests.golden.paimon_writing import RowKind
+from tests.interop.keyed_tables import VECTORS, KeyedTable, Peers, levels, peers
+
+__all__ = ["peers"]
+
+OPTIONS = {
+    "fixed": VECTORS | {"bucket": "1"},
+    "dynamic": VECTORS | {"bucket": "-1", "dynamic-bucket.target-row-num": "8"},
+}
+
+
+def _rows(first: int, stop: int, value: str) -> list[tuple[int, str]]:
+    return [(number, f"{value} {number}") for number in range(first, stop)]
+
+
+def _expire(table: KeyedTable, java: str) -> None:
+    table.compact(java)
+    table.peers.named(java).expire(table.path)
+
+
+ACTIONS: dict[str, Callable[[KeyedTable, str], None]] = {
+    "puts": lambda table, java: table.put(java, *_rows(6, 14, "java")),
+    "puts on level 0": lambda table, java: table.put(java, *_rows(6, 14, "java"), write_only=True),
+    "removes": lambda table, java: table.remove(java, *_rows(2, 9, "java")),
+    "compacts": lambda table, java: table.compact(java),
+    "compacts and expires": _expire,
+}
+# The function of ours before which Java does it, and whose rows come last then.
+MOMENTS: dict[str, tuple[Any, str, str]] = {
+    "before we look for older rows": (upsert_job, "upsert_bucket", "ours"),
+    "before our rows come to level 0": (applying, "commit_append", "ours"),
+    "before our rows are lifted": (applying, "commit_compact", "theirs"),
+}
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("java", ["java", "newest"])
+def test_what_java_does_in_the_middle_of_an_upsert_is_not_lost(
+    peers: Peers,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    java: str,
+    moment: str,
+    action: str,
+    kind: str,
+) -> None:
+    table = KeyedTable(tmp_path / "t", peers, {"id": "INT", "v": "STRING"}, ["id"], OPTIONS[kind])
+    table.put("we", *_rows(0, 10, "old"))
+    table.put("we", *_rows(3, 6, "older"))
+    module, name, last = MOMENTS[moment]
+    waiting = [ACTIONS[action]]
+    step = getattr(module, name)
+
+    def interrupted(*given: Any, **named: Any) -> Any:
+        if waiting:
+            waiting.pop()(table, java)
+        return step(*given, **named)
+
+    monkeypatch.setattr(module, name, interrupted)
+    ours = [*_rows(5, 12, "ours"), *_rows(20, 24, "ours")]
+    gone = _rows(1, 4, "ours")
+    before = dict(table.rows)
+    kinds: list[RowKind] = ["+U" if row in ours else "-D" for row in (*ours, *gone)]
+    table.write("we", [*ours, *gone], kinds)
+    assert not waiting
+    if last == "theirs":  # the model is told again, in the order of the commits
+        table.rows = before
+    for row in ours:
+        table.rows[row[:1]] = row
+    for row in gone:
+        table.rows.pop(row[:1], None)
+    if last == "theirs":
+        _again(table, action)
+    # Level 0 is lifted in the buckets that we write to.
+    settled = (action, kind) != ("puts on level 0", "dynamic")
+    table.check(settled=settled)
+    assert not settled or 0 not in levels(table.path)
+    table.compact(java)
+    table.check()
+
+
+def _again(table: KeyedTable, action: str) -> None:
+    """Tell the model what Java did."""
+    if action.startswith("puts"):
+        table.rows |= {row[:1]: row for row in _rows(6, 14, "java")}
+    elif action == "removes":
+        for row in _rows(2, 9, "java"):
+            table.rows.pop(row[:1], None)

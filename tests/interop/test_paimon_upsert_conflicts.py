@@ -72,10 +72,14 @@ def test_what_java_does_in_the_middle_of_an_upsert_is_not_lost(
     monkeypatch.setattr(module, name, interrupted)
     ours = [*_rows(5, 12, "ours"), *_rows(20, 24, "ours")]
     gone = _rows(1, 4, "ours")
-    before = dict(table.rows)
+    before, snapshot = dict(table.rows), table.table.snapshot_id or 0
     kinds: list[RowKind] = ["+U" if row in ours else "-D" for row in (*ours, *gone)]
     table.write("we", [*ours, *gone], kinds)
     assert not waiting
+    if "expires" not in action:  # who follows the table sees our rows once
+        seen = peers.named(java).stream(table.path, snapshot)
+        updates = [row for shown in seen.values() for row in shown if row[0] == "+U"]
+        assert sorted(updates) == sorted(("+U", *row) for row in ours)
     if last == "theirs":  # the model is told again, in the order of the commits
         table.rows = before
     for row in ours:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import alcid
 from alcid.tables.paimon.keyed import applying
 from tests.interop.keyed_tables import VECTORS, KeyedTable, Peers, levels, peers
+from tests.tables.paimon.known_rows import as_text
 
 __all__ = ["peers"]
 
@@ -243,6 +245,34 @@ def test_level_zero_of_a_job_that_opened_earlier_wins_when_it_is_lifted(
         table.rows[row[:1]] = row
     table.put(java if who == "java" else "we", (20_000, "last"))
     assert levels(table.path) == [3, 4, 5]
+    table.check()
+
+
+# -- the past ----------------------------------------------------------------------------------
+
+
+@JAVA
+def test_a_tag_keeps_rows_that_were_replaced_compacted_and_expired(
+    peers: Peers, tmp_path: Path, java: str
+) -> None:
+    table = one_bucket(tmp_path / "t", peers)
+    peer = peers.named(java)
+    table.put("we", *rows(0, 10, "a"))
+    table.put("we", *rows(5, 8, "b"))
+    table.remove("we", (1, None))
+    table.check()
+    before = as_text(table.arrow(list(table.rows.values())))
+    peer.tag(table.path, "then", table.table.snapshot_id or 0)
+    table.put(java, *rows(0, 12, "c"))
+    table.compact("we")
+    table.put("we", *rows(2, 5, "d"))
+    table.compact(java)
+    assert peer.expire(table.path) > 5
+    table.check()
+    assert as_text(peer.read(table.path, options={"scan.tag-name": "then"})) == before
+    assert as_text(alcid.paimon(table.path, tag="then").scan().to_arrow()) == before
+    assert not table.table.clean(timedelta(0)).removed
+    assert as_text(peer.read(table.path, options={"scan.tag-name": "then"})) == before
     table.check()
 
 

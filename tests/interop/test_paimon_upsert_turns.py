@@ -33,6 +33,12 @@ INDEXED = {
     "file-index.bloom-filter.columns": "n",
     "file-index.in-manifest-threshold": "1 b",
 }
+OWN_PLACES = {
+    "data-file.path-directory": "data",
+    "data-file.prefix": "part-",
+    "index-file-in-data-file-dir": "true",
+    "metadata.stats-mode": "none",
+}
 KINDS: dict[str, tuple[Mapping[str, str], list[str]]] = {
     "fixed": (VECTORS | {"bucket": "2"}, []),
     "fixed, partitioned": (VECTORS | {"bucket": "2"}, ["dt"]),
@@ -40,7 +46,7 @@ KINDS: dict[str, tuple[Mapping[str, str], list[str]]] = {
     "dynamic, partitioned": (VECTORS | DYNAMIC, ["dt"]),
     "64 bits": (VECTORS | {"bucket": "1", "deletion-vectors.bitmap64": "true"}, []),
     "thin": (VECTORS | {"bucket": "2", "data-file.thin-mode": "true"}, ["dt"]),
-    "indexes beside data": (VECTORS | DYNAMIC | {"index-file-in-data-file-dir": "true"}, ["dt"]),
+    "own places": (VECTORS | DYNAMIC | OWN_PLACES, ["dt"]),
     "indexed": (VECTORS | {"bucket": "2"} | INDEXED, []),
     "merged by readers": ({"bucket": "2"}, ["dt"]),
     "dynamic, merged by readers": (DYNAMIC, []),
@@ -131,7 +137,8 @@ def test_all_see_the_same_rows_after_every_step(peers: Peers, tmp_path: Path, ki
     for number, step in enumerate(STEPS):
         turns.take(step)
         table.check()
-        turns.ask()
+        if kind == "indexed":
+            turns.ask()
         assert number < 3 or len(table.rows) > 20
     if "deletion-vectors.enabled" in options:
         assert 0 not in levels(table.path)

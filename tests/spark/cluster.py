@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from alcid.spark.java import ensure_java
+from tests.spark.gates import Gate
 from tests.spark.processes import below, command_of, is_running, kill, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +42,8 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d %p %c: %m%n%ex
 """
+# Task and attempt: both tasks, and one of them once more.
+ONE_KILLED = ({(0, 0), (1, 0), (0, 1)}, {(0, 0), (1, 0), (1, 1)})
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
@@ -177,6 +180,21 @@ def cluster(folder: Path) -> Iterator[Cluster]:
     finally:
         for process in reversed(processes):
             _end(process)
+
+
+def kill_one_executor(machines: Cluster, gate: Gate) -> None:
+    """Kill one of two executors when each has a task that has written a file and not ended."""
+    try:
+        wait_for(lambda: gate.attempts() == {(0, 0), (1, 0)}, "a file of each task")
+        assert gate.count() == 2
+        one, _ = machines.executors()
+        workers = below(one)
+        assert workers
+        kill([one])
+        # Its Python workers end with it: what it has not written by now it never will.
+        wait_for(lambda: not any(map(is_running, workers)), "the end of the Python workers")
+    finally:
+        gate.open()
 
 
 def ship(archive: Path) -> Path:

@@ -25,6 +25,7 @@ from alcid.spark.jvm import map_in_arrow
 from alcid.spark.ways import Way
 from alcid.storage import Storage
 from alcid.tables import ParquetTable, building
+from alcid.tables.paimon.table import PaimonTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,13 +74,24 @@ class Requests:
         **how: Any,
     ) -> Any:
         """Append rows that depend on their numbers, from `numbers[0]` on."""
-        first, stop = numbers
-        rows = self._spark.range(first, stop, 1, tasks).selectExpr(
-            "id", "CAST(id % 7 AS INT) AS class_id", "id / 8 AS score", "concat('n', id) AS name"
-        )
         table = self._table(folder, gate)
         with self._speculating() if speculation else nullcontext():
-            return table.append(rows, **how).to_dict()
+            return table.append(self._numbered(numbers, tasks), **how).to_dict()
+
+    def upsert(
+        self,
+        folder: str,
+        numbers: list[int],
+        tasks: int,
+        gate: str | None = None,
+        speculation: bool = False,
+    ) -> Any:
+        """Upsert such rows into a Paimon table."""
+        table = alcid.paimon(folder, self._spark)
+        if gate is not None:
+            table = PaimonTable(gated(folder, gate), engine=SparkEngine(self._spark))
+        with self._speculating() if speculation else nullcontext():
+            return table.upsert(self._numbered(numbers, tasks)).to_dict()
 
     def sql(self, folder: str, query: str) -> list[str]:
         return _rows(alcid.sql(query, t=self._table(folder)))
@@ -99,6 +111,12 @@ class Requests:
 
     def clean(self, folder: str) -> Any:
         return self._table(folder).clean(timedelta(0)).to_dict()
+
+    def _numbered(self, numbers: list[int], tasks: int) -> DataFrame:
+        first, stop = numbers
+        return self._spark.range(first, stop, 1, tasks).selectExpr(
+            "id", "CAST(id % 7 AS INT) AS class_id", "id / 8 AS score", "concat('n', id) AS name"
+        )
 
     @contextmanager
     def _speculating(self) -> Iterator[None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,38 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
-from alcid.errors import UnsupportedError
-from alcid.spark.java import ensure_java
 from alcid.storage import Storage
 from alcid.tables.folder_indexes import FolderIndexes
-from tests.interop.peers import unavailable
-from tests.spark.cluster import Cluster, Driver, cluster, driver
+from tests.spark.cluster import ONE_KILLED, Cluster, Driver, kill_one_executor
 from tests.spark.gates import Gate
-from tests.spark.processes import below, is_running, kill, wait_for
 from tests.tables.folders import OPTIONS, bundle_names, check_indexes, fill, opened
 
 FILES = 8
 WHERE = "class_id = 3 AND score > 0.4 OR id < 50000"
 APPENDED = {"file-index.bitmap.columns": "class_id", "file-index.bloom-filter.columns": "id"}
-
-
-@pytest.fixture(scope="module")
-def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One cluster for all tests; they are skipped, or fail in CI, where there is no Java."""
-    try:
-        ensure_java()
-    except UnsupportedError as error:
-        unavailable(str(error))
-    with cluster(tmp_path_factory.mktemp("cluster")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def remote(machines: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """A driver of that cluster."""
-    folder = tmp_path_factory.mktemp("driver")
-    with driver(folder, machines.settings(), machines.python) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -168,25 +144,6 @@ def check_appended(remote: Driver, folder: Path, count: int) -> None:
 
 
 # -- kills -------------------------------------------------------------------------------------
-
-
-# Task and attempt: both tasks, and one of them once more.
-ONE_KILLED = ({(0, 0), (1, 0), (0, 1)}, {(0, 0), (1, 0), (1, 1)})
-
-
-def kill_one_executor(machines: Cluster, gate: Gate) -> None:
-    """Kill one of two executors when each has a task that has written a file and not ended."""
-    try:
-        wait_for(lambda: gate.attempts() == {(0, 0), (1, 0)}, "a file of each task")
-        assert gate.count() == 2
-        one, _ = machines.executors()
-        workers = below(one)
-        assert workers
-        kill([one])
-        # Its Python workers end with it: what it has not written by now it never will.
-        wait_for(lambda: not any(map(is_running, workers)), "the end of the Python workers")
-    finally:
-        gate.open()
 
 
 def test_executor_killed_during_a_build(machines: Cluster, remote: Driver, tmp_path: Path) -> None:

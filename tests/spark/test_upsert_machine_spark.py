@@ -82,8 +82,9 @@ def test_of_rows_with_one_key_the_last_of_the_last_task_is_kept(
     expected = [(1, 7, "n11999"), *((1, number, f"n{number}") for number in range(0, 12_000, 10))]
     assert rows(table) == sorted(expected)
     table.upsert(given.where("name < 'n11990'"))
+    expected[0] = (1, 7, "n11989")
+    assert rows(table) == sorted(expected)
     assert table.verify(progress=False).ok
-    assert table.count() == 1201
 
 
 @EACH_LAYOUT
@@ -92,12 +93,12 @@ def test_partitions_of_one_row_beside_a_giant(
 ) -> None:
     table = create(spark, tmp_path, options)
     given = spark.range(0, 6_000, numPartitions=4).selectExpr(
-        "CAST(IF(id % 20 = 0, id, 1) AS INT) AS dt", "id", "'old' AS name"
+        "CAST(IF(id % 200 = 0, id, 1) AS INT) AS dt", "id", "'old' AS name"
     )
     table.upsert(given)
     table.upsert(given.where("id % 100 < 25").selectExpr("dt", "id", "'new' AS name"))
     expected = [
-        (number if number % 20 == 0 else 1, number, "new" if number % 100 < 25 else "old")
+        (number if number % 200 == 0 else 1, number, "new" if number % 100 < 25 else "old")
         for number in range(6_000)
     ]
     assert rows(table) == sorted(expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import copy
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -183,7 +184,9 @@ class PaimonTable(Table[PaimonFiles]):
             ConflictError: Others were faster again and again.
         """
         plan = UpsertPlan(row_kind=row_kind, write_only=write_only, options=options)
-        return upsert(self, rows, plan)
+        report = upsert(self.apart(), rows, plan)
+        self.refresh()
+        return report
 
     def compact(self, partition: Mapping[str, Any] | None = None) -> CompactReport:
         """Merge the files of each bucket of a table with a primary key into one sorted run.
@@ -198,7 +201,9 @@ class PaimonTable(Table[PaimonFiles]):
             UnsupportedError: The table has no primary key, or an option that is not followed.
             ConflictError: Others changed the same buckets again and again.
         """
-        return compact(self, partition)
+        report = compact(self.apart(), partition)
+        self.refresh()
+        return report
 
     def delete(self, where: str | Predicate) -> DeleteReport:
         """Delete the rows that match, by deletion vectors, in one commit.
@@ -214,7 +219,9 @@ class PaimonTable(Table[PaimonFiles]):
                 has an option that is not followed.
             ConflictError: Others changed the same rows again and again.
         """
-        return delete(self, where)
+        report = delete(self.apart(), where)
+        self.refresh()
+        return report
 
     def compute_stats(
         self, columns: Collection[str] | None = None, *, progress: Progress | bool | None = None
@@ -251,7 +258,7 @@ class PaimonTable(Table[PaimonFiles]):
                 not followed.
         """
         with self.engine.settings():
-            mended = repair_keys(self) if repair else 0
+            mended = repair_keys(self.apart()) if repair else 0
             found = verify(self.storage, self.engine, sample=sample, progress=progress)
             return replace(found, repaired=mended)
 
@@ -265,6 +272,10 @@ class PaimonTable(Table[PaimonFiles]):
             dry_run: Only say what would be done.
         """
         return clean(self.storage, older_than=older_than, dry_run=dry_run)
+
+    def apart(self) -> PaimonTable:
+        """The same table, for work that reads it anew: no other thread changes what it sees."""
+        return copy(self)
 
     def with_level_zero(self) -> PaimonTable:
         """The table with what is not compacted yet: itself, if there is no such file."""

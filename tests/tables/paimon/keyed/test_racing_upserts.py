@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,33 @@ def test_upserts_of_four_processes_are_as_if_one_after_the_other(
     found = table.scan(columns=["id", "name"]).to_arrow().to_pydict()
     assert dict(zip(found["id"], found["name"], strict=True)) == rows
     assert len(found["id"]) == len(rows)
+    report = table.verify(progress=False)
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("bucket", ["-1", "2"], ids=["dynamic", "fixed"])
+def test_threads_may_share_a_table(tmp_path: Path, bucket: str) -> None:
+    options = {"deletion-vectors.enabled": "true", "bucket": bucket}
+    if bucket == "-1":
+        options["dynamic-bucket.target-row-num"] = "7"
+    table = create(tmp_path, primary_keys=["id"], options=options)
+
+    def work(worker: int) -> None:
+        for number in range(5):
+            keys = random.Random(f"{worker} {number}").sample(range(40), 12)
+            name = f"{worker} {number}"
+            table.upsert(pa.table({"id": pa.array(keys, pa.int64()), "name": [name] * len(keys)}))
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
+    ids = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    every = {
+        key
+        for worker in range(3)
+        for number in range(5)
+        for key in random.Random(f"{worker} {number}").sample(range(40), 12)
+    }
+    assert sorted(ids) == sorted(every)
     report = table.verify(progress=False)
     assert report.ok, str(report)
 

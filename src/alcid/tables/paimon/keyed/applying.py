@@ -55,7 +55,7 @@ def apply_changes(
     """Change buckets of a table.
 
     Args:
-        table: It is read anew before each try, and afterwards.
+        table: It is read anew before each try; nobody else may do that meanwhile.
         plan: Plans the work on the table as it is now. What it has written is removed if it
             raises, or if it comes too late.
         commit: In whose name; by default in a new one.
@@ -83,7 +83,6 @@ def apply_changes(
         if work.compacts and not is_compacted:
             snapshot = commit_compact(table, work.keyed, changes, own) or snapshot
             is_compacted = True
-    table.refresh()
     return Applied(changes, snapshot, is_compacted)
 
 

@@ -86,7 +86,8 @@ class UpsertSink:
         self, table: PaimonTable, name: str, *, row_kind: str | None, write_only: bool
     ) -> None:
         """Nothing is done before the first batch."""
-        self.table, self.name = table, name
+        self.table, self.name = table.apart(), name
+        self._given = table
         self._row_kind, self._write_only = row_kind, write_only
         self._user, self._instance = f"alcid-sink-{name}", str(uuid.uuid4())
         self._search = MarkSearch(table.folder.snapshots, name)
@@ -121,7 +122,9 @@ class UpsertSink:
         check(state)
         found = self._search.find(state.snapshot)
         if found is None or found.batch < batch_id:
-            return upsert(self.table, rows, plan)
+            report = upsert(self.table, rows, plan)
+            self._given.refresh()
+            return report
         if found.batch == batch_id and compacts(self.table, plan):
             self._finish(state, commit)
         return None

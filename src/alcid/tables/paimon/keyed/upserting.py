@@ -96,7 +96,7 @@ def upsert_rows(
     """Upsert rows: each takes the place of that of its key, or deletes it.
 
     Args:
-        table: The table; it is read anew before and after.
+        table: The table; it is read anew, which nobody else may do meanwhile.
         given: The columns of the rows. They go by name, narrower types are widened, missing ones
             are null.
         plan: How.

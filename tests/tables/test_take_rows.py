@@ -1,0 +1,49 @@
+"""Rows by their places, out of many chunks."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alcid.tables import take_rows as taking
+from alcid.tables.take_rows import take_rows
+
+COUNT = 60
+
+
+def chunked(cuts: list[int]) -> pa.Table:
+    """Rows 0 to 59 in chunks, some of them empty."""
+    ends = sorted({0, COUNT, *cuts})
+    numbers = pa.chunked_array(
+        [
+            pa.array(range(start, stop), pa.int64())
+            for start, stop in zip(ends, [*ends[1:], COUNT], strict=True)
+        ]
+    )
+    texts = pa.array([None if one % 5 == 0 else "x" * one for one in range(COUNT)])
+    lists = pa.array([[one, None] * (one % 3) for one in range(COUNT)])
+    return pa.table({"number": numbers, "text": texts, "list": lists})
+
+
+@given(
+    st.lists(st.integers(0, COUNT), max_size=5),
+    st.lists(st.integers(0, COUNT - 1), max_size=100),
+    st.sampled_from([1, 300, 1 << 28]),
+)
+def test_rows_are_those_of_take(cuts: list[int], places: list[int], step_bytes: int) -> None:
+    rows = chunked(cuts)
+    with patch.object(taking, "_STEP_BYTES", step_bytes):
+        found = take_rows(rows, np.array(places, np.int64))
+    assert found.schema == rows.schema
+    assert found.equals(rows.combine_chunks().take(pa.array(places, pa.int64())))
+
+
+def test_a_place_that_is_not_there_is_an_error() -> None:
+    for place in (COUNT, -1):
+        with pytest.raises(IndexError):
+            take_rows(chunked([7]), np.array([place]))

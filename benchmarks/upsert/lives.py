@@ -31,8 +31,8 @@ __all__ = ["STEPS", "Life", "Taken", "held_by"]
 STEPS = {
     "load": "upsert all rows to a table without rows",
     **BATCHES,
-    "look-up": "open the table and read one key after the other, keys of all that is there",
-    "compact": "compact all buckets, so that nothing is deleted but by absence",
+    "look-up": "open the table, then read the row of one key after the other",
+    "compact": "compact all buckets: one sorted run each, no row marked as deleted",
 }
 
 

@@ -29,9 +29,11 @@ def _expire(table: KeyedTable, java: str) -> None:
     table.peers.named(java).expire(table.path)
 
 
+# So many that the last of them, which we write too, have higher numbers than ours had at first.
+JAVA_ROWS = [*_rows(30, 60, "java"), *_rows(6, 14, "java")]
 ACTIONS: dict[str, Callable[[KeyedTable, str], None]] = {
-    "puts": lambda table, java: table.put(java, *_rows(6, 14, "java")),
-    "puts on level 0": lambda table, java: table.put(java, *_rows(6, 14, "java"), write_only=True),
+    "puts": lambda table, java: table.put(java, *JAVA_ROWS),
+    "puts on level 0": lambda table, java: table.put(java, *JAVA_ROWS, write_only=True),
     "removes": lambda table, java: table.remove(java, *_rows(2, 9, "java")),
     "compacts": lambda table, java: table.compact(java),
     "compacts and expires": _expire,
@@ -99,7 +101,7 @@ def test_what_java_does_in_the_middle_of_an_upsert_is_not_lost(
 def _again(table: KeyedTable, action: str) -> None:
     """Tell the model what Java did."""
     if action.startswith("puts"):
-        table.rows |= {row[:1]: row for row in _rows(6, 14, "java")}
+        table.rows |= {row[:1]: row for row in JAVA_ROWS}
     elif action == "removes":
         for row in _rows(2, 9, "java"):
             table.rows.pop(row[:1], None)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["upsert_to_paimon"]
 
 _ROUTED, _ORDER = "routed", "order"  # beside the columns c0, c1 and so on
+_NUMBERS = "hash", "bucket", "channel"
 _ROUTE = "hash int, bucket int, channel int, problem binary"
 
 
@@ -104,8 +105,7 @@ class _Route:
             except AlcidError as error:  # the task that is to write the rows tells of it
                 problem = told_error(error)
             problems = pa.array([problem] * len(keys[0]), pa.binary())
-            names = ["hash", "bucket", "channel", "problem"]
-            yield pa.StructArray.from_arrays([*numbers, problems], names)
+            yield pa.StructArray.from_arrays([*numbers, problems], [*_NUMBERS, "problem"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class _Write:
         held = [batch for batch in batches if batch.num_rows]
         if not held:
             return
-        job, given = self.job, _in_order(pa.Table.from_batches(held))
+        job, given = self.job, pa.Table.from_batches(held)
         routed = given.column(_ROUTED).combine_chunks()
         for problem in routed.field("problem").drop_null()[:1]:
             raise pickle.loads(problem.as_py())
@@ -127,14 +127,7 @@ class _Write:
         kinds = np.zeros(len(rows), np.int8)
         if job.kind_column is not None:
             kinds = parse_kinds(given.column(count), column=job.kind_column[1])
-        found = Routed(*(routed.field(name).to_numpy() for name in ("hash", "bucket", "channel")))
+        columns = *(routed.field(name) for name in _NUMBERS), given.column(_ORDER)
+        found = Routed(*(column.to_numpy() for column in columns))
         parts = job.parts(rows, kinds, found, int(found.channels[0]))
         yield from job.write(parts, 1)
-
-
-def _in_order(rows: pa.Table) -> pa.Table:
-    """Rows as they came, before Spark shared them out."""
-    order = rows.column(_ORDER).to_numpy()
-    if np.all(order[1:] > order[:-1]):
-        return rows
-    return rows.take(pa.array(np.argsort(order)))

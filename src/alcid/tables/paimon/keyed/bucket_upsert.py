@@ -29,6 +29,7 @@ from alcid.tables.paimon.keyed.key_files import KeyRun, join_runs
 from alcid.tables.paimon.keyed.key_reading import KeyReader
 from alcid.tables.paimon.keyed.look_up import look_up
 from alcid.tables.paimon.keyed.row_kinds import DELETE_KIND, Kinds, are_deletes, is_heeded
+from alcid.tables.take_rows import take_rows
 
 __all__ = ["Batch", "delete_from_bucket", "upsert_bucket"]
 
@@ -116,14 +117,14 @@ def _sorted(keyed: KeyedTable, batch: Batch, first_number: int) -> KeyRun:
     order, starts = sort_rows(_taken(rows, keyed.schema.key_columns, places), len(places))
     last = order[np.append(starts[1:], len(order)) - 1] if len(order) else order
     chosen = places[last]
-    return KeyRun(rows.take(pa.array(chosen)), first_number + numbers[last], batch.kinds[chosen])
+    return KeyRun(take_rows(rows, chosen), first_number + numbers[last], batch.kinds[chosen])
 
 
 def _taken(
     rows: pa.Table, names: Iterable[str], places: npt.NDArray[np.int64]
 ) -> list[pa.ChunkedArray]:
-    wanted = pa.array(places)
-    return [rows.column(name).take(wanted) for name in names]
+    found: list[pa.ChunkedArray] = take_rows(rows.select(list(names)), places).columns
+    return found
 
 
 def _against_older(keyed: KeyedTable, bucket: Bucket, run: KeyRun) -> tuple[KeyRun, Marks]:

@@ -32,6 +32,7 @@ from alcid.tables.paimon.keyed.changes import KeyedTable
 from alcid.tables.paimon.new_files import NewFiles, Span, WrittenData
 from alcid.tables.paimon.stored_types import stored_schema
 from alcid.tables.rolling import roll_files
+from alcid.tables.take_rows import take_rows
 from alcid.tables.writing import GROUP_ROWS, FileWriter
 
 __all__ = ["KIND", "NUMBER", "KeyRun", "join_runs", "key_file_schema", "key_name", "write_runs"]
@@ -69,7 +70,7 @@ class KeyRun:
 
     def take(self, rows: npt.NDArray[np.int64]) -> KeyRun:
         """The rows of these places, in this order."""
-        return KeyRun(self.rows.take(pa.array(rows)), self.numbers[rows], self.kinds[rows])
+        return KeyRun(take_rows(self.rows, rows), self.numbers[rows], self.kinds[rows])
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> KeyRun:
         """The rows where a mask is true."""

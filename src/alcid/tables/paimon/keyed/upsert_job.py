@@ -2,9 +2,11 @@
 
     rows -> hash of the key -> bucket, if the key is known -> channel -> bucket, if the key is new
 
-A channel is a worker. It owns every bucket whose number leaves a certain remainder, and gets the
-rows of its buckets as well as those new keys that it is to put into them. So one shuffle is enough,
-and no two workers write to the same bucket.
+A channel is a worker. Each partition is shared out among some channels that follow each other, from
+one that its hash tells. The first of them owns every bucket, and gets every new key, whose number
+or hash leaves the remainder 0 if divided by how many they are; the next those that leave 1. So new
+keys come to who may put them into buckets of its own, one shuffle is enough, and no two workers
+write to the same bucket.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from alcid.errors import ConflictError
+from alcid.errors import UnsupportedError
 from alcid.formats.arrays import changes, split_by
 from alcid.formats.binary_row import hash_rows
 from alcid.formats.binary_row.rows import EMPTY_ROW_HASH
@@ -48,6 +50,8 @@ class Routed:
     buckets: Integers
     """`NEW_KEY` where the channel is to find one."""
     channels: Integers
+    arrival: npt.NDArray[np.int64] | None = None
+    """What grows with the time that rows came; None: they are in that order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +97,7 @@ class UpsertJob:
             rows: As `TargetColumns.rows` gives them.
 
         Raises:
-            ConflictError: A partition has another number of buckets than the table.
+            UnsupportedError: A partition has another number of buckets than the table.
         """
         schema, options = self.keyed.schema, self.keyed.options
         is_dynamic = options.bucket < 0
@@ -102,18 +106,15 @@ class UpsertJob:
             [rows.column(name) for name in names], [schema.types[name] for name in names]
         )
         partitions = self._partitions(rows)
-        starts = fixed_bucket(partitions.hashes, self.routing.channels)[partitions.codes]
         if is_dynamic:
             buckets = self._known(partitions, hashes)
+            numbers = np.where(buckets == NEW_KEY, np.abs(hashes).view(np.uint32), buckets)
         else:
             self._check_buckets(partitions)
-            buckets = fixed_bucket(hashes, options.bucket)
-        channels = self.routing.channel(partitions.hashes[partitions.codes], hashes)
-        known = buckets != NEW_KEY
-        # Of the channels of a partition, which are neighbours, the one that owns the bucket.
-        steps = (buckets - starts) % self.routing.assigners
-        channels[known] = ((starts + steps) % self.routing.channels)[known]
-        return Routed(hashes, buckets, channels)
+            buckets = numbers = fixed_bucket(hashes, options.bucket)
+        workers = numbers % self.routing.assigners
+        channels = (self._starts(partitions)[partitions.codes] + workers) % self.routing.channels
+        return Routed(hashes, buckets, channels.astype(np.int32))
 
     def parts(
         self, rows: pa.Table, kinds: Kinds, routed: Routed, channel: int = 0
@@ -121,9 +122,9 @@ class UpsertJob:
         """All rows of a channel by bucket; new keys find theirs.
 
         Args:
-            rows: As `TargetColumns.rows` gives them, in the order of their arrival.
+            rows: As `TargetColumns.rows` gives them.
             kinds: What they do.
-            routed: What `route` said of them.
+            routed: What `route` said of them, and when they came.
             channel: The number of the channel.
 
         Raises:
@@ -133,7 +134,8 @@ class UpsertJob:
         check_lengths(rows, self.keyed.schema)
         partitions = self._partitions(rows)
         numbers, new = self._assign(partitions, routed, channel)
-        order = np.lexsort((numbers, partitions.codes))
+        arrival = () if routed.arrival is None else (routed.arrival,)
+        order = np.lexsort((*arrival, numbers, partitions.codes))
         starts = np.flatnonzero(changes(partitions.codes[order]) | changes(numbers[order]))
         whole = rows.combine_chunks()
         for places in np.split(order, starts[1:]):
@@ -175,6 +177,10 @@ class UpsertJob:
             hash_rows(values, schema.partition_types),
         )
 
+    def _starts(self, partitions: _Partitions) -> Integers:
+        """The first channel of each partition: many small ones do not all go to the same."""
+        return fixed_bucket(partitions.hashes, self.routing.channels)
+
     def _known(self, partitions: _Partitions, hashes: Integers) -> Integers:
         found = np.full(len(hashes), NEW_KEY, np.int32)
         for rows, partition in _by_code(partitions):
@@ -187,7 +193,7 @@ class UpsertJob:
             for bucket in self.buckets.of_partition(partition).values():
                 for one in bucket.files:
                     if one.entry.total_buckets != expected:
-                        raise ConflictError(
+                        raise UnsupportedError(
                             f"bucket={expected}: {one.path} is one of {one.entry.total_buckets} "
                             "buckets; rewrite its partition first"
                         )
@@ -200,17 +206,16 @@ class UpsertJob:
         if self.keyed.options.bucket > 0:
             return buckets, new
         options = BucketOptions.parse(self.keyed.options.given)
+        starts = self._starts(partitions)
+        # Counted from the first channel of a partition, so that its hash does not matter.
+        within = Routing(self.routing.assigners, self.routing.assigners)
         for rows, code in _by_code(partitions):
             unknown = rows[buckets[rows] == NEW_KEY]
             if not len(unknown):
                 continue
             partition = partitions.packed[code]
-            assigner = BucketAssigner(
-                options,
-                channel,
-                self.routing,
-                partition_hash=int(partitions.hashes[code]),
-            )
+            worker = (channel - int(starts[code])) % self.routing.channels
+            assigner = BucketAssigner(options, worker, within, partition_hash=0)
             for number, bucket in self.buckets.of_partition(partition).items():
                 assigner.restore_count(number, sum(one.rows for one in bucket.hashes))
             buckets[unknown] = assigner.assign(routed.hashes[unknown])

@@ -27,12 +27,13 @@ lint: .venv/.installed ## Check style, format, types and the order of the layers
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
 
-bench: .venv/.installed ## Measure file indexes, table indexes, Puffin, sketches, whole queries, Spark and Paimon tables, beside peers
+bench: .venv/.installed ## Measure file indexes, table indexes, Puffin, sketches, whole queries, Spark, Paimon tables and upserts, beside peers
 	$(BIN)/python -m benchmarks.file_index
 	$(BIN)/python -m benchmarks.table_index
 	$(BIN)/python -m benchmarks.queries
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.paimon
+	$(BIN)/python -m benchmarks.upsert
 
 fuzz: .venv/.installed ## Run the property tests for long, with new random examples
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n 2 -m "hypothesis or fuzz" -o faulthandler_timeout=0 tests
@@ -40,8 +41,9 @@ fuzz: .venv/.installed ## Run the property tests for long, with new random examp
 MACHINES ?= 300
 soak: .venv/.installed ## Do random steps to Paimon tables for long, with Java and Spark too (MACHINES=300, ALCID_SEED)
 	ALCID_MACHINES=$(MACHINES) $(BIN)/pytest -n 2 -o faulthandler_timeout=0 \
-		tests/tables/paimon/test_state_machine.py \
-		tests/interop/test_paimon_machine_java.py tests/spark/test_paimon_machine.py
+		tests/tables/paimon/test_state_machine.py tests/tables/paimon/keyed/test_upsert_machine.py \
+		tests/interop/test_paimon_machine_java.py tests/interop/test_upsert_machine_java.py \
+		tests/spark/test_paimon_machine.py tests/spark/test_upsert_machine_spark.py
 
 golden: .venv/.installed ## Make the golden files again (needs Java and Maven)
 	$(BIN)/python -m tests.golden.make_paimon_java

@@ -642,5 +642,4 @@ def test_the_report_of_upserts_has_medians_of_the_largest_table() -> None:
         ["spread", "alcid", "5,000", "3", "0.50 / 1.00", "7.0", "5"],
         ["spread", "paimon-java", "5,000", "3", "2.00 / 4.00", "7.0", "5"],
         ["vectors", "spread", "4.00", "-"],
-        ["vectors", "compact", "-", "-"],
     ]

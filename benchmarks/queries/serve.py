@@ -69,7 +69,7 @@ class Server:
             "cpu": time.process_time() - cpu,
             "read": _process_figure("io", "rchar") - read,
             "said": self.engine.read_by_last(),
-            **_summary(answer),
+            **summary(answer),
         }
 
     def peak(self, _: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Server:
         return {"peak": 1024 * _process_figure("status", "VmHWM")}
 
 
-def _summary(answer: Answer) -> dict[str, Any]:
+def summary(answer: Answer) -> dict[str, Any]:
     """What is compared; sums wrap."""
     if isinstance(answer, dict):
         return answer

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from benchmarks.measure import Cost
 
-__all__ = ["tree_cost_of"]
+__all__ = ["tree_cost_of", "tree_ticks"]
 
 T = TypeVar("T")
 _PARENT, _TIMES = 1, slice(11, 13)  # fields of /proc/<pid>/stat, behind the name
@@ -24,14 +24,14 @@ def tree_cost_of(run: Callable[[], T]) -> tuple[Cost, T]:
     process that ends within the run is not counted: Spark ends workers that have long been idle,
     and what they took before is not always added to those that started them.
     """
-    before, wall = _tree_ticks(), time.perf_counter()
+    before, wall = tree_ticks(), time.perf_counter()
     result = run()
     wall = time.perf_counter() - wall
-    ticks = sum(taken - before.get(process, 0) for process, taken in _tree_ticks().items())
+    ticks = sum(taken - before.get(process, 0) for process, taken in tree_ticks().items())
     return Cost(ticks / os.sysconf("SC_CLK_TCK"), wall), result
 
 
-def _tree_ticks() -> dict[int, int]:
+def tree_ticks() -> dict[int, int]:
     """The time of the processor that each process has taken, from this one down."""
     ticks: dict[int, int] = {}
     children: dict[int, list[int]] = {}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from benchmarks.spark.process_tree import _tree_ticks
+from benchmarks.spark.process_tree import tree_ticks
 
 __all__ = ["Peak", "watch_memory"]
 
@@ -26,7 +26,7 @@ class Peak:
 
     def look(self) -> None:
         """Look again; the exact figure takes the system long, so it is asked for when it grows."""
-        processes = list(_tree_ticks())
+        processes = list(tree_ticks())
         rough = sum(map(_roughly, processes))
         if rough > self._rough * _MORE:
             self._rough = rough

@@ -117,8 +117,8 @@ class UpsertReport:
         for kind in KINDS:
             for step in self._steps(kind):
                 java = self._largest(kind, step, "paimon-java")
-                if java:
-                    ours = (self._largest(kind, step, name) for name in _OURS)
+                ours = [self._largest(kind, step, name) for name in _OURS]
+                if java and any(ours):
                     yield kind, step, *(_factor(java, found) for found in ours)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.queries.question import Question
-from benchmarks.queries.serve import _summary as summary
+from benchmarks.queries.serve import summary
 from benchmarks.spark.process_tree import tree_cost_of
 from benchmarks.upsert.engine import KeyedEngine
 from benchmarks.upsert.memory import watch_memory

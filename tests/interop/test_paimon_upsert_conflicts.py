@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from alcid.tables.paimon.keyed import applying, upsert_job
+from alcid.tables.paimon.keyed import applying, committing, upsert_job
+from alcid.tables.paimon.keyed.settle_work import settle_buckets
 from tests.golden.paimon_writing import RowKind
 from tests.interop.keyed_tables import VECTORS, KeyedTable, Peers, levels, peers
 
@@ -105,3 +106,29 @@ def _again(table: KeyedTable, action: str) -> None:
     elif action == "removes":
         for row in _rows(2, 9, "java"):
             table.rows.pop(row[:1], None)
+
+
+@pytest.mark.parametrize("action", ["compacts", "compacts and expires", "puts"])
+@pytest.mark.parametrize("java", ["java", "newest"])
+def test_java_compacts_what_we_are_about_to_compact(
+    peers: Peers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, java: str, action: str
+) -> None:
+    table = KeyedTable(
+        tmp_path / "t", peers, {"id": "INT", "v": "STRING"}, ["id"], OPTIONS["fixed"]
+    )
+    table.put(java, *_rows(0, 10, "old"))
+    table.put(java, *_rows(4, 12, "newer"), write_only=True)
+    waiting = [ACTIONS[action]]
+
+    def interrupted(*given: Any, **named: Any) -> Any:
+        if waiting:
+            waiting.pop()(table, java)
+        return settle_buckets(*given, **named)
+
+    monkeypatch.setattr(committing, "settle_buckets", interrupted)
+    table.put("we", *_rows(6, 8, "ours"))
+    assert not waiting
+    if action == "puts":
+        table.rows |= {row[:1]: row for row in JAVA_ROWS}
+    table.check()
+    assert 0 not in levels(table.path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from enum import Enum
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ import pytest
 
 from alcid.errors import UnsupportedError
 from alcid.tables.paimon.data_files import PlacedFile, place_files, table_paths
+from alcid.tables.paimon.keyed import applying
 from alcid.tables.paimon.keyed.upsert_report import UpsertReport
 from tests.golden.paimon_writing import RowKind
 from tests.tables.paimon.keyed.upsert_model import Key
@@ -21,9 +23,21 @@ from tests.tables.paimon.machine import NOTHING
 from tests.tables.paimon.machine_table import MachineTable
 from tests.tables.paimon.random_predicates import Row
 
-__all__ = ["UpsertMachine"]
+__all__ = ["Fate", "UpsertMachine"]
 
 ROW_KINDS: tuple[RowKind, ...] = ("+I", "+U", "-U", "-D")
+
+
+class Fate(Enum):
+    """What becomes of the rows of an upsert."""
+
+    SETTLED = "settled"
+    LEFT = "left on level 0"
+    KILLED = "killed"
+
+
+class _KilledError(BaseException):
+    """The process ends here."""
 
 
 class UpsertMachine(UpsertTable):
@@ -35,11 +49,13 @@ class UpsertMachine(UpsertTable):
         """What each snapshot holds if level 0 is merged."""
         self._keys_of: dict[str, tuple[set[Key], set[Key]]] = {}
         self._touched: set[Key] = set()
-        self._settles = False
+        self._killed: set[Key] = set()
+        self._fate = Fate.SETTLED
 
     def steps(self) -> dict[Callable[[], str], int]:
         return {
             self.upsert: 24,
+            self.kill: 2,
             self.delete: 6,
             self.compact: 3,
             self.build: 3,
@@ -58,6 +74,19 @@ class UpsertMachine(UpsertTable):
     # -- steps ---------------------------------------------------------------------------------
 
     def upsert(self) -> str:
+        return self._upsert(write_only=self.source.random() < 0.2)
+
+    def kill(self) -> str:
+        """Kill an upsert between its two snapshots, if it makes two."""
+
+        def killed(*_: object) -> None:
+            raise _KilledError
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(applying, "commit_compact", killed)
+            return self._upsert(write_only=False)
+
+    def _upsert(self, *, write_only: bool) -> str:
         rows = self.draw_rows()
         row_kind = "op" if "op" in self.now.columns else None
         if row_kind is None and self.source.random() < 0.3:
@@ -65,7 +94,6 @@ class UpsertMachine(UpsertTable):
         kinds = self.draw_kinds(len(rows)) if row_kind else ["+I"] * len(rows)
         if row_kind == "op":
             rows = [{**row, "op": kind} for row, kind in zip(rows, kinds, strict=True)]
-        write_only = self.source.random() < 0.2
         options = None
         if self.source.random() < 0.2:
             options = {} if self.source.random() < 0.3 else self._index_options(self.now.columns)
@@ -73,17 +101,20 @@ class UpsertMachine(UpsertTable):
         given = self.arrow(rows, names)
         if row_kind == "change":
             given = given.append_column(row_kind, pa.array(kinds, pa.string()))
-        report = self.table.upsert(
-            self.given(given),
-            row_kind=row_kind if row_kind == "change" else None,
-            write_only=write_only,
-            options=options,
-        )
         before = set(self.model.settled) if not self.model.waiting else None
-        self.take(kinds, rows, settles=not write_only)
-        self.check_report(report, before)
+        try:
+            report = self.table.upsert(
+                self.given(given),
+                row_kind=row_kind if row_kind == "change" else None,
+                write_only=write_only,
+                options=options,
+            )
+            self.take(kinds, rows, Fate.LEFT if write_only else Fate.SETTLED)
+            self.check_report(report, before)
+        except _KilledError:
+            self.take(kinds, rows, Fate.KILLED)
         some = [(kind, *row.values()) for kind, row in zip(kinds, rows, strict=True)]
-        return f"{list(names)} {some}, {row_kind=}, {write_only=}, {options=}"
+        return f"{list(names)} {some}, {row_kind=}, {write_only=}, {options=}, {self._fate}"
 
     def check_report(self, report: UpsertReport, before: set[Key] | None) -> None:
         """An upsert tells how many rows it put, deleted and replaced.
@@ -92,7 +123,7 @@ class UpsertMachine(UpsertTable):
             report: What it tells.
             before: The keys that there were, if no row was on level 0.
         """
-        if self.is_lazy or not self._settles:
+        if self.is_lazy or self._fate is Fate.LEFT:
             assert report.rows + report.deletes == len(self._touched)
         elif report.replaced is not None and before is not None:
             live = self.model.merged()
@@ -106,14 +137,14 @@ class UpsertMachine(UpsertTable):
         weights = self.source.choice([(1, 0, 0, 0), (4, 4, 1, 1), (1, 1, 4, 4), (0, 0, 0, 1)])
         return self.source.choices(ROW_KINDS, weights, k=count)
 
-    def take(self, kinds: Sequence[str], rows: Sequence[Row], *, settles: bool) -> None:
+    def take(self, kinds: Sequence[str], rows: Sequence[Row], fate: Fate) -> None:
         """Let the model have the changes of an upsert."""
         numbers = {one.name: one.id for one in self.now.schema.fields}
         stored = [
             {numbers[name]: value for name, value in row.items() if name in numbers} for row in rows
         ]
         self._touched = self.model.take(zip(kinds, stored, strict=True))
-        self._settles = settles
+        self._fate = fate
 
     def delete(self) -> str:
         gone = self.draw_deletion()
@@ -124,7 +155,7 @@ class UpsertMachine(UpsertTable):
         found = gone.among(self._newest().named())
         report = self.table.delete(gone.sql)
         assert report.rows == len(found), gone.sql
-        self.take(["-D"] * len(found), found, settles=True)
+        self.take(["-D"] * len(found), found, Fate.SETTLED)
         return f"{[list(row.values()) for row in found]}: {gone.sql}"
 
     def compact(self) -> str:
@@ -146,8 +177,9 @@ class UpsertMachine(UpsertTable):
 
     def verify(self) -> str:
         self.table.refresh()
-        report = self.table.verify(progress=False)
+        report = self.table.verify(repair=self.source.random() < 0.3, progress=False)
         assert report.ok, str(report)
+        assert report.repaired == 0
         self.check_buckets()
         return ""
 
@@ -161,12 +193,8 @@ class UpsertMachine(UpsertTable):
         """Find out what waits, and keep what new snapshots should hold."""
         before, merged = self.now, self._newest()
         waiting, _ = self._levels()
-        if self._settles and not self.is_lazy:
-            assert not waiting & self._touched, "an upsert left rows on level 0"
-        elif self._touched and not self._settles:
-            assert waiting >= self._touched, "an upsert that only writes compacted"
+        self._check_fate(waiting)
         assert waiting <= self.model.waiting.keys(), "rows went back to level 0"
-        self._touched = set()
         self.model.settle(waiting)
         self.now = self._newest()
         if not self.merges:
@@ -178,6 +206,20 @@ class UpsertMachine(UpsertTable):
             self.newest_of[number] = merged
         if last and last not in self.newest_of:
             self.past[last], self.newest_of[last] = self.now, merged
+
+    def _check_fate(self, waiting: set[Key]) -> None:
+        """What an upsert has left on level 0."""
+        found = self.table.snapshot.state.snapshot
+        if self._fate is Fate.LEFT:
+            assert waiting >= self._touched, "an upsert that only writes compacted"
+        elif self._fate is Fate.KILLED:
+            self._killed |= self._touched
+        elif self._touched and not self.is_lazy:
+            assert not waiting & self._touched, "an upsert left rows on level 0"
+            if found is not None and found.commit_kind == "COMPACT":
+                assert not waiting & self._killed, "an upsert did not finish one that was killed"
+        self._killed &= waiting
+        self._touched, self._fate = set(), Fate.SETTLED
 
     def _newest(self) -> Rows:
         return replace(self.now, rows=list(self.model.merged().values()))

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,11 +19,13 @@ from alcid import PaimonTable
 from alcid.errors import AlcidWarning, ColumnError, FormatError, UnsupportedError
 from alcid.formats.binary_row import hash_rows
 from alcid.formats.buckets import fixed_bucket
+from alcid.spark import upsert_paimon
+from alcid.spark.append_tasks import run_tasks
 from tests.interop.peers import ROOT
 from tests.tables.paimon.small_tables import create
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = {"id": "BIGINT", "dt": "DATE", "name": "STRING", "score": "DOUBLE"}
 VECTORS = {"deletion-vectors.enabled": "true"}
@@ -141,6 +144,26 @@ def test_rows_of_few_tasks_are_shared_out_to_all_channels(
     assert {placed.entry.bucket for placed in table.snapshot.placed} == {0, 1, 2, 3}
     again = table.upsert(spark.range(0, 100, 1, 4).selectExpr(*columns_of(1)))
     assert (again.rows, again.replaced, again.buckets) == (100, 100, 4)
+
+
+def test_partitions_of_one_bucket_are_shared_out_to_all_channels(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from pyspark.sql import functions as f
+
+    table, arranged = keyed(tmp_path, {"bucket": "1"}, by_day=True, spark=spark), list[Any]()
+
+    def run_seen(rows: DataFrame, write: Any) -> Any:
+        arranged.append(rows)
+        return run_tasks(rows, write)
+
+    days = "date_add(DATE'2025-01-01', cast(id % 20 AS int)) AS dt"
+    with patch.object(upsert_paimon, "run_tasks", run_seen):
+        report = table.upsert(spark.range(0, 100, 1, 1).selectExpr("id", days))
+    assert (report.rows, report.buckets) == (100, 20)
+    tasks = arranged[0].select("c1", f.spark_partition_id().alias("task")).distinct().collect()
+    assert len(tasks) == 20
+    assert {one.task for one in tasks} == {0, 1}
 
 
 @pytest.mark.parametrize("buckets", [FIXED, DYNAMIC], ids=["fixed", "dynamic"])

@@ -54,8 +54,11 @@ class HashIndex:
             LimitError: A number that does not fit 32 bits.
             UnsupportedError: Other things than integers.
         """
-        given = np.sort(hash_array(hashes))
-        self._hashes: npt.NDArray[np.int32] = given[changes(given)]
+        given = np.array(hash_array(hashes))
+        if not np.all(given[1:] > given[:-1]):  # our own files are ascending
+            given.sort()
+            given = given[changes(given)]
+        self._hashes: npt.NDArray[np.int32] = given
         self._hashes.flags.writeable = False
         self._duplicates = 0
 

@@ -16,16 +16,16 @@ from alcid.spark.append_folder import append_to_folder
 from alcid.spark.append_paimon import append_to_paimon
 from alcid.spark.reading import count_by_spark, to_spark, way_of
 from alcid.spark.shares import run_shares
+from alcid.spark.upsert_paimon import upsert_to_paimon
 from alcid.tables import ParquetTable
 from alcid.tables.append_report import AppendReport
 from alcid.tables.engine import Share, Tell, Work
+from alcid.tables.paimon.keyed.upsert_report import UpsertReport
+from alcid.tables.paimon.keyed.upserting import UpsertPlan
 from alcid.tables.paimon.table import PaimonTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from alcid.tables.paimon.keyed.upsert_report import UpsertReport
-    from alcid.tables.paimon.keyed.upserting import UpsertPlan
 
 __all__ = ["SparkEngine"]
 
@@ -66,8 +66,6 @@ class SparkEngine:
 
     def upsert(self, table: PaimonTable, rows: DataFrame, plan: UpsertPlan, /) -> UpsertReport:
         """Let the rows of a DataFrame replace those of their keys."""
-        from alcid.spark.upsert_paimon import upsert_to_paimon
-
         return upsert_to_paimon(table, rows, plan)
 
     def count(self, draft: Draft) -> int | None:

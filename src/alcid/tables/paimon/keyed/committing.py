@@ -225,11 +225,18 @@ def _check_same(changes: Iterable[BucketChange], before: Buckets, now: Buckets) 
         place, base = change.base.place, change.base
         found = now[place]
         others = found.next_sequence != base.next_sequence or found.hashes != base.hashes
+        if change.settlement is not None:  # rows were left out, by what was in these files
+            others |= _contents(found) != _contents(base)
         if change.hashes is not None and not others:
             partition = base.partition
             others = _hashes(before, partition) != _hashes(now, partition)
         if others:
             raise ConflictError(f"{base.folder}: another has written to it meanwhile")
+
+
+def _contents(bucket: Bucket) -> tuple[set[str], set[str]]:
+    """Data files, and index files of deletion vectors."""
+    return {one.file.name for one in bucket.files}, {one.name for one in bucket.vectors}
 
 
 def _hashes(buckets: Buckets, partition: bytes) -> list[object]:

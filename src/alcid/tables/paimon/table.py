@@ -259,6 +259,8 @@ class PaimonTable(Table[PaimonFiles]):
         """
         with self.engine.settings():
             mended = repair_keys(self.apart()) if repair else 0
+            if mended:
+                self.refresh()
             found = verify(self.storage, self.engine, sample=sample, progress=progress)
             return replace(found, repaired=mended)
 

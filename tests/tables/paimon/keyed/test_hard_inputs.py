@@ -20,6 +20,7 @@ from alcid import PaimonTable
 from alcid.errors import ColumnError, UnsupportedError
 from alcid.formats.binary_row import hash_rows
 from alcid.paimon_metadata.schema import Field, schema_path
+from alcid.tables.paimon.keyed import applying
 from alcid.tables.writing import GROUP_ROWS
 from alcid.types import DataType
 from tests.tables.paimon.small_tables import create as create_table
@@ -242,6 +243,30 @@ def test_deletes_of_keys_that_are_not_there(tmp_path: Path, options: dict[str, s
     table.upsert(rows_of([2, 3]))
     table.upsert(gone, row_kind="op")
     assert rows(table) == [(3, "n3")]
+    assert is_sound(table)
+
+
+def test_a_killed_upsert_is_finished_after_its_files_got_indexes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"day": "INT", **COLUMNS}
+    table = create(tmp_path, columns, ("day", "id"), FIXED, partition_by=["day"])
+
+    def rows_on(day: int, text: str) -> pa.Table:
+        return rows_of([1, 2], text).add_column(0, "day", pa.array([day] * 2, pa.int32()))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for day in (1, 2):
+        table.upsert(rows_on(day, "old"))
+    with monkeypatch.context() as patch:
+        patch.setattr(applying, "commit_compact", killed)
+        with pytest.raises(KeyboardInterrupt):
+            table.upsert(rows_on(1, "new"))
+    table.build_indexes({"file-index.bloom-filter.columns": "name"}, progress=False)
+    table.upsert(rows_on(2, "new"))
+    assert rows(table) == [(day, number, f"new{number}") for day in (1, 2) for number in (1, 2)]
     assert is_sound(table)
 
 

@@ -127,6 +127,7 @@ class UpsertSink:
             return report
         if found.batch == batch_id and compacts(self.table, plan):
             self._finish(state, commit)
+            self._given.refresh()
         return None
 
     def _begin(self, state: TableState, batch_id: int) -> None:
@@ -175,7 +176,6 @@ class UpsertSink:
         if places := places_of(snapshots, state, commit.user, commit.identifier):
             with self.table.engine.settings():
                 finish(self.table, keyed_table(self.table, "upsert"), places, commit)
-            self.table.refresh()
 
 
 def _query_of(rows: Any) -> str | None:

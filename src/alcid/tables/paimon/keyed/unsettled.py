@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from alcid.errors import FileGoneError
+from alcid.paimon_metadata.manifest import ManifestEntry
 from alcid.paimon_metadata.snapshot import Snapshot, SnapshotFolder
 from alcid.paimon_metadata.table_state import TableState
 from alcid.tables.paimon.keyed.bucket import Place
@@ -45,10 +46,15 @@ def places_of(
             if snapshot.commit_kind != "APPEND":
                 return set()
             at = state.at(snapshot)
-            added = {entry.identity for part in at.read(at.delta) for entry in part}
-            low = [entry for entry in low if entry.identity in added]
+            # By name, as they may have other indexes by now.
+            added = {_name(entry) for part in at.read(at.delta) for entry in part}
+            low = [entry for entry in low if _name(entry) in added]
             break
     return {(entry.partition, entry.bucket) for entry in low}
+
+
+def _name(entry: ManifestEntry) -> tuple[bytes, int, str]:
+    return entry.partition, entry.bucket, entry.file.name
 
 
 def walk_back(snapshots: SnapshotFolder, start: Snapshot | None) -> Iterator[Snapshot]:

@@ -143,6 +143,10 @@ class ManifestEntry:
         """The entry by which the file goes."""
         return replace(self, kind=DELETE)
 
+    def on_level(self, level: int) -> ManifestEntry:
+        """The same file on another level."""
+        return self.with_file(replace(self.file, level=level))
+
     def with_file(self, file: DataFile) -> ManifestEntry:
         """The entry by which the file comes, described otherwise."""
         return replace(self, kind=ADD, file=file)

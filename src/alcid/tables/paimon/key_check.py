@@ -13,11 +13,10 @@ from alcid.tables.paimon.checked_table import CheckedTable
 from alcid.tables.paimon.data_files import DataScan, PlacedFile
 from alcid.tables.paimon.key_order import join_columns, rank_rows
 from alcid.tables.paimon.keyed.key_files import KIND, NUMBER, key_name
+from alcid.tables.paimon.keyed.row_kinds import are_deletes
 from alcid.tables.paimon.sections import plan_sections
 
 __all__ = ["check_keys", "check_levels"]
-
-_DELETES = (1, 3)  # the kinds -U and -D
 
 
 def check_keys(
@@ -35,7 +34,7 @@ def check_keys(
             return
     if not rows.num_rows:
         return
-    deletes = int(np.isin(rows.column(KIND).to_numpy(), _DELETES).sum())
+    deletes = int(are_deletes(rows.column(KIND).to_numpy()).sum())
     if file.delete_rows is not None and file.delete_rows != deletes:
         yield "rows that delete", f"found {file.delete_rows:,}, expected {deletes:,}"
     numbers = rows.column(NUMBER).to_numpy()

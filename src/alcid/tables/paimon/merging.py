@@ -23,6 +23,7 @@ from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.arrays import IntArray, plain
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.paimon.key_order import Column, join_columns, rank_rows
+from alcid.tables.paimon.keyed.row_kinds import are_deletes
 
 __all__ = ["KeyRows", "losers"]
 
@@ -129,7 +130,7 @@ def _deletes(file: KeyRows) -> npt.NDArray[np.bool_]:
     if len(wrong):
         row, found = int(wrong[0]), int(kinds[wrong[0]])
         raise FormatError(f"kind of row {row}", file=file.name, found=found, expected="0 to 3")
-    return np.asarray(kinds & 1 == 1)
+    return are_deletes(kinds)
 
 
 def _integers(file: KeyRows, values: npt.NDArray[Any] | Column) -> npt.NDArray[np.int64]:

@@ -44,6 +44,8 @@ def require_rows_writable(
         hint = "; append rows to it" if operation == "upsert" else ""
         raise UnsupportedError(f"{operation}: the table has no primary key{hint}")
     options.require_writable(operation)
+    if operation == "delete":  # rows that delete are files as others are
+        options.require_writable("compact")
     cannot = f"cannot {VERBS[operation]}"
     if options.file_format != "parquet":
         raise UnsupportedError(

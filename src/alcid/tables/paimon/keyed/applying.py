@@ -61,7 +61,8 @@ def apply_changes(
         commit: In whose name; by default in a new one.
 
     Raises:
-        ConflictError: Others were faster again and again.
+        ConflictError: Others were faster again and again. What is committed by then stays on level
+            0, for the next to lift.
     """
     own = commit or CommitAs(table.committer().new_user())
     for attempt in count(1):
@@ -81,9 +82,24 @@ def apply_changes(
     if made is not None:
         snapshot, is_compacted = made.snapshot_id, made.is_whole
         if work.compacts and not is_compacted:
-            snapshot = commit_compact(table, work.keyed, changes, own) or snapshot
+            snapshot = _compacted(table, plan, work, changes, own) or snapshot
             is_compacted = True
     return Applied(changes, snapshot, is_compacted)
+
+
+def _compacted(
+    table: PaimonTable,
+    plan: Callable[[], Changing],
+    work: Changing,
+    changes: Sequence[BucketChange],
+    commit: CommitAs,
+) -> int | None:
+    """Lift what is committed, also to a table whose schema was changed since."""
+    try:
+        return commit_compact(table, work.keyed, changes, commit)
+    except ConflictError:
+        table.refresh()
+        return commit_compact(table, plan().keyed, changes, commit)
 
 
 def _is_latest(table: PaimonTable) -> bool:

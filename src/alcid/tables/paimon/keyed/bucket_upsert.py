@@ -93,10 +93,11 @@ def delete_from_bucket(
     files = [one for one in bucket.files if one.file.name in rows]
     found = join_runs(reader.chosen(one, rows[one.file.name].to_numpy()) for one in files)
     keys = [found.rows.column(name) for name in keyed.schema.key_columns]
-    order, _ = sort_rows(keys, len(found))
-    numbers = bucket.next_sequence + np.arange(len(order), dtype=np.int64)
+    order, starts = sort_rows(keys, len(found))
+    chosen = order[starts]  # a key that is live twice, by a fault, is deleted once
+    numbers = bucket.next_sequence + np.arange(len(chosen), dtype=np.int64)
     run = replace(
-        found.take(order), numbers=numbers, kinds=np.full(len(order), DELETE_KIND, np.int8)
+        found.take(chosen), numbers=numbers, kinds=np.full(len(chosen), DELETE_KIND, np.int8)
     )
     marks = None
     if looks_up and not bucket.level_zero:

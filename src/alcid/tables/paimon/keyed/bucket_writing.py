@@ -105,9 +105,7 @@ def _settlement(
     """The new run on its level, and the rows that it replaces marked."""
     level = free_level(keyed, bucket)
     new = [one.placed for one in upserts]
-    lifted = [
-        replace(one, entry=one.entry.with_file(replace(one.file, level=level))) for one in new
-    ]
+    lifted = [replace(one, entry=one.entry.on_level(level)) for one in new]
     vectors: IndexEntry | None = bucket.vectors[0] if bucket.vectors else None
     paths: tuple[str, ...] = ()
     if marks.new or len(bucket.vectors) > 1:

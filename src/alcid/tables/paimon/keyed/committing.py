@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from alcid.errors import ConflictError
 from alcid.paimon_metadata.commit import BATCH, Change
-from alcid.paimon_metadata.manifest import ManifestEntry
 from alcid.paimon_metadata.table_state import TableState
 from alcid.tables.paimon.data_files import PlacedFile, table_paths
 from alcid.tables.paimon.keyed.bucket import Bucket, Buckets, Place, buckets_of
@@ -26,7 +25,7 @@ from alcid.tables.paimon.keyed.changes import BucketChange, KeyedTable, Settleme
 from alcid.tables.paimon.keyed.compact_change import compact_change
 from alcid.tables.paimon.keyed.runs import count_levels
 from alcid.tables.paimon.keyed.settle_work import remove_written, settle_buckets
-from alcid.tables.paimon.keyed.unsettled import mark_of, places_of, told
+from alcid.tables.paimon.keyed.unsettled import Upsert, mark_of, places_of, told
 from alcid.tables.paimon.new_files import WrittenData
 
 if TYPE_CHECKING:
@@ -46,6 +45,11 @@ class CommitAs:
     check: Callable[[TableState], None] = lambda _state: None
     """Raises ConflictError where the rows must not be committed to a state. Once they are, they are
     lifted in any case."""
+
+    @property
+    def upsert(self) -> Upsert:
+        """What tells the upsert from others."""
+        return self.user, self.identifier
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,17 +80,21 @@ def commit_append(
         ConflictError: Another has written to a bucket, or given buckets to keys of a partition:
             all that was written has to be written anew.
     """
-    is_first = compacts and all(not one.base.files and not one.deletes for one in changes)
+    is_first = (
+        compacts
+        and all(not one.base.files and not one.deletes for one in changes)
+        and not told(table.snapshot.state)  # whom the second snapshot finishes
+    )
     levels = table.snapshot.options.num_levels
     added = [
-        _on_level(one.entry, count_levels(change.base, levels) - 1 if is_first else 0)
+        one.entry.on_level(count_levels(change.base, levels) - 1) if is_first else one.entry
         for change in changes
         for one in _files(change)
     ]
     grown = [change for change in changes if change.hashes is not None]
     if not added and not grown:
         return None
-    marks = {mark_of(commit.user): str(commit.identifier)} if compacts and not is_first else {}
+    marks = {mark_of(commit.upsert): "APPEND"} if compacts and not is_first else {}
     paths = table_paths(table.snapshot.schema, table.snapshot.options)
     before = buckets_of(table.snapshot.state, paths)
 
@@ -167,9 +175,9 @@ class _Compaction:
         unfinished = told(state)
         left = {
             place: None
-            for user, identifier in unfinished.items()
-            if user != self._commit.user
-            for place in places_of(self._table.folder.snapshots, state, user, identifier)
+            for upsert in unfinished
+            if upsert != self._commit.upsert
+            for place in places_of(self._table.folder.snapshots, state, upsert)
         }
         self._used, unprepared = [], list[Bucket]()
         for place, change in (left | dict(self._changes)).items():
@@ -209,10 +217,6 @@ class _Compaction:
 
 def _files(change: BucketChange) -> tuple[WrittenData, ...]:
     return (*change.upserts, *change.deletes)
-
-
-def _on_level(entry: ManifestEntry, level: int) -> ManifestEntry:
-    return entry.with_file(replace(entry.file, level=level)) if level else entry
 
 
 def _check_same(changes: Iterable[BucketChange], before: Buckets, now: Buckets) -> None:

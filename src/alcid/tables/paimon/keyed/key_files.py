@@ -29,6 +29,7 @@ from alcid.paimon_metadata.statistics import FULL, collect
 from alcid.tables.paimon.key_order import Column, join_columns, rank_rows
 from alcid.tables.paimon.keyed.bucket import Bucket
 from alcid.tables.paimon.keyed.changes import KeyedTable
+from alcid.tables.paimon.keyed.row_kinds import are_deletes
 from alcid.tables.paimon.new_files import NewFiles, Span, WrittenData
 from alcid.tables.paimon.stored_types import stored_schema
 from alcid.tables.rolling import roll_files
@@ -204,7 +205,7 @@ def _span(schema: TableSchema, rows: pa.Table, *, level: int, source: int) -> Sp
         max_key=most,
         key_stats=collect(keys, types, [FULL] * len(types)),
         level=level,
-        delete_rows=int(np.count_nonzero(kinds & 1)),
+        delete_rows=int(np.count_nonzero(are_deletes(kinds))),
         source=source,
     )
 

@@ -66,9 +66,9 @@ class _Partition:
         """The bucket of each hash; of several, the last counts, as in Paimon."""
         self._left -= len(hashes) * len(self._by_bucket)
         if self._left < 0 and self._all is None and self._by_bucket:
-            self._all = KnownHashes()
-            self._all.load(self._by_bucket)
-            self._by_bucket = {}
+            every = KnownHashes()
+            every.load(self._by_bucket)
+            self._all, self._by_bucket = every, {}
         if self._all is not None:
             return self._all.find(hashes)
         order = np.argsort(hashes)  # neighbours are found near each other, and so much faster

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from alcid.formats.arrays import IntArray, plain
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.paimon.key_order import Column, join_columns, rank_rows
+from alcid.tables.paimon.keyed.row_kinds import are_deletes
 from alcid.tables.paimon.merging import KeyRows, losers
 
 __all__ = ["Found", "look_up"]
@@ -71,7 +72,7 @@ def look_up(old: Sequence[KeyRows], new: KeyRows, *, descending: bool = False) -
     beaten, present = np.zeros(len(new), bool), np.zeros(len(new), bool)
     met = [_live(file, _meet(file.keys, new.keys, len(file), len(new))) for file in old]
     for file, (places, rows) in zip(old, met, strict=True):
-        present[rows[_taken(file.kinds, places) & 1 == 0]] = True
+        present[rows[~are_deletes(_taken(file.kinds, places))]] = True
     if not new.sequence:
         return Found([DeletionVector(places) for places, _ in met], beaten, present)
     # Keys are as good as the new rows that they were found for.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ def parse_kinds(values: pa.Array | pa.ChunkedArray, *, column: str) -> Kinds:
     return kinds
 
 
-def are_deletes(kinds: Kinds) -> npt.NDArray[np.bool_]:
+def are_deletes(kinds: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
     """Which of them delete.
 
     >>> are_deletes(np.array([0, 1, 2, 3], np.int8)).tolist()

@@ -198,5 +198,5 @@ class _Settling:
 
 def _on_level(placed: PlacedFile, level: int) -> PlacedFile:
     """The same file on another level; none of its rows delete, whatever was told before."""
-    file = replace(placed.file, level=level, delete_rows=0)
-    return replace(placed, entry=placed.entry.with_file(file))
+    entry = placed.entry.on_level(level)
+    return replace(placed, entry=entry.with_file(replace(entry.file, delete_rows=0)))

@@ -173,7 +173,7 @@ class UpsertSink:
     def _finish(self, state: TableState, commit: CommitAs) -> None:
         """Make up for the COMPACT of a batch, if it is missing."""
         snapshots = self.table.folder.snapshots
-        if places := places_of(snapshots, state, commit.user, commit.identifier):
+        if places := places_of(snapshots, state, commit.upsert):
             with self.table.engine.settings():
                 finish(self.table, keyed_table(self.table, "upsert"), places, commit)
 

@@ -15,7 +15,7 @@ from alcid.formats.buckets import BucketOptions
 from alcid.tables.paimon.data_files import table_paths
 from alcid.tables.paimon.keyed.bucket import buckets_of
 from alcid.tables.paimon.keyed.known_buckets import NEW_KEY, KnownBuckets
-from alcid.tables.paimon.keyed.upsert_job import UpsertJob
+from alcid.tables.paimon.keyed.upsert_job import Routed, UpsertJob
 from alcid.tables.paimon.keyed.upserting import keyed_table
 from alcid.tables.paimon.stored_types import fit_stored
 from tests.tables.paimon.small_tables import create
@@ -81,9 +81,7 @@ def test_no_two_channels_have_rows_of_a_bucket(
         mine = np.flatnonzero(routed.channels == channel)
         if not len(mine):
             continue
-        chosen = type(routed)(
-            *(part[mine] for part in (routed.hashes, routed.buckets, routed.channels))
-        )
+        chosen = Routed(routed.hashes[mine], routed.buckets[mine], routed.channels[mine])
         for part in job.parts(rows.take(mine), np.zeros(len(mine), np.int8), chosen, channel):
             assert owner.setdefault(part.bucket.place, channel) == channel
             for row in mine[part.batch.places].tolist():

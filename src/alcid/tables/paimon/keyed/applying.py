@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -82,24 +82,23 @@ def apply_changes(
     if made is not None:
         snapshot, is_compacted = made.snapshot_id, made.is_whole
         if work.compacts and not is_compacted:
-            snapshot = _compacted(table, plan, work, changes, own) or snapshot
+            snapshot = _compacted(table, work.keyed, changes, own) or snapshot
             is_compacted = True
     return Applied(changes, snapshot, is_compacted)
 
 
 def _compacted(
-    table: PaimonTable,
-    plan: Callable[[], Changing],
-    work: Changing,
-    changes: Sequence[BucketChange],
-    commit: CommitAs,
+    table: PaimonTable, keyed: KeyedTable, changes: Sequence[BucketChange], commit: CommitAs
 ) -> int | None:
-    """Lift what is committed, also to a table whose schema was changed since."""
+    """Lift what is committed, also in a table whose schema was changed since."""
     try:
-        return commit_compact(table, work.keyed, changes, commit)
+        return commit_compact(table, keyed, changes, commit)
     except ConflictError:
         table.refresh()
-        return commit_compact(table, plan().keyed, changes, commit)
+        files = table.snapshot
+        schemas = {**keyed.schemas, **files.schemas, files.schema.id: files.schema}
+        now = replace(keyed, schema=files.schema, schemas=schemas, options=files.options)
+        return commit_compact(table, now, changes, commit)
 
 
 def _is_latest(table: PaimonTable) -> bool:

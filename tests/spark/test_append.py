@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +16,7 @@ from alcid.errors import ColumnError, OptionError, UnsupportedError
 from alcid.formats.source import FileSource
 from alcid.parquet_file import read_layout
 from alcid.tables.writing import GROUP_ROWS, PAGE_ROWS
-from tests.interop.peers import ROOT
+from tests.spark.lost_attempts import with_lost_attempts
 from tests.storage.conftest import KEYS, bucket, moto_port
 
 if TYPE_CHECKING:
@@ -427,46 +425,17 @@ def test_append_on_s3(spark: SparkSession, moto_port: int, bucket: str, library:
 
 
 SCRIPT = """
-import sys
-from pathlib import Path
-import alcid
-from alcid.spark import append_tasks
-
-class FailsOnce(append_tasks._Task):
-    # After all files and bundles of the task are written and told.
-    def __call__(self, batches):
-        yield from super().__call__(batches)
-        from pyspark import TaskContext
-        flag = Path(sys_flags) / str(TaskContext.get().partitionId())
-        if not flag.exists():
-            flag.touch()
-            raise RuntimeError("this attempt is lost")
-
-folder, sys_flags = sys.argv[1:]
-append_tasks._Task = FailsOnce
-spark = alcid.session(master="local[2,4]")
 df = spark.range(0, 1000, 1, 3).selectExpr("id", "id % 2 AS p")
-table = alcid.parquet(folder, spark)
-print("result", *table.append(df, {"file-index.bitmap.columns": "id"}).to_dict().values())
-spark.stop()
+report = alcid.parquet(folder, spark).append(df, {"file-index.bitmap.columns": "id"})
 """
 
 
 def test_a_task_that_is_tried_again_doubles_nothing(tmp_path: Path) -> None:
     folder, flags = tmp_path / "table", tmp_path / "flags"
     folder.mkdir()
-    flags.mkdir()
-    ended = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder), str(flags)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    assert len(list(flags.iterdir())) == 3  # each was lost once
-    told = next(line for line in ended.stdout.splitlines() if line.startswith("result"))
-    assert told.split()[1:3] == ["3", "1000"]
+    told, lost = with_lost_attempts(SCRIPT, folder, flags)
+    assert len(lost) == 3
+    assert told[:2] == ["3", "1000"]
     table = alcid.parquet(folder)
     assert table.files == 3
     assert np.array_equal(np.sort(table.scan().to_arrow()["id"].to_numpy()), np.arange(1000))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,7 @@ from alcid.errors import ColumnError, UnsupportedError
 from alcid.formats.binary_row import hash_rows
 from alcid.formats.buckets import fixed_bucket
 from alcid.tables.paimon.appending import append_arrow
-from tests.interop.peers import ROOT
+from tests.spark.lost_attempts import with_lost_attempts
 from tests.tables.paimon.small_tables import create
 
 if TYPE_CHECKING:
@@ -112,45 +110,16 @@ def test_without_a_session_only_arrow_is_taken(tmp_path: Path, spark: SparkSessi
 
 
 SCRIPT = """
-import sys
-from pathlib import Path
-import alcid
-from alcid.spark import append_tasks
-
-class FailsOnce(append_tasks._Task):
-    # After all files of the task are written and told.
-    def __call__(self, batches):
-        yield from super().__call__(batches)
-        from pyspark import TaskContext
-        flag = Path(sys_flags) / str(TaskContext.get().partitionId())
-        if not flag.exists():
-            flag.touch()
-            raise RuntimeError("this attempt is lost")
-
-folder, sys_flags = sys.argv[1:]
-append_tasks._Task = FailsOnce
-spark = alcid.session(master="local[2,4]")
 df = spark.range(0, 1000, 1, 3).selectExpr("id", "concat('n', id % 7) AS name")
-table = alcid.paimon(folder, spark)
-print("result", *table.engine.append(table, df).to_dict().values())
-spark.stop()
+report = alcid.paimon(folder, spark).append(df)
 """
 
 
 def test_a_task_that_is_tried_again_doubles_nothing(tmp_path: Path) -> None:
     table, flags = create(tmp_path / "table", COLUMNS, options=INDEXES), tmp_path / "flags"
-    flags.mkdir()
-    ended = subprocess.run(
-        [sys.executable, "-c", SCRIPT, table.location, str(flags)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    assert len(list(flags.iterdir())) == 3  # each was lost once
-    told = next(line for line in ended.stdout.splitlines() if line.startswith("result"))
-    assert told.split()[1:3] == ["3", "1000"]
+    told, lost = with_lost_attempts(SCRIPT, table.location, flags)
+    assert len(lost) == 3
+    assert told[:2] == ["3", "1000"]
     table.refresh()
     assert (table.files, table.snapshot_id) == (3, 1)
     assert np.array_equal(ids(table), np.arange(1000))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,7 +19,7 @@ from alcid.formats.binary_row import hash_rows
 from alcid.formats.buckets import fixed_bucket
 from alcid.spark import upsert_paimon
 from alcid.spark.append_tasks import run_tasks
-from tests.interop.peers import ROOT
+from tests.spark.lost_attempts import with_lost_attempts
 from tests.tables.paimon.small_tables import create
 
 if TYPE_CHECKING:
@@ -294,27 +292,8 @@ def test_write_only_leaves_rows_on_level_0(spark: SparkSession, tmp_path: Path) 
 
 
 SCRIPT = """
-import sys
-from pathlib import Path
-import alcid
-from alcid.spark import append_tasks
-
-class FailsOnce(append_tasks._Task):
-    # After all files of the task are written and told.
-    def __call__(self, batches):
-        yield from super().__call__(batches)
-        from pyspark import TaskContext
-        flag = Path(sys_flags) / str(TaskContext.get().partitionId())
-        if not flag.exists():
-            flag.touch()
-            raise RuntimeError("this attempt is lost")
-
-folder, sys_flags = sys.argv[1:]
-append_tasks._Task = FailsOnce
-spark = alcid.session(master="local[2,4]")
 df = spark.range(0, 1000, 1, 3).selectExpr("id", "DATE'2025-01-01' AS dt", "'new' AS name")
-print("result", *alcid.paimon(folder, spark).upsert(df).to_dict().values())
-spark.stop()
+report = alcid.paimon(folder, spark).upsert(df)
 """
 
 
@@ -322,18 +301,9 @@ def test_a_task_that_is_tried_again_doubles_nothing(tmp_path: Path, spark: Spark
     table, flags = keyed(tmp_path / "table", FIXED, spark=spark), tmp_path / "flags"
     table.upsert(spark.range(0, 100, 1, 2).selectExpr(*columns_of(0)))
     before = len(files_below(table))
-    flags.mkdir()
-    ended = subprocess.run(
-        [sys.executable, "-c", SCRIPT, table.location, str(flags)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    assert sorted(one.name for one in flags.iterdir()) == ["0", "1"]  # each was lost once
-    told = next(line for line in ended.stdout.splitlines() if line.startswith("result"))
-    assert told.split()[1:6] == ["1000", "0", "100", "3", "3"]
+    told, lost = with_lost_attempts(SCRIPT, table.location, flags)
+    assert lost == ["0", "1"]
+    assert told[:5] == ["1000", "0", "100", "3", "3"]
     assert [(row["id"], row["name"]) for row in rows_in(table)] == [
         (one, "new") for one in range(1000)
     ]

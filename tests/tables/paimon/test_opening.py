@@ -21,6 +21,7 @@ from alcid.errors import (
     StorageError,
     UnsupportedError,
 )
+from alcid.tables.build_report import count_text
 from tests.golden.paimon_tables import expected, unpack_table
 
 COLUMNS = pa.schema([("id", pa.int64()), ("dt", pa.string()), ("a", pa.list_(pa.int32()))])
@@ -186,8 +187,9 @@ def test_level_0_is_left_out_and_said_once(tmp_path: Path) -> None:
     left = [entry.file for entry in table.snapshot.state.entries if entry.file.level == 0]
     assert left
     note = (
-        f"{len(left)} files of level 0 with {sum(file.rows for file in left)} rows are not yet "
-        "compacted, and left out as Paimon leaves them out: merge_on_read=True reads them"
+        f"level 0 is not yet compacted ({count_text(len(left), 'file')}, "
+        f"{count_text(sum(file.rows for file in left), 'row')}), and left out as Paimon leaves it "
+        "out: merge_on_read=True reads it"
     )
     with pytest.warns(AlcidWarning) as caught:
         rows = table.scan().to_arrow()

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from alcid.errors import ColumnError, OptionError, UnsupportedError
+from alcid.formats.buckets import BucketOptions
 from alcid.options import fold_name
 from alcid.paimon_metadata.option_checks import check_new_options
 from alcid.paimon_metadata.schema import TableSchema
@@ -59,6 +60,8 @@ def new_schema(
     if primary_key and not made.key_columns:
         raise ColumnError("primary_key: all of it stands in the paths, which tell no rows apart")
     _check_buckets(made, parsed)
+    if primary_key:
+        _check_fields(made, parsed)
     table_paths(made, parsed)  # raises if a column cannot stand in paths
     specs, problems = table_specs(made)
     for problem in problems:
@@ -78,6 +81,17 @@ def _check_names(names: Sequence[str]) -> None:
     same = [name for name in names if folded[fold_name(name)] > 1]
     if same:
         raise ColumnError(f"columns {', '.join(same)}: names that are the same")
+
+
+def _check_fields(schema: TableSchema, options: TableOptions) -> None:
+    """See that upserts find the columns that options name."""
+    if options.bucket < 0:
+        BucketOptions.parse(options.given)
+    kinds = [] if options.rowkind_field is None else [options.rowkind_field]
+    for key, names in (("sequence.field", options.sequence_field), ("rowkind.field", kinds)):
+        for name in names:
+            if name not in schema.names:
+                raise ColumnError(f"{key}: no column {name}, found {', '.join(schema.names)}")
 
 
 def _check_buckets(schema: TableSchema, options: TableOptions) -> None:

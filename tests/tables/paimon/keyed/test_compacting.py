@@ -129,7 +129,7 @@ def test_a_second_time_there_is_nothing_to_do(partitioned: PaimonTable) -> None:
     snapshot = partitioned.snapshot_id
     report = partitioned.compact()
     assert (report.buckets, report.rows, report.snapshot_id) == (0, 0, None)
-    assert str(report) == "compacted nothing: everything is on its top level"
+    assert str(report) == "compacted nothing: no bucket has anything to be merged"
     assert partitioned.snapshot_id == snapshot
 
 
@@ -163,7 +163,7 @@ def test_partitions_are_found_by_some_of_their_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("partition", "error", "text"),
     [
-        ({"id": 1}, ColumnError, "column id: not in the table"),
+        ({"id": 1}, ColumnError, "partition: id is no partition column"),
         ({"dt": "tomorrow"}, LiteralError, "partition dt: found 'tomorrow', expected date32[day]"),
     ],
     ids=["no partition key", "no date"],

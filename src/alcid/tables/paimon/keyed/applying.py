@@ -14,6 +14,7 @@ from alcid.errors import ConflictError, FileGoneError, StorageError
 from alcid.tables.paimon.keyed.changes import BucketChange, KeyedTable
 from alcid.tables.paimon.keyed.committing import (
     CommitAs,
+    Compacted,
     UpsertCommit,
     commit_append,
     commit_compact,
@@ -46,6 +47,8 @@ class Applied:
     changes: Sequence[BucketChange]
     snapshot_id: int | None
     """The last snapshot; None: nothing was to be changed."""
+    replaced: int | None
+    """Older rows that are gone; None: not known."""
     is_compacted: bool
 
 
@@ -78,18 +81,20 @@ def apply_changes(
         time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**attempt)))
     else:
         raise AssertionError("the last try ends the loop")
-    snapshot, is_compacted = None, True
-    if made is not None:
-        snapshot, is_compacted = made.snapshot_id, made.is_whole
-        if work.compacts and not is_compacted:
-            snapshot = _compacted(table, work.keyed, changes, own) or snapshot
-            is_compacted = True
-    return Applied(changes, snapshot, is_compacted)
+    if made is None:
+        return Applied(changes, None, 0, is_compacted=True)
+    if made.is_whole or not work.compacts:
+        replaced = 0 if made.is_whole else None
+        return Applied(changes, made.snapshot_id, replaced, is_compacted=made.is_whole)
+    compacted = _compacted(table, work.keyed, changes, own)
+    if compacted is None:  # another has done it
+        return Applied(changes, made.snapshot_id, None, is_compacted=True)
+    return Applied(changes, compacted.snapshot_id, compacted.replaced, is_compacted=True)
 
 
 def _compacted(
     table: PaimonTable, keyed: KeyedTable, changes: Sequence[BucketChange], commit: CommitAs
-) -> int | None:
+) -> Compacted | None:
     """Lift what is committed, also in a table whose schema was changed since."""
     try:
         return commit_compact(table, keyed, changes, commit)

@@ -91,8 +91,7 @@ def write_change(
     if marks is not None:
         settlement = _settlement(keyed, bucket, upserts, removals, marks)
         paths.extend(settlement.written)
-    replaced = 0 if marks is None else marks.rows
-    return BucketChange(bucket, upserts, removals, hashes, settlement, tuple(paths), replaced)
+    return BucketChange(bucket, upserts, removals, hashes, settlement, tuple(paths))
 
 
 def _settlement(

@@ -69,5 +69,3 @@ class BucketChange:
     """What the compaction is to do. None: it has to be worked out when it comes to it."""
     written: tuple[str, ...] = ()
     """Paths of all that was written, the settlement's included."""
-    replaced: int = 0
-    """Older rows that the new ones replace or delete."""

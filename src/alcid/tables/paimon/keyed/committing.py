@@ -31,7 +31,7 @@ from alcid.tables.paimon.new_files import WrittenData
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
 
-__all__ = ["CommitAs", "UpsertCommit", "commit_append", "commit_compact", "finish"]
+__all__ = ["CommitAs", "Compacted", "UpsertCommit", "commit_append", "commit_compact", "finish"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,15 @@ class UpsertCommit:
     snapshot_id: int
     is_whole: bool
     """Whether there is nothing left to be compacted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compacted:
+    """The second snapshot of an upsert."""
+
+    snapshot_id: int
+    replaced: int
+    """Rows that readers do not see any more."""
 
 
 def commit_append(
@@ -123,7 +132,7 @@ def commit_compact(
     keyed: KeyedTable,
     changes: Iterable[BucketChange],
     commit: CommitAs,
-) -> int | None:
+) -> Compacted | None:
     """Lift the files of an upsert, and mark the older rows; None if others have done it already.
 
     Raises:
@@ -134,7 +143,7 @@ def commit_compact(
 
 def finish(
     table: PaimonTable, keyed: KeyedTable, places: Collection[Place], commit: CommitAs
-) -> int | None:
+) -> Compacted | None:
     """Lift what lies on level 0 of some buckets, as an upsert that was killed has left it."""
     return _Compaction(table, keyed, dict.fromkeys(places), commit).run()
 
@@ -158,7 +167,7 @@ class _Compaction:
         }
         self._used: list[Settlement] = []
 
-    def run(self) -> int | None:
+    def run(self) -> Compacted | None:
         """Make the snapshot."""
         table, commit = self._table, self._commit
         made = table.committer().commit(
@@ -167,7 +176,7 @@ class _Compaction:
         used = {id(one) for one in self._used} if made else set()
         every = (one for some in self._known.values() for one in some)
         remove_written(table.storage, (one for one in every if id(one) not in used))
-        return None if made is None else made.id
+        return None if made is None else Compacted(made.id, sum(one.marked for one in self._used))
 
     def _plan(self, state: TableState) -> Change | None:
         now = buckets_of(state, self._paths)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid.errors import ConflictError, FileGoneError, LiteralError
-from alcid.options import find_column
+from alcid.errors import ColumnError, ConflictError, FileGoneError, LiteralError, require
+from alcid.options import match_column
 from alcid.paimon_metadata.commit import Change
 from alcid.paimon_metadata.paths import partition_values
 from alcid.paimon_metadata.schema import TableSchema
@@ -44,7 +44,7 @@ class CompactReport:
     >>> print(CompactReport(4, 23, 5, 1_200_000, 34_500_000, 7, 1.25))
     compacted 4 buckets: 23 files became 5, 1,200,000 rows (34.5 MB) written in 1.2 s: snapshot 7
     >>> print(CompactReport(0, 0, 0, 0, 0, None, 0.01))
-    compacted nothing: everything is on its top level
+    compacted nothing: no bucket has anything to be merged
     """
 
     buckets: int
@@ -61,7 +61,7 @@ class CompactReport:
 
     def __str__(self) -> str:
         if self.snapshot_id is None:
-            return "compacted nothing: everything is on its top level"
+            return "compacted nothing: no bucket has anything to be merged"
         files = f"{count_text(self.files_before, 'file')} became {self.files_after:,}"
         rows = f"{count_text(self.rows, 'row')} ({size_text(self.bytes_written)}) written"
         done = f"compacted {count_text(self.buckets, 'bucket')}: {files}, {rows}"
@@ -88,6 +88,8 @@ def compact(table: PaimonTable, partition: Mapping[str, Any] | None = None) -> C
         ConflictError: Others have compacted the same buckets every time.
     """
     begin = time.monotonic()
+    if partition is not None:
+        require(partition, Mapping, "partition")  # type: ignore[type-abstract]
     compaction = _Compaction(table, dict(partition or {}))
     with table.engine.settings():
         snapshot_id = compaction.run()
@@ -186,7 +188,10 @@ def _chosen(buckets: Buckets, schema: TableSchema, wanted: Mapping[str, Any]) ->
     values = partition_values(partitions, keys, schema.partition_types, file="partitions")
     fits = np.ones(len(partitions), bool)
     for given, value in wanted.items():
-        name = find_column(given, keys)
+        name = match_column(given, keys)
+        if name is None:
+            known = ", ".join(keys) or "none"
+            raise ColumnError(f"partition: {given} is no partition column, found {known}")
         column = values.column(name)
         fits &= _equals(column, value, name)
     return [

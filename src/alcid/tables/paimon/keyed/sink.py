@@ -22,6 +22,7 @@ from alcid.tables.paimon.keyed.sink_marks import MarkSearch, SinkMark
 from alcid.tables.paimon.keyed.unsettled import places_of
 from alcid.tables.paimon.keyed.upsert_report import UpsertReport
 from alcid.tables.paimon.keyed.upserting import UpsertPlan, compacts, keyed_table, upsert
+from alcid.tables.paimon.writable import require_rows_writable
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
@@ -59,7 +60,7 @@ def upsert_sink(
 
     Raises:
         OptionError: A name that is none.
-        UnsupportedError: The table was opened as it was in the past.
+        UnsupportedError: The table was opened as it was in the past, or takes no upserts.
 
     A batch may be an Arrow table, too:
 
@@ -76,6 +77,7 @@ def upsert_sink(
     if not name.isprintable() or not name.strip():
         raise OptionError(f"name: found {name!r}, expected printable characters")
     table.committer()
+    require_rows_writable(table.snapshot.schema, table.snapshot.options, "upsert")
     return UpsertSink(table, name, row_kind=row_kind, write_only=write_only)
 
 

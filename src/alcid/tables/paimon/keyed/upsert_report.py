@@ -26,9 +26,10 @@ class UpsertReport:
     rows: int
     """Rows that were put in place of older ones of their key, or are the first of it."""
     deletes: int
-    """Rows that delete their key."""
+    """Rows that delete their key, without those whose key is known not to be there."""
     replaced: int | None
-    """Older rows that are gone now; None where that shows when the rows are compacted."""
+    """Older rows that are gone now, replaced or deleted; None where that shows later, when another
+    compacts the rows or readers merge them."""
     files: int
     buckets: int
     bytes_written: int

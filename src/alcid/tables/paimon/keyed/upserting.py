@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from alcid.bundle import Kind
-from alcid.errors import UnsupportedError
+from alcid.errors import ColumnError, UnsupportedError
 from alcid.formats.buckets import BucketOptions, Routing
-from alcid.options import OptionValue, find_column, match_column
+from alcid.options import OptionValue, match_column
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.tables.build_report import SkippedCounter
@@ -176,7 +176,9 @@ def _columns(
     wanted = plan.row_kind or options.rowkind_field
     if wanted is None:
         return None, fit_stored(given, schema)
-    name = find_column(wanted, given.names)
+    name = match_column(wanted, given.names)
+    if name is None:
+        raise ColumnError(f"row kinds: no column {wanted} among {', '.join(given.names)}")
     place = given.names.index(name)
     if match_column(name, schema.names) is not None:
         return (place, name), fit_stored(given, schema)
@@ -191,11 +193,10 @@ def _report(applied: Applied, seconds: float) -> UpsertReport:
     for one in files:
         for column, index_type, reason in one.skipped:
             skipped.add(Kind.index(column, index_type), reason, one.paths[0])
-    looked_up = all(one.settlement is not None or not one.base.files for one in changes)
     return UpsertReport(
         rows=sum(one.entry.file.rows for change in changes for one in change.upserts),
         deletes=sum(one.entry.file.rows for change in changes for one in change.deletes),
-        replaced=sum(one.replaced for one in changes) if looked_up else None,
+        replaced=applied.replaced,
         files=len(files),
         buckets=len(changes),
         bytes_written=sum(one.entry.file.size for one in files),

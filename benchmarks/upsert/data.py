@@ -20,8 +20,8 @@ Integers = npt.NDArray[np.int64]
 
 BATCHES = {
     "large": "upsert as many rows as a tenth of the table, half of the keys new",
-    "spread": "upsert a thousandth, half of the keys new, the others from the whole table",
-    "recent": "upsert a thousandth, no key new, all among those loaded last",
+    "spread": "upsert few rows, half of the keys new, the others from the whole table",
+    "recent": "upsert few rows, no key new, all among those loaded last",
 }
 _MODULUS = 1009
 """Of the sum that takes both the key and a value of each row: it stays below 2**63."""

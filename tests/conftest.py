@@ -28,7 +28,7 @@ if "ALCID_GOLDEN" not in os.environ:  # they read that folder only
     collect_ignore_glob += ["test_golden_reference.py", "test_golden_paimon_tables.py"]
 
 settings.register_profile("dev", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True, max_examples=60)
 settings.register_profile(
     "fuzz",
     deadline=None,

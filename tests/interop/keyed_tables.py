@@ -158,6 +158,12 @@ class KeyedTable:
         report = alcid.paimon(self.path).verify(progress=False)
         assert report.ok, str(report)
 
+    def check_rows(self, *, who: str) -> None:
+        """One of Java's readers and we see the rows: what takes the least time to look at."""
+        expected = as_text(self.arrow(list(self.rows.values())))
+        assert as_text(self.peers.named(who).read(self.path, merged=True)) == expected
+        assert as_text(alcid.paimon(self.path).scan().to_arrow()) == expected
+
     def check_buckets(self) -> dict[Key, int]:
         """Each key is in one bucket, which has its hash if it is dynamic; the buckets of keys."""
         found = self.peers.java.key_buckets(self.path, self.keys)

@@ -136,7 +136,10 @@ def test_all_see_the_same_rows_after_every_step(peers: Peers, tmp_path: Path, ki
     turns = Turns(table, kind)
     for number, step in enumerate(STEPS):
         turns.take(step)
-        table.check()
+        if number % 4 == 3:
+            table.check()
+        else:
+            table.check_rows(who="java" if number % 2 else "newest")
         if kind == "indexed":
             turns.ask()
         assert number < 3 or len(table.rows) > 20

@@ -89,6 +89,7 @@ def test_a_sink_whose_name_a_new_query_has_taken_is_refused(
     assert history(table, 4) == [(4, "APPEND", 1), (5, "COMPACT", 1)]
     with pytest.raises(ConflictError, match="another sink of this name is live"):
         old(spark.range(1).selectExpr("id", "'lost' AS name"), 2)
+    table.refresh()
     assert table.snapshot_id == 5
 
 

@@ -68,6 +68,10 @@ class SparkEngine:
         """Let the rows of a DataFrame replace those of their keys."""
         return upsert_to_paimon(table, rows, plan)
 
+    def streaming_query(self, rows: Any, /) -> str | None:
+        """The id of the streaming query that a batch is of."""
+        return jvm.streaming_query(self.session) if hasattr(rows, "sparkSession") else None
+
     def count(self, draft: Draft) -> int | None:
         """How many rows match, by tasks; None if they are few enough to be read here."""
         with jvm.active(self.session):

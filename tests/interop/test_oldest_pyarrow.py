@@ -10,7 +10,6 @@ import pytest
 from tests.interop.peers import ROOT, UNAVAILABLE, pypaimon_python, unavailable
 
 TESTS = (
-    "tests/bundle",
     "tests/parquet_file",
     "tests/plan/test_bounds.py",
     "tests/plan/test_edges.py",
@@ -22,7 +21,6 @@ TESTS = (
     "tests/tables/test_schema_bytes.py",
     "tests/tables/test_table_schema.py",
     "tests/tables/test_target_columns.py",
-    "tests/tables/test_verify.py",
     "tests/tables/test_writing.py",
 )
 

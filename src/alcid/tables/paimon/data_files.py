@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -82,12 +82,24 @@ def open_data(storage: Storage, placed: PlacedFile) -> DataScan:
     return opened([source], read_ranges=storage.read_ranges)[0]
 
 
-def read_present(scan: DataScan, columns: Iterable[str], storage: Storage) -> pa.Table:
-    """Columns of a data file as it holds them, those of the system too, as far as it has them."""
+def read_present(
+    scan: DataScan,
+    columns: Iterable[str],
+    storage: Storage,
+    groups: Sequence[int] | None = None,
+) -> pa.Table:
+    """Columns of a data file as it holds them, those of the system too, as far as it has them.
+
+    Args:
+        scan: The file.
+        columns: Their names.
+        storage: What reads it.
+        groups: The row groups or stripes to read; by default all.
+    """
     inside = set(scan.names)
     wanted = [name for name in dict.fromkeys(columns) if name in inside]
     with int96_as(INT96_UNIT):
-        return scan.read(None, wanted, read_ranges=storage.read_ranges)
+        return scan.read(groups, wanted, read_ranges=storage.read_ranges)
 
 
 def place_files(entries: Iterable[ManifestEntry], paths: Paths) -> list[PlacedFile]:

@@ -1,11 +1,13 @@
 """The rows of an upsert that go to one bucket: who wins, what is written, and what is marked.
 
-rows in the order of arrival
--> one of each key: the greatest by `sequence.field`, then the last
--> sorted by key
--> against the older row of the key, if there is one: the greater by `sequence.field`, then
-the new one. If the old one wins, the new one is dropped.
--> files of rows that are put, and others of rows that delete
+    rows in the order of arrival
+      -> one of each key: the greatest by `sequence.field`, then the last
+      -> sorted by key
+      -> against the older row of the key, if there is one: the greater by `sequence.field`, then
+         the new one
+      -> files of rows that are put, and others of rows that delete
+
+Where the older row wins, the new one is dropped before anything is written.
 """
 
 from __future__ import annotations

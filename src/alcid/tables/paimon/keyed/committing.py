@@ -104,13 +104,13 @@ def commit_append(
     if not added and not grown:
         return None
     marks = {mark_of(commit.upsert): "APPEND"} if compacts and not is_first else {}
-    paths = table_paths(table.snapshot.schema, table.snapshot.options)
-    before = buckets_of(table.snapshot.state, paths)
+    planned = table.snapshot.state
 
     def plan(state: TableState) -> Change:
         commit.check(state)
-        if state.snapshot != table.snapshot.state.snapshot:
-            _check_same(changes, before, buckets_of(state, paths))
+        if state.snapshot != planned.snapshot:
+            paths = table_paths(table.snapshot.schema, table.snapshot.options)
+            _check_same(changes, buckets_of(planned, paths), buckets_of(state, paths))
         return Change(
             kind="APPEND",
             added=added,

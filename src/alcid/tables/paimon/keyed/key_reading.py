@@ -17,9 +17,8 @@ from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.paimon_metadata.schema import Field, TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
-from alcid.parquet_file.decoding import int96_as
 from alcid.tables.paimon.conversions import column_type, convert
-from alcid.tables.paimon.data_files import INT96_UNIT, DataScan, PlacedFile, open_data
+from alcid.tables.paimon.data_files import DataScan, PlacedFile, open_data, read_present
 from alcid.tables.paimon.keyed.changes import KeyedTable
 from alcid.tables.paimon.keyed.key_files import KIND, NUMBER, KeyRun, join_runs, key_name
 from alcid.tables.paimon.merging import KeyRows
@@ -150,11 +149,8 @@ class KeyReader:
 
     def _read(self, scan: DataScan, group: int | None, columns: Sequence[str]) -> pa.Table:
         """Columns as the file holds them, as far as it has them."""
-        inside = set(scan.names)
-        wanted = [name for name in dict.fromkeys(columns) if name in inside]
         groups = None if group is None else [group]
-        with int96_as(INT96_UNIT):
-            return scan.read(groups, wanted, read_ranges=self._keyed.storage.read_ranges)
+        return read_present(scan, columns, self._keyed.storage, groups)
 
     def _group(self, placed: PlacedFile, group: int) -> KeyRun:
         scan, own = self._open(placed), self._keyed.schemas[placed.file.schema_id].by_id

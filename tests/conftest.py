@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from alcid.errors import UnsupportedError
 from alcid.spark.session import session
+from tests.iceberg.lake import lake_settings
 from tests.interop.peers import unavailable
 from tests.spark.gateway import close_gateway
 
@@ -58,10 +59,24 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"hypothesis: profile {name}, {profile.max_examples} examples, {source}"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_disks() -> Iterator[None]:
+    """Leave it to the system when files reach the disk: no test takes its power away."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A Spark on two cores; tests are skipped, or fail in CI, where there is no Java."""
-    config = {"spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse")}
+    """A Spark on two cores; tests are skipped, or fail in CI, where there is no Java.
+
+    It has Iceberg and the catalog `lake` too, if the jar can be had: there is one JVM in a process.
+    """
+    config = {
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        **lake_settings(tmp_path_factory.mktemp("lake")),
+    }
     try:
         found = session(master="local[2]", app_name="tests", config=config)
     except UnsupportedError as error:
@@ -74,26 +89,37 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that share a Spark, as one process has to run them all."""
-    items.sort(key=lambda item: not _shares_spark(item.nodeid))
+    items.sort(key=lambda item: _spark_group(item.nodeid) is None)
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) or _shares_spark(item.nodeid):
+        if "spark" in getattr(item, "fixturenames", ()) or _spark_group(item.nodeid):
             # PySpark leaves the socket that each result came through to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give tests that share a Spark to one process; xdist 3.8 cannot group under pytest 9.2."""
+    """Give tests that share a Spark to one process, and those that share other peers.
+
+    xdist 3.8 cannot group under pytest 9.2.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if _shares_spark(nodeid) else nodeid
+            return _spark_group(nodeid) or _peers_group(nodeid) or nodeid
 
     return Scheduling(config, log)
 
 
-def _shares_spark(nodeid: str) -> bool:
-    return "spark" in nodeid or nodeid.endswith(
-        ("[README.md]", "[paimon-tables.md]", "[upserts.md]")
-    )
+def _spark_group(nodeid: str) -> str | None:
+    """Which tests it shares a Spark with, if it needs one."""
+    if nodeid.startswith("tests/iceberg/") or nodeid.endswith("[iceberg-tables.md]"):
+        return "iceberg"
+    pages = ("[README.md]", "[paimon-tables.md]", "[upserts.md]")
+    return "spark" if "spark" in nodeid or nodeid.endswith(pages) else None
+
+
+def _peers_group(nodeid: str) -> str | None:
+    """The tests that share the JVMs of `tests/interop/conftest.py`, which take long to get fast."""
+    alone = "test_oldest_pyarrow.py"
+    return "peers" if nodeid.startswith("tests/interop/") and alone not in nodeid else None

@@ -23,7 +23,7 @@ from alcid.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SPARK_PAGES = ("README.md", "paimon-tables.md", "spark.md", "upserts.md")
+SPARK_PAGES = ("README.md", "iceberg-tables.md", "paimon-tables.md", "spark.md", "upserts.md")
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

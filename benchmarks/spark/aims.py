@@ -6,11 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from alcid.tables.build_report import count_text
+from benchmarks.markdown import number
 from benchmarks.spark.contest import Built, Sample
 from benchmarks.spark.indexes import INDEX_SETS
 from benchmarks.spark.ways import FULL_SCAN, WAYS
 
-__all__ = ["OURS", "Aim", "all_aims", "best_build", "best_time"]
+__all__ = ["AIM_HEAD", "OURS", "Aim", "aim_row", "all_aims", "best_build", "best_time"]
+
+AIM_HEAD = ("aim", "", "found", "wanted", "")
 
 OURS = tuple(name for name, way in WAYS.items() if way.indexes)
 _FASTER, _TIMES = ("Q1", "Q7"), 20.0
@@ -32,6 +35,12 @@ class Aim:
     def met(self) -> bool:
         """Whether it is reached."""
         return self.found >= self.bound if self.at_least else self.found <= self.bound
+
+
+def aim_row(aim: Aim) -> tuple[str, ...]:
+    """An aim as a row below `AIM_HEAD`."""
+    wanted = f"{'>=' if aim.at_least else '<='} {aim.bound:g}"
+    return aim.what, aim.who, number(aim.found), wanted, "met" if aim.met else "MISSED"
 
 
 def all_aims(samples: Sequence[Sample], builds: Sequence[Built]) -> Iterator[Aim]:

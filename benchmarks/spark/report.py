@@ -10,7 +10,7 @@ from statistics import median
 from alcid.tables.build_report import count_text
 from benchmarks.markdown import NONE, number, table
 from benchmarks.measure import Cost, best
-from benchmarks.spark.aims import OURS, Aim, all_aims, best_build, best_time
+from benchmarks.spark.aims import AIM_HEAD, OURS, Aim, aim_row, all_aims, best_build, best_time
 from benchmarks.spark.contest import ALL_QUESTIONS, APPENDS, Appended, Built, Sample
 from benchmarks.spark.indexes import INDEX_SETS
 from benchmarks.spark.ways import WAYS
@@ -58,7 +58,7 @@ class SparkReport:
             parts += ["### Spark: appending", table(_APPEND_HEAD, self._append_rows())]
         aims = self.aims()
         if aims:
-            parts += ["### Spark: aims", table(_AIM_HEAD, map(_aim_row, aims))]
+            parts += ["### Spark: aims", table(AIM_HEAD, map(aim_row, aims))]
         return "\n\n".join(parts)
 
     def aims(self) -> list[Aim]:
@@ -167,7 +167,6 @@ _APPEND_HEAD = (
     "data, MB",
     "indexes, MB",
 )
-_AIM_HEAD = ("aim", "", "found", "wanted", "")
 
 
 def _times(samples: Sequence[Sample]) -> str:
@@ -196,8 +195,3 @@ def _rate(rows: int, seconds: float) -> str:
 
 def _speed(built: Built) -> float:
     return built.rows / built.cost.wall
-
-
-def _aim_row(aim: Aim) -> tuple[str, ...]:
-    wanted = f"{'>=' if aim.at_least else '<='} {aim.bound:g}"
-    return aim.what, aim.who, number(aim.found), wanted, "met" if aim.met else "MISSED"

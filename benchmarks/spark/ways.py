@@ -95,9 +95,13 @@ class SparkWay(Engine):
 class Plain(SparkWay):
     """Spark's own reader."""
 
+    def rows(self) -> Any:
+        """The folder, as its files are."""
+        return self.spark.read.parquet(str(self.data))
+
     def answer(self, question: Question) -> Any:
-        """Read the folder, as its files are."""
-        rows = self.spark.read.parquet(str(self.data))
+        """Ask Spark."""
+        rows = self.rows()
         if question.where:
             rows = rows.where(question.condition)
         match question.ask:

@@ -1,9 +1,13 @@
-"""How tables are opened and made: `alcid.parquet`, `alcid.paimon`, `alcid.create_table`."""
+"""How tables are opened and made.
+
+`alcid.parquet`, `alcid.paimon`, `alcid.iceberg`, `alcid.create_table`.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,8 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from alcid.tables.engine import Engine
+    from alcid.tables.iceberg.table import IcebergTable
 
-__all__ = ["create_table", "paimon", "parquet"]
+__all__ = ["create_table", "iceberg", "paimon", "parquet"]
 
 
 def parquet(
@@ -113,6 +118,63 @@ def paimon(
         snapshot_id=snapshot_id,
         tag=tag,
         merge_on_read=merge_on_read,
+        strict=strict,
+        engine=_engine(spark),
+    )
+
+
+def iceberg(
+    name: str,
+    spark: SparkSession,
+    *,
+    snapshot_id: int | None = None,
+    ref: str | None = None,
+    as_of: datetime | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    strict: bool = False,
+) -> IcebergTable:
+    """Open an Iceberg table of the catalogs of a session.
+
+    The session has to have Iceberg's Spark runtime, and a catalog, as any that works with Iceberg:
+
+    ```python
+    spark = alcid.session(config={
+        "spark.jars.packages": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": "/data/lake",
+    })
+    orders = alcid.iceberg("lake.shop.orders", spark)
+    ```
+
+    Args:
+        name: As in SQL: `"catalog.db.table"`; less where the session has a current catalog.
+        spark: The session. Spark Connect has no Java to ask, so that it does not do.
+        snapshot_id: Read the table as it was at this snapshot.
+        ref: Read a branch or a tag.
+        as_of: Read the table as it was at this time; without a time zone, in that of the session.
+        storage_options: Keys, endpoint and such, by which files are read here; see
+            `alcid.storage.Storage.open`. Those of the catalog are not known here.
+        strict: Raise where an index is damaged, in place of a warning.
+
+    Raises:
+        StorageError: There is no such table.
+        UnsupportedError: It is none of Iceberg, or the session has no Iceberg.
+        OptionError: There is no such snapshot.
+    """
+    if spark is None:
+        raise UnsupportedError(
+            "spark: found None, expected a session, whose catalogs have the table: alcid.session()"
+        )
+    from alcid.spark.iceberg import SparkCatalogTable
+    from alcid.tables.iceberg.table import IcebergTable
+
+    return IcebergTable(
+        SparkCatalogTable(spark, name),
+        snapshot_id=snapshot_id,
+        ref=ref,
+        as_of=as_of,
+        storage_options=storage_options,
         strict=strict,
         engine=_engine(spark),
     )

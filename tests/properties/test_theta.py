@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alcid.formats.theta.compact import MAX_THETA, CompactTheta
-from alcid.formats.theta.sketch import NOMINAL_ENTRIES, AlphaRule, ThetaSketch, unite
+from alcid.formats.theta.lowest import NOMINAL_ENTRIES, lowest_hashes, unite
+from alcid.formats.theta.sketch import AlphaRule, ThetaSketch
 
 Content = tuple[int, list[int]]
 
@@ -80,6 +81,28 @@ def test_union_keeps_the_lowest_hashes(parts: list[Content], k: int) -> None:
         expected = union(expected, part, k)
         assert content(found) == expected
     assert content(unite(found, found, nominal_entries=k)) == expected
+
+
+@given(st.lists(st.lists(st.integers(0, 90), max_size=40), max_size=4), st.integers(1, 20))
+def test_the_lowest_hashes_of_parts_and_of_parts_united(parts: list[list[int]], k: int) -> None:
+    lowest = sorted({value for part in parts for value in part} - {0})
+    expected = (lowest[k], lowest[:k]) if len(lowest) > k else (MAX_THETA, lowest)
+    arrays = [np.array(part, np.uint64) for part in parts]
+    assert content(lowest_hashes(arrays, k)) == expected
+    united = compact((MAX_THETA, []))
+    for array in arrays:
+        united = unite(united, lowest_hashes([array], k), k)
+    assert content(united) == expected
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**32), st.integers(1, 150_000), st.integers(1, 100_000))
+def test_the_sketch_of_a_column_by_its_lowest_hashes(seed: int, rows: int, domain: int) -> None:
+    values = np.random.default_rng(seed).integers(0, domain, rows)
+    lowest = sorted(set(map(hash_of, np.unique(values).tolist())) - {0})
+    theta = lowest[NOMINAL_ENTRIES] if len(lowest) > NOMINAL_ENTRIES else MAX_THETA
+    sketch = ThetaSketch.of(pa.chunked_array(np.array_split(values, 3)))
+    assert content(sketch._compact) == (theta, lowest[:NOMINAL_ENTRIES])
 
 
 @settings(max_examples=10)

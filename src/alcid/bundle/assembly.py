@@ -17,6 +17,7 @@ from alcid.bundle.files import FileTable
 from alcid.bundle.footer_check import CRC_PROPERTY, closing_properties
 from alcid.bundle.kinds import (
     BUNDLE,
+    COMPLETE_PROPERTY,
     DIRECTORY,
     FILES,
     OWN_TYPES,
@@ -27,10 +28,10 @@ from alcid.bundle.kinds import (
 )
 from alcid.errors import OptionError
 from alcid.formats import puffin
-from alcid.formats.puffin import Blob
+from alcid.formats.puffin import Blob, PuffinWriter
 from alcid.formats.puffin.writer import created_by
 
-__all__ = ["Assembly"]
+__all__ = ["Assembly", "add_other"]
 
 
 class Assembly:
@@ -44,11 +45,14 @@ class Assembly:
         snapshot_id: int = -1,
         sequence_number: int = -1,
         replaces: Sequence[str] = (),
+        complete: bool = False,
     ) -> None:
-        """Begin a bundle; see `BundleWriter`, and `merge` for `replaces`."""
+        """Begin a bundle; see `BundleWriter`, and `merge` for `replaces` and `complete`."""
         self._properties = {"created-by": created_by(), VERSION_PROPERTY: VERSION}
         if replaces:
             self._properties[REPLACES_PROPERTY] = ",".join(replaces)
+        if complete:
+            self._properties[COMPLETE_PROPERTY] = "true"
         self._writer = puffin.create(file, properties=self._properties)
         self._field_ids = field_ids or {}
         self._snapshot_id, self._sequence_number = snapshot_id, sequence_number
@@ -64,17 +68,7 @@ class Assembly:
 
     def add_blob(self, blob: Blob, content: bytes) -> None:
         """Write a blob that is no part of the bundle, such as a theta sketch."""
-        if blob.type.startswith(OWN_TYPES):
-            raise OptionError(f"a blob of type {blob.type!r} is written by the bundle itself")
-        self._writer.add(
-            blob.type,
-            content,
-            fields=blob.fields,
-            snapshot_id=blob.snapshot_id,
-            sequence_number=blob.sequence_number,
-            properties=blob.properties,
-            codec=blob.codec,
-        )
+        add_other(self._writer, blob, content)
 
     def finish(self, files: FileTable) -> None:
         """Write what stands at the end; every payload must belong to one of `files`."""
@@ -113,3 +107,22 @@ class Assembly:
             properties=properties,
             codec=codec,
         )
+
+
+def add_other(writer: PuffinWriter, blob: Blob, content: bytes) -> None:
+    """Write a blob that is no part of a bundle, as it says; its place does not count.
+
+    Raises:
+        OptionError: It is of a type of the bundle's own.
+    """
+    if blob.type.startswith(OWN_TYPES):
+        raise OptionError(f"a blob of type {blob.type!r} is written by the bundle itself")
+    writer.add(
+        blob.type,
+        content,
+        fields=blob.fields,
+        snapshot_id=blob.snapshot_id,
+        sequence_number=blob.sequence_number,
+        properties=blob.properties,
+        codec=blob.codec,
+    )

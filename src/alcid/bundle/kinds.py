@@ -9,6 +9,7 @@ from alcid.errors import UnsupportedError
 
 __all__ = [
     "BUNDLE",
+    "COMPLETE_PROPERTY",
     "CONTAINER",
     "DIRECTORY",
     "FILES",
@@ -27,6 +28,8 @@ VERSION = "1.0"
 VERSION_PROPERTY = "alcid.bundle-version"
 REPLACES_PROPERTY = "alcid.replaces"
 """The names of other bundles that one is written for, with commas between."""
+COMPLETE_PROPERTY = "alcid.complete"
+"""On Iceberg: `true` if no bundle of an older snapshot is to be looked for."""
 
 FILES = "alcid-files-v1"
 DIRECTORY = "alcid-directory-v1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -33,14 +33,15 @@ def merge(
     sequence_number: int = -1,
     kinds: Collection[Kind] | None = None,
     replaces: Sequence[str] = (),
+    complete: bool = False,
+    blobs: Iterable[tuple[Blob, bytes]] | None = None,
     versions: Sequence[str] | None = None,
     read_many: ReadMany = read_each,
 ) -> int:
     """Write one bundle that is worth as much as those of a set, and return how many files it has.
 
     Its files are in the order of the listing. Each block is checked before it is copied; a payload
-    that is damaged is left out with a warning, so that the next build makes it anew. Of blobs that
-    are no part of a bundle the newest of each type, fields and property `column` is carried over.
+    that is damaged is left out with a warning, so that the next build makes it anew.
     The payloads of one kind are in memory at a time.
 
     Args:
@@ -51,6 +52,9 @@ def merge(
         sequence_number: The sequence number of that snapshot.
         kinds: Only payloads of these; by default of all.
         replaces: The names of bundles that are not to be used once this one is there.
+        complete: On Iceberg, whether bundles of older snapshots are not to be looked for.
+        blobs: What is to be in it that is no part of a bundle; by default what there is, of several
+            of the same type, fields and property `column` the newest.
         versions: What the versions of the listed files are now, where they were moved since.
         read_many: How to read a round of ranges.
     """
@@ -60,13 +64,14 @@ def merge(
         snapshot_id=snapshot_id,
         sequence_number=sequence_number,
         replaces=replaces,
+        complete=complete,
     )
     live, files = bundles.live()
     for kind in bundles.kinds if kinds is None else sorted(kinds):
         payloads = _copy(bundles.coverage(kind), live, bundles, read_many)
         if len(payloads):
             assembly.add_payloads(kind, payloads)
-    for blob, content in _others(bundles):
+    for blob, content in _others(bundles) if blobs is None else blobs:
         assembly.add_blob(blob, content)
     if versions is not None:
         moved = pa.array(versions, pa.string()).take(pa.array(live))

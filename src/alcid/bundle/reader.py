@@ -10,6 +10,7 @@ from alcid.bundle.files import FileTable
 from alcid.bundle.footer_check import CRC_PROPERTY, check_footer, number
 from alcid.bundle.kept import KeptSource
 from alcid.bundle.kinds import (
+    COMPLETE_PROPERTY,
     DIRECTORY,
     FILES,
     OWN_TYPES,
@@ -71,6 +72,8 @@ class Bundle:
         replaced = reader.properties.get(REPLACES_PROPERTY, "")
         self.replaces: tuple[str, ...] = tuple(replaced.split(",")) if replaced else ()
         """The names of bundles beside it that this one was merged from: they are not to be used."""
+        self.complete: bool = reader.properties.get(COMPLETE_PROPERTY) == "true"
+        """On Iceberg, whether bundles of older snapshots are not to be looked for."""
         end = kept.size - reader.footer_size
         closing = check_footer(reader.blobs, reader.properties, file=self.name, offset=end)
         self.file_count = number(closing, "files", file=self.name)
@@ -105,6 +108,12 @@ class Bundle:
     def kinds(self) -> tuple[Kind, ...]:
         """The payloads that it has, each for some of its files."""
         return tuple(self._blobs)
+
+    @property
+    def field_ids(self) -> dict[str, int]:
+        """On Iceberg, the field ids of the columns that it has payloads of, as far as it says."""
+        found = self._blobs.items()
+        return {kind.column: blob.fields[0] for kind, blob in found if len(blob.fields) == 1}
 
     @cached_property
     def files(self) -> FileTable:

@@ -187,6 +187,8 @@ def _is_alike(own: DataType | None, wanted: DataType | None) -> bool:
         return False
     if own.root == wanted.root and own.root in _BYTES:
         return own.length <= wanted.length
+    if own.root == wanted.root == "DECIMAL":
+        return own.scale == wanted.scale and own.precision <= wanted.precision
     return own == wanted or any(
         own.root in some and wanted.root in some[some.index(own.root) :] for some in _WIDENED
     )

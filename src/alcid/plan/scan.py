@@ -106,6 +106,11 @@ class Scan:
         """The schema of the rows."""
         return table_schema(self._files, self._columns)
 
+    def needed(self, *, rows: bool = True) -> list[str]:
+        """The columns of the table that are looked at for rows, or to count them."""
+        given = [*self._columns, *(key.column for key in self.keys)] if rows else []
+        return list(dict.fromkeys([*self._asked, *given]))
+
     def to_arrow(self) -> pa.Table:
         """The rows.
 
@@ -141,7 +146,8 @@ class Scan:
     def explain(self) -> Explanation:
         """What is read and why; after `to_arrow` or `count`, what was read."""
         found = self._again_if_gone(lambda run: run.explain(), keep=True)
-        notes = [*self._files.notes, *filter(None, [self._engine.note(self)])]
+        files = self._files
+        notes = [*files.notes, *files.remarks, *filter(None, [self._engine.note(self)])]
         return replace(found, notes=(*found.notes, *notes)) if notes else found
 
     def draft(self) -> tuple[Draft, bool]:

@@ -109,7 +109,15 @@ class TableFiles(DataFiles, Protocol):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What is to be said of every scan."""
+        """What is to be said of every scan; a table warns of it, too."""
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What explanations say of every scan, besides."""
+
+    @property
+    def unpaged(self) -> str:
+        """Why some files have no pages, if so, as explanations say it."""
 
     @property
     def indexes(self) -> Indexes:

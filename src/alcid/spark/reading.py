@@ -18,6 +18,7 @@ from alcid.spark import jvm
 from alcid.spark.schema import arrow_for_spark, conform_batches, quoted, spark_schema
 from alcid.spark.shares import make_shares, over_shares
 from alcid.spark.ways import MOST_TOP, Way, choose_way, only_for_spark
+from alcid.tables.iceberg.handed import HandedScan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -37,6 +38,9 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
         filtered: Without, there may be rows that do not match: the caller leaves them out.
     """
     names, limit = scan.schema.names, scan.query.limit
+    if isinstance(scan, HandedScan):
+        handed: DataFrame = scan.to_spark()
+        return handed if names else handed.select()
     if not names:
         return spark.range(scan.count()).select()
     way, (draft, is_whole) = way_of(spark, scan), scan.draft()
@@ -140,7 +144,8 @@ def _from_files(spark: SparkSession, draft: Draft) -> DataFrame:
     reader = spark.read.schema(schema)
     if outside:
         reader = reader.option("basePath", root)
-    rows = reader.parquet(*(f"{root}/{path}" for path in paths))
+    folder = root.rstrip("/")  # the root of a file system ends with one
+    rows = reader.parquet(*(f"{folder}/{path}" for path in paths))
     return rows.select(*(_unpushed(field) for field in rows.schema))
 
 

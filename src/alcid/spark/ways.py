@@ -110,7 +110,7 @@ def _obstacle(draft: Draft, has_s3a: bool) -> str:
     table, files = draft.table, draft.candidates.files
     scheme, _, path = table.location.rpartition("://")
     if not all(map(table.has_pages, files.tolist())):
-        return "some files are not Parquet"
+        return table.unpaged
     if any(table.deletions.get(file) for file in files.tolist()):
         return "some rows are deleted"
     if scheme == "s3" and not has_s3a:
@@ -142,6 +142,8 @@ def _column_problem(table: TableFiles, files: np.ndarray, name: str) -> str:
         schema = table.columns.schemas[place]
         if table.columns.conversion(place, name) is not None:
             return "another type in some files than in the table"
+        if group.name is None and name in table.columns.partitions:
+            return "some files do not hold it"
         # Spark goes by names, and the files of some tables do not.
         called = match_column(name, schema)
         if group.name != called:

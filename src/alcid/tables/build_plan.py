@@ -17,10 +17,10 @@ from alcid.errors import ColumnError, FormatError, UnsupportedError
 from alcid.options import IndexSpec
 from alcid.storage import Listing
 from alcid.tables.build_report import SkippedCounter
-from alcid.tables.index_file import resolve_spec
+from alcid.tables.index_file import Resolve, resolve_spec
 from alcid.tables.schema_bytes import schema_columns
 
-__all__ = ["BuildPlan", "Task", "plan_build"]
+__all__ = ["BuildPlan", "Task", "files_by_schema", "plan_build"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +43,26 @@ class BuildPlan:
 
 
 def plan_build(
-    bundles: BundleSet, listing: Listing, specs: Sequence[IndexSpec], skipped: SkippedCounter
+    bundles: BundleSet,
+    listing: Listing,
+    specs: Sequence[IndexSpec],
+    skipped: SkippedCounter,
+    resolve: Resolve = resolve_spec,
 ) -> BuildPlan:
     """Find what is missing; `skipped` is told what cannot be, of files that need not be read."""
     missing = np.ones((len(specs), len(listing)), bool)
     known = np.zeros(len(listing), bool)
-    for schema, files in _by_schema(bundles):
+    for schema, files in files_by_schema(bundles):
         try:
             columns = schema_columns(schema, file="bundle")
         except FormatError as error:
             bundles.report(error)
             continue
         known[files] = True
-        example = listing.paths[int(files[0])].as_py()
+        example = bundles.paths[int(files[0])].as_py()  # as reports name it
         for number, spec in enumerate(specs):
             try:
-                _, found, _ = resolve_spec(spec, columns)
+                _, found, _ = resolve(spec, columns)
             except (ColumnError, UnsupportedError) as error:
                 kind = Kind.index(spec.column, spec.index_type)
                 skipped.add(kind, str(error), example, len(files))
@@ -84,7 +88,7 @@ def plan_build(
     return BuildPlan(tasks, len(listing) - len(tasks))
 
 
-def _by_schema(bundles: BundleSet) -> Iterator[tuple[bytes, np.ndarray]]:
+def files_by_schema(bundles: BundleSet) -> Iterator[tuple[bytes, np.ndarray]]:
     """Each schema, and the places of the files that have it."""
     schemas = bundles.schemas
     codes = schemas.indices.fill_null(-1).to_numpy()

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from alcid.bundle import BundleWriter, Kind
 from alcid.bundle.kinds import INDEX
 from alcid.errors import (
@@ -29,7 +31,7 @@ from alcid.tables.build_report import SkippedCounter
 from alcid.tables.bundle_folder import BundleFolder
 from alcid.tables.engine import Share, Tell
 from alcid.tables.in_order import in_order
-from alcid.tables.index_file import IndexedFile, index_file
+from alcid.tables.index_file import IndexedFile, Resolve, index_file
 
 __all__ = ["BATCH_BYTES", "BuildWork", "Built"]
 
@@ -48,7 +50,8 @@ class Built:
     failed: int = 0
     rows: int = 0
     bytes_written: int = 0
-    bundles: int = 0
+    bundles: list[str] = field(default_factory=list)
+    """The names of those that were written."""
     kinds: set[Kind] = field(default_factory=set)
     """The indexes that were built, of any file."""
     skipped: SkippedCounter = field(default_factory=SkippedCounter)
@@ -74,6 +77,10 @@ class BuildWork:
     folder: BundleFolder
     listing: Listing
     tasks: Sequence[Task]
+    names: pa.StringArray | None = None
+    """What bundles call each file, if not by its path; such files never change."""
+    resolve: Resolve | None = None
+    """As for `index_file`."""
 
     def __call__(self, share: Share, tell: Tell) -> Built:
         """Read the files of a share, and write bundles."""
@@ -86,6 +93,7 @@ class _Builder:
 
     def __init__(self, work: BuildWork, tell: Tell) -> None:
         self._storage, self._folder, self._listing = work.storage, work.folder, work.listing
+        self._names, self._resolve = work.names, work.resolve
         self._tell = tell
         self._batch: deque[IndexedFile] = deque()
         self._batch_bytes, self._batch_began = 0, 0.0
@@ -107,23 +115,37 @@ class _Builder:
     def _index(self, task: Task) -> IndexedFile | AlcidError:
         """What is kept of a file, or why nothing is; it must be the same before and after."""
         path, size = self._listing.paths[task.file].as_py(), int(self._listing.sizes[task.file])
-        version = self._listing.versions[task.file].as_py()
+        never_changes = self._names is not None
+        version = "" if never_changes else self._listing.versions[task.file].as_py()
         if version is None:
             return UnsupportedError(f"{path}: its file system does not say when it changed")
-        source = self._storage.source(path, size, version)
+        source = self._storage.source(path, size, version or None)
         found: IndexedFile | AlcidError
         try:
-            found = index_file(source, task.specs, path=path, size=size, version=version)
+            found = index_file(
+                source,
+                task.specs,
+                path=self._name(task),
+                size=size,
+                version=version,
+                resolve=self._resolve,
+            )
         except (FormatError, LimitError, StorageError, UnsupportedError) as error:
             found = error
-        if not self._storage.is_same(path, size, version):
+        if not never_changes and not self._storage.is_same(path, size, version):
             return FileGoneError("changed or removed while it was read", file=source.name)
         if isinstance(found, StorageError) and not isinstance(found, FileGoneError):
             raise found  # not the file's fault, so that others would fail too
         return found
 
+    def _name(self, task: Task) -> str:
+        """What bundles call the file."""
+        names = self._listing.paths if self._names is None else self._names
+        name: str = names[task.file].as_py()
+        return name
+
     def _take(self, task: Task, found: IndexedFile | AlcidError) -> None:
-        built, path = self._built, self._listing.paths[task.file].as_py()
+        built, path = self._built, self._name(task)
         if isinstance(found, AlcidError):
             built.skipped.add(None, str(found), path)
             built.failed += 1
@@ -151,7 +173,6 @@ class _Builder:
                 while self._batch:
                     self._batch.popleft().add_to(writer)
             content = data.getvalue()
-            self._folder.put(content)
+            self._built.bundles.append(self._folder.put(content))
             self._built.bytes_written += len(content)
-            self._built.bundles += 1
         self._batch_bytes, self._batch_began = 0, time.monotonic()

@@ -17,7 +17,14 @@ from alcid.tables.page_bytes import join_columns, unpack_column
 from alcid.tables.schema_bytes import schema_columns
 from alcid.types import DataType
 
-__all__ = ["StoredStatistics", "compare_entry", "compare_pages", "compare_statistics", "untrue"]
+__all__ = [
+    "StoredStatistics",
+    "compare_entry",
+    "compare_pages",
+    "compare_statistics",
+    "untrue",
+    "untrue_of",
+]
 
 StoredStatistics = Mapping[tuple[str, DataType], pa.StructScalar]
 """What is kept of a file, by column and type."""
@@ -111,6 +118,27 @@ def untrue(stored: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
         if not true:
             return f"{name}: found {found!r}, expected {expected!r}"
     return ""
+
+
+def untrue_of(stored: pa.StructScalar, values: pa.ChunkedArray, data_type: DataType) -> str:
+    """What of statistics is not true of all values of a column, or an empty text; see `untrue`."""
+    exact = ColumnStatistics.of(values, data_type)
+    expected = {
+        "min": _comparable(exact.minimum),
+        "max": _comparable(exact.maximum),
+        "min_exact": True,
+        "max_exact": True,
+        "nulls": exact.nulls,
+        "has_nan": exact.has_nan,
+    }
+    return untrue({field: _comparable(stored[field]) for field in expected}, expected)
+
+
+def _comparable(value: Any) -> Any:
+    """A bound as what compares alike; moments as numbers, since Python has no nanoseconds."""
+    if not isinstance(value, pa.Scalar):
+        return value
+    return value.value if pa.types.is_temporal(value.type) and value.is_valid else value.as_py()
 
 
 def compare_pages(column: str, stored: bytes, expected: bytes, *, file: str) -> str:

@@ -42,36 +42,32 @@ _Column = tuple[FileColumn, IndexSpec, DataType]
 
 
 class FileChecker:
-    """Compares files of a listing with the bundles that know them; many threads may call it."""
+    """Compares files with the bundles that know them; many threads may call it."""
 
-    def __init__(
-        self, storage: Storage, listing: Listing, bundles: BundleSet, read_many: ReadMany
-    ) -> None:
+    def __init__(self, bundles: BundleSet, read_many: ReadMany) -> None:
         """Take what is known of all files; `read_many` reads from bundles."""
-        self._storage, self._listing, self._read_many = storage, listing, read_many
+        self._read_many = read_many
         known = (k for k in bundles.kinds if k.type == PAGES or k.index_type in BUILDERS)
         self._coverages = [bundles.coverage(kind) for kind in known if kind.column]
         self._statistics = [one for name in bundles.columns for one in bundles.statistics(name)]
-        self._rows, self._crcs = bundles.rows, bundles.footer_crcs
+        self._paths, self._rows, self._crcs = bundles.paths, bundles.rows, bundles.footer_crcs
         self._schemas = bundles.schemas
 
-    def check(self, file: int) -> Checked:
-        """Read a file, and compare.
+    def check(self, file: int, storage: Storage, listing: Listing) -> Checked:
+        """Read a file that was listed and may be changed by now, and compare.
 
         Raises:
             StorageError: It cannot be read, and that is not because it changed.
         """
-        path, size = self._listing.paths[file].as_py(), int(self._listing.sizes[file])
-        version = self._listing.versions[file].as_py()
-        source = self._storage.source(path, size, version)
+        path, size = listing.paths[file].as_py(), int(listing.sizes[file])
+        version = listing.versions[file].as_py()
         found = Checked(checked=1, rows=self._rows[file].as_py() or 0)
         problem: AlcidError | None = None
-        if self._rows[file].is_valid:  # else its bundle has gone since it was chosen
-            try:
-                self._compare(file, source, version, found)
-            except (FormatError, LimitError, StorageError, UnsupportedError) as error:
-                problem = error
-        is_same = self._storage.is_same(path, size, version)
+        try:
+            self.compare(file, storage.source(path, size, version), version, found)
+        except (FormatError, LimitError, StorageError, UnsupportedError) as error:
+            problem = error
+        is_same = storage.is_same(path, size, version)
         if not is_same or isinstance(problem, FileGoneError):
             return Checked(changed=1)
         if isinstance(problem, StorageError):
@@ -80,8 +76,24 @@ class FileChecker:
             found.findings.add(path, "", problem)
         return found
 
-    def _compare(self, file: int, source: Source, version: str, found: Checked) -> None:
-        path = self._listing.paths[file].as_py()
+    def compare(self, file: int, source: Source, version: str, found: Checked) -> None:
+        """Compare a file with what bundles have of it, if one has.
+
+        Args:
+            file: Its place among the files of the bundles.
+            source: What it holds.
+            version: As its bundle has it.
+            found: Is told what is right, and what is wrong.
+
+        Raises:
+            FormatError: It is damaged.
+            LimitError: It is too large to be read.
+            StorageError: It cannot be read, or has another size than its source.
+            UnsupportedError: It is of a kind that is not read.
+        """
+        if not self._rows[file].is_valid:  # no bundle, or it has gone since the file was chosen
+            return
+        path = self._paths[file].as_py()
         payloads = dict(self._payloads(file))
         columns: tuple[FileColumn, ...] = ()
         if (schema := self._schemas[file].as_py()) is not None:

@@ -24,8 +24,10 @@ from alcid.types import DataType
 
 __all__ = [
     "COLLATED",
+    "FIELD_ID",
     "OLD_CALENDAR",
     "FileColumn",
+    "field_id",
     "file_columns",
     "place_columns",
     "stored_type",
@@ -33,6 +35,9 @@ __all__ = [
 
 COLLATED, OLD_CALENDAR = "collated by", "dates of the old calendar"
 """How the problem of a column begins that Spark compares, or reads, otherwise."""
+
+FIELD_ID = b"PARQUET:field_id"
+"""What Arrow calls the number that some tables know a column by, in the metadata of a field."""
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _SPARK_VERSION = b"org.apache.spark.version"
@@ -57,6 +62,8 @@ class FileColumn:
     """Its type; None if there is no such type here."""
     problem: str = ""
     """Why it gets neither index nor statistics; empty if it may get both."""
+    field_id: int | None = None
+    """The number that the file has beside it; Iceberg knows columns by these."""
 
     @property
     def nested(self) -> bool:
@@ -91,7 +98,7 @@ def file_columns(
     old = {key for key in _FIRST_CORRECT if _is_old(told, key)}
     try:
         schema = _arrow_schema(metadata)
-        placed = list(place_columns((field.name, field.type) for field in schema))
+        placed = list(place_columns(schema))
         physical = [
             metadata.schema.column(leaf).physical_type for leaf in range(len(metadata.schema))
         ]
@@ -108,12 +115,22 @@ def file_columns(
     )
 
 
-def place_columns(columns: Iterable[tuple[str, Any]]) -> Iterator[FileColumn]:
-    """Columns by name and Arrow type, each with the number of its first leaf."""
+def place_columns(fields: Iterable[pa.Field]) -> Iterator[FileColumn]:
+    """Columns by name, Arrow type and id, each with the number of its first leaf."""
     leaf = 0
-    for name, arrow_type in columns:
-        yield FileColumn(name, leaf, arrow_type)
-        leaf += leaf_count(arrow_type)
+    for field in fields:
+        yield FileColumn(field.name, leaf, field.type, field_id=field_id(field))
+        leaf += leaf_count(field.type)
+
+
+def field_id(field: pa.Field) -> int | None:
+    """The number that a Parquet file has beside a column or a field within one.
+
+    >>> field_id(pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"}))
+    1
+    """
+    text = (field.metadata or {}).get(FIELD_ID)
+    return None if text is None else int(text)
 
 
 def _arrow_schema(metadata: pq.FileMetaData) -> pa.Schema:

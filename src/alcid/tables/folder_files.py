@@ -10,13 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from alcid.bundle import BundleSet, Kind, prefetch
+from alcid.bundle import BundleSet
 from alcid.errors import (
     AlcidError,
     DamagedIndexWarning,
     FileGoneError,
-    FormatError,
-    UnsupportedError,
     require,
 )
 from alcid.formats.deletion_vector import DeletionVector
@@ -24,9 +22,9 @@ from alcid.options import fold_name
 from alcid.parquet_file import ParquetScan
 from alcid.plan import Bounds, BundleIndexes, Column, TableColumns
 from alcid.storage import Listing, Storage, Traffic
+from alcid.tables.bundle_layouts import known_layouts
 from alcid.tables.file_columns import FileColumn, file_columns
 from alcid.tables.open_files import OpenFiles, PlacedColumn
-from alcid.tables.page_bytes import unpack_column
 from alcid.tables.partitions import Partitions
 from alcid.tables.schema_bytes import schema_bytes, schema_columns
 from alcid.tables.table_schema import merge_schemas
@@ -95,7 +93,7 @@ class FolderFiles(OpenFiles):
         unknown = np.flatnonzero((schema_of < 0) | (self.rows < 0)).tolist()
         for start in range(0, len(unknown), _ROUND):
             some = unknown[start : start + _ROUND]
-            for file, scan in zip(some, self.open(some), strict=True):
+            for file, scan in zip(some, self._open(some), strict=True):
                 path = self.paths[file].as_py()
                 metadata = require(scan, ParquetScan, path).metadata
                 found = file_columns(metadata, path)
@@ -163,22 +161,8 @@ class FolderFiles(OpenFiles):
         self, wanted: Sequence[tuple[int, str]]
     ) -> dict[tuple[int, str], PlacedColumn]:
         """The layouts that bundles have; what is damaged there is left out with a warning."""
-        found = {}
-        payloads = {}
-        for file, name in wanted:
-            payload = self._bundles.coverage(Kind.pages(name)).payload(file)
-            if payload is not None:
-                payloads[file, name] = payload
-        prefetch(
-            ((payload, [(0, payload.size)]) for payload in payloads.values()),
-            self._index_storage.read_ranges,
-        )
-        for (file, name), payload in payloads.items():
-            try:
-                data = payload.read(0, payload.size)
-                found[file, name] = unpack_column(name, data, file=self.paths[file].as_py())
-            except (FormatError, UnsupportedError) as error:
-                self._warn(error)
+        read_ranges = self._index_storage.read_ranges
+        found = known_layouts(self._bundles, wanted, read_ranges, self._warn)
         self._keep(found)
         return found
 

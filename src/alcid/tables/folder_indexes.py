@@ -116,7 +116,7 @@ class FolderIndexes:
             built.failed,
             built.rows,
             built.bytes_written,
-            built.bundles,
+            len(built.bundles),
             time.monotonic() - begin,
             skipped.found,
         )

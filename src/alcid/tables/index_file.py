@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,11 +36,17 @@ from alcid.tables.payloads import Payloads
 from alcid.tables.schema_bytes import schema_bytes
 from alcid.types import DataType
 
-__all__ = ["IndexedFile", "footer_crc", "index_file", "resolve_spec"]
+__all__ = ["IndexedFile", "Resolve", "footer_crc", "index_file", "resolve_spec"]
 
 _TAIL = 64 << 10  # what is read first: the footer as a rule, and the offset indexes before it
 _END = 8  # the length of the footer, and the magic
 _SMALLEST = 12
+
+
+Resolve: TypeAlias = Callable[
+    [IndexSpec, Sequence[FileColumn]], tuple[FileColumn, IndexSpec, DataType]
+]
+"""How the column of an index is found in a file: `resolve_spec`, or another way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,7 @@ def index_file(
     size: int,
     version: str,
     rows: pa.Table | None = None,
+    resolve: Resolve | None = None,
 ) -> IndexedFile:
     """Read a file, and make what is kept of it.
 
@@ -94,6 +102,7 @@ def index_file(
         size: Its size, as the listing says.
         version: Its version, as the listing says.
         rows: All that is in it, where whoever wrote it still has that: then nothing is decoded.
+        resolve: How the columns of `specs` are found in it; by default by their names.
 
     Raises:
         FormatError: The file is damaged.
@@ -122,7 +131,7 @@ def index_file(
     metadata = _metadata(footer, source.name)
     columns = file_columns(metadata, source.name, _encrypted(layout))
     work = _Work(kept, layout, columns, rows)
-    work.build(specs)
+    work.build(specs, resolve or resolve_spec)
     for column in columns:
         if column.name not in work.statistics and work.is_single(column):
             known = footer_statistics(column, metadata)
@@ -230,12 +239,12 @@ class _Work:
         """Whether no other column has the same name."""
         return self._counts[column.name] == 1
 
-    def build(self, specs: Iterable[IndexSpec]) -> None:
+    def build(self, specs: Iterable[IndexSpec], resolve: Resolve) -> None:
         """Build the indexes, column by column."""
         found: list[tuple[FileColumn, IndexSpec, DataType]] = []
         for spec in specs:
             try:
-                found.append(resolve_spec(spec, self._columns))
+                found.append(resolve(spec, self._columns))
             except (ColumnError, UnsupportedError) as error:
                 self.skipped[Kind.index(spec.column, spec.index_type)] = str(error)
         found.sort(key=lambda one: (one[0].leaf, one[1].column, one[1].index_type))

@@ -49,7 +49,7 @@ class Leftover:
     reason: str
     """One of `replaced`, `empty`, `damaged`, `unfinished`, `staged`, `old statistics`; of a Paimon
     table `data file`, `file index`, `index file`, `manifest`, `statistics`, which no snapshot
-    names."""
+    names; of an Iceberg table `statistics`, which no snapshot lists, and `unfinished`."""
     bytes: int
     since: datetime | None
     """Since when; None if that cannot be told."""

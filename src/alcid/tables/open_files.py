@@ -32,7 +32,7 @@ from alcid.tables.file_statistics import group_statistics
 from alcid.tables.page_bytes import join_columns
 from alcid.types import DataType
 
-__all__ = ["OpenFiles", "PlacedColumn"]
+__all__ = ["OpenFiles", "PlacedColumn", "footer_statistics", "take_rows"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -49,6 +49,11 @@ _MOST_LAYOUTS = 64 << 20  # bytes of page places
 
 class OpenFiles:
     """Files of a table, of which nothing is known but what they say themselves; it pickles."""
+
+    remarks: Sequence[str] = ()
+    """What explanations say of every scan."""
+    unpaged = "some files are not Parquet"
+    """Why some files have no pages."""
 
     def __init__(
         self,
@@ -99,7 +104,7 @@ class OpenFiles:
             self.rows[files],
             self.columns.part(files),
             self._schemas,
-            self.partitions.take(taken) if self.partitions.num_columns else self.partitions,
+            take_rows(self.partitions, taken),
             self._footer_crcs.take(taken),
             self.int96_unit,
         )
@@ -119,17 +124,9 @@ class OpenFiles:
         """What the footer of a Parquet file says of its row groups; nothing of keys of maps."""
         if not isinstance(scan, ParquetScan):
             return {}
-        described = {column.name: column for column in self._described(file, scan)}
-        found: dict[str, Statistics] = {}
-        for name in described.keys() & set(columns):
-            column = described[name]
-            # Arrow must not be asked for a column that is encrypted; empty row groups it may.
-            with suppress(UnsupportedError):
-                scan.check(range(len(scan.group_rows)), [column.leaf])
-                known = group_statistics(column, scan.metadata)
-                if known is not None:
-                    found[name] = known
-        return found
+        wanted = set(columns)
+        described = {one.name: one for one in self._described(file, scan) if one.name in wanted}
+        return footer_statistics(scan, described)
 
     def _described(self, file: int, scan: ParquetScan) -> Iterable[FileColumn]:
         """The columns of a file whose statistics are of the type that it is known to have."""
@@ -155,10 +152,16 @@ class OpenFiles:
 
     def has_pages(self, file: int) -> bool:
         """Whether it is a Parquet file: ORC files are read by stripes."""
-        return not self.paths[file].as_py().endswith(".orc")
+        return not self._is_striped(file)
 
-    def open(self, files: Sequence[int]) -> list[_DataScan]:
+    def _is_striped(self, file: int) -> bool:
+        return str(self.paths[file]).endswith(".orc")
+
+    def open(self, files: Sequence[int]) -> Sequence[FileScan]:
         """The footers of files; those read last are kept."""
+        return self._open(files)
+
+    def _open(self, files: Sequence[int]) -> list[_DataScan]:
         with self._lock:
             found = {file: self._scans[file] for file in files if file in self._scans}
         missing = [file for file in files if file not in found]
@@ -181,8 +184,8 @@ class OpenFiles:
         sources = dict(
             zip(files, self._at_hand([self.source(file) for file in files]), strict=True)
         )
-        paged = [file for file in sources if self.has_pages(file)]
-        striped = [file for file in sources if not self.has_pages(file)]
+        paged = [file for file in sources if not self._is_striped(file)]
+        striped = [file for file in sources if self._is_striped(file)]
         found: dict[int, _DataScan] = {}
         for some, open_some in (paged, open_scans), (striped, open_orc_scans):
             if some:
@@ -292,6 +295,26 @@ class OpenFiles:
             while self._layout_bytes > _MOST_LAYOUTS and self._layouts:
                 _, (_, column) = self._layouts.popitem(last=False)
                 self._layout_bytes -= _size(column)
+
+
+def footer_statistics(
+    scan: ParquetScan, columns: Mapping[str, FileColumn]
+) -> Mapping[str, Statistics]:
+    """What a footer says of the row groups of columns, which are known by any names."""
+    found: dict[str, Statistics] = {}
+    for name, column in columns.items():
+        # Arrow must not be asked for a column that is encrypted; empty row groups it may.
+        with suppress(UnsupportedError):
+            scan.check(range(len(scan.group_rows)), [column.leaf])
+            known = group_statistics(column, scan.metadata)
+            if known is not None:
+                found[name] = known
+    return found
+
+
+def take_rows(table: pa.Table, rows: pa.Array) -> pa.Table:
+    """Some rows; of a table without columns, the same."""
+    return table.take(rows) if table.num_columns else table
 
 
 def _is_same(stored: DataType | None, known: DataType | None) -> bool:

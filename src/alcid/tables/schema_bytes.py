@@ -2,8 +2,9 @@
 
 A field has the type that `read_rows` gives. Its metadata say what Arrow's type does not:
 
-    alcid.type      the type, as Paimon writes it; missing if there is none here
-    alcid.problem   why the column gets neither index nor statistics; missing if it may
+    alcid.type         the type, as Paimon writes it; missing if there is none here
+    alcid.problem      why the column gets neither index nor statistics; missing if it may
+    PARQUET:field_id   the number that the file has beside it; missing if it has none
 
 Files of one table have the same bytes as a rule, and a bundle keeps equal ones once.
 """
@@ -16,7 +17,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from alcid.errors import FormatError, UnsupportedError
-from alcid.tables.file_columns import FileColumn, place_columns
+from alcid.tables.file_columns import FIELD_ID, FileColumn, place_columns
 from alcid.types import DataType
 
 __all__ = ["schema_bytes", "schema_columns"]
@@ -49,7 +50,7 @@ def schema_columns(data: bytes, *, file: str) -> tuple[FileColumn, ...]:
     """
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(data))
-        placed = place_columns((field.name, field.type) for field in schema)
+        placed = place_columns(schema)
         return tuple(
             _described(column, field.metadata or {})
             for column, field in zip(placed, schema, strict=True)
@@ -60,11 +61,13 @@ def schema_columns(data: bytes, *, file: str) -> tuple[FileColumn, ...]:
 
 
 def _field(column: FileColumn) -> pa.Field:
-    said = {}
+    said: dict[bytes, str] = {}
     if column.data_type is not None:
         said[_TYPE] = str(column.data_type)
     if column.problem:
         said[_PROBLEM] = column.problem
+    if column.field_id is not None:
+        said[FIELD_ID] = str(column.field_id)
     return pa.field(column.name, column.arrow_type, metadata=said or None)
 
 

@@ -192,7 +192,7 @@ class StatisticsWork:
                 values = values.filter(pa.array(live))
             try:
                 values = values.cast(files.columns.columns[name].arrow_type)
-                counts[name] = _Counted(ThetaSketch().update(values), plain(values).null_count)
+                counts[name] = _Counted(ThetaSketch.of(values), plain(values).null_count)
             except (pa.ArrowException, UnsupportedError) as error:
                 problem = f"{files.paths[file].as_py()}: {str(error).splitlines()[0]}"
                 counts[name] = _Counted(problem=problem)
@@ -208,4 +208,4 @@ def _count_partition(values: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> _C
     """What the paths say, of files with rows."""
     values = values.filter(pa.array(rows > 0))
     nulls = int(rows[rows > 0][pc.is_null(values).to_numpy()].sum())
-    return _Counted(ThetaSketch().union(ThetaSketch().update(values.unique())), nulls)
+    return _Counted(ThetaSketch.of(values.unique()), nulls)

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid import options
-from alcid.bundle import BundleSet, Kind, State
+from alcid.bundle import Bundle, BundleSet, Kind, State
 from alcid.bundle.kinds import INDEX
 from alcid.errors import AlcidError, FormatError, OptionError, UnsupportedError
 from alcid.formats.file_index import BUILDERS
@@ -32,7 +33,7 @@ from alcid.tables.leftovers import find_leftovers
 from alcid.tables.progress import Progress, telling
 from alcid.tables.verify_report import Findings, VerifyReport
 
-__all__ = ["VerifyWork", "check_share", "choose_files", "verify"]
+__all__ = ["VerifyWork", "check_share", "choose_files", "look_into", "verify"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -117,8 +118,10 @@ class VerifyWork:
         with options.using(Settings(options.current_settings().timezone, case_sensitive=True)):
             bundles = self.folder.load(on_damage=_ignore).against(listing, on_damage=_ignore)
             read_many = self.folder.storage.read_ranges
-            checker = FileChecker(self.storage, listing, bundles, read_many)
-            with closing(in_order(checker.check, range(len(listing)), share.threads)) as results:
+            check = partial(
+                FileChecker(bundles, read_many).check, storage=self.storage, listing=listing
+            )
+            with closing(in_order(check, range(len(listing)), share.threads)) as results:
                 for found in results:
                     total.add(found)
                     tell(1, found.rows)
@@ -146,18 +149,22 @@ def _look_at_bundles(
         elif name not in replaced:
             findings.add(name, "bundle", message)
     for bundle in found.current:
-        name = bundle_name(bundle)
-        try:
-            _ = bundle.files
-        except FormatError as error:
-            findings.add(name, "files", error)
-            continue
-        for kind in bundle.kinds:
-            try:
-                bundle.series(kind)
-            except FormatError as error:
-                findings.add(name, str(kind), error)
+        look_into(bundle, bundle_name(bundle), findings)
     return later
+
+
+def look_into(bundle: Bundle, name: str, findings: Findings) -> None:
+    """Find what is damaged of the files and the directories of a bundle, which is called `name`."""
+    try:
+        _ = bundle.files
+    except FormatError as error:
+        findings.add(name, "files", error)
+        return
+    for kind in bundle.kinds:
+        try:
+            bundle.series(kind)
+        except FormatError as error:
+            findings.add(name, str(kind), error)
 
 
 def _look_at_states(bundles: BundleSet, listing: Listing, total: Checked) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import settings
 
-__all__ = ["IS_SOAK", "machine_count", "noted", "seed"]
+__all__ = ["IS_SOAK", "machine_count", "mostly_one_thread", "noted", "seed"]
 
 DEFAULT_SEED = "2026"
 IS_SOAK = "ALCID_MACHINES" in os.environ
@@ -25,6 +25,15 @@ def seed(request: pytest.FixtureRequest) -> str:
 def machine_count(usual: int) -> int:
     """How many machines to run: as many for each hundred as usual, with ALCID_MACHINES of them."""
     return max(usual * int(os.environ.get("ALCID_MACHINES", "100")) // 100, 1)
+
+
+@contextmanager
+def mostly_one_thread(number: int) -> Iterator[None]:
+    """Let three of four machines work in one thread: files of few rows are read in less time so."""
+    with pytest.MonkeyPatch.context() as patch:
+        if number % 4 and not IS_SOAK:
+            patch.setattr(os, "cpu_count", lambda: 1)
+        yield
 
 
 @contextmanager

@@ -39,9 +39,7 @@ class Done:
     snapshots: list[int] = field(default_factory=list)
 
 
-def race(
-    location: str, options: Mapping[str, Any], *, workers: int = 4, rounds: int = 200
-) -> list[Done]:
+def race(location: str, options: Mapping[str, Any], *, rounds: int, workers: int = 4) -> list[Done]:
     """Let workers commit at once, and return what each has done."""
     commands = [
         [sys.executable, "-m", __name__, str(worker), str(rounds), location, json.dumps(options)]

@@ -24,6 +24,7 @@ from alcid.paimon_metadata.table_state import TableState
 from alcid.storage import Storage
 from tests.storage.conftest import KEYS, is_missing
 from tests.tables.paimon.killed_commits import COMMITS, STEPS
+from tests.tables.paimon.machine_runs import IS_SOAK
 from tests.tables.paimon.racing import ROOT, Done, race
 from tests.tables.paimon.small_tables import (
     VECTORS,
@@ -63,8 +64,9 @@ def check_race(table: PaimonTable, done: list[Done]) -> None:
 
 def test_processes_that_commit_at_once_lose_nothing(tmp_path: Path) -> None:
     table = create(tmp_path)
-    done = race(str(tmp_path), {})
-    assert sum(len(one.snapshots) for one in done) == 4 * 200
+    rounds = 200 if IS_SOAK else 60
+    done = race(str(tmp_path), {}, rounds=rounds)
+    assert sum(len(one.snapshots) for one in done) == 4 * rounds
     check_race(table, done)
     assert len(table.snapshot.state.manifests) <= 60
 

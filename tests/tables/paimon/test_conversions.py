@@ -15,7 +15,7 @@ import pytest
 from alcid import PaimonTable
 from alcid.errors import UnsupportedError
 from alcid.paimon_metadata.schema import Field, TableSchema
-from alcid.tables.paimon.conversions import convert
+from alcid.tables.conversions import convert
 from alcid.types import DataType
 from tests.tables.paimon.small_tables import create
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.tables.paimon.machine import Machine
-from tests.tables.paimon.machine_runs import IS_SOAK, machine_count, seed
+from tests.tables.paimon.machine_runs import IS_SOAK, machine_count, mostly_one_thread, seed
 
 __all__ = ["seed"]
 
@@ -27,4 +27,5 @@ def test_rows_are_those_of_the_model_after_every_step(
     is_thorough = IS_SOAK or number % 50 == 0
     machine = Machine(random.Random(f"{seed} {number}"), tmp_path / "t", is_thorough=is_thorough)
     machine.log.append(f"ALCID_SEED={seed}, machine {number}")
-    machine.run(STEPS)
+    with mostly_one_thread(number):
+        machine.run(STEPS)

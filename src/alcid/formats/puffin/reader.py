@@ -74,10 +74,14 @@ class PuffinReader:
 
     def read(self, blob: Blob) -> bytes:
         """The content of a blob, decompressed: one read of its range."""
-        data = self._section(require(blob, Blob, "blob")).read(0, blob.length)
+        data = self.read_stored(blob)
         if blob.codec is None:
             return data
         return decompress(blob.codec, data, self.largest, file=self.name, offset=blob.offset)
+
+    def read_stored(self, blob: Blob) -> bytes:
+        """The bytes of a blob as they are in the file, for `PuffinWriter.add_stored`."""
+        return self._section(require(blob, Blob, "blob")).read(0, blob.length)
 
     def read_deletion_vector(self, blob: Blob) -> DeletionVector:
         """The vector of a `deletion-vector-v1` blob, which must hold what the footer says of it.

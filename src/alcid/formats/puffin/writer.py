@@ -148,6 +148,17 @@ class PuffinWriter:
         self._blobs.append(blob)
         return _copy(blob)
 
+    def add_stored(self, blob: Blob, stored: bytes) -> Blob:
+        """Write a blob of another file with its bytes as they are stored there.
+
+        What the footer says of it is the same but for its place.
+        """
+        self._check_open()
+        copied = replace(require(blob, Blob, "blob"), offset=self._position, length=len(stored))
+        self._write(stored)
+        self._blobs.append(_copy(copied))
+        return _copy(copied)
+
     def add_deletion_vector(self, vector: DeletionVector, data_file: str) -> Blob:
         """Write the deletion vector of `data_file`, its path as the table's metadata has it.
 

@@ -27,7 +27,7 @@ from alcid.formats.arrays import DAY_IN_MILLIS, least_bytes, plain
 from alcid.formats.same_length import ByteValues
 from alcid.types import DataType
 
-__all__ = ["single_values"]
+__all__ = ["decimal_values", "single_values"]
 
 _PIECE = 1 << 20  # rows that are brought to bytes at once, so that a large column needs little
 _SERIALIZED: Final[dict[str, Any]] = {
@@ -97,7 +97,7 @@ def _serialize(array: pa.Array, data_type: DataType) -> ByteValues:
             return _fixed(array)
         case "DECIMAL":
             decimals = pa.decimal128(data_type.precision, data_type.scale)
-            return _decimals(_cast(array, decimals))
+            return decimal_values(_cast(array, decimals))
         case "TIMESTAMP" | "TIMESTAMP_LTZ" if array.type.unit == "ns":
             return _fixed(array)
         case "DATE" if pa.types.is_date64(array.type):
@@ -121,8 +121,11 @@ def _fixed(array: pa.Array) -> ByteValues:
     return ByteValues(data, range(0, len(data), width), width)
 
 
-def _decimals(array: pa.Array) -> ByteValues:
-    """Unscaled numbers of 128 bits, big-endian, without the bytes that only repeat the sign."""
+def decimal_values(array: pa.Array) -> ByteValues:
+    """Decimals of 128 bits, none of them null, as single values.
+
+    They are the unscaled numbers, big-endian, without the bytes that only repeat the sign.
+    """
     words = np.frombuffer(array.buffers()[1], np.uint64)
     words = words[2 * array.offset : 2 * (array.offset + len(array))].reshape(-1, 2)
     lengths = least_bytes(words[:, 0], words[:, 1])

@@ -18,13 +18,11 @@ from alcid.errors import require
 from alcid.formats.same_length import Hashes
 from alcid.formats.source import BytesSource, Section
 from alcid.formats.theta.compact import MAX_THETA, CompactTheta, decode, encode
+from alcid.formats.theta.lowest import NOMINAL_ENTRIES, lowest_hashes, unite
 from alcid.formats.theta.murmur import murmur
 from alcid.formats.theta.single_values import single_values
 
 __all__ = ["NOMINAL_ENTRIES", "AlphaRule", "ThetaSketch", "unite"]
-
-NOMINAL_ENTRIES = 4096
-"""How many hashes a sketch aims to keep, in Iceberg."""
 
 _FIRST_BLOCK, _BLOCK = 1 << 12, 1 << 16
 _MAX_AS_FLOAT = 2.0**63
@@ -77,6 +75,24 @@ class ThetaSketch:
         for values in single_values(array):
             self._alpha.add(murmur(values) >> np.uint64(1))
         return self
+
+    @classmethod
+    def of(cls, array: pa.Array | pa.ChunkedArray) -> ThetaSketch:
+        """The sketch of a column by its lowest hashes, whatever their order.
+
+        It takes a third of the time of `update`. United with others of its sort it becomes what
+        Iceberg stores of a table that several tasks have read, each of many values; if there was
+        one task, Iceberg's has another theta.
+
+        >>> ThetaSketch.of(pa.array(["Graz", "Linz", None, "Graz", ""]))
+        <ThetaSketch: 2 distinct values, 2 hashes>
+
+        Raises:
+            UnsupportedError: As `update`.
+        """
+        return _sketch(
+            lowest_hashes(murmur(values) >> np.uint64(1) for values in single_values(array))
+        )
 
     def union(self, other: ThetaSketch) -> ThetaSketch:
         """A new sketch of the values of both.
@@ -208,19 +224,3 @@ class AlphaRule:
         """The hashes below theta."""
         accepted = np.fromiter(self._accepted, np.uint64, len(self._accepted))
         return CompactTheta(self._theta, np.sort(accepted[accepted < np.uint64(self._theta)]))
-
-
-def unite(
-    first: CompactTheta, second: CompactTheta, nominal_entries: int = NOMINAL_ENTRIES
-) -> CompactTheta:
-    """All hashes below the lower theta; if they are more than k, the k lowest of them.
-
-    Theta is then the lowest hash that is left out.
-    """
-    theta = min(first.theta, second.theta)
-    hashes = np.sort(np.concatenate((first.hashes, second.hashes)))
-    hashes = hashes[: np.searchsorted(hashes, np.uint64(theta))]
-    hashes = hashes[np.diff(hashes, prepend=np.uint64(0)) > 0]
-    if len(hashes) > nominal_entries:
-        theta, hashes = int(hashes[nominal_entries]), hashes[:nominal_entries]
-    return CompactTheta(theta, hashes)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from alcid.bundle import ColumnStatistics
 from alcid.errors import (
     ColumnError,
     FileGoneError,
@@ -22,9 +20,9 @@ from alcid.formats.file_index.container import Container
 from alcid.formats.file_index.keys import key_type
 from alcid.options import BsiOptions, IndexSpec
 from alcid.tables.checked import Checked
-from alcid.tables.entry_check import untrue
+from alcid.tables.conversions import column_type
+from alcid.tables.entry_check import untrue_of
 from alcid.tables.paimon.checked_table import CheckedTable
-from alcid.tables.paimon.conversions import column_type
 from alcid.tables.paimon.data_files import DataScan, PlacedFile
 from alcid.tables.paimon.file_bounds import bounds_of
 from alcid.tables.paimon.indexes import index_sources
@@ -151,17 +149,7 @@ class _Reading:
     def _compare_statistics(
         self, name: str, stored: pa.StructScalar, values: pa.ChunkedArray
     ) -> None:
-        exact = ColumnStatistics.of(values, self._schema.types[name])
-        expected = {
-            "min": _comparable(exact.minimum),
-            "max": _comparable(exact.maximum),
-            "min_exact": True,
-            "max_exact": True,
-            "nulls": exact.nulls,
-            "has_nan": exact.has_nan,
-        }
-        told = {field: _comparable(stored[field]) for field in expected}
-        problem = untrue(told, expected)
+        problem = untrue_of(stored, values, self._schema.types[name])
         self._found.count(self._path, self._label(name), STATISTICS, problem)
 
     def _indexes(self) -> dict[str, list[_Index]]:
@@ -214,10 +202,3 @@ class _Reading:
 
     def _count(self, spec: IndexSpec, problem: str) -> None:
         self._found.count(self._path, self._label(spec.column), spec.index_type, problem)
-
-
-def _comparable(value: Any) -> Any:
-    """A bound as what compares alike; moments as numbers, since Python has no nanoseconds."""
-    if not isinstance(value, pa.Scalar):
-        return value
-    return value.value if pa.types.is_temporal(value.type) and value.is_valid else value.as_py()

@@ -6,25 +6,12 @@ which statistics or indexes know for sure which rows match.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from alcid.errors import (
-    ConflictError,
-    FileGoneError,
-    PredicateError,
-    UnsupportedError,
-    require,
-)
-from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.selection import Selection
-from alcid.plan import Draft, DraftPart
-from alcid.plan.candidates import Candidates
+from alcid.errors import ConflictError, FileGoneError, UnsupportedError, require
 from alcid.predicate import Predicate
-from alcid.tables.build_report import count_text
-from alcid.tables.engine import Share, Tell, Threads
+from alcid.tables.delete_report import DeleteReport
+from alcid.tables.finding import find_rows
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.keyed.deleting import delete_marked
 from alcid.tables.paimon.vector_changes import Mark, VectorChanges
@@ -32,36 +19,9 @@ from alcid.tables.paimon.vector_changes import Mark, VectorChanges
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
 
-__all__ = ["DeleteReport", "FindWork", "delete"]
+__all__ = ["DeleteReport", "delete"]
 
 _TRIES = 10
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteReport:
-    """What a delete did.
-
-    >>> print(DeleteReport(1200, 3, 7))
-    deleted 1,200 rows of 3 files: snapshot 7
-    >>> print(DeleteReport(0, 0, None))
-    deleted nothing: no row matches
-    """
-
-    rows: int
-    """Those that were not deleted before."""
-    files: int | None
-    """Data files that they are of; None in a table with a primary key, where they are counted by
-    key."""
-    snapshot_id: int | None
-    """The new snapshot; None where there was nothing to do."""
-
-    def __str__(self) -> str:
-        if self.snapshot_id is None:
-            return "deleted nothing: no row matches"
-        done = count_text(self.rows, "row")
-        if self.files is not None:
-            done += f" of {count_text(self.files, 'file')}"
-        return f"deleted {done}: snapshot {self.snapshot_id}"
 
 
 def delete(table: PaimonTable, where: str | Predicate) -> DeleteReport:
@@ -127,54 +87,6 @@ def _delete_keys(table: PaimonTable, where: str | Predicate) -> DeleteReport:
 
 def _find(table: PaimonTable, where: str | Predicate) -> list[Mark]:
     """The live rows that match, by file."""
-    draft, is_whole = table.scan(where, columns=[]).draft()
-    if not is_whole:
-        raise PredicateError(
-            f"{where}: has a part that only Spark can evaluate, which deletes do not ask"
-        )
-    files = require(draft.table, PaimonFiles, "table")
-    if not files.columns.partitions.keys() >= set(draft.where_columns):
-        # Rows are looked at before they are deleted: an index, or bounds, may be wrong unnoticed.
-        asked = (Selection(found.rows) for found in draft.candidates.selections)
-        draft = replace(draft, candidates=draft.candidates.chosen(asked))
-    found = dict(_known(draft))
-    open_ones = np.array([not one.exact for one in draft.candidates.selections], bool)
-    rest = replace(draft, candidates=draft.candidates.filter(open_ones))
-    work = FindWork(rest.part())
-    engine = Threads() if rest.is_small else table.engine
-    with table.engine.settings():
-        for share in engine.map(work, work.draft.sizes, lambda *_: None):
-            found |= {int(rest.candidates.files[place]): rows for place, rows in share.items()}
-    return [Mark(files.placed[file], rows) for file, rows in sorted(found.items())]
-
-
-def _known(draft: Draft) -> list[tuple[int, DeletionVector]]:
-    """The rows of files that need not be read."""
-    candidates: Candidates = draft.candidates
-    return [
-        (file, DeletionVector(range(rows) if found.rows is None else found.rows))
-        for file, rows, found in zip(
-            candidates.files.tolist(),
-            draft.files.rows[candidates.files].tolist(),
-            candidates.selections,
-            strict=True,
-        )
-        if found.exact
-    ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FindWork:
-    """Finds the rows of candidates that match, for `Engine.map`."""
-
-    draft: DraftPart
-
-    def __call__(self, share: Share, _tell: Tell) -> dict[int, DeletionVector]:
-        """The positions, by the place of the candidate."""
-        found: dict[int, DeletionVector] = {}
-        for part in self.draft.read(share.items.tolist()):
-            files, positions = part.places.files, part.places.positions
-            for file in np.unique(files).tolist():
-                rows = DeletionVector(positions[files == file])
-                found[file] = found[file] | rows if file in found else rows
-        return found
+    found = find_rows(table, where)
+    files = require(found.files, PaimonFiles, "table")
+    return [Mark(files.placed[file], rows) for file, rows in found.rows.items()]

@@ -14,17 +14,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid.bundle.statistics import bound_type, statistics_type
+from alcid.bundle.statistics import bound_type
 from alcid.formats.arrays import IntArray
 from alcid.formats.binary_row.stored import Mask
 from alcid.paimon_metadata.row_bytes import salvage_packed
 from alcid.paimon_metadata.statistics import RowStats
+from alcid.tables.manifest_bounds import TEXT, checked_bounds
 from alcid.types import MAX_LENGTH, DataType
 
 __all__ = ["bounds_of"]
 
-_BYTES: Final = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
-_FLOATS: Final = ("FLOAT", "DOUBLE")
 _UNKNOWN: Final = ()
 _ANY_BYTES: Final = DataType("VARBINARY", length=MAX_LENGTH)
 
@@ -52,22 +51,25 @@ def bounds_of(
     """
     data_type = types[column]
     nulls, refused = _nulls(stats, column, len(types))
-    refused |= nulls > row_counts
     if pa.types.is_null(bound_type(data_type)):
         least = most = pa.nulls(len(stats))
     else:
         # Text is compared by its bytes: it does not matter here whether they are characters.
-        kinds = [_ANY_BYTES if item.root in _BYTES else item for item in types]
+        kinds = [_ANY_BYTES if item.root in TEXT else item for item in types]
         least, least_lost = salvage_packed([item and item.minimum for item in stats], column, kinds)
         most, most_lost = salvage_packed([item and item.maximum for item in stats], column, kinds)
-        if data_type.root in _FLOATS:
-            least, most = _numbers(least, most)
+        refused |= least_lost | most_lost
         if _has_nanos(data_type):
             most = _last_of_micros(most)
-        crossed = _mask(pc.greater(least, most).fill_null(False))
-        bounded = _mask(pc.or_(pc.is_valid(least), pc.is_valid(most)))
-        refused |= least_lost | most_lost | crossed | (bounded & (nulls == row_counts))
-    return _struct(data_type, least, most, pa.array(nulls, mask=nulls < 0), refused)
+    return checked_bounds(
+        data_type,
+        least,
+        most,
+        nulls,
+        row_counts,
+        refused=refused,
+        max_exact=not _has_nanos(data_type),
+    )
 
 
 def _nulls(
@@ -83,17 +85,6 @@ def _nulls(
     return np.array(nulls, np.int64), np.array(refused, bool)
 
 
-def _numbers(least: pa.Array, most: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Bounds of floats with zeros on the outer side; none where one of them is NaN."""
-    is_number = pc.invert(pc.or_kleene(pc.is_nan(least), pc.is_nan(most)).fill_null(False))
-    outer = (
-        pc.if_else(pc.equal(bounds, 0.0), pa.scalar(zero, bounds.type), bounds)
-        for bounds, zero in ((least, -0.0), (most, 0.0))
-    )
-    least, most = (pc.if_else(is_number, bounds, None) for bounds in outer)
-    return least, most
-
-
 def _has_nanos(data_type: DataType) -> bool:
     return data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ") and data_type.precision > 6
 
@@ -106,22 +97,4 @@ def _last_of_micros(most: pa.Array) -> pa.Array:
     ticks = most.view(pa.int64()).fill_null(0).to_numpy()
     last = np.minimum(ticks, np.iinfo(np.int64).max - 999) + 999
     moved = np.where(ticks % 1_000 == 0, last, ticks)
-    return pa.array(moved, mask=_mask(pc.is_null(most))).view(most.type)
-
-
-def _mask(array: pa.BooleanArray) -> Mask:
-    mask: Mask = array.to_numpy(zero_copy_only=False)
-    return mask
-
-
-def _struct(
-    data_type: DataType, least: pa.Array, most: pa.Array, nulls: pa.Array, refused: Mask
-) -> pa.StructArray:
-    """The statistics, without those that are refused."""
-    min_exact = pa.repeat(data_type.root not in _BYTES, len(nulls))
-    max_exact = pa.repeat(not (data_type.root in _BYTES or _has_nanos(data_type)), len(nulls))
-    # A program that leaves NaN out of its bounds does not say so.
-    has_nan = pa.scalar(None if data_type.root in _FLOATS else False, pa.bool_())
-    children = [least, most, min_exact, max_exact, nulls, pa.repeat(has_nan, len(nulls))]
-    fields = list(statistics_type(data_type))
-    return pa.StructArray.from_arrays(children, fields=fields, mask=pa.array(refused))
+    return pa.array(moved, mask=pc.is_null(most).to_numpy(zero_copy_only=False)).view(most.type)

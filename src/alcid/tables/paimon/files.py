@@ -18,8 +18,8 @@ from alcid.paimon_metadata.table_options import TableOptions
 from alcid.paimon_metadata.table_state import TableState
 from alcid.plan import Bounds, Column, TableColumns
 from alcid.storage import Listing, Storage
+from alcid.tables.conversions import FieldConversion, column_type, convert
 from alcid.tables.open_files import OpenFiles
-from alcid.tables.paimon.conversions import FieldConversion, column_type, convert
 from alcid.tables.paimon.data_files import (
     INT96_UNIT,
     place_files,
@@ -181,7 +181,7 @@ class PaimonFiles(OpenFiles):
 
     def _read(self, file: int, columns: Sequence[str]) -> pa.Table:
         """Columns of a file as it holds them, those of the system among them."""
-        (scan,) = self.open([file])
+        (scan,) = self._open([file])
         return read_present(scan, columns, self._storage)
 
 

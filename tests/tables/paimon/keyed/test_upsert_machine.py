@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.tables.paimon.keyed.upsert_machine import UpsertMachine
-from tests.tables.paimon.machine_runs import IS_SOAK, machine_count, seed
+from tests.tables.paimon.machine_runs import IS_SOAK, machine_count, mostly_one_thread, seed
 
 __all__ = ["seed"]
 
@@ -28,4 +28,5 @@ def test_rows_are_those_of_the_model_after_every_upsert(
     source = random.Random(f"{seed} upsert {number}")
     machine = UpsertMachine(source, tmp_path / "t", is_thorough=is_thorough)
     machine.log.append(f"ALCID_SEED={seed}, machine {number}")
-    machine.run(STEPS)
+    with mostly_one_thread(number):
+        machine.run(STEPS)

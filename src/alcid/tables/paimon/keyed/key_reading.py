@@ -17,7 +17,7 @@ from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.paimon_metadata.schema import Field, TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
-from alcid.tables.paimon.conversions import column_type, convert
+from alcid.tables.conversions import column_type, convert
 from alcid.tables.paimon.data_files import DataScan, PlacedFile, open_data, read_present
 from alcid.tables.paimon.keyed.changes import KeyedTable
 from alcid.tables.paimon.keyed.key_files import KIND, NUMBER, KeyRun, join_runs, key_name

@@ -1,7 +1,8 @@
 """Columns of files that were written before the type of the column was changed.
 
-Paimon's Java casts each value when it reads. Here this is done where Arrow makes the same value of
-it; one for which it does not is an error, and so is a change that is not in this table:
+Paimon's and Iceberg's Java cast each value when they read. Here this is done where Arrow makes the
+same value of it; one for which it does not is an error, and so is a change that is not in this
+table:
 
 | from                     | to                                                                 |
 |--------------------------|--------------------------------------------------------------------|
@@ -21,16 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid.errors import UnsupportedError
-from alcid.paimon_metadata.schema import Field
 from alcid.types import DataType
 
-__all__ = ["FieldConversion", "column_type", "convert"]
+__all__ = ["FieldConversion", "TypedField", "column_type", "convert"]
 
 _INTEGERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _FLOATS: Final = ("FLOAT", "DOUBLE")
@@ -55,7 +55,19 @@ def column_type(data_type: DataType) -> Any:
     return pa.binary() if data_type.root == "BINARY" else data_type.to_arrow()
 
 
-def convert(own: Field, wanted: Field) -> FieldConversion | None:
+class TypedField(Protocol):
+    """A column of a schema that has ids."""
+
+    @property
+    def data_type(self) -> DataType:
+        """Its type."""
+
+    @property
+    def inner_ids(self) -> tuple[int, ...]:
+        """The ids of the fields within its type, each before those within it."""
+
+
+def convert(own: TypedField, wanted: TypedField) -> FieldConversion | None:
     """What makes values of the table out of those of a file; None if they are the same.
 
     Args:
@@ -82,7 +94,7 @@ class _Node:
     children: tuple[_Node, ...]
 
     @classmethod
-    def of(cls, field: Field) -> _Node:
+    def of(cls, field: TypedField) -> _Node:
         return cls._next(field.data_type, iter(field.inner_ids))
 
     @classmethod
@@ -107,7 +119,7 @@ class FieldConversion:
         """The values as the table has them.
 
         Raises:
-            UnsupportedError: One of them would not be what Paimon's Java reads.
+            UnsupportedError: One of them would not be what Java reads.
         """
         chunks = [_convert(one, self.own, self.wanted, self.arrow_type) for one in values.chunks]
         return pa.chunked_array(chunks, self.arrow_type)

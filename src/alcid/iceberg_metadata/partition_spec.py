@@ -1,0 +1,73 @@
+"""How the rows of a table are parted: each partition value is made of a column by a transform.
+
+```
+{"spec-id": 0, "fields": [{"source-id": 3, "field-id": 1000, "name": "ts_day", "transform": "day"}]}
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from alcid.iceberg_metadata.metadata_json import MetadataJson
+
+__all__ = ["PartitionField", "PartitionSpec"]
+
+_FIRST_FIELD_ID = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """One value of a partition."""
+
+    source_id: int
+    """The column that it is made of, by its id."""
+    field_id: int
+    name: str
+    transform: str
+    """`identity`, `bucket[16]`, `day` ...; one that is not known says nothing about the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    """What the partitions of a data file are; old files keep the spec they were written with.
+
+    >>> PartitionSpec.from_json({"spec-id": 2, "fields": []})
+    PartitionSpec(id=2, fields=())
+    """
+
+    id: int
+    fields: tuple[PartitionField, ...]
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any], *, file: str = "<spec>") -> PartitionSpec:
+        """Read one of `partition-specs`; ids that the oldest tables leave out count from 1000.
+
+        A field of more than one source column is taken for one of an unknown transform.
+
+        Raises:
+            FormatError: It is damaged.
+        """
+        given = MetadataJson.of(found, file, "partition spec")
+        fields = tuple(
+            _field(one, _FIRST_FIELD_ID + place)
+            for place, one in enumerate(given.children("fields"))
+        )
+        return cls(given.integer("spec-id", 0), fields)
+
+
+def _field(found: MetadataJson, number: int) -> PartitionField:
+    transform = found.text("transform")
+    if found.has("source-id"):
+        sources: tuple[int, ...] = (found.integer("source-id"),)
+    else:
+        sources = found.integers("source-ids")
+    if not sources:
+        raise found.error("source-ids", sources, "at least one")
+    if len(sources) > 1:
+        transform = f"{transform} of {len(sources)} columns"
+    return PartitionField(
+        sources[0], found.integer("field-id", number), found.text("name"), transform
+    )

@@ -1,0 +1,139 @@
+"""An Iceberg table of a session's catalogs: what `IcebergTable` asks of Spark."""
+
+from __future__ import annotations
+
+import json
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from alcid.errors import ConflictError, FileGoneError, UnsupportedError
+from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
+from alcid.spark import jvm
+from alcid.spark.iceberg_vectors import scan_tasks
+from alcid.spark.jvm.iceberg import RUNTIME_CLASS, JavaTable
+from alcid.spark.jvm.iceberg_errors import java_errors
+from alcid.spark.schema import quoted
+from alcid.tables.iceberg.catalog import OwnQuery, VectorCommit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["SparkCatalogTable"]
+
+_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+
+
+class SparkCatalogTable:
+    """A table of a session's catalogs, whichever kind of catalog they are."""
+
+    def __init__(self, session: SparkSession, name: str) -> None:
+        """Look it up by its name, as in SQL.
+
+        Raises:
+            StorageError: There is none.
+            UnsupportedError: It is none of Iceberg, the session has no Iceberg, or no JVM.
+        """
+        if not jvm.has_jvm(session):
+            raise UnsupportedError(
+                "Iceberg tables need a session with a JVM of its own, found Spark Connect: "
+                "alcid.session() or SparkSession.builder starts one"
+            )
+        if not jvm.has_class(session, RUNTIME_CLASS):
+            raise UnsupportedError(
+                "the session has no Iceberg: start it with spark.jars.packages set to "
+                f"{_PACKAGE}, or the build for your Spark"
+            )
+        self.session = session
+        self._java = JavaTable(session, name)
+        self.name, self._sql_name = self._java.name, self._java.sql_name
+        # The file of each metadata that were given out, so that a commit is against just these.
+        self._files: dict[int, tuple[weakref.ref[TableMetadata], str]] = {}
+
+    def load(self) -> TableMetadata:
+        """The metadata as they are now."""
+        file, text = self._java.metadata()
+        metadata = TableMetadata.from_json(text, name=self.name)
+        key, files = id(metadata), self._files
+        files[key] = weakref.ref(metadata, lambda _: files.pop(key, None)), file
+        return metadata
+
+    def entries(self, snapshot_id: int) -> pa.Table:
+        """The live data and delete files of a snapshot: one Spark job.
+
+        Raises:
+            FileGoneError: The snapshot is expired.
+        """
+        with java_errors(self.name):
+            reader = self.session.read.option("versionAsOf", snapshot_id)
+            live = reader.table(f"{self._sql_name}.entries").where("status < 2")
+            found = live.selectExpr("sequence_number", "data_file.*").toArrow()
+        # One that is not there has no entries, as Iceberg sees it; snapshots never come back.
+        if not len(found) and not self._java.has_snapshot(snapshot_id):
+            raise FileGoneError(f"no snapshot {snapshot_id} any more", file=self.name)
+        return found
+
+    def data_location(self, name: str) -> str:
+        """Where the table wants a data or delete file of a name."""
+        return self._java.data_location(name)
+
+    def metadata_location(self, name: str) -> str:
+        """Where the table wants a file of a name beside its metadata."""
+        return self._java.metadata_location(name)
+
+    def set_statistics(self, base: TableMetadata, statistics: StatisticsFile) -> None:
+        """Register the statistics file of a snapshot.
+
+        Raises:
+            ConflictError: The metadata are not those of `base` any more.
+        """
+        given = {"snapshot-id": statistics.snapshot_id, "statistics": statistics.to_json()}
+        self._update(base, {"action": "set-statistics", **given})
+
+    def remove_statistics(self, base: TableMetadata, snapshot_id: int) -> None:
+        """Let a snapshot have no statistics file.
+
+        Raises:
+            ConflictError: The metadata are not those of `base` any more.
+        """
+        self._update(base, {"action": "remove-statistics", "snapshot-id": snapshot_id})
+
+    def _update(self, base: TableMetadata, change: dict[str, Any]) -> None:
+        known = self._files.get(id(base))
+        if known is None or known[0]() is not base:
+            raise ConflictError(f"{self.name}: metadata that were not loaded here: load them again")
+        self._java.update(known[1], json.dumps(change))
+
+    def commit_vectors(self, change: VectorCommit) -> int:
+        """Commit deletion vectors, and return the new snapshot.
+
+        Raises:
+            ConflictError: A data file is gone, or has got another vector, since the snapshot.
+        """
+        metadata = json.loads(self._java.metadata()[1])
+        return self._java.commit_deletes(
+            change.snapshot_id,
+            [file.data_file for file in change.added],
+            scan_tasks(metadata, change.added),
+            scan_tasks(metadata, change.removed),
+        )
+
+    def append(self, rows: DataFrame) -> None:
+        """Append the rows of a DataFrame, by Iceberg's own writer.
+
+        Columns go by their names; those that are missing get their defaults, or null.
+        """
+        with java_errors(self.name):
+            rows.sparkSession.sql(f"INSERT INTO {self._sql_name} BY NAME TABLE {{rows}}", rows=rows)
+
+    def rows(self, query: OwnQuery) -> DataFrame:
+        """The rows of a query as a DataFrame, by Iceberg's own scan."""
+        version = f" VERSION AS OF {query.snapshot_id}" if query.snapshot_id is not None else ""
+        where = f" WHERE {query.where}" if query.where is not None else ""
+        order = f" ORDER BY {', '.join(query.order_by)}" if query.order_by else ""
+        limit = f" LIMIT {query.limit}" if query.limit is not None else ""
+        columns = ", ".join(map(quoted, query.columns)) or "1"
+        return self.session.sql(
+            f"SELECT {columns} FROM {self._sql_name}{version}{where}{order}{limit}"
+        )

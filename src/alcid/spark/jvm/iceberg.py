@@ -1,0 +1,183 @@
+"""A table of Iceberg as the session's catalogs know it, over Iceberg's Java API.
+
+As few calls as can be are made, and none for each file: JSON takes many things over at once, and
+where Java wants one call for each of them, Java makes these calls.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from alcid.errors import ConflictError, UnsupportedError
+from alcid.spark.jvm.iceberg_errors import java_errors
+from alcid.spark.schema import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["RUNTIME_CLASS", "JavaTable"]
+
+RUNTIME_CLASS = "org.apache.iceberg.spark.Spark3Util"
+_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_SELECTORS = ("branch_", "tag_", "snapshot_id_", "at_timestamp_")
+
+
+class JavaTable:
+    """A table of the session's catalogs."""
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        """Look a table up by the name that the session has for it.
+
+        Raises:
+            StorageError: There is none.
+            UnsupportedError: It is none of Iceberg, or a metadata table.
+        """
+        self._spark, self._java = spark, _Java.of(spark._jvm)
+        with java_errors(name):
+            found = self._java.resolve(spark._jsparkSession, name)
+            place = found.identifier()
+            last = str(place.name())
+            parts = [str(found.catalog().name()), *map(str, place.namespace()), last]
+        self.name = ".".join(part if _WORD.fullmatch(part) else quoted(part) for part in parts)
+        """As the session calls it, whatever its current catalog is."""
+        self.sql_name = ".".join(map(quoted, parts))
+        """The same for SQL, where a word may be a keyword."""
+        table = self._load()
+        if last.startswith(_SELECTORS) and not str(table.name()).endswith(last):
+            raise UnsupportedError(
+                f"{name}: expected the name of a table; ref=, snapshot_id= and as_of= choose what "
+                "is read of it"
+            )
+        self._operations(table)
+
+    def _load(self) -> Any:
+        # The catalog caches tables: this is the object that SELECT uses, too.
+        with java_errors(self.name):
+            return self._java.load(self._spark._jsparkSession, self.sql_name)
+
+    def _operations(self, table: Any) -> Any:
+        from py4j.protocol import Py4JError, Py4JJavaError
+
+        try:
+            return table.operations()
+        except Py4JJavaError:
+            raise
+        except Py4JError:  # it has no such method
+            raise UnsupportedError(f"{self.name}: a metadata table, expected a table") from None
+
+    def metadata(self) -> tuple[str, str]:
+        """The newest metadata: where their file is, which names this state, and the JSON in it."""
+        operations = self._operations(self._load())
+        with java_errors(self.name):
+            found = operations.refresh()
+            return str(found.metadataFileLocation()), str(self._java.to_json(found))
+
+    def has_snapshot(self, snapshot_id: int) -> bool:
+        """Whether the newest metadata have a snapshot."""
+        operations = self._operations(self._load())
+        with java_errors(self.name):
+            return operations.refresh().snapshot(snapshot_id) is not None
+
+    def update(self, file: str, change: str) -> None:
+        """Commit one change of the metadata.
+
+        Args:
+            file: The file of the metadata that it was made for.
+            change: As the REST catalog has it: `{"action": "set-statistics", ...}`.
+
+        Raises:
+            ConflictError: The metadata are not these any more.
+        """
+        operations = self._operations(self._load())
+        with java_errors(self.name):
+            base = operations.refresh()
+            if base.metadataFileLocation() != file:
+                raise ConflictError(f"{self.name}: another has committed since {file}")
+            builder = self._java.build_from(base)
+            self._java.read_update(change).applyTo(builder)
+            operations.commit(base, builder.build())
+
+    def commit_deletes(
+        self, snapshot_id: int, data_files: Sequence[str], added: Sequence[str], gone: Sequence[str]
+    ) -> int:
+        """Commit delete files in place of others; the calls are as many for any number of files.
+
+        Args:
+            snapshot_id: The snapshot whose rows were looked at.
+            data_files: The data files that the new ones are of, which must still be there.
+            added: JSON of scan tasks, whose delete files are added.
+            gone: JSON of scan tasks, whose delete files are removed.
+
+        Returns:
+            The new snapshot.
+
+        Raises:
+            ConflictError: A data file is gone, or has got other deletes meanwhile.
+        """
+        table, java = self._load(), self._java
+        with java_errors(self.name):
+            table.refresh()
+            delta = table.newRowDelta()
+            for tasks, method in ((added, "addDeletes"), (gone, "removeDeletes")):
+                each = java.consumer(delta, method) if tasks else None
+                for task in tasks:
+                    java.read_task(task, True).deletes().forEach(each)
+            delta.validateFromSnapshot(snapshot_id)
+            delta.validateDataFilesExist(java.texts(data_files))
+            delta.validateDeletedFiles()
+            delta.commit()
+            number = int(delta.updateEvent().snapshotId())
+        self._spark.catalog.refreshTable(self.sql_name)  # rows of it that Spark has in its cache
+        return number
+
+    def data_location(self, name: str) -> str:
+        """Where a data or delete file of a name belongs."""
+        table = self._load()
+        with java_errors(self.name):
+            return str(table.locationProvider().newDataLocation(name))
+
+    def metadata_location(self, name: str) -> str:
+        """Where a file of a name beside the metadata belongs."""
+        operations = self._operations(self._load())
+        with java_errors(self.name):
+            return str(operations.metadataFileLocation(name))
+
+
+class _Java:
+    """Classes and methods of Iceberg: each step to one, from package to package, is a call."""
+
+    def __init__(self, jvm: Any) -> None:
+        iceberg = jvm.org.apache.iceberg
+        spark3 = iceberg.spark.Spark3Util
+        self.resolve, self.load = spark3.catalogAndIdentifier, spark3.loadIcebergTable
+        self.to_json = iceberg.TableMetadataParser.toJson
+        self.read_update = iceberg.MetadataUpdateParser.fromJson
+        self.build_from = iceberg.TableMetadata.buildFrom
+        self.read_task = iceberg.ScanTaskParser.fromJson
+        self._read_json = iceberg.util.JsonUtil.mapper().readValue
+        lang = jvm.java.lang
+        self._class, self._kinds = lang.Class, lang.reflect.Array.newInstance
+        self._lookup = lang.invoke.MethodHandles.publicLookup().unreflect
+        self._as_instance = lang.invoke.MethodHandleProxies.asInterfaceInstance
+
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def of(jvm: Any) -> _Java:
+        """Those of a JVM, looked up once."""
+        return _Java(jvm)
+
+    def texts(self, texts: Sequence[str]) -> Any:
+        """A list of Java, in one call."""
+        return self._read_json(json.dumps(list(texts)), self._class.forName("java.util.ArrayList"))
+
+    def consumer(self, delta: Any, method: str) -> Any:
+        """A method that takes a delete file, so that `forEach` of Java can call it."""
+        kinds = self._kinds(self._class.forName("java.lang.Class"), 1)
+        kinds[0] = self._class.forName("org.apache.iceberg.DeleteFile")
+        found = self._class.forName("org.apache.iceberg.RowDelta").getMethod(method, kinds)
+        handle = self._lookup(found).bindTo(delta)
+        return self._as_instance(self._class.forName("java.util.function.Consumer"), handle)

@@ -1,0 +1,64 @@
+"""What Iceberg's Java raises, as errors of this library: one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from alcid.errors import AlcidError, ConflictError, StorageError, UnsupportedError
+
+__all__ = ["java_errors"]
+
+_CONFLICTS = ("CommitFailedException", "ValidationException")
+_GONE = ("NoSuchTableException", "NoSuchNamespaceException", "NoSuchIcebergTableException")
+_UNKNOWN_NAME = (
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "SCHEMA_NOT_FOUND",
+    "REQUIRES_SINGLE_PART_NAMESPACE",
+    "PARSE_SYNTAX_ERROR",
+)
+
+
+@contextmanager
+def java_errors(name: str) -> Iterator[None]:
+    """Raise what Java raises within as errors about a table."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise _of_iceberg(name, error.java_exception) from error
+    except PySparkException as error:
+        raise _of_spark(name, error) from error
+
+
+def _of_iceberg(name: str, exception: Any) -> AlcidError:
+    kind = str(exception.getClass().getSimpleName())
+    said = _first_line(exception.getMessage())
+    if kind in _GONE:
+        return StorageError("no such table", file=name)
+    if kind == "CommitStateUnknownException":
+        return StorageError(
+            f"the commit may have happened or not, so that no file of it is removed: {said}",
+            file=name,
+        )
+    if kind in _CONFLICTS:
+        return ConflictError(f"{name}: {said}")
+    return StorageError(f"{kind}: {said}", file=name)
+
+
+def _of_spark(name: str, error: Any) -> AlcidError:
+    said = _first_line(error)
+    if "not an Iceberg table" in said:
+        return UnsupportedError(
+            f"{name}: not an Iceberg table: alcid.parquet and alcid.paimon open others"
+        )
+    if (error.getCondition() or "").split(".")[0] in _UNKNOWN_NAME:
+        return StorageError("no such table in the catalogs of the session", file=name)
+    return UnsupportedError(f"{name}: {said}")
+
+
+def _first_line(said: object) -> str:
+    return (str(said).strip().splitlines() or [""])[0]

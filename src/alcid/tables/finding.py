@@ -1,0 +1,89 @@
+"""Find the rows that match a predicate, by file and position, as deletes need them.
+
+Only the columns of the predicate are read, and none of a file of which its partition says for sure
+that all its rows match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from alcid.errors import PredicateError
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.selection import Selection
+from alcid.plan import Draft, DraftPart, TableFiles
+from alcid.predicate import Predicate
+from alcid.tables.engine import Share, Tell, Threads
+from alcid.tables.table import Table
+
+__all__ = ["FindWork", "FoundRows", "find_rows"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundRows:
+    """Live rows that match."""
+
+    files: TableFiles
+    """The table as it was looked at."""
+    rows: dict[int, DeletionVector]
+    """Their positions, by the number of the file, ascending; only files with such rows."""
+
+
+def find_rows(table: Table[Any], where: str | Predicate) -> FoundRows:
+    """The live rows that match, as the table was when it was last refreshed.
+
+    Raises:
+        PredicateError: The predicate cannot be read, or has a part that only Spark can evaluate.
+        FileGoneError: Others have removed a file.
+    """
+    draft, is_whole = table.scan(where, columns=[]).draft()
+    if not is_whole:
+        raise PredicateError(
+            f"{where}: has a part that only Spark can evaluate, which deletes do not ask"
+        )
+    if not draft.files.columns.partitions.keys() >= set(draft.where_columns):
+        # Rows are looked at before they are deleted: an index, or bounds, may be wrong unnoticed.
+        asked = (Selection(found.rows) for found in draft.candidates.selections)
+        draft = replace(draft, candidates=draft.candidates.chosen(asked))
+    found = dict(_known(draft))
+    open_ones = np.array([not one.exact for one in draft.candidates.selections], bool)
+    rest = replace(draft, candidates=draft.candidates.filter(open_ones))
+    work = FindWork(rest.part())
+    engine = Threads() if rest.is_small else table.engine
+    with table.engine.settings():
+        for share in engine.map(work, work.draft.sizes, lambda *_: None):
+            found |= {int(rest.candidates.files[place]): rows for place, rows in share.items()}
+    return FoundRows(draft.table, {file: found[file] for file in sorted(found) if found[file]})
+
+
+def _known(draft: Draft) -> Iterator[tuple[int, DeletionVector]]:
+    """The rows of files that need not be read."""
+    for file, rows, found in zip(
+        draft.candidates.files.tolist(),
+        draft.files.rows[draft.candidates.files].tolist(),
+        draft.candidates.selections,
+        strict=True,
+    ):
+        if found.exact:
+            yield file, DeletionVector(range(rows) if found.rows is None else found.rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FindWork:
+    """Finds the rows of candidates that match, for `Engine.map`."""
+
+    draft: DraftPart
+
+    def __call__(self, share: Share, _tell: Tell) -> dict[int, DeletionVector]:
+        """The positions, by the place of the candidate."""
+        found: dict[int, DeletionVector] = {}
+        for part in self.draft.read(share.items.tolist()):
+            files, positions = part.places.files, part.places.positions
+            for file in np.unique(files).tolist():
+                rows = DeletionVector(positions[files == file])
+                found[file] = found[file] | rows if file in found else rows
+        return found

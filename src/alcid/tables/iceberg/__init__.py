@@ -1,0 +1,1 @@
+"""Iceberg tables: statistics, indexes in Puffin files, reads that use them, deletion vectors."""

@@ -1,0 +1,241 @@
+"""The indexes of an Iceberg table: build them, look at them, drop them.
+
+    metadata/_alcid/20250801T093000.123456Z-5f1e0c7ab2d4.puffin     staged, while a build runs
+    metadata/8270633197658268308-0b3f6c1d-....-alcid.stats          listed by the snapshot
+
+Workers stage bundles, so that what a killed build has done is there for the next one. When all are
+done they become one statistics file of the snapshot. There is no new snapshot, and readers that
+know nothing of it are not disturbed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from alcid.bundle import State
+from alcid.iceberg_metadata.table_metadata import Snapshot
+from alcid.options import OptionValue
+from alcid.storage import Listing
+from alcid.tables.build_plan import BuildPlan, Task, plan_build
+from alcid.tables.build_report import BuildReport, IndexInfo, SkippedCounter
+from alcid.tables.building import BuildWork, Built
+from alcid.tables.bundle_folder import FOLDER, BundleFolder, written_at
+from alcid.tables.folder_indexes import is_among, require_choice
+from alcid.tables.iceberg.bundle_making import BundleMaker
+from alcid.tables.iceberg.bundles import BundleFinder
+from alcid.tables.iceberg.catalog import CatalogTable
+from alcid.tables.iceberg.file_schemas import NameMapping
+from alcid.tables.iceberg.index_columns import IdResolver, given_specs, table_kinds
+from alcid.tables.iceberg.places import Places
+from alcid.tables.iceberg.publishing import publish
+from alcid.tables.progress import Progress, telling
+
+if TYPE_CHECKING:
+    from alcid.tables.iceberg.files import IcebergFiles
+    from alcid.tables.iceberg.table import IcebergTable
+
+__all__ = ["build", "drop", "indexes", "options_of", "staging_folder"]
+
+_STAGED_FOR = timedelta(days=1)  # what others have staged is left to them as long
+
+
+def staging_folder(catalog: CatalogTable, places: Places) -> BundleFolder:
+    """Where builds of a table stage bundles."""
+    folder = catalog.metadata_location(FOLDER)
+    return BundleFolder(*places.find(folder))
+
+
+def build(
+    table: IcebergTable,
+    options: Mapping[str, OptionValue],
+    *,
+    rebuild: bool = False,
+    progress: Progress | bool | None = None,
+) -> BuildReport:
+    """Build the indexes that data files lack; those that they have stay.
+
+    Args:
+        table: The table; it is refreshed.
+        options: Which, see `alcid.options.parse_options`; columns are those of the table.
+        rebuild: Build all anew.
+        progress: How to tell how far it is, see `alcid.tables.progress.telling`.
+
+    Raises:
+        OptionError: An option that cannot be.
+        ColumnError: The table has no such column.
+        UnsupportedError: It was opened as it was in the past.
+        ConflictError: The snapshot was expired meanwhile.
+        StorageError: A file cannot be read or written. What was staged until then stays.
+    """
+    begin, skipped = time.monotonic(), SkippedCounter()
+    files = _present(table)
+    with table.engine.settings():
+        specs = given_specs(files.schema, options)
+        if files.snapshot is None:
+            return BuildReport(0, 0, 0, 0, 0, 0, 0, time.monotonic() - begin)
+        maker = _maker(table, files, files.snapshot, skipped)
+        storage, paths = table.places.below(files.metadata.location, maker.paths)
+        versions = pa.repeat(pa.scalar("", pa.string()), len(paths))
+        listing = Listing(paths, maker.sizes, versions)
+        resolve = IdResolver(files.schema.by_name, maker.mapping)
+        if rebuild:
+            every = (Task(file, tuple(specs), known=False) for file in range(len(paths)))
+            plan = BuildPlan(tuple(every), 0)
+        else:
+            found = maker.finder.find(files.metadata, files.snapshot)
+            known = maker.against([*found.bundles, *maker.folder.load().current])
+            plan = plan_build(known, listing, specs, skipped, resolve)
+        work = BuildWork(storage, maker.folder, listing, plan.tasks, maker.paths, resolve)
+        built = Built(skipped=skipped)
+        if plan.tasks:
+            sizes = listing.sizes[[task.file for task in plan.tasks]]
+            with telling(progress, "indexing", len(plan.tasks)) as tell:
+                for part in table.engine.map(work, sizes, tell):
+                    built.add(part)
+        before = files.metadata.statistics
+        make = partial(maker.staged, anew=rebuild and bool(built.bundles))
+        listed = publish(table.catalog, table.places, files.snapshot.id, make)
+    _remove_staged(maker.folder, built.bundles)
+    table.refresh()
+    is_new = listed is not None and all(one.path != listed.path for one in before.values())
+    others = len(files.entries.data) - len(paths)
+    return BuildReport(
+        len(files.entries.data),
+        built.indexed,
+        plan.fresh + built.unchanged,
+        built.failed + others,
+        built.rows,
+        listed.size if is_new and listed is not None else 0,
+        int(is_new),
+        time.monotonic() - begin,
+        skipped.found,
+        files.snapshot.id if is_new else None,
+    )
+
+
+def indexes(table: IcebergTable) -> list[IndexInfo]:
+    """What indexes there are, by column, as the table spells it now, and type.
+
+    Columns that the table has no more are left out.
+    """
+    files = table.snapshot
+    mapping = NameMapping.of(files.metadata.properties)
+    found = []
+    for kind, parts in table_kinds(files.bundles, files.schema, mapping).items():
+        counts, size = np.zeros(len(State), np.int64), 0
+        for spelled, places in parts:
+            coverage = files.bundles.coverage(spelled)
+            counts += np.bincount(coverage.states[places], minlength=len(State))
+            size += int(coverage.lengths[places].sum())
+        fresh, damaged = int(counts[State.FRESH]), int(counts[State.DAMAGED])
+        absent = len(files.entries.data) - fresh - damaged
+        found.append(IndexInfo(kind.column, kind.index_type, fresh, 0, absent, damaged, size))
+    return [info for info in found if info.fresh or info.damaged]
+
+
+def options_of(table: IcebergTable) -> dict[str, OptionValue]:
+    """Options that ask for the indexes that the table has; empty if it has none."""
+    columns: dict[str, list[str]] = defaultdict(list)
+    for info in indexes(table):
+        columns[f"file-index.{info.index_type}.columns"].append(info.column)
+    return {key: ",".join(names) for key, names in columns.items()}
+
+
+def drop(
+    table: IcebergTable,
+    columns: Collection[str] | None = None,
+    types: Collection[str] | None = None,
+) -> int:
+    """Remove indexes; where none is left, also what else is kept of the files.
+
+    Snapshots of the past keep what they list.
+
+    Args:
+        table: The table; it is refreshed.
+        columns: Those of these columns, and of keys of these maps; by default all, those too of
+            columns that the table has no more.
+        types: Those of these types; by default all.
+
+    Returns:
+        How many files had one of them that could be used.
+
+    Raises:
+        OptionError: A type of index that there is not.
+        UnsupportedError: The table was opened as it was in the past.
+        ConflictError: The snapshot was expired meanwhile.
+    """
+    require_choice(columns, types)
+    files = _present(table)
+    if files.snapshot is None:
+        return 0
+    with table.engine.settings():
+        maker = _maker(table, files, files.snapshot, SkippedCounter())
+        found = maker.finder.find(files.metadata, files.snapshot)
+        bundles = maker.against(found.bundles)
+        had = np.zeros(len(maker.paths), bool)
+        dropped = set()
+        if columns is None:
+            dropped = {kind for kind in bundles.kinds if is_among(kind, None, types)}
+        for kind, parts in table_kinds(bundles, files.schema, maker.mapping).items():
+            if is_among(kind, columns, types):
+                for spelled, places in parts:
+                    dropped.add(spelled)
+                    had[places] |= bundles.coverage(spelled).states[places] == State.FRESH
+    if dropped:
+        maker.folder.remove(maker.folder.load().names)
+        publish(
+            table.catalog,
+            table.places,
+            files.snapshot.id,
+            lambda metadata, _lost: maker.without(metadata, dropped),
+        )
+        table.refresh()
+    return int(had.sum())
+
+
+def _present(table: IcebergTable) -> IcebergFiles:
+    table.require_present("indexes are built or dropped")
+    table.refresh()
+    return table.snapshot
+
+
+def _maker(
+    table: IcebergTable, files: IcebergFiles, snapshot: Snapshot, skipped: SkippedCounter
+) -> BundleMaker:
+    """What makes bundles of the Parquet files; `skipped` is told of others."""
+    data = files.entries.data
+    formats = pc.utf8_upper(data["file_format"])
+    for name in pc.unique(formats).to_pylist():
+        if name != "PARQUET":
+            others = data["file_path"].filter(pc.equal(formats, name))
+            skipped.add(None, f"no indexes of {name} files", others[0].as_py(), len(others))
+    chosen = data.filter(pc.equal(formats, "PARQUET"))
+    return BundleMaker(
+        table.places,
+        snapshot,
+        chosen["file_path"].combine_chunks(),
+        chosen["file_size_in_bytes"].to_numpy(),
+        NameMapping.of(files.metadata.properties),
+        BundleFinder(table.places),
+        staging_folder(table.catalog, table.places),
+    )
+
+
+def _remove_staged(folder: BundleFolder, own: Collection[str]) -> None:
+    """Remove what this build has staged, and what others left long ago."""
+    old = datetime.now(UTC) - _STAGED_FOR
+    names = [
+        name
+        for name in folder.load(on_damage=lambda _: None).names
+        if name in own or (written_at(name) or old) < old
+    ]
+    folder.remove(names)

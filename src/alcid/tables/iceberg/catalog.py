@@ -1,0 +1,119 @@
+"""What an Iceberg table asks of its catalog; `alcid.spark.iceberg` answers with a session's.
+
+Everything that changes the table goes through here, so that every catalog that Iceberg knows works,
+and its own checks are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
+
+__all__ = ["CatalogTable", "OwnQuery", "RemovedDeletes", "VectorCommit", "VectorFile"]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFile:
+    """A deletion vector within a Puffin file, as a delete file of the table."""
+
+    path: str
+    size: int
+    """Of the whole Puffin file."""
+    data_file: str
+    """The path of its data file, as the manifest has it."""
+    spec_id: int
+    partition: tuple[Any, ...]
+    """The values of that spec, as Python values; those of the data file."""
+    offset: int
+    length: int
+    cardinality: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedDeletes:
+    """A delete file that the new vectors replace: an older vector, or deletes of one data file."""
+
+    path: str
+    size: int
+    data_file: str | None
+    spec_id: int
+    partition: tuple[Any, ...]
+    cardinality: int
+    file_format: str
+    """`PUFFIN` or `PARQUET`."""
+    offset: int | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorCommit:
+    """What one delete changes."""
+
+    snapshot_id: int
+    """The snapshot whose rows were looked at."""
+    added: Sequence[VectorFile]
+    removed: Sequence[RemovedDeletes]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnQuery:
+    """A query for Iceberg's own Spark scan, in Spark's SQL."""
+
+    snapshot_id: int | None
+    where: str | None
+    columns: Sequence[str]
+    order_by: Sequence[str] = ()
+    limit: int | None = None
+
+
+class CatalogTable(Protocol):
+    """A table as its catalog knows it."""
+
+    @property
+    def name(self) -> str:
+        """As the session calls it: `catalog.db.table`."""
+
+    def load(self) -> TableMetadata:
+        """The metadata as they are now."""
+
+    def entries(self, snapshot_id: int) -> pa.Table:
+        """The live data and delete files of a snapshot, as its metadata table `entries` has them:
+        `sequence_number`, then the columns of `data_file`."""
+
+    def data_location(self, name: str) -> str:
+        """Where the table wants a data or delete file of a name."""
+
+    def metadata_location(self, name: str) -> str:
+        """Where the table wants a file of a name beside its metadata."""
+
+    def set_statistics(self, base: TableMetadata, statistics: StatisticsFile) -> None:
+        """Register the statistics file of a snapshot.
+
+        Raises:
+            ConflictError: The metadata are not those of `base` any more.
+        """
+
+    def remove_statistics(self, base: TableMetadata, snapshot_id: int) -> None:
+        """Let a snapshot have no statistics file.
+
+        Raises:
+            ConflictError: The metadata are not those of `base` any more.
+        """
+
+    def commit_vectors(self, change: VectorCommit) -> int:
+        """Commit deletion vectors, and return the new snapshot.
+
+        Raises:
+            ConflictError: A data file is gone, or has got another vector, since the snapshot.
+        """
+
+    def append(self, rows: Any) -> None:
+        """Append the rows of a DataFrame, by Iceberg's own writer."""
+
+    def rows(self, query: OwnQuery) -> Any:
+        """The rows of a query as a DataFrame, by Iceberg's own scan."""

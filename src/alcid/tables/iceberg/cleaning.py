@@ -1,0 +1,99 @@
+"""Cleaning: what work on indexes and statistics has left beside an Iceberg table's metadata.
+
+    metadata/5160393-4a7f...e1.stats   of us, and no snapshot lists it: another's commit came first
+    metadata/_alcid/20250801T093000.123456Z-5f1e0c7ab2d4.puffin   of a build that was killed
+    metadata/.5f1e0c7ab2d45f1e0c7ab2d45f1e0c7a.tmp   a file that was being written
+
+Nothing else is ever removed. Data files, manifests and files of others that no snapshot needs are
+for Iceberg's own `remove_orphan_files`, which passes over the last two of these.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from alcid.errors import FileGoneError, FormatError, LimitError
+from alcid.formats.puffin import PuffinReader
+from alcid.iceberg_metadata.table_metadata import TableMetadata
+from alcid.storage import Storage, StorageSource
+from alcid.storage.location import Location
+from alcid.tables.bundle_folder import FOLDER, written_at
+from alcid.tables.cleaning import CleanReport, check_age, remove_old
+from alcid.tables.iceberg.publishing import is_ours
+from alcid.tables.leftovers import Leftover, ListedFile, is_draft, list_files
+
+if TYPE_CHECKING:
+    from alcid.tables.iceberg.table import IcebergTable
+
+__all__ = ["clean", "find_leftovers"]
+
+_SUFFIX = ".stats"
+
+
+def clean(
+    table: IcebergTable, older_than: timedelta = timedelta(days=1), *, dry_run: bool = False
+) -> CleanReport:
+    """Remove what has been of no use for some time; a build may be about to register the rest.
+
+    Args:
+        table: The table.
+        older_than: What is younger is kept.
+        dry_run: Change nothing, and say what would be done.
+
+    Raises:
+        OptionError: An age below 0.
+    """
+    check_age(older_than)
+    begin = time.monotonic()
+    removed, kept = remove_old(find_leftovers(table), older_than=older_than, dry_run=dry_run)
+    return CleanReport(dry_run, (), (), removed, kept, time.monotonic() - begin)
+
+
+def find_leftovers(table: IcebergTable) -> list[Leftover]:
+    """What lies about, by path."""
+    storage = table.places.folder(table.catalog.metadata_location("any").rpartition("/")[0])
+    files = list_files(storage)
+    metadata = table.catalog.load()  # after the listing: all that was registered until then counts
+    found = [*_statistics(storage, files, metadata), *_staged(storage, files)]
+    found += (
+        Leftover(file.path, "unfinished", file.size, file.changed, storage)
+        for file in files
+        if is_draft(file.name.removeprefix(f"{FOLDER}/"))
+    )
+    return sorted(found, key=lambda one: one.path)
+
+
+def _statistics(
+    storage: Storage, files: list[ListedFile], metadata: TableMetadata
+) -> Iterator[Leftover]:
+    """Statistics files that we wrote, and that no snapshot lists."""
+    listed = {Location.parse(one.path).text for one in metadata.statistics.values()}
+    for file in files:
+        if file.name.endswith(_SUFFIX) and "/" not in file.name:
+            source = storage.source(file.path, file.size)
+            if source.name not in listed and _we_wrote(source):
+                yield Leftover(file.path, "statistics", file.size, file.changed, storage)
+
+
+def _we_wrote(source: StorageSource) -> bool:
+    """Whether a Puffin file says that we wrote it; one that is damaged says nothing."""
+    try:
+        return is_ours(PuffinReader(source))
+    except (FileGoneError, FormatError, LimitError):
+        return False
+
+
+def _staged(storage: Storage, files: list[ListedFile]) -> Iterator[Leftover]:
+    """Bundles of builds; a build goes on with those of one before, so the latest one counts."""
+    bundles = [
+        (file, moment)
+        for file in files
+        if file.name.startswith(f"{FOLDER}/")
+        and (moment := written_at(file.name.removeprefix(f"{FOLDER}/"))) is not None
+    ]
+    latest = max((moment for _, moment in bundles), default=None)
+    for file, _ in bundles:
+        yield Leftover(file.path, "unfinished", file.size, latest, storage)

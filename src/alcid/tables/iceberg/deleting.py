@@ -1,0 +1,120 @@
+"""Delete the rows that match a predicate: their positions go into deletion vectors.
+
+No data file is written anew. The vectors of one delete are in one Puffin file; each has what was
+deleted of its data file before, and takes the place of the older one in the same commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from alcid.errors import ConflictError, FileGoneError, UnsupportedError, require
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.iceberg_metadata.table_metadata import Snapshot
+from alcid.predicate import Predicate
+from alcid.tables.delete_report import DeleteReport
+from alcid.tables.finding import find_rows
+from alcid.tables.iceberg.catalog import VectorCommit, VectorFile
+from alcid.tables.iceberg.delete_entries import partition_of
+from alcid.tables.iceberg.deletes import TableDeletes
+from alcid.tables.iceberg.files import IcebergFiles
+from alcid.tables.iceberg.handed import HandedScan
+from alcid.tables.iceberg.vectors_file import WrittenVectors, write_vectors
+
+if TYPE_CHECKING:
+    from alcid.tables.iceberg.table import IcebergTable
+
+__all__ = ["delete"]
+
+_TRIES = 10
+_FIRST_VERSION = 3  # of the format, that has vectors
+
+
+def delete(table: IcebergTable, where: str | Predicate) -> DeleteReport:
+    """Delete the rows that match, as the table is now; `"true"` is every row.
+
+    Rows that others add meanwhile stay. Where another has replaced a file, or deleted rows of it,
+    before the commit, the rows are looked for once more.
+
+    Raises:
+        UnsupportedError: The table has a format without vectors, was opened as it was in the past,
+            or has files that are not read here.
+        PredicateError: The predicate cannot be read, or has a part that only Spark can evaluate.
+        ConflictError: Others were faster every time.
+    """
+    if not isinstance(where, Predicate):
+        require(where, str, "where")
+    table.require_present("delete")
+    for attempt in range(_TRIES):
+        table.refresh()
+        _check(table, where)
+        try:
+            return _delete(table, where)
+        except (ConflictError, FileGoneError):
+            if attempt == _TRIES - 1:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _check(table: IcebergTable, where: str | Predicate) -> None:
+    if table.format_version < _FIRST_VERSION:
+        raise UnsupportedError(
+            f"{table.name}: format version {table.format_version} has no deletion vectors: ALTER"
+            f" TABLE {table.name} SET TBLPROPERTIES ('format-version'='{_FIRST_VERSION}'), or"
+            " delete by SQL"
+        )
+    scan = table.scan(where, columns=[])
+    if isinstance(scan, HandedScan):
+        raise UnsupportedError(
+            f"{table.name}: {scan.reason}: only Iceberg finds such rows, delete by SQL"
+        )
+
+
+def _delete(table: IcebergTable, where: str | Predicate) -> DeleteReport:
+    found = find_rows(table, where)
+    files = require(found.files, IcebergFiles, "table")
+    if files.snapshot is None or not found.rows:
+        return DeleteReport(0, 0, None)
+    made = _commit(table, files, files.snapshot, found.rows)
+    table.refresh()
+    return DeleteReport(sum(map(len, found.rows.values())), len(found.rows), made)
+
+
+def _commit(
+    table: IcebergTable,
+    files: IcebergFiles,
+    snapshot: Snapshot,
+    found: Mapping[int, DeletionVector],
+) -> int:
+    """Write vectors, and let the table have them; what is not committed is removed."""
+    before = require(files.deletions, TableDeletes, "deleted rows")
+    paths = {file: files.file_paths[file].as_py() for file in found}
+    vectors = {paths[file]: before.positions(file) | rows for file, rows in found.items()}
+    written = write_vectors(vectors)
+    place = table.catalog.data_location(f"{uuid4()}-deletes.puffin")
+    added = [_vector_file(files, file, place, written) for file in found]
+    removed = [one for file in found for one in before.removable(file)]
+    table.places.put(place, written.data)
+    try:
+        return table.catalog.commit_vectors(VectorCommit(snapshot.id, added, removed))
+    except (ConflictError, UnsupportedError):  # after any other error, it may be committed
+        table.places.delete([place])
+        raise
+
+
+def _vector_file(files: IcebergFiles, file: int, place: str, written: WrittenVectors) -> VectorFile:
+    data, path = files.entries.data, files.file_paths[file].as_py()
+    spec = files.metadata.specs[data["spec_id"][file].as_py()]
+    blob = written.blobs[path]
+    return VectorFile(
+        place,
+        len(written.data),
+        path,
+        spec.id,
+        partition_of(data, file, spec),
+        blob.offset,
+        blob.length,
+        int(blob.properties["cardinality"]),
+    )

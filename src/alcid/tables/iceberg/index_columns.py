@@ -1,0 +1,129 @@
+"""Indexes by the columns of the table: a file may call a column otherwise, so ids tell which it is.
+
+Bundles name an index as its file spells the column, as those of a folder do. Options and reports
+name it as the table does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid.bundle import BundleSet, Kind
+from alcid.bundle.kinds import INDEX
+from alcid.errors import ColumnError, FormatError, UnsupportedError
+from alcid.iceberg_metadata.schema import Field, Schema
+from alcid.options import (
+    BsiOptions,
+    IndexSpec,
+    OptionValue,
+    find_column,
+    parse_options,
+)
+from alcid.tables.build_plan import files_by_schema
+from alcid.tables.file_columns import FileColumn
+from alcid.tables.iceberg.file_schemas import NameMapping, columns_by_id
+from alcid.tables.schema_bytes import schema_columns
+from alcid.types import DataType
+
+__all__ = ["IdResolver", "field_ids", "given_specs", "table_kinds"]
+
+Files = npt.NDArray[Any]
+
+
+def given_specs(schema: Schema, options: Mapping[str, OptionValue]) -> list[IndexSpec]:
+    """The indexes that options ask for, with their columns as the table spells them.
+
+    Raises:
+        OptionError: An option that cannot be, or none that asks for an index.
+        ColumnError: The table has no such column.
+    """
+    found = []
+    for spec in parse_options(options):
+        name = find_column(spec.top_level, schema.names)
+        found.append(replace(spec, column=name + spec.column[len(name) :]))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class IdResolver:
+    """Finds columns of the table in a file by their ids; a `Resolve`, which pickles."""
+
+    fields: Mapping[str, Field]
+    """The columns of the table, by their names."""
+    mapping: NameMapping | None
+    """What names mean in files without ids."""
+
+    def __call__(
+        self, spec: IndexSpec, columns: Sequence[FileColumn]
+    ) -> tuple[FileColumn, IndexSpec, DataType]:
+        """See `alcid.tables.index_file.resolve_spec`."""
+        name = spec.top_level
+        field = self.fields[name]
+        if field.data_type is None:
+            raise UnsupportedError(field.problem)
+        try:
+            found = columns_by_id(columns, self.mapping, f"column {name}").get(field.id)
+        except FormatError as error:
+            raise UnsupportedError(str(error)) from None
+        if found is None:
+            raise ColumnError(f"column {name}: not in the file")
+        column = found.column
+        if column.problem or column.data_type is None:
+            raise UnsupportedError(f"column {name}: {column.problem}")
+        spelled = replace(spec, column=column.name + spec.column[len(name) :])
+        return column, *spelled.resolve({column.name: column.data_type})
+
+
+def table_kinds(
+    bundles: BundleSet, schema: Schema, mapping: NameMapping | None
+) -> dict[Kind, list[tuple[Kind, Files]]]:
+    """The indexes of a table, sorted: as it calls them, then as which files call them.
+
+    Indexes of columns that the table does not have any more are left out.
+    """
+    found: dict[Kind, list[tuple[Kind, Files]]] = defaultdict(list)
+    for files, ids in _spelled_ids(bundles, mapping):
+        for kind in bundles.kinds:
+            name = _top_level(kind)
+            field = schema.by_id.get(ids.get(name, -1))
+            if kind.type == INDEX and field is not None:
+                column = field.name + kind.column[len(name) :]
+                found[Kind.index(column, kind.index_type)].append((kind, files))
+    return dict(sorted(found.items()))
+
+
+def field_ids(bundles: BundleSet, mapping: NameMapping | None) -> dict[str, int]:
+    """The field id of each column that bundles have something of, if it is the same everywhere."""
+    meant: dict[str, set[int]] = defaultdict(set)
+    for _, ids in _spelled_ids(bundles, mapping):
+        for kind in bundles.kinds:
+            name = _top_level(kind)
+            if name in ids:
+                meant[kind.column].add(ids[name])
+    return {column: ids.pop() for column, ids in meant.items() if len(ids) == 1}
+
+
+def _top_level(kind: Kind) -> str:
+    """The column of a file that something is of; for `m[key]` the map."""
+    if kind.type != INDEX:
+        return kind.column
+    return IndexSpec(kind.column, kind.index_type, BsiOptions()).top_level
+
+
+def _spelled_ids(
+    bundles: BundleSet, mapping: NameMapping | None
+) -> Iterator[tuple[Files, dict[str, int]]]:
+    """Files of the same schema, and the id of each of their columns as they spell it."""
+    for schema, files in files_by_schema(bundles):
+        try:
+            columns = schema_columns(schema, file="bundle")
+            found = columns_by_id(columns, mapping, "bundle")
+        except (FormatError, UnsupportedError):  # nobody can use what it has
+            continue
+        yield np.asarray(files), {one.name: number for number, one in found.items()}

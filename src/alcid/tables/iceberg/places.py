@@ -1,0 +1,101 @@
+"""Where the files of an Iceberg table are: metadata name them by whole paths, anywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from alcid.errors import UnsupportedError
+from alcid.formats.source import Range
+from alcid.storage import Storage
+from alcid.storage.location import Location
+from alcid.storage.storage import StorageSource
+
+__all__ = ["Places"]
+
+_ROOT = re.compile(r"(?:[a-z][a-z0-9+.-]*://[^/]*)?/", re.IGNORECASE)
+
+
+class Places:
+    """Opens storages for whole paths, each once; it pickles with its options, not with these.
+
+    >>> places = Places()
+    >>> storage, paths = places.below("file:/lake/db/t", pa.array(["/lake/db/t/data/a.parquet"]))
+    >>> storage.location, paths.to_pylist()
+    ('/lake/db/t', ['data/a.parquet'])
+    >>> storage, paths = places.below("/lake/db/t", pa.array(["file:///elsewhere/a.parquet"]))
+    >>> storage.location, paths.to_pylist()
+    ('/', ['elsewhere/a.parquet'])
+    """
+
+    def __init__(self, storage_options: Mapping[str, Any] | None = None) -> None:
+        """Take the options that all files are read with; see `alcid.storage.Storage.open`."""
+        self._options = storage_options
+        self._folders: dict[str, Storage] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Places, (self._options,)
+
+    def folder(self, location: str) -> Storage:
+        """The storage of a folder."""
+        text = Location.parse(location).text
+        if text not in self._folders:
+            self._folders[text] = Storage.open(text, self._options)
+        return self._folders[text]
+
+    def find(self, path: str) -> tuple[Storage, str]:
+        """The storage of the whole file system or bucket that a file is in, and its path there."""
+        text = Location.parse(path).text
+        root = _root(text)
+        return self.folder(root), text[len(root) :]
+
+    def below(self, location: str, paths: pa.Array) -> tuple[Storage, pa.Array]:
+        """One storage for files, and their paths in it: a folder, if all of them lie below it.
+
+        Raises:
+            UnsupportedError: They are in several file systems or buckets.
+        """
+        texts = pc.replace_substring_regex(paths, r"^file:(//(localhost)?)?/", "/")
+        texts = pc.replace_substring_regex(texts, r"^s3[an]://", "s3://")
+        folder = Location.parse(location).text.rstrip("/") + "/"
+        if not pc.all(pc.starts_with(texts, folder), min_count=0).as_py():
+            folder = _root(texts[0].as_py())
+            strange = texts.filter(pc.invert(pc.starts_with(texts, folder)))
+            if len(strange):
+                raise UnsupportedError(f"{strange[0]}: found files elsewhere than in {folder}")
+        return self.folder(folder), pc.utf8_slice_codeunits(texts, len(folder))
+
+    def source(self, path: str, size: int | None = None) -> StorageSource:
+        """A file, to be read by range."""
+        storage, name = self.find(path)
+        return storage.source(name, size)
+
+    def read_ranges(self, ranges: Sequence[Range]) -> Sequence[bytes]:
+        """One round of reads of such files; it is a `ReadMany`."""
+        if not ranges:
+            return []
+        storage, _ = self.find(ranges[0].source.name)
+        return storage.read_ranges(ranges)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file under a new name."""
+        storage, name = self.find(path)
+        storage.put(name, data)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Remove files; those that are not there are passed over."""
+        for path in paths:
+            storage, name = self.find(path)
+            storage.delete([name])
+
+
+def _root(text: str) -> str:
+    """The beginning of a path that every file of its file system or bucket has."""
+    found = _ROOT.match(text)
+    if found is None:
+        raise UnsupportedError(f"{text}: found no whole path, expected one as metadata have it")
+    return found[0]

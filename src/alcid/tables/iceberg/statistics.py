@@ -1,0 +1,165 @@
+"""Statistics of an Iceberg table: distinct values, in the statistics file of a snapshot.
+
+For each column it has a theta sketch, as Iceberg's own action writes it, and the metadata say how
+many values that makes (`ndv`): Spark's optimiser plans by them. Indexes that the file holds stay
+there, and so do sketches of other columns.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from alcid.bundle.amending import amend
+from alcid.errors import (
+    DamagedIndexWarning,
+    FileGoneError,
+    FormatError,
+    LimitError,
+    UnsupportedError,
+)
+from alcid.formats.puffin import THETA_SKETCH, Blob
+from alcid.formats.puffin.writer import DISTINCT_VALUES
+from alcid.iceberg_metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
+from alcid.tables.iceberg.places import Places
+from alcid.tables.iceberg.publishing import publish
+from alcid.tables.progress import Progress
+from alcid.tables.statistics import count_columns
+from alcid.tables.statistics_file import ColumnCount, counts_table
+
+if TYPE_CHECKING:
+    from alcid.tables.iceberg.files import IcebergFiles
+    from alcid.tables.iceberg.table import IcebergTable
+
+__all__ = ["compute_stats"]
+
+_TRIES = 3
+
+
+def compute_stats(
+    table: IcebergTable,
+    columns: Collection[str] | None = None,
+    *,
+    snapshot_id: int | None = None,
+    progress: Progress | bool | None = False,
+) -> pa.Table:
+    """Count the distinct values of columns, and let a snapshot say so.
+
+    Deleted rows do not count. See `alcid.tables.statistics.compute_stats` for what is exact. Before
+    the first commit there is nothing to count, and nothing is written.
+
+    Args:
+        table: The table; it is refreshed.
+        columns: Those to count; by default all that can be counted, which nested ones cannot.
+        snapshot_id: The snapshot whose rows count; by default the one that is read.
+        progress: How to tell how far it is, see `alcid.tables.progress.telling`.
+
+    Returns:
+        For each column its name, type, distinct values, rows and nulls.
+
+    Raises:
+        UnsupportedError: A column of those given cannot be counted, or files that cannot be read
+            here.
+        ConflictError: The snapshot was expired meanwhile.
+    """
+    counted = table if snapshot_id is None else table.at(snapshot_id)
+    with table.engine.settings():
+        files, rows, counts = _count(counted, columns, progress)
+    if files.snapshot is not None and counts:
+        ids = {field.name: field.id for field in files.schema.fields}
+        found = _Found(table.places, files.snapshot, {ids[one.column]: one for one in counts})
+        publish(table.catalog, table.places, files.snapshot.id, found.file)
+        table.refresh()
+    return counts_table(rows, counts)
+
+
+def _count(
+    table: IcebergTable, columns: Collection[str] | None, progress: Progress | bool | None
+) -> tuple[IcebergFiles, int, list[ColumnCount]]:
+    for left in reversed(range(_TRIES)):
+        table.refresh()
+        files = table.snapshot
+        if files.handed_reason:
+            raise UnsupportedError(
+                f"{table.name}: {files.handed_reason}: let Iceberg count, by its procedure"
+                " compute_table_stats"
+            )
+        try:
+            return files, *count_columns(files, table.engine, columns, progress=progress)
+        except FileGoneError:  # compacted and expired, since it was opened
+            if not left:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was counted of a snapshot."""
+
+    places: Places
+    snapshot: Snapshot
+    counts: Mapping[int, ColumnCount]
+    """By field id."""
+
+    def file(
+        self, metadata: TableMetadata, lost: Sequence[StatisticsFile]
+    ) -> bytes | StatisticsFile:
+        """The statistics file of the snapshot with the sketches in it, for `publish`."""
+        known = metadata.statistics.get(self.snapshot.id)
+        if known is not None and not lost and self._is_in(known):
+            return known
+        if lost:  # indexes are worth more than the sketches of whoever replaced them
+            known = lost[-1]
+        source = None if known is None else self.places.source(known.path, known.size)
+        data = io.BytesIO()
+        try:
+            amend(source, data, keep=self._keeps, add=self._blobs())
+        except (FileGoneError, FormatError, LimitError) as error:
+            # Only sketches are made anew here: what else it had has to be built again.
+            problem = f"{error}: it is replaced by one without indexes"
+            warnings.warn(problem, DamagedIndexWarning, stacklevel=2)
+            data = io.BytesIO()
+            amend(None, data, keep=self._keeps, add=self._blobs())
+        return data.getvalue()
+
+    def _is_in(self, file: StatisticsFile) -> bool:
+        """Whether the metadata say the same."""
+        listed = {
+            blob.fields[0]: blob.properties.get(DISTINCT_VALUES)
+            for blob in file.blobs
+            if self._is_sketch(blob.type, blob.fields) and blob.snapshot_id == self.snapshot.id
+        }
+        return all(listed.get(field) == str(one.sketch.ndv) for field, one in self.counts.items())
+
+    def _keeps(self, blob: Blob) -> bool:
+        """Not older sketches of these columns, nor any of another snapshot."""
+        if not self._is_sketch(blob.type, blob.fields):
+            return True
+        return blob.snapshot_id == self.snapshot.id and blob.fields[0] not in self.counts
+
+    @staticmethod
+    def _is_sketch(blob_type: str, fields: Sequence[int]) -> bool:
+        return blob_type == THETA_SKETCH and len(fields) == 1
+
+    def _blobs(self) -> list[tuple[Blob, bytes]]:
+        return [
+            (
+                Blob(
+                    THETA_SKETCH,
+                    (field,),
+                    self.snapshot.id,
+                    self.snapshot.sequence_number,
+                    offset=0,
+                    length=0,
+                    codec="zstd",
+                    properties={DISTINCT_VALUES: str(one.sketch.ndv)},
+                ),
+                one.sketch.to_bytes(),
+            )
+            for field, one in self.counts.items()
+        ]

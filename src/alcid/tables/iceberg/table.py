@@ -1,0 +1,265 @@
+"""An Iceberg table: what a user holds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from alcid.errors import OptionError, UnsupportedError, require
+from alcid.iceberg_metadata.entries import Entries
+from alcid.iceberg_metadata.table_metadata import Snapshot, TableMetadata
+from alcid.options import OptionValue, current_settings
+from alcid.plan import Scan
+from alcid.predicate import Predicate
+from alcid.predicate.zones import find_zone
+from alcid.tables.build_report import BuildReport, IndexInfo
+from alcid.tables.cleaning import CleanReport
+from alcid.tables.delete_report import DeleteReport
+from alcid.tables.engine import Engine
+from alcid.tables.iceberg import building
+from alcid.tables.iceberg.bundles import BundleFinder
+from alcid.tables.iceberg.catalog import CatalogTable
+from alcid.tables.iceberg.cleaning import clean
+from alcid.tables.iceberg.deleting import delete
+from alcid.tables.iceberg.files import IcebergFiles
+from alcid.tables.iceberg.handed import hand_over
+from alcid.tables.iceberg.places import Places
+from alcid.tables.iceberg.statistics import compute_stats
+from alcid.tables.iceberg.verifying import verify
+from alcid.tables.progress import Progress
+from alcid.tables.table import Table
+from alcid.tables.verify_report import VerifyReport
+
+__all__ = ["IcebergTable"]
+
+
+class IcebergTable(Table[IcebergFiles]):
+    """An Iceberg table at its current snapshot, or at one of the past; `alcid.iceberg` opens one.
+
+    Rows, indexes and statistics are read here; every change goes through the catalog of the
+    session, as one of Iceberg's own.
+    """
+
+    def __init__(
+        self,
+        catalog: CatalogTable,
+        *,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        as_of: datetime | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        strict: bool = False,
+        engine: Engine | None = None,
+    ) -> None:
+        """Load the metadata; `alcid.iceberg` is the usual way to one."""
+        if snapshot_id is not None:
+            require(snapshot_id, int, "snapshot_id")
+        if as_of is not None:
+            require(as_of, datetime, "as_of")
+        if sum(one is not None for one in (snapshot_id, ref, as_of)) > 1:
+            raise OptionError("snapshot_id, ref and as_of: found several, expected one of them")
+        self.catalog, self.places = catalog, Places(storage_options)
+        self._storage_options = storage_options
+        self._snapshot_id, self._ref, self._as_of = snapshot_id, ref, as_of
+        self.metadata: TableMetadata = catalog.load()
+        super().__init__(self.places.folder(self.metadata.location), strict=strict, engine=engine)
+        self._bundles = BundleFinder(self.places, strict=strict)
+        self._entries: dict[int, Entries] = {}  # of the last snapshot: they never change
+        self.refresh()
+
+    @property
+    def name(self) -> str:
+        """As the session calls it."""
+        return self.catalog.name
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that is read; None before the first commit."""
+        found = self.snapshot.snapshot
+        return None if found is None else found.id
+
+    @property
+    def format_version(self) -> int:
+        """That of the table: rows are deleted by vectors from version 3 on."""
+        return self.metadata.format_version
+
+    @property
+    def is_past(self) -> bool:
+        """Whether it was opened at a snapshot, a tag or a moment, so that nothing is changed."""
+        return any(one is not None for one in (self._snapshot_id, self._ref, self._as_of))
+
+    def require_present(self, doing: str) -> None:
+        """See that the current snapshot is read, so that the table can be changed.
+
+        Raises:
+            UnsupportedError: It was opened as it was in the past.
+        """
+        if self.is_past:
+            raise UnsupportedError(
+                f"{self.name}: opened at a snapshot of the past, so no {doing}: open it without"
+                " snapshot_id, ref and as_of"
+            )
+
+    def at(self, snapshot_id: int) -> IcebergTable:
+        """The same table as it was at a snapshot."""
+        return IcebergTable(
+            self.catalog,
+            snapshot_id=snapshot_id,
+            storage_options=self._storage_options,
+            strict=self._strict,
+            engine=self.engine,
+        )
+
+    def scan(self, where: str | Predicate | None = None, **query: Any) -> Scan:
+        """Ask for rows; the arguments are those of `Table.scan`.
+
+        What cannot be read here, as files in Avro, is read by Iceberg's own scan: `explain` says
+        why.
+        """
+        return hand_over(self, super().scan(where, **query))
+
+    def build_indexes(
+        self,
+        options: Mapping[str, OptionValue],
+        *,
+        rebuild: bool = False,
+        progress: Progress | bool | None = None,
+    ) -> BuildReport:
+        """Build the indexes that files lack, and keep them in a statistics file of the snapshot.
+
+        Data files stay as they are, and there is no new snapshot. What a killed build has done is
+        used by the next one.
+
+        Args:
+            options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`.
+            rebuild: Build all anew.
+            progress: Is called after each file with files done, files to do, and rows. True shows a
+                bar, False nothing; by default there is a bar if standard error is a terminal.
+
+        Raises:
+            OptionError: An option that cannot be.
+            ColumnError: The table does not have a column.
+            UnsupportedError: It was opened as it was in the past.
+        """
+        return building.build(self, options, rebuild=rebuild, progress=progress)
+
+    def indexes(self) -> list[IndexInfo]:
+        """What indexes there are, and how many files have each."""
+        return building.indexes(self)
+
+    def drop_indexes(
+        self, columns: Collection[str] | None = None, types: Collection[str] | None = None
+    ) -> int:
+        """Remove indexes of these columns and types; by default all.
+
+        Returns:
+            How many files had one of them.
+        """
+        return building.drop(self, columns, types)
+
+    def append(self, rows: Any, options: Mapping[str, OptionValue] | None = None) -> None:
+        """Append rows by Iceberg's own writer, and index the files that it makes.
+
+        Args:
+            rows: A DataFrame of Spark; its columns go by name.
+            options: The indexes to build, see `alcid.options`; by default those that the table has.
+                `{}` for none.
+        """
+        self.require_present("append")
+        self.catalog.append(rows)
+        self.refresh()
+        wanted = building.options_of(self) if options is None else options
+        if wanted:
+            self.build_indexes(wanted, progress=False)
+
+    def delete(self, where: str | Predicate) -> DeleteReport:
+        """Delete the rows that match, by deletion vectors, in one commit.
+
+        Args:
+            where: SQL text, or a predicate made with `alcid.col`; `"true"` is every row.
+
+        Raises:
+            UnsupportedError: The table is of a format version before 3, or was opened as it was in
+                the past.
+            ConflictError: Others changed the same files again and again.
+        """
+        return delete(self, where)
+
+    def compute_stats(
+        self,
+        columns: Collection[str] | None = None,
+        *,
+        snapshot_id: int | None = None,
+        progress: Progress | bool | None = None,
+    ) -> pa.Table:
+        """Count the distinct values of columns by theta sketches.
+
+        They are kept in the statistics file of the snapshot, which Spark's optimiser plans by.
+
+        Args:
+            columns: By default all that can be counted.
+            snapshot_id: The snapshot whose rows are counted; by default the one that is read.
+            progress: As for `build_indexes`.
+
+        Returns:
+            A row for each column, with `ndv`, how many distinct values it has: exact up to 4,096,
+            and within some percent beyond.
+        """
+        return compute_stats(self, columns, snapshot_id=snapshot_id, progress=progress)
+
+    def verify(
+        self, sample: float = 1.0, *, progress: Progress | bool | None = None
+    ) -> VerifyReport:
+        """Read the files of the snapshot, and compare them with what the table says of them.
+
+        Args:
+            sample: The share of files to look at; each run takes the same ones.
+            progress: As for `build_indexes`.
+        """
+        return verify(self, sample, progress=progress)
+
+    def clean(
+        self, older_than: timedelta = timedelta(days=1), *, dry_run: bool = False
+    ) -> CleanReport:
+        """Remove what work on indexes and statistics has left that no snapshot lists.
+
+        Args:
+            older_than: What is younger is left alone: somebody may be about to register it.
+            dry_run: Only say what would be done.
+        """
+        return clean(self, older_than, dry_run=dry_run)
+
+    def _open(self, before: IcebergFiles | None = None) -> IcebergFiles:
+        if before is None:
+            self.metadata = self.catalog.load()
+            snapshot = self.metadata.find(self._snapshot_id, self._ref, self._as_of_ms())
+        else:
+            snapshot = before.snapshot
+        return IcebergFiles(
+            self.places,
+            self.metadata,
+            snapshot,
+            self.metadata.schema_of(snapshot, self._ref) if self.is_past else self.metadata.schema,
+            self._entries_of(snapshot),
+            self._bundles.find(self.metadata, snapshot),
+            strict=self._strict,
+        )
+
+    def _entries_of(self, snapshot: Snapshot | None) -> Entries:
+        if snapshot is None:
+            return Entries.none()
+        if snapshot.id not in self._entries:
+            self._entries = {snapshot.id: Entries.of(self.catalog.entries(snapshot.id))}
+        return self._entries[snapshot.id]
+
+    def _as_of_ms(self) -> int | None:
+        """The moment that is asked for; without a zone, it is one of the session's."""
+        moment = self._as_of
+        if moment is None:
+            return None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=find_zone(current_settings().timezone))
+        return int(moment.timestamp() * 1000)

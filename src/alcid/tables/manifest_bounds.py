@@ -1,0 +1,96 @@
+"""Bounds that manifests give of a column in many files, made into what a plan asks.
+
+They are a hint, and written by many programs. What contradicts itself counts as not known: the file
+is read then.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from alcid.bundle.statistics import bound_type, statistics_type
+from alcid.formats.arrays import IntArray
+from alcid.formats.binary_row.stored import Mask
+from alcid.types import DataType
+
+__all__ = ["FLOATS", "TEXT", "checked_bounds"]
+
+FLOATS: Final = ("FLOAT", "DOUBLE")
+TEXT: Final = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
+"""Types whose bounds may be cut, so that they are never exact."""
+
+
+def checked_bounds(
+    data_type: DataType,
+    least: pa.Array,
+    most: pa.Array,
+    nulls: npt.NDArray[np.int64],
+    row_counts: IntArray,
+    *,
+    refused: Mask,
+    max_exact: bool = True,
+    has_nan: pa.BooleanArray | None = None,
+) -> pa.StructArray:
+    """The statistics of a column, of the type `statistics_type` gives; null where refused.
+
+    Args:
+        data_type: The type of the column.
+        least: Of each file, of the type `bound_type` gives.
+        most: The same.
+        nulls: How many rows of each file are null; negative where not known.
+        row_counts: The rows of each file.
+        refused: Files whose statistics are no use.
+        max_exact: False if `most` may lie above the greatest value, whatever the type.
+        has_nan: Of floats, if it is known: one that leaves NaN out of its bounds may not say so.
+
+    >>> once = np.array([1])
+    >>> found = pa.array([3])
+    >>> checked_bounds(DataType("BIGINT"), found, found, once, once, refused=np.array([False]))[0]
+    <pyarrow.StructScalar: None>
+    """
+    count = len(nulls)
+    refused = refused | (nulls > row_counts)
+    if data_type.root in FLOATS:
+        is_number = pc.invert(pc.or_kleene(pc.is_nan(least), pc.is_nan(most)).fill_null(False))
+        least, most = _numbers(least, most, is_number)
+        # Who takes NaN for a bound does not count it apart.
+        given = pa.nulls(count, pa.bool_()) if has_nan is None else has_nan
+        has_nan = pc.if_else(is_number, given, None)
+    else:
+        has_nan = pa.repeat(False, count)
+    if not pa.types.is_null(bound_type(data_type)):
+        crossed = _mask(pc.greater(least, most).fill_null(False))
+        bounded = _mask(pc.or_(pc.is_valid(least), pc.is_valid(most)))
+        refused |= crossed | (bounded & (nulls == row_counts))
+    is_text = data_type.root in TEXT
+    children = [
+        least,
+        most,
+        pa.repeat(not is_text, count),
+        pa.repeat(max_exact and not is_text, count),
+        pa.array(nulls, mask=nulls < 0),
+        has_nan,
+    ]
+    fields = list(statistics_type(data_type))
+    return pa.StructArray.from_arrays(children, fields=fields, mask=pa.array(refused))
+
+
+def _numbers(
+    least: pa.Array, most: pa.Array, is_number: pa.BooleanArray
+) -> tuple[pa.Array, pa.Array]:
+    """Bounds of floats with zeros on the outer side, where both are numbers."""
+    least, most = (
+        pc.if_else(pc.equal(bounds, 0.0), pa.scalar(zero, bounds.type), bounds)
+        for bounds, zero in ((least, -0.0), (most, 0.0))
+    )
+    return pc.if_else(is_number, least, None), pc.if_else(is_number, most, None)
+
+
+def _mask(array: pa.BooleanArray) -> Mask:
+    mask: Mask = array.to_numpy(zero_copy_only=False)
+    return mask

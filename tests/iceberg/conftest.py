@@ -1,0 +1,35 @@
+"""What the tests on Iceberg tables share: a session with Iceberg, and names for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from alcid.spark import jvm
+from alcid.spark.jvm.iceberg import RUNTIME_CLASS
+from tests.iceberg.lake import LAKE
+from tests.interop.peers import unavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NUMBERS = count(1)
+
+
+@pytest.fixture(scope="session")
+def lake(spark: SparkSession) -> SparkSession:
+    """The session that all tests share; its catalog `lake` keeps Iceberg tables in a folder."""
+    if not jvm.has_class(spark, RUNTIME_CLASS):
+        unavailable("Iceberg's Spark runtime needs mvn and the network")
+    return spark
+
+
+@pytest.fixture
+def name(lake: SparkSession) -> Iterator[str]:
+    """The name of a table that is not there yet; it is dropped after the test."""
+    found = f"{LAKE}.db.t{next(_NUMBERS)}"
+    yield found
+    lake.sql(f"DROP TABLE IF EXISTS {found}")

@@ -1,0 +1,257 @@
+"""Random steps that we and Iceberg do to a table, and to the rows that it should hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from alcid.errors import UnsupportedError
+from alcid.types import INDEX_TYPES
+from tests.iceberg.machine_table import (
+    ICEBERG_KINDS,
+    Column,
+    IcebergMachineTable,
+    spark_type,
+)
+from tests.tables.paimon.machine import NOTHING
+from tests.tables.paimon.machine_runs import noted
+from tests.tables.paimon.machine_table import NAMES
+from tests.tables.paimon.random_predicates import WIDER, Question, draw_question
+
+__all__ = ["IcebergMachine"]
+
+MANY_FILES = 12
+
+
+class IcebergMachine(IcebergMachineTable):
+    """What can be done to a table."""
+
+    def run(self, steps: int) -> None:
+        """Do so many steps; an error tells all that were done."""
+        with noted(self.log):
+            for _ in range(steps):
+                self.step()
+            self.finish()
+
+    def steps(self) -> dict[Callable[[], str], int]:
+        """What can be done, and how often."""
+        if not self.now.rows:
+            return {self.append: 1, self.insert: 1}
+        is_full = self.table.files >= MANY_FILES
+        return {
+            self.append: 1 if is_full else 6,
+            self.insert: 1 if is_full else 4,
+            self.delete: 8 if self.version == 3 else 1,
+            self.iceberg_delete: 5,
+            self.build: 6,
+            self.drop: 2,
+            self.compute_stats: 3,
+            self.iceberg_stats: 2,
+            self.rewrite: 8 if is_full else 2,
+            self.rewrite_deletes: 1,
+            self.expire: 2,
+            self.change_columns: 4,
+            self.change_partitions: 1,
+            self.clean: 1,
+            self.travel: 2,
+        }
+
+    def step(self) -> None:
+        """Do something, and look at the table afterwards."""
+        if self.source.random() < 0.5:  # one of them has not seen the last steps
+            self.table, self.other = self.other, self.table
+        steps = self.steps()
+        (do,) = self.source.choices(list(steps), list(steps.values()))
+        self.log.append(do.__name__)
+        told = do()
+        self.log[-1] = f"{len(self.log)}. {self.log[-1]} {told}"
+        if told != NOTHING:
+            self.table.refresh()
+            self.remember()
+            self.check()
+
+    def remember(self) -> None:
+        """Keep what a new snapshot should hold."""
+        number = self.table.snapshot_id
+        if number is not None:
+            self.past.setdefault(number, self.now)
+
+    def finish(self) -> None:
+        """What the table says of itself is true, to the last file."""
+        self.table.refresh()
+        report = self.table.verify(progress=False)
+        assert report.ok, str(report)
+        self.clean()
+        self.check_past()
+        self.is_thorough = True
+        self.check()
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def append(self) -> str:
+        rows = self.draw_rows()
+        options = None
+        if self.source.random() < 0.4:
+            options = {} if self.source.random() < 0.3 else self.index_options()
+        self.table.append(self.frame(rows), options)
+        self.now = self.now.with_rows(rows)
+        return f"{len(rows)} rows of {list(rows[0])}, {options=}"
+
+    def insert(self) -> str:
+        rows = [{**dict.fromkeys(self.now.kinds), **row} for row in self.draw_rows()]
+        self.frame(rows).createOrReplaceTempView("given")
+        self.lake.sql(f"INSERT INTO {self.name} BY NAME SELECT * FROM given")
+        self.now = self.now.with_rows(rows)
+        return f"{len(rows)} rows"
+
+    def delete(self) -> str:
+        gone = self._among_ids(draw_question(self.source, self.now.kinds, 1))
+        if self.version == 2:
+            with pytest.raises(UnsupportedError, match="format version 2 has no deletion vectors"):
+                self.table.delete(gone.sql)
+            return NOTHING
+        left = self.now.without(gone)
+        count = len(self.now.rows) - len(left.rows)
+        assert self.table.delete(gone.sql).rows == count, gone.sql
+        self.now = left
+        return f"{count} rows: {gone.sql}"
+
+    def iceberg_delete(self) -> str:
+        gone = self._among_ids(Question("true", lambda _: True))
+        self.lake.sql(f"DELETE FROM {self.name} WHERE {gone.sql}")
+        self.now = self.now.without(gone)
+        return gone.sql
+
+    def _among_ids(self, question: Question) -> Question:
+        """Of few rows, mostly."""
+        if self.source.random() < 0.1:
+            return question
+        first = self.source.randrange(self.next_id + 1)
+        last = first + self.source.choice((0, 4, 30))
+        return Question(
+            f"id BETWEEN {first} AND {last} AND ({question.sql})",
+            lambda row: first <= row["id"] <= last and question.matches(row),
+        )
+
+    # -- indexes and statistics ----------------------------------------------------------------
+
+    def build(self) -> str:
+        options = self.index_options()
+        rebuild = self.source.random() < 0.3
+        report = self.table.build_indexes(options, rebuild=rebuild, progress=False)
+        assert report.failed == 0, report
+        wanted = {
+            (name, key.split(".")[1]) for key, names in options.items() for name in names.split(",")
+        }
+        found = {(one.column, one.index_type): one.absent for one in self.table.indexes()}
+        if not report.skipped:
+            assert {key: found.get(key) for key in wanted} == dict.fromkeys(wanted, 0)
+        return f"{options}, {rebuild=}: {report.indexed} files"
+
+    def drop(self) -> str:
+        columns = self.source.choice([None, [self.source.choice(list(self.now.kinds))]])
+        types = self.source.choice([None, [self.source.choice(INDEX_TYPES)]])
+        dropped = self.table.drop_indexes(columns, types)
+        left = {
+            (one.column, one.index_type)
+            for one in self.table.indexes()
+            if (columns is None or one.column in columns)
+            and (types is None or one.index_type in types)
+        }
+        assert left == set()
+        return f"{columns}, {types}: {dropped} files"
+
+    def compute_stats(self) -> str:
+        self.table.refresh()
+        table = self.table.compute_stats(progress=False)
+        found = dict(zip(table["column"].to_pylist(), table["ndv"].to_pylist(), strict=True))
+        assert found["id"] == len(self.now.rows)
+        return str(found)
+
+    def iceberg_stats(self) -> str:
+        self._call("compute_table_stats")
+        return ""
+
+    # -- what Iceberg does to files and snapshots ----------------------------------------------
+
+    def _call(self, procedure: str, **arguments: str) -> None:
+        catalog, table = self.name.split(".", 1)
+        given = "".join(f", {key} => {value}" for key, value in arguments.items())
+        self.lake.sql(f"CALL {catalog}.system.{procedure}(table => '{table}'{given})")
+
+    def rewrite(self) -> str:
+        self._call("rewrite_data_files", options="map('rewrite-all', 'true')")
+        return ""
+
+    def rewrite_deletes(self) -> str:
+        self._call("rewrite_position_delete_files", options="map('rewrite-all', 'true')")
+        return ""
+
+    def expire(self) -> str:
+        count = self.source.choice((1, 3))
+        self._call("expire_snapshots", older_than="now()", retain_last=str(count))
+        self.table.refresh()
+        left = self.table.metadata.snapshots.keys()
+        assert len(left) <= count
+        self.past = {number: rows for number, rows in self.past.items() if number in left}
+        self.check_past()
+        return f"all but {len(left)}"
+
+    def clean(self) -> str:
+        report = self.table.clean(timedelta(0))
+        self.check_past()
+        return f"{len(report.removed)} files"
+
+    def travel(self) -> str:
+        self.check_past()
+        return ""
+
+    # -- columns -------------------------------------------------------------------------------
+
+    def change_columns(self) -> str:
+        """A column is renamed, added, widened, dropped."""
+        free = [name for name in NAMES if name not in self.now.kinds]
+        some = [one for one in self.now.columns if one.name not in self.fixed_columns]
+        ways: list[str] = ["add"] if free else []
+        if some:
+            ways += ["drop"] if len(some) > 1 else []
+            ways += ["rename", "widen", "widen"] if free else ["widen"]
+        way = self.source.choice(ways)
+        if way == "add":
+            kind = self.source.choice(ICEBERG_KINDS)
+            added = Column(self.next_number, self.source.choice(free), kind)
+            self.next_number += 1
+            self.now = replace(self.now, columns=(*self.now.columns, added))
+            return self._alter(f"ADD COLUMN {added.name} {spark_type(kind)}")
+        one = self.source.choice(some)
+        if way == "drop":
+            left = tuple(other for other in self.now.columns if other != one)
+            self.now = replace(self.now, columns=left)
+            return self._alter(f"DROP COLUMN {one.name}")
+        if way == "rename":
+            after = replace(one, name=self.source.choice(free))
+            change = f"RENAME COLUMN {one.name} TO {after.name}"
+        elif one.kind in WIDER:
+            after = replace(one, kind=WIDER[one.kind])
+            change = f"ALTER COLUMN {one.name} TYPE {after.kind}"
+        else:
+            return NOTHING
+        columns = tuple(after if other == one else other for other in self.now.columns)
+        self.now = replace(self.now, columns=columns)
+        return self._alter(change)
+
+    def change_partitions(self) -> str:
+        """Files that come are partitioned otherwise than those that there are."""
+        specs = self.open().metadata
+        fields = {one.name for one in specs.specs[specs.default_spec_id].fields}
+        if "more" in fields:
+            return self._alter("DROP PARTITION FIELD more")
+        transform = self.source.choice(["bucket(2, id)", "truncate(10, id)"])
+        return self._alter(f"ADD PARTITION FIELD {transform} AS more")
+
+    def _alter(self, change: str) -> str:
+        self.lake.sql(f"ALTER TABLE {self.name} {change}")
+        return change

@@ -1,0 +1,66 @@
+"""Tables of a catalog, kept as they are at one moment: to be read again without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import pyarrow as pa
+
+from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
+from alcid.spark.iceberg import SparkCatalogTable
+from alcid.tables.iceberg.catalog import OwnQuery, VectorCommit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["SavedTable"]
+
+
+@dataclass(frozen=True)
+class SavedTable:
+    """A table that answers from memory, and cannot change; its files stay where they are."""
+
+    name: str
+    text: str
+    """The JSON of its metadata."""
+    files: dict[int, pa.Table]
+    """Its entries, by snapshot."""
+
+    @classmethod
+    def save(cls, catalog: SparkCatalogTable) -> SavedTable:
+        """Keep the metadata of a table and the entries of all its snapshots."""
+        metadata = catalog.load()
+        files = {one: catalog.entries(one) for one in metadata.snapshots}
+        return cls(catalog.name, catalog._java.metadata()[1], files)
+
+    def load(self) -> TableMetadata:
+        return TableMetadata.from_json(self.text, name=self.name)
+
+    def entries(self, snapshot_id: int) -> pa.Table:
+        return self.files[snapshot_id]
+
+    def data_location(self, name: str) -> str:
+        return f"{self.load().location}/data/{name}"
+
+    def metadata_location(self, name: str) -> str:
+        return f"{self.load().location}/metadata/{name}"
+
+    def set_statistics(self, base: TableMetadata, statistics: StatisticsFile) -> None:
+        _fixed(base, statistics)
+
+    def remove_statistics(self, base: TableMetadata, snapshot_id: int) -> None:
+        _fixed(base, snapshot_id)
+
+    def commit_vectors(self, change: VectorCommit) -> int:
+        _fixed(change)
+
+    def append(self, rows: DataFrame) -> None:
+        _fixed(rows)
+
+    def rows(self, query: OwnQuery) -> DataFrame:
+        _fixed(query)
+
+
+def _fixed(*wanted: object) -> NoReturn:
+    raise AssertionError(f"a saved table is only read, not changed: {wanted}")

@@ -1,0 +1,231 @@
+"""An Iceberg table whose catalog is this process: real files, and commits that tests interrupt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from alcid.errors import ConflictError
+from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
+from alcid.tables.iceberg.catalog import OwnQuery, VectorCommit
+
+__all__ = ["MemoryCatalog"]
+
+FIELDS = (("id", 1, "long"), ("name", 2, "string"))
+
+_ENTRIES = pa.schema(
+    [
+        ("sequence_number", pa.int64()),
+        ("content", pa.int32()),
+        ("file_path", pa.string()),
+        ("file_format", pa.string()),
+        ("spec_id", pa.int32()),
+        ("record_count", pa.int64()),
+        ("file_size_in_bytes", pa.int64()),
+    ]
+)
+
+
+class MemoryCatalog:
+    """A table without partitions; each change is a new version of its metadata."""
+
+    name = "lake.db.t"
+
+    def __init__(self, folder: Path, fields: Sequence[tuple[str, int, str]] = FIELDS) -> None:
+        """A table without a snapshot, below a folder."""
+        self.folder = folder
+        (folder / "data").mkdir(parents=True)
+        (folder / "metadata").mkdir()
+        self.files: dict[int, list[dict[str, Any]]] = {}
+        self.between: list[Callable[[], None]] = []
+        """What others do before a commit of ours, each once."""
+        self.after: list[Callable[[], None]] = []
+        """What others do after a commit of ours, each once."""
+        self.commits = 0
+        self._version = 0
+        self._loaded: list[tuple[TableMetadata, int]] = []
+        self.metadata: dict[str, Any] = {
+            "format-version": 2,
+            "table-uuid": "5f1e0c7a-0000-0000-0000-000000000000",
+            "location": str(folder),
+            "schemas": [_schema(0, fields)],
+            "current-schema-id": 0,
+            "partition-specs": [{"spec-id": 0, "fields": []}],
+            "default-spec-id": 0,
+            "properties": {},
+            "current-snapshot-id": -1,
+            "snapshots": [],
+            "refs": {},
+            "statistics": [],
+        }
+
+    def set_fields(self, fields: Sequence[tuple[str, int, str]]) -> None:
+        """Give the table another schema."""
+        number = len(self.metadata["schemas"])
+        self.metadata["schemas"].append(_schema(number, fields))
+        self.metadata["current-schema-id"] = number
+        self._version += 1
+
+    def add(
+        self,
+        rows: Mapping[str, Mapping[str, Sequence[Any]]],
+        *,
+        drop: Sequence[str] = (),
+        ids: Mapping[str, int] | None = None,
+        file_format: str = "PARQUET",
+    ) -> int:
+        """Commit a snapshot with more files, by their names, and without others."""
+        numbers = {name: number for name, number, _ in FIELDS} if ids is None else ids
+        parent = self.metadata["current-snapshot-id"]
+        kept = [
+            file for file in self.files.get(parent, []) if Path(file["file_path"]).name not in drop
+        ]
+        for name, columns in rows.items():
+            path = self.folder / "data" / name
+            pq.write_table(_table(columns, numbers), path)
+            kept.append(
+                {
+                    "sequence_number": len(self.metadata["snapshots"]) + 1,
+                    "content": 0,
+                    "file_path": str(path),
+                    "file_format": file_format,
+                    "spec_id": 0,
+                    "record_count": len(next(iter(columns.values()))),
+                    "file_size_in_bytes": path.stat().st_size,
+                }
+            )
+        number = 1000 + len(self.files)
+        self.files[number] = kept
+        self.metadata["snapshots"].append(
+            {
+                "snapshot-id": number,
+                "sequence-number": len(self.metadata["snapshots"]) + 1,
+                "timestamp-ms": 1_700_000_000_000 + number,
+                "schema-id": self.metadata["current-schema-id"],
+                "summary": {"operation": "append"},
+            }
+            | ({} if parent == -1 else {"parent-snapshot-id": parent})
+        )
+        self.metadata["current-snapshot-id"] = number
+        self.metadata["refs"] = {"main": {"snapshot-id": number, "type": "branch"}}
+        self._version += 1
+        return number
+
+    def expire(self, *snapshots: int) -> None:
+        """Forget snapshots, their statistics files with them, as Iceberg does."""
+        for key in ("snapshots", "statistics"):
+            self.metadata[key] = [
+                one for one in self.metadata[key] if one["snapshot-id"] not in snapshots
+            ]
+        listed = {one["statistics-path"] for one in self.metadata["statistics"]}
+        for path in self.puffins():
+            if str(path) not in listed:
+                path.unlink()
+        self._version += 1
+
+    def put_statistics(self, snapshot_id: int, file: Mapping[str, Any]) -> None:
+        """Replace the statistics file of a snapshot, whatever it was: as Iceberg's own action."""
+        kept = [one for one in self.metadata["statistics"] if one["snapshot-id"] != snapshot_id]
+        self.metadata["statistics"] = [*kept, dict(file)]
+        self._version += 1
+
+    def listed(self) -> dict[int, str]:
+        """The names of the statistics files, by snapshot."""
+        found = self.metadata["statistics"]
+        return {one["snapshot-id"]: Path(one["statistics-path"]).name for one in found}
+
+    def puffins(self) -> list[Path]:
+        """All statistics files there are, listed or not."""
+        return sorted((self.folder / "metadata").glob("*.stats"))
+
+    def staged(self) -> list[Path]:
+        """The bundles that builds have staged."""
+        return sorted((self.folder / "metadata" / "_alcid").glob("*"))
+
+    # What `CatalogTable` asks for.
+
+    def load(self) -> TableMetadata:
+        """The metadata as they are now."""
+        metadata = TableMetadata.from_json(json.dumps(self.metadata), name=self.name)
+        self._loaded.append((metadata, self._version))
+        return metadata
+
+    def entries(self, snapshot_id: int) -> pa.Table:
+        """The files of a snapshot."""
+        return pa.Table.from_pylist(self.files[snapshot_id], schema=_ENTRIES)
+
+    def data_location(self, name: str) -> str:
+        """In the folder of the data."""
+        return str(self.folder / "data" / name)
+
+    def metadata_location(self, name: str) -> str:
+        """In the folder of the metadata."""
+        return str(self.folder / "metadata" / name)
+
+    def set_statistics(self, base: TableMetadata, statistics: StatisticsFile) -> None:
+        """List a statistics file."""
+        self._swap(base)
+        self.put_statistics(statistics.snapshot_id, statistics.to_json())
+        self._others(self.after)
+
+    def remove_statistics(self, base: TableMetadata, snapshot_id: int) -> None:
+        """List none."""
+        self._swap(base)
+        kept = [one for one in self.metadata["statistics"] if one["snapshot-id"] != snapshot_id]
+        self.metadata["statistics"] = kept
+        self._version += 1
+        self._others(self.after)
+
+    def _swap(self, base: TableMetadata) -> None:
+        self._others(self.between)
+        version = next(version for one, version in self._loaded if one is base)
+        if version != self._version:
+            raise ConflictError("the metadata are others")
+        self.commits += 1
+
+    @staticmethod
+    def _others(todo: list[Callable[[], None]]) -> None:
+        if todo:
+            todo.pop(0)()
+
+    def commit_vectors(self, change: VectorCommit) -> int:
+        """Not here."""
+        raise NotImplementedError(change)
+
+    def append(self, rows: Any) -> None:
+        """Not here."""
+        raise NotImplementedError(rows)
+
+    def rows(self, query: OwnQuery) -> Any:
+        """Not here."""
+        raise NotImplementedError(query)
+
+
+def _schema(number: int, fields: Sequence[tuple[str, int, str]]) -> dict[str, Any]:
+    return {
+        "schema-id": number,
+        "type": "struct",
+        "fields": [
+            {"id": field, "name": name, "type": kind, "required": False}
+            for name, field, kind in fields
+        ],
+    }
+
+
+def _table(columns: Mapping[str, Sequence[Any]], numbers: Mapping[str, int]) -> pa.Table:
+    """Rows whose columns have ids."""
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    fields = [
+        pa.field(
+            name,
+            array.type,
+            metadata={"PARQUET:field_id": str(numbers[name])} if name in numbers else None,
+        )
+        for name, array in arrays.items()
+    ]
+    return pa.Table.from_arrays(list(arrays.values()), schema=pa.schema(fields))

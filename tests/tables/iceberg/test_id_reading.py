@@ -1,0 +1,346 @@
+"""Columns of data files by field ids, without Spark."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from alcid.errors import FormatError, UnsupportedError
+from alcid.formats.source import FileSource
+from alcid.iceberg_metadata.schema import Field
+from alcid.parquet_file import ParquetScan
+from alcid.parquet_file.scan import open_scan
+from alcid.tables.file_columns import file_columns
+from alcid.tables.iceberg.conformed_scan import ConformedScan
+from alcid.tables.iceberg.file_schemas import NameMapping, columns_by_id
+from alcid.tables.iceberg.id_files import IdFiles
+from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg.wanted_fields import WantedField
+from alcid.types import DataType
+from tests.tables.iceberg.memory_catalog import MemoryCatalog
+
+BLOOM = {"file-index.bloom-filter.columns": "name", "file-index.bitmap.columns": "name"}
+
+
+def numbered(name: str, arrow_type: Any, number: int) -> pa.Field:
+    return pa.field(name, arrow_type, metadata={"PARQUET:field_id": str(number)})
+
+
+def wanted(number: int, name: str, text: str, *inner: int, default: Any = None) -> WantedField:
+    return WantedField(number, name, DataType.parse(text), inner, default)
+
+
+@pytest.fixture
+def scan(tmp_path: Path) -> ParquetScan:
+    """Three rows in two row groups; the names are nobody's."""
+    inner = pa.struct([numbered("p", pa.int32(), 4), numbered("q", pa.string(), 5)])
+    schema = pa.schema(
+        [
+            numbered("one", pa.int32(), 1),
+            numbered("two", pa.string(), 2),
+            numbered("three", inner, 3),
+            numbered("four", pa.list_(pa.field("element", inner)), 6),
+        ]
+    )
+    structs = [{"p": 1, "q": "a"}, None, {"p": 3, "q": None}]
+    rows = pa.table([[1, 2, None], ["x", "y", "z"], structs, [structs, [], None]], schema=schema)
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=2)
+    return open_scan(FileSource(tmp_path / "a.parquet"))
+
+
+def conformed(
+    scan: ParquetScan, *fields: WantedField, constants: dict[int, Any] | None = None
+) -> ConformedScan:
+    return ConformedScan(scan, {one.name: one for one in fields}, None, constants or {})
+
+
+def test_columns_are_found_by_their_ids_and_made_what_the_table_has(scan: ParquetScan) -> None:
+    found = conformed(
+        scan,
+        wanted(2, "one", "STRING"),
+        wanted(1, "number", "BIGINT"),
+        wanted(3, "s", "ROW<`q` BIGINT, `new` DATE>", 4, 9),
+        wanted(6, "l", "ARRAY<ROW<`text` STRING>>", 5),
+    )
+    assert found.read().to_pydict() == {
+        "one": ["x", "y", "z"],
+        "number": [1, 2, None],
+        "s": [{"q": 1, "new": None}, None, {"q": 3, "new": None}],
+        "l": [[{"text": "a"}, None, {"text": None}], [], None],
+    }
+    assert found.read([1], ["number"]).to_pydict() == {"number": [None]}
+    assert found.read(None, []).num_rows == 3
+    assert found.group_rows == (2, 1)
+    assert found.column_sizes(["one"]).tolist() == scan.column_sizes(["two"]).tolist()
+
+
+def test_what_a_file_lacks_is_the_partition_value_else_the_default_else_null(
+    scan: ParquetScan,
+) -> None:
+    found = conformed(
+        scan,
+        wanted(7, "parted", "BIGINT", default=pa.scalar(1, pa.int64())),
+        wanted(8, "default", "STRING", default=pa.scalar("old")),
+        wanted(9, "nothing", "DATE"),
+        wanted(1, "own", "INT", default=pa.scalar(5, pa.int32())),
+        constants={7: pa.scalar(70, pa.int32())},
+    )
+    rows = found.read([1])
+    assert rows.to_pydict() == {
+        "parted": [70],
+        "default": ["old"],
+        "nothing": [None],
+        "own": [None],
+    }
+    assert rows.schema.types == [pa.int64(), pa.string(), pa.date32(), pa.int32()]
+
+
+def test_footers_are_trusted_only_for_columns_of_the_same_type(scan: ParquetScan) -> None:
+    found = conformed(scan, wanted(1, "a", "BIGINT"), wanted(1, "b", "INT"), wanted(9, "c", "INT"))
+    assert {name: one.name for name, one in found.described(["a", "b", "c"]).items()} == {
+        "b": "one"
+    }
+
+
+def test_a_change_that_cannot_be_names_file_and_column(scan: ParquetScan) -> None:
+    found = conformed(scan, wanted(2, "n", "BOOLEAN"))
+    with pytest.raises(UnsupportedError, match=r"a\.parquet: column n: found STRING"):
+        found.read()
+
+
+def without_ids(folder: Path) -> ParquetScan:
+    inner = pa.struct([("p", pa.int32()), ("q", pa.map_(pa.string(), pa.struct([("r", "int8")])))])
+    schema = pa.schema([("a", pa.int64()), ("s", inner), ("other", pa.int64())])
+    pq.write_table(schema.empty_table(), folder / "b.parquet")
+    return open_scan(FileSource(folder / "b.parquet"))
+
+
+MAPPING = """[{"field-id": 1, "names": ["b", "a"]},
+ {"field-id": 2, "names": ["s"], "fields": [{"field-id": 3, "names": ["p"]},
+  {"field-id": 4, "names": ["q"], "fields": [{"names": ["key"]}, {"field-id": 6,
+   "names": ["value"], "fields": [{"field-id": 7, "names": ["r"]}]}]}]}]"""
+
+
+def test_names_mean_columns_where_files_have_no_ids(tmp_path: Path) -> None:
+    scan = without_ids(tmp_path)
+    mapping = NameMapping.of({"schema.name-mapping.default": MAPPING})
+    found = columns_by_id(file_columns(scan.metadata, "b"), mapping, "b")
+    assert {number: (one.name, one.inner_ids) for number, one in found.items()} == {
+        1: ("a", ()),
+        2: ("s", (3, 4, 7)),
+    }
+
+
+def test_ids_of_a_file_count_more_than_names(scan: ParquetScan) -> None:
+    mapping = NameMapping.of({"schema.name-mapping.default": '[{"field-id":9,"names":["one"]}]'})
+    found = columns_by_id(file_columns(scan.metadata, "a"), mapping, "a")
+    assert {number: one.name for number, one in found.items()} == {
+        1: "one",
+        2: "two",
+        3: "three",
+        6: "four",
+    }
+    assert found[6].inner_ids == (4, 5)
+
+
+def test_a_file_without_ids_is_refused_where_no_mapping_is(tmp_path: Path) -> None:
+    scan = without_ids(tmp_path)
+    assert NameMapping.of({}) is None
+    with pytest.raises(UnsupportedError, match=r"b: has no field ids, and the table no schema\.na"):
+        columns_by_id(file_columns(scan.metadata, "b"), None, "b")
+
+
+@pytest.mark.parametrize(
+    "text", ["[", "{}x", '[{"names": 5}]', '[{"names": ["a"], "field-id": []}]']
+)
+def test_a_damaged_mapping_is_said(text: str) -> None:
+    with pytest.raises(FormatError, match=r"property schema\.name-mapping\.default"):
+        NameMapping.of({"schema.name-mapping.default": text})
+
+
+def test_an_id_that_is_there_twice_is_said(tmp_path: Path) -> None:
+    schema = pa.schema([numbered("a", pa.int32(), 1), numbered("b", pa.int32(), 1)])
+    pq.write_table(schema.empty_table(), tmp_path / "c.parquet")
+    metadata = pq.read_metadata(tmp_path / "c.parquet")
+    with pytest.raises(FormatError, match="column b: found field id 1 again"):
+        columns_by_id(file_columns(metadata, "c"), None, "c")
+
+
+@pytest.mark.parametrize(
+    ("text", "json_value", "expected"),
+    [
+        ("BOOLEAN", True, True),
+        ("INT", 5, 5),
+        ("BIGINT", 2**40, 2**40),
+        ("DOUBLE", 2.5, 2.5),
+        ("FLOAT", 3, 3.0),
+        ("DECIMAL(9, 2)", "-14.20", Decimal("-14.20")),
+        ("DATE", "2024-02-29", date(2024, 2, 29)),
+        ("TIMESTAMP(6)", "2024-02-29T12:30:00.000001", datetime(2024, 2, 29, 12, 30, 0, 1)),
+        (
+            "TIMESTAMP_LTZ(6)",
+            "2024-02-29T12:30:00.5+00:00",
+            datetime(2024, 2, 29, 12, 30, 0, 500_000, UTC),
+        ),
+        ("STRING", "old", "old"),
+        ("BYTES", "00ff", b"\x00\xff"),
+    ],
+)
+def test_defaults_are_read_as_iceberg_writes_them(
+    text: str, json_value: Any, expected: Any
+) -> None:
+    field = Field(1, "a", "any", DataType.parse(text), initial_default=json_value)
+    found = WantedField.of(field)
+    assert found.missing(2).to_pylist() == [expected] * 2
+    assert found.missing(2).type == found.arrow_type
+
+
+@pytest.mark.parametrize(
+    ("text", "json_value"),
+    [
+        ("INT", "x"),
+        ("INT", 2**31),
+        ("DATE", "2024-02-30"),
+        ("BYTES", "0g"),
+        ("DECIMAL(3, 1)", "5x"),
+    ],
+)
+def test_a_default_that_cannot_be_is_said(text: str, json_value: Any) -> None:
+    field = Field(1, "a", "any", DataType.parse(text), initial_default=json_value)
+    with pytest.raises(FormatError, match="column a: initial-default"):
+        WantedField.of(field)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> MemoryCatalog:
+    """Two files; the column that they call `name` was dropped since, and another has its name."""
+    made = MemoryCatalog(tmp_path / "t")
+    made.add({"a.parquet": {"id": [1, 2], "name": ["x", "y"]}})
+    made.add({"b.parquet": {"id": [3], "name": ["x"]}})
+    return made
+
+
+def rows_of(table: IcebergTable, where: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table.scan(where).to_arrow().to_pylist()
+    return found
+
+
+def test_the_index_of_a_dropped_column_is_not_asked_for_another_of_its_name(
+    catalog: MemoryCatalog,
+) -> None:
+    IcebergTable(catalog).build_indexes(BLOOM, progress=False)
+    catalog.set_fields([("id", 1, "long"), ("name", 5, "string")])
+    catalog.add({"c.parquet": {"id": [4], "name": ["x"]}}, ids={"id": 1, "name": 5})
+    table = IcebergTable(catalog)
+    assert rows_of(table, "name = 'x'") == [{"id": 4, "name": "x"}]
+    assert rows_of(table, "name IS NULL") == [{"id": i, "name": None} for i in (1, 2, 3)]
+    table.build_indexes(BLOOM, progress=False)
+    assert rows_of(table, "name = 'x'") == [{"id": 4, "name": "x"}]
+    assert table.count("name IS NULL") == 3
+
+
+def test_the_index_of_a_dropped_column_is_not_asked_where_the_new_one_has_a_default(
+    catalog: MemoryCatalog,
+) -> None:
+    IcebergTable(catalog).build_indexes(BLOOM, progress=False)
+    catalog.set_fields([("id", 1, "long"), ("name", 5, "string")])
+    catalog.metadata["schemas"][-1]["fields"][1]["initial-default"] = "old"
+    catalog.add({"c.parquet": {"id": [4], "name": ["x"]}}, ids={"id": 1, "name": 5})
+    table = IcebergTable(catalog)
+    assert rows_of(table, "name = 'x'") == [{"id": 4, "name": "x"}]
+    assert [row["id"] for row in rows_of(table, "name = 'old'")] == [1, 2, 3]
+
+
+def test_a_renamed_column_is_found_by_its_index_in_old_and_new_files(
+    catalog: MemoryCatalog,
+) -> None:
+    catalog.set_fields([("id", 1, "long"), ("called", 2, "string")])
+    catalog.add({"c.parquet": {"id": [4, 5], "called": ["z", "x"]}}, ids={"id": 1, "called": 2})
+    table = IcebergTable(catalog)
+    table.build_indexes({"file-index.bloom-filter.columns": "called"}, progress=False)
+    assert [row["id"] for row in rows_of(table, "called = 'x'")] == [1, 3, 5]
+    found = table.explain("called = 'xx'", columns=["id"])
+    assert [(one.index, one.outcome, one.files) for one in found.indexes] == [
+        ("bloom-filter", "answered", 2)
+    ]
+    (stage,) = (one for one in found.stages if one.name == "file index")
+    assert stage.dropped == {"bloom filter": 2}
+
+
+def test_pages_are_read_of_files_that_a_bundle_knows_only(tmp_path: Path) -> None:
+    catalog = MemoryCatalog(tmp_path / "t")
+    catalog.add({"a.parquet": {"id": range(1000), "name": ["x"] * 1000}})
+    before = IcebergTable(catalog).snapshot
+    assert not before.has_pages(0)
+    assert before.unpaged == "the columns of some files are only known when they are opened"
+    table = IcebergTable(catalog)
+    table.build_indexes({"file-index.range-bitmap.columns": "id"}, progress=False)
+    assert table.snapshot.has_pages(0)
+    assert rows_of(table, "id = 17") == [{"id": 17, "name": "x"}]
+
+
+def test_a_part_of_the_files_pickles_without_bundles_and_reads_the_same(
+    catalog: MemoryCatalog,
+) -> None:
+    table = IcebergTable(catalog)
+    table.build_indexes(BLOOM, progress=False)
+    catalog.add({"c.parquet": {"id": [4], "name": ["w"]}})
+    table.refresh()
+    part = table.snapshot.part(np.array([1, 2]))
+    again = pickle.loads(pickle.dumps(part))
+    assert type(again) is IdFiles
+    assert [again.has_pages(file) for file in (0, 1)] == [True, False]
+    read = [scan.read(None, ["id", "name"]).to_pydict() for scan in again.open([0, 1])]
+    assert read == [{"id": [3], "name": ["x"]}, {"id": [4], "name": ["w"]}]
+
+
+def test_a_file_without_ids_is_an_error_when_it_is_read(tmp_path: Path) -> None:
+    catalog = MemoryCatalog(tmp_path / "t")
+    catalog.add({"a.parquet": {"id": [1]}}, ids={})
+    with pytest.raises(UnsupportedError, match=r"a\.parquet: has no field ids"):
+        IcebergTable(catalog).scan().to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"file_format": "AVRO"}, "data files in AVRO"),
+        ({"key_metadata": b"k"}, "encrypted data files"),
+    ],
+)
+def test_what_is_not_read_here_is_handed_over(
+    catalog: MemoryCatalog, change: dict[str, Any], reason: str
+) -> None:
+    for file in catalog.files[1001]:
+        file.update(change)
+    table = IcebergTable(catalog)
+    assert table.snapshot.handed_reason == reason
+    scan = table.scan("id = 1", order_by="name DESC", limit=3)
+    assert scan.explain().notes == (f"rows are read by Iceberg's own scan: {reason}",)
+    with pytest.raises(NotImplementedError) as caught:
+        scan.to_arrow()
+    assert str(caught.value) == (
+        "OwnQuery(snapshot_id=1001, where='id = 1', columns=['id', 'name'],"
+        " order_by=['`name` DESC NULLS LAST'], limit=3)"
+    )
+
+
+def test_a_scan_is_handed_over_only_for_columns_that_are_not_read_here(
+    catalog: MemoryCatalog,
+) -> None:
+    catalog.set_fields([("id", 1, "long"), ("u", 7, "uuid")])
+    table = IcebergTable(catalog)
+    note = "rows are read by Iceberg's own scan: column u: uuid is not read natively"
+    assert table.explain("id = 1").notes == (note,)
+    assert table.explain("u = 'a'", columns=["id"]).notes == (note,)
+    assert table.explain("id = 1", columns=["id"], order_by="u").notes == (note,)
+    assert table.scan("id = 1", columns=["id"]).to_arrow().to_pydict() == {"id": [1]}
+    assert table.count("id > 1") == 2

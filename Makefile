@@ -27,23 +27,25 @@ lint: .venv/.installed ## Check style, format, types and the order of the layers
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
 
-bench: .venv/.installed ## Measure file indexes, table indexes, Puffin, sketches, whole queries, Spark, Paimon tables and upserts, beside peers
+bench: .venv/.installed ## Measure file indexes, table indexes, Puffin, sketches, whole queries, Spark, Paimon and Iceberg tables and upserts, beside peers
 	$(BIN)/python -m benchmarks.file_index
 	$(BIN)/python -m benchmarks.table_index
 	$(BIN)/python -m benchmarks.queries
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.paimon
 	$(BIN)/python -m benchmarks.upsert
+	$(BIN)/python -m benchmarks.iceberg
 
 fuzz: .venv/.installed ## Run the property tests for long, with new random examples
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n 2 -m "hypothesis or fuzz" -o faulthandler_timeout=0 tests
 
 MACHINES ?= 300
-soak: .venv/.installed ## Do random steps to Paimon tables for long, with Java and Spark too (MACHINES=300, ALCID_SEED)
+soak: .venv/.installed ## Do random steps to tables for long, with Java and Spark too (MACHINES=300, ALCID_SEED)
 	ALCID_MACHINES=$(MACHINES) $(BIN)/pytest -n 2 -o faulthandler_timeout=0 \
 		tests/tables/paimon/test_state_machine.py tests/tables/paimon/keyed/test_upsert_machine.py \
 		tests/interop/test_paimon_machine_java.py tests/interop/test_upsert_machine_java.py \
-		tests/spark/test_paimon_machine.py tests/spark/test_upsert_machine_spark.py
+		tests/spark/test_paimon_machine.py tests/spark/test_upsert_machine_spark.py \
+		tests/iceberg/test_iceberg_machine.py
 
 golden: .venv/.installed ## Make the golden files again (needs Java and Maven)
 	$(BIN)/python -m tests.golden.make_paimon_java

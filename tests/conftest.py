@@ -71,7 +71,7 @@ def no_waiting_for_disks() -> Iterator[None]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A Spark on two cores; tests are skipped, or fail in CI, where there is no Java.
 
-    It has Iceberg and the catalog `lake` too, if the jar can be had: there is one JVM in a process.
+    It has Iceberg, and its catalog `lake`, if the jar can be had: a process has one JVM.
     """
     config = {
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),

@@ -115,7 +115,7 @@ def start(folder: Path, cores: int) -> Lake:
             master=f"local[{cores}]",
             app_name="benchmarks",
             config={
-                "spark.driver.extraClassPath": str(jar),
+                "spark.jars": str(jar),
                 "spark.sql.extensions": (
                     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
                 ),

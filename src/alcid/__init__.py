@@ -41,6 +41,7 @@ from alcid.predicate import Column, Predicate, col
 from alcid.spark.session import register, session
 from alcid.spark.sql import explain_sql, sql
 from alcid.tables import PaimonTable, ParquetTable
+from alcid.tables.iceberg.table import IcebergTable
 from alcid.tables.paimon.keyed.sink import upsert_sink
 from alcid.types import DataType
 
@@ -68,6 +69,7 @@ __all__ = [
     "FileIndex",
     "FormatError",
     "HashIndex",
+    "IcebergTable",
     "LimitError",
     "LiteralError",
     "NameTakenError",

@@ -17,6 +17,7 @@ from alcid.errors import OptionError, UnsupportedError
 from alcid.paimon_metadata.table_folder import TableFolder, table_location
 from alcid.storage import Storage
 from alcid.tables import PaimonTable, ParquetTable
+from alcid.tables.iceberg.table import IcebergTable
 from alcid.tables.paimon.creating import new_schema
 from alcid.types import DataType
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from alcid.tables.engine import Engine
-    from alcid.tables.iceberg.table import IcebergTable
 
 __all__ = ["create_table", "iceberg", "paimon", "parquet"]
 
@@ -138,12 +138,14 @@ def iceberg(
     The session has to have Iceberg's Spark runtime, and a catalog, as any that works with Iceberg:
 
     ```python
-    spark = alcid.session(config={
-        "spark.jars.packages": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.lake.type": "hadoop",
-        "spark.sql.catalog.lake.warehouse": "/data/lake",
-    })
+    spark = alcid.session(
+        config={
+            "spark.jars.packages": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.lake.type": "hadoop",
+            "spark.sql.catalog.lake.warehouse": "/data/lake",
+        }
+    )
     orders = alcid.iceberg("lake.shop.orders", spark)
     ```
 
@@ -167,7 +169,6 @@ def iceberg(
             "spark: found None, expected a session, whose catalogs have the table: alcid.session()"
         )
     from alcid.spark.iceberg import SparkCatalogTable
-    from alcid.tables.iceberg.table import IcebergTable
 
     return IcebergTable(
         SparkCatalogTable(spark, name),

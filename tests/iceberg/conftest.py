@@ -10,7 +10,7 @@ import pytest
 
 from alcid.spark import jvm
 from alcid.spark.jvm.iceberg import RUNTIME_CLASS
-from tests.iceberg.lake import LAKE
+from tests.iceberg.lake import LAKE, lake_session
 from tests.interop.peers import unavailable
 
 if TYPE_CHECKING:
@@ -21,10 +21,20 @@ _NUMBERS = count(1)
 
 @pytest.fixture(scope="session")
 def lake(spark: SparkSession) -> SparkSession:
-    """The session that all tests share; its catalog `lake` keeps Iceberg tables in a folder."""
+    """A session of the Spark that all tests share; its catalog `lake` is a folder of tables."""
     if not jvm.has_class(spark, RUNTIME_CLASS):
         unavailable("Iceberg's Spark runtime needs mvn and the network")
-    return spark
+    return lake_session(spark)
+
+
+@pytest.fixture(autouse=True)
+def _active(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the session of the other tests be the active one again after each test."""
+    needs_lake = "lake" in request.fixturenames
+    spark = request.getfixturevalue("spark") if needs_lake else None
+    yield
+    if spark is not None:
+        spark.createDataFrame([(1,)], "x INT")
 
 
 @pytest.fixture

@@ -96,7 +96,10 @@ class IcebergMachine(IcebergMachineTable):
         options = None
         if self.source.random() < 0.4:
             options = {} if self.source.random() < 0.3 else self.index_options()
-        self.table.append(self.frame(rows), options)
+        has_seen_all = self.table.snapshot_id == next(reversed(self.past), None)
+        report = self.table.append(self.frame(rows), options)
+        if has_seen_all:
+            assert report.rows == len(rows)
         self.now = self.now.with_rows(rows)
         return f"{len(rows)} rows of {list(rows[0])}, {options=}"
 
@@ -127,7 +130,7 @@ class IcebergMachine(IcebergMachineTable):
 
     def _among_ids(self, question: Question) -> Question:
         """Of few rows, mostly."""
-        if self.source.random() < 0.1:
+        if self.source.random() < 0.05:
             return question
         first = self.source.randrange(self.next_id + 1)
         last = first + self.source.choice((0, 4, 30))
@@ -249,7 +252,7 @@ class IcebergMachine(IcebergMachineTable):
         fields = {one.name for one in specs.specs[specs.default_spec_id].fields}
         if "more" in fields:
             return self._alter("DROP PARTITION FIELD more")
-        transform = self.source.choice(["bucket(2, id)", "truncate(10, id)"])
+        transform = self.source.choice(["bucket(3, id)", "bucket(5, id)"])
         return self._alter(f"ADD PARTITION FIELD {transform} AS more")
 
     def _alter(self, change: str) -> str:

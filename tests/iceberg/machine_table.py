@@ -196,12 +196,16 @@ class IcebergMachineTable:
         assert as_text(found) == as_text(expected.named())
 
     def _check_iceberg(self) -> None:
-        """What Iceberg reads: all rows, and those that match, where it compares as Spark does."""
+        """What Iceberg reads: all rows, or those that match, where it compares as Spark does."""
         every = self.lake.table(self.name)
-        assert as_text(every.toArrow()) == as_text(self.now.named())
-        # For Iceberg's metrics 0.0 is above -0.0.
+        if self.source.random() < 0.5:
+            assert as_text(every.toArrow()) == as_text(self.now.named())
+            return
+        # To Iceberg 0.0 is above -0.0, and null a value of a partition, or even an error.
         kinds = {
-            name: kind for name, kind in self.now.kinds.items() if kind not in ("FLOAT", "DOUBLE")
+            name: kind
+            for name, kind in self.now.kinds.items()
+            if kind not in ("FLOAT", "DOUBLE") and name != "dt"
         }
         question = draw_question(self.source, kinds)
         expected = as_text(question.among(self.now.named()))

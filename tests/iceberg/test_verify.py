@@ -22,8 +22,8 @@ from alcid.bundle import BundleWriter, Kind
 from alcid.errors import FileGoneError
 from alcid.formats.file_index import BUILDERS
 from alcid.formats.file_index.column import read_column
-from alcid.options import parse_options
 from alcid.iceberg_metadata.table_metadata import TableMetadata
+from alcid.options import parse_options
 from alcid.spark.iceberg import SparkCatalogTable
 from alcid.storage import Storage
 from alcid.tables.engine import Tell, Work
@@ -589,5 +589,5 @@ def test_a_bundle_that_is_replaced_while_it_is_read_is_looked_for_again(
 ) -> None:
     found = IcebergTable(vectors, engine=Replacing(2)).verify(progress=False)
     assert (found.ok, found.checked, found.unindexed) == (True, 3, 0)
-    with pytest.raises(FileGoneError, match="1-alcid.stats: gone"):
+    with pytest.raises(FileGoneError, match=r"1-alcid\.stats: gone"):
         IcebergTable(vectors, engine=Replacing(3)).verify(progress=False)

@@ -110,7 +110,8 @@ def test_all_that_is_kept() -> None:
         1: PartitionSpec(1, (PartitionField(1, 1000, "b", "bucket[4]"),)),
     }
     assert list(found.snapshots) == [10, 20, 25, 30]
-    assert found.snapshots[20] == Snapshot(20, 10, 2, 2_000, 0, "append")
+    summary = {"operation": "append", "added-records": "5"}
+    assert found.snapshots[20] == Snapshot(20, 10, 2, 2_000, 0, "append", summary)
     assert found.refs == {"main": 30, "audit": 25, "first": 10}
     assert found.branches == {"main", "audit"}
     assert found.properties == {"owner": "ada"}
@@ -159,7 +160,7 @@ def test_a_table_without_snapshots(number: int | None) -> None:
     assert list(found.ancestors(10)) == []
     with pytest.raises(OptionError, match=r"^no snapshot 10, found none$"):
         found.find(10)
-    with pytest.raises(OptionError, match=r"^no snapshot at 5000 ms or before$"):
+    with pytest.raises(OptionError, match=r"^no snapshot at 1970-01-01T00:00:05\.000Z or before$"):
         found.find(as_of_ms=5_000)
 
 
@@ -196,7 +197,13 @@ def test_a_rollback_goes_by_the_log_and_not_by_the_time_of_snapshots() -> None:
     [
         ({"snapshot_id": 11}, "no snapshot 11, found 10, 20, 25, 30"),
         ({"ref": "Main"}, "no branch or tag 'Main', found main, audit, first"),
-        ({"as_of_ms": 999}, "no snapshot at 999 ms or before, the first that is kept is of 1000"),
+        (
+            {"as_of_ms": 999},
+            (
+                "no snapshot at 1970-01-01T00:00:00.999Z or before, the first that is kept is of "
+                "1970-01-01T00:00:01.000Z"
+            ),
+        ),
         ({"snapshot_id": 10, "ref": "main"}, "give one of snapshot_id, ref and as_of"),
         ({"as_of_ms": 10, "ref": "main"}, "give one of snapshot_id, ref and as_of"),
     ],

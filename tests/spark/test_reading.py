@@ -200,6 +200,17 @@ def test_rows_without_columns_are_counted(table: alcid.ParquetTable, plain: Data
     assert (found.columns, found.count()) == ([], plain.where("i > 100").count())
 
 
+@pytest.mark.parametrize("where", UNKNOWN)
+def test_what_only_spark_can_evaluate_comes_as_arrow_too(
+    table: alcid.ParquetTable, plain: DataFrame, where: str
+) -> None:
+    scan = table.scan(where, columns=["row", "at"], order_by="row")
+    found = scan.to_arrow()
+    assert found.schema == scan.schema
+    assert found["row"].to_pylist() == [one.row for one in plain.where(where).sort("row").collect()]
+    assert table.scan(where, columns=[]).to_arrow().num_rows == len(found) > 0
+
+
 def test_deleted_rows_stay_deleted(
     table: alcid.ParquetTable, plain: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:

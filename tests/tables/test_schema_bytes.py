@@ -190,3 +190,23 @@ def test_the_type_of_a_column_is_that_of_arrow() -> None:
     assert column == FileColumn(
         "a", 0, pa.dictionary(pa.int32(), pa.string()), DataType.parse("STRING")
     )
+
+
+def test_field_ids_of_a_file_are_kept_also_those_within_columns() -> None:
+    def numbered(name: str, arrow_type: pa.DataType, number: int) -> pa.Field:
+        return pa.field(name, arrow_type, metadata={"PARQUET:field_id": str(number)})
+
+    inner = pa.struct([numbered("b", pa.int32(), 7)])
+    schema = pa.schema([numbered("a", pa.int64(), 5), numbered("s", inner, 6)])
+    found = columns_of(written(schema.empty_table()))
+    again = schema_columns(schema_bytes(found), file="a")
+    for columns in (found, again):
+        assert [column.field_id for column in columns] == [5, 6]
+        assert columns[1].arrow_type.field(0).metadata == {b"PARQUET:field_id": b"7"}
+    assert again == found
+
+
+def test_schema_bytes_of_a_file_without_ids_say_nothing_of_them() -> None:
+    found = columns_of(written(pa.table({"a": [1], "s": [{"b": 2}]})))
+    assert [column.field_id for column in found] == [None, None]
+    assert b"field_id" not in schema_bytes(found)

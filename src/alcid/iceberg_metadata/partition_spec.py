@@ -13,7 +13,7 @@ from typing import Any
 
 from alcid.iceberg_metadata.metadata_json import MetadataJson
 
-__all__ = ["PartitionField", "PartitionSpec"]
+__all__ = ["PartitionField", "PartitionSpec", "partition_names"]
 
 _FIRST_FIELD_ID = 1000
 
@@ -56,6 +56,23 @@ class PartitionSpec:
             for place, one in enumerate(given.children("fields"))
         )
         return cls(given.integer("spec-id", 0), fields)
+
+
+def partition_names(specs: Mapping[int, PartitionSpec]) -> dict[int, str]:
+    """The names of partition fields in `entries`, by field id.
+
+    A field may be renamed: all files have it under the name that the newest spec gives it, whatever
+    the spec calls it that they were written with.
+
+    >>> old, new = (PartitionField(1, 1000, name, "identity") for name in ("a", "b"))
+    >>> partition_names({0: PartitionSpec(0, (old,)), 1: PartitionSpec(1, (new,))})
+    {1000: 'b'}
+    """
+    found: dict[int, str] = {}
+    for number in sorted(specs, reverse=True):
+        for one in specs[number].fields:
+            found.setdefault(one.field_id, one.name)
+    return found
 
 
 def _field(found: MetadataJson, number: int) -> PartitionField:

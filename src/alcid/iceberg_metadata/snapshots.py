@@ -22,20 +22,21 @@ class Snapshot:
     schema_id: int | None
     operation: str
     """`append`, `replace`, `overwrite` or `delete`; empty if it is not said."""
+    summary: Mapping[str, str] = field(default_factory=dict)
+    """What the commit did, in numbers: `added-records` ..."""
 
     @classmethod
     def from_json(cls, found: MetadataJson) -> Snapshot:
         """One of `snapshots`; those of the oldest tables have no sequence number, which is 0."""
-        operation = ""
-        if found.has("summary"):
-            operation = found.child("summary").text("operation", "")
+        summary = found.texts("summary")
         return cls(
             found.integer("snapshot-id"),
             found.integer("parent-snapshot-id") if found.has("parent-snapshot-id") else None,
             found.integer("sequence-number", 0),
             found.integer("timestamp-ms"),
             found.integer("schema-id") if found.has("schema-id") else None,
-            operation,
+            summary.get("operation", ""),
+            summary,
         )
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from alcid.errors import FormatError, OptionError, UnsupportedError
 from alcid.iceberg_metadata.metadata_json import MetadataJson
 from alcid.iceberg_metadata.partition_spec import PartitionSpec
@@ -160,9 +162,13 @@ class TableMetadata:
         """The snapshot that was the current one at a time."""
         before = [number for when, number in self.snapshot_log if when <= millis]
         if not before:
-            kept = [f", the first that is kept is of {when} ms" for when, _ in self.snapshot_log]
-            raise OptionError(f"no snapshot at {millis} ms or before{''.join(kept[:1])}")
+            kept = [f", the first that is kept is of {_moment(at)}" for at, _ in self.snapshot_log]
+            raise OptionError(f"no snapshot at {_moment(millis)} or before{''.join(kept[:1])}")
         return before[-1]
+
+
+def _moment(millis: int) -> str:
+    return str(np.datetime64(millis, "ms")) + "Z"
 
 
 def _schemas(found: MetadataJson) -> tuple[dict[int, Schema], int]:

@@ -17,6 +17,7 @@ from alcid.errors import (
     PredicateError,
 )
 from alcid.options import current_settings
+from alcid.parquet_file.decoding import rows_without_columns
 from alcid.plan.conform import table_schema
 from alcid.plan.draft import Draft, ScanEngine
 from alcid.plan.explanation import Explanation
@@ -115,11 +116,19 @@ class Scan:
         """The rows.
 
         Raises:
-            PredicateError: The predicate has a part that only Spark can evaluate.
+            PredicateError: The predicate has a part that only Spark can evaluate, and there is no
+                session.
             FileGoneError: A file of the table is gone, and was so again when it was planned anew.
         """
         is_planned = self._run is not None and self._run.is_untouched
-        return self._again_if_gone(lambda run: run.rows(), keep=is_planned)
+        try:
+            return self._again_if_gone(lambda run: run.rows(), keep=is_planned)
+        except PredicateError:
+            if not self._engine.has_spark:
+                raise
+            if not self._columns:
+                return rows_without_columns(self.count())
+            return self.to_spark().toArrow().cast(self.schema)
 
     def to_spark(self) -> Any:
         """The rows as a DataFrame of Spark; the table must have been opened with a session.

@@ -116,10 +116,6 @@ class TableFiles(DataFiles, Protocol):
         """What explanations say of every scan, besides."""
 
     @property
-    def unpaged(self) -> str:
-        """Why some files have no pages, if so, as explanations say it."""
-
-    @property
     def indexes(self) -> Indexes:
         """The indexes of the files."""
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from alcid.errors import ConflictError, FileGoneError, UnsupportedError
 from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
+from alcid.predicate.render import quote_literal
 from alcid.spark import jvm
 from alcid.spark.iceberg_vectors import scan_tasks
 from alcid.spark.jvm.iceberg import RUNTIME_CLASS, JavaTable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SparkCatalogTable"]
 
+_NOT_NEEDED = "column_sizes, split_offsets"  # long, and every runtime has them
 _PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
 
@@ -64,11 +66,16 @@ class SparkCatalogTable:
 
         Raises:
             FileGoneError: The snapshot is expired.
+            UnsupportedError: Iceberg's metadata tables do not read this table.
         """
-        with java_errors(self.name):
-            reader = self.session.read.option("versionAsOf", snapshot_id)
-            live = reader.table(f"{self._sql_name}.entries").where("status < 2")
-            found = live.selectExpr("sequence_number", "data_file.*").toArrow()
+        wanted = f"sequence_number, data_file.* EXCEPT ({_NOT_NEEDED})"
+        version = f"{self._sql_name}.entries VERSION AS OF {snapshot_id}"
+        try:
+            with java_errors(self.name):
+                live = self.session.sql(f"SELECT {wanted} FROM {version} WHERE status < 2")
+                found = live.toArrow()
+        except ConflictError as error:  # of the names or ids of partition fields, not of commits
+            raise UnsupportedError(f"metadata table entries: {error}") from None
         # One that is not there has no entries, as Iceberg sees it; snapshots never come back.
         if not len(found) and not self._java.has_snapshot(snapshot_id):
             raise FileGoneError(f"no snapshot {snapshot_id} any more", file=self.name)
@@ -129,11 +136,14 @@ class SparkCatalogTable:
 
     def rows(self, query: OwnQuery) -> DataFrame:
         """The rows of a query as a DataFrame, by Iceberg's own scan."""
-        version = f" VERSION AS OF {query.snapshot_id}" if query.snapshot_id is not None else ""
+        version = (
+            f" VERSION AS OF {quote_literal(query.version)}" if query.version is not None else ""
+        )
+        source = f"{self._sql_name}{version}"
+        if query.is_filtered_above:  # no filter goes down past one that is not deterministic
+            source = f"(SELECT * FROM {source} WHERE monotonically_increasing_id() >= 0)"
         where = f" WHERE {query.where}" if query.where is not None else ""
         order = f" ORDER BY {', '.join(query.order_by)}" if query.order_by else ""
         limit = f" LIMIT {query.limit}" if query.limit is not None else ""
         columns = ", ".join(map(quoted, query.columns)) or "1"
-        return self.session.sql(
-            f"SELECT {columns} FROM {self._sql_name}{version}{where}{order}{limit}"
-        )
+        return self.session.sql(f"SELECT {columns} FROM {source}{where}{order}{limit}")

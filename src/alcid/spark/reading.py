@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from alcid.errors import require
 from alcid.options import Settings, current_settings, using
 from alcid.plan import Draft, DraftPart, Scan, table_schema
 from alcid.plan.sorting import SortKey
@@ -18,6 +19,7 @@ from alcid.spark import jvm
 from alcid.spark.schema import arrow_for_spark, conform_batches, quoted, spark_schema
 from alcid.spark.shares import make_shares, over_shares
 from alcid.spark.ways import MOST_TOP, Way, choose_way, only_for_spark
+from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.handed import HandedScan
 
 if TYPE_CHECKING:
@@ -41,9 +43,10 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
     if isinstance(scan, HandedScan):
         handed: DataFrame = scan.to_spark()
         return handed if names else handed.select()
-    if not names:
+    draft, is_whole = scan.draft()
+    if is_whole and not names:
         return spark.range(scan.count()).select()
-    way, (draft, is_whole) = way_of(spark, scan), scan.draft()
+    way = way_of(spark, scan)
     if is_whole and (way is None or way.name == "driver"):
         return _from_arrow(spark, scan.to_arrow()).select(*map(quoted, names))
     if way is None or way.name == "driver":
@@ -51,7 +54,7 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
     elif way.name == "tasks":
         rows = _from_tasks(spark, draft)
     else:
-        rows = _from_files(spark, draft)
+        rows = _from_files(spark, draft) if way.name == "Spark" else _from_iceberg(draft)
         is_whole = is_whole and draft.where == Constant(True)
     if (filtered or limit is not None) and not is_whole:
         rows = rows.where(str(scan.query.where))
@@ -144,9 +147,16 @@ def _from_files(spark: SparkSession, draft: Draft) -> DataFrame:
     reader = spark.read.schema(schema)
     if outside:
         reader = reader.option("basePath", root)
-    folder = root.rstrip("/")  # the root of a file system ends with one
-    rows = reader.parquet(*(f"{folder}/{path}" for path in paths))
+    rows = reader.parquet(*(f"{root}/{path}" for path in paths))
     return rows.select(*(_unpushed(field) for field in rows.schema))
+
+
+def _from_iceberg(draft: Draft) -> DataFrame:
+    """All rows of the table, by Iceberg's own scan."""
+    table = require(draft.table, IcebergFiles, "table")
+    asked = dict.fromkeys([*draft.columns, *draft.where_columns])
+    rows: DataFrame = table.all_rows(list(asked))
+    return rows
 
 
 def _unpushed(field: StructField) -> Column:

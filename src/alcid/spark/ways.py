@@ -1,12 +1,13 @@
-"""Three ways to read the rows of a scan, and which one it is.
+"""The ways to read the rows of a scan, and which one it is.
 
 | way     | who reads                            | for                                           |
 |---------|--------------------------------------|-----------------------------------------------|
 | driver  | this process, then `createDataFrame` | few bytes: a job costs more than to read them |
 | tasks   | Arrow in Spark's Python workers      | rows of some pages, in many files             |
 | Spark   | Spark's own Parquet reader           | most pages of the files that are left         |
+| Iceberg | Iceberg's own scan, of its tables    | the same: it knows field ids and deletes      |
 
-All three give the same columns, types and rows.
+All of them give the same columns, types and rows.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from alcid.errors import UnsupportedError
+from alcid.errors import UnsupportedError, require
 from alcid.options import match_column
 from alcid.plan import Draft, TableFiles
 from alcid.tables.file_columns import COLLATED, OLD_CALENDAR
+from alcid.tables.iceberg.files import IcebergFiles
 
 __all__ = ["MOST_TOP", "Way", "choose_way", "only_for_spark"]
 
@@ -31,6 +33,7 @@ MOST_TOP = 100_000
 _DRIVER_ROWS = 1 << 16  # each takes Spark some microseconds to take over from the driver
 _DENSE = 0.5
 """From this share of the bytes on, Spark's own reader is faster."""
+_HIDDEN_NAN = "Spark may pass over NaN within a struct"
 # All else has a meaning in a pattern of Hadoop's, or in its URIs.
 _PLAIN_PATH = re.compile(r"[\w/.=+@,%~ -]*")
 
@@ -39,7 +42,7 @@ _PLAIN_PATH = re.compile(r"[\w/.=+@,%~ -]*")
 class Way:
     """How rows are read, and why."""
 
-    name: Literal["driver", "tasks", "Spark"]
+    name: Literal["driver", "tasks", "Spark", "Iceberg"]
     why: str
 
     def __str__(self) -> str:
@@ -47,6 +50,7 @@ class Way:
             "driver": "in the driver",
             "tasks": "by Arrow in tasks of Spark",
             "Spark": "by Spark's own Parquet reader",
+            "Iceberg": "by Iceberg's own scan",
         }
         return f"rows are read {by[self.name]}: {self.why}"
 
@@ -76,10 +80,11 @@ def choose_way(draft: Draft, *, has_s3a: bool) -> Way:
     whole = int(draft.whole_sizes.sum())
     if read < _DENSE * whole:
         return Way("tasks", f"about {_megabytes(read)} of {_megabytes(whole)} are read")
-    obstacle = _obstacle(draft, has_s3a)
+    of_iceberg = isinstance(draft.table, IcebergFiles)
+    obstacle = _iceberg_obstacle(draft) if of_iceberg else _obstacle(draft, has_s3a)
     if obstacle:
         return Way("tasks", obstacle)
-    return Way("Spark", f"most of {_megabytes(whole)} is read")
+    return Way("Iceberg" if of_iceberg else "Spark", f"most of {_megabytes(whole)} is read")
 
 
 def only_for_spark(draft: Draft) -> str:
@@ -110,7 +115,7 @@ def _obstacle(draft: Draft, has_s3a: bool) -> str:
     table, files = draft.table, draft.candidates.files
     scheme, _, path = table.location.rpartition("://")
     if not all(map(table.has_pages, files.tolist())):
-        return table.unpaged
+        return "some files are not Parquet"
     if any(table.deletions.get(file) for file in files.tolist()):
         return "some rows are deleted"
     if scheme == "s3" and not has_s3a:
@@ -127,6 +132,17 @@ def _obstacle(draft: Draft, has_s3a: bool) -> str:
     return ""
 
 
+def _iceberg_obstacle(draft: Draft) -> str:
+    """Why Iceberg's own scan, of all files, is not taken; empty if it is."""
+    table = require(draft.table, IcebergFiles, "table")
+    if table.own_rows is None or table.version is None:
+        return "the schema is another than that of the snapshot"
+    chosen, every = int(table.sizes[draft.candidates.files].sum()), int(table.sizes.sum())
+    if chosen < _DENSE * every:
+        return f"files of {_megabytes(chosen)} of {_megabytes(every)} are left"
+    return ""
+
+
 def _column_problem(table: TableFiles, files: np.ndarray, name: str) -> str:
     """Why Spark's own reader does not give the same values for a column."""
     if name in table.columns.partitions and not table.holds_partitions:
@@ -135,15 +151,13 @@ def _column_problem(table: TableFiles, files: np.ndarray, name: str) -> str:
     if not _is_plain(wanted):
         return f"Spark reads {wanted} otherwise"
     if types.is_struct(wanted) and _has_floats(wanted):
-        return "Spark may pass over NaN within a struct"
+        return _HIDDEN_NAN
     for place, group in enumerate(table.columns.groups(name)):
         if not group.files[files].any():
             continue
         schema = table.columns.schemas[place]
         if table.columns.conversion(place, name) is not None:
             return "another type in some files than in the table"
-        if group.name is None and name in table.columns.partitions:
-            return "some files do not hold it"
         # Spark goes by names, and the files of some tables do not.
         called = match_column(name, schema)
         if group.name != called:

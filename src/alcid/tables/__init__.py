@@ -52,7 +52,7 @@
 | `parquet_folder`  | a folder as a table: what a user holds                           |
 | `table`           | what tables of all kinds have                                    |
 
-`paimon/` is the same for Paimon tables.
+`paimon/` is the same for Paimon tables, `iceberg/` for Iceberg tables.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from alcid.bundle import Bundle, BundleSet
-from alcid.errors import AlcidError, FileGoneError, OptionError
+from alcid.errors import AlcidError, FileGoneError, OptionError, require
 from alcid.storage import Listing, Storage
 from alcid.tables import building, compaction
 from alcid.tables.build_report import count_text, size_text
@@ -123,6 +123,7 @@ def check_age(older_than: timedelta) -> None:
     Raises:
         OptionError: It is below 0.
     """
+    require(older_than, timedelta, "older_than")
     if older_than < timedelta(0):
         raise OptionError(f"older_than: found {older_than}, expected 0 or more")
 

@@ -32,7 +32,7 @@ from alcid.tables.file_statistics import group_statistics
 from alcid.tables.page_bytes import join_columns
 from alcid.types import DataType
 
-__all__ = ["OpenFiles", "PlacedColumn", "footer_statistics", "take_rows"]
+__all__ = ["OpenFiles", "PlacedColumn", "footer_statistics", "take_values"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -52,8 +52,6 @@ class OpenFiles:
 
     remarks: Sequence[str] = ()
     """What explanations say of every scan."""
-    unpaged = "some files are not Parquet"
-    """Why some files have no pages."""
 
     def __init__(
         self,
@@ -104,7 +102,7 @@ class OpenFiles:
             self.rows[files],
             self.columns.part(files),
             self._schemas,
-            take_rows(self.partitions, taken),
+            take_values(self.partitions, taken),
             self._footer_crcs.take(taken),
             self.int96_unit,
         )
@@ -312,7 +310,7 @@ def footer_statistics(
     return found
 
 
-def take_rows(table: pa.Table, rows: pa.Array) -> pa.Table:
+def take_values(table: pa.Table, rows: pa.Array) -> pa.Table:
     """Some rows; of a table without columns, the same."""
     return table.take(rows) if table.num_columns else table
 

@@ -98,7 +98,11 @@ class Table(ABC, Generic[Files]):
             self._has_warned = True
             for note in files.notes:
                 warnings.warn(f"{self.location}: {note}", AlcidWarning, stacklevel=2)
-        return Scan(query, files, self._reopen, self.engine, strict=self._strict)
+        return self._chosen(Scan(query, files, self._reopen, self.engine, strict=self._strict))
+
+    def _chosen(self, scan: Scan) -> Scan:
+        """The scan itself, or one that reads the same rows in another way."""
+        return scan
 
     def read(self, where: str | Predicate | None = None, **query: Any) -> Any:
         """The rows as a DataFrame of Spark; the arguments are those of `scan`.

@@ -27,6 +27,7 @@ _ENTRIES = pa.schema(
         ("spec_id", pa.int32()),
         ("record_count", pa.int64()),
         ("file_size_in_bytes", pa.int64()),
+        ("key_metadata", pa.binary()),
     ]
 )
 

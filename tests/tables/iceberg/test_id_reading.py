@@ -280,7 +280,6 @@ def test_pages_are_read_of_files_that_a_bundle_knows_only(tmp_path: Path) -> Non
     catalog.add({"a.parquet": {"id": range(1000), "name": ["x"] * 1000}})
     before = IcebergTable(catalog).snapshot
     assert not before.has_pages(0)
-    assert before.unpaged == "the columns of some files are only known when they are opened"
     table = IcebergTable(catalog)
     table.build_indexes({"file-index.range-bitmap.columns": "id"}, progress=False)
     assert table.snapshot.has_pages(0)
@@ -328,7 +327,7 @@ def test_what_is_not_read_here_is_handed_over(
     with pytest.raises(NotImplementedError) as caught:
         scan.to_arrow()
     assert str(caught.value) == (
-        "OwnQuery(snapshot_id=1001, where='id = 1', columns=['id', 'name'],"
+        "OwnQuery(version=1001, where='id = 1', columns=['id', 'name'],"
         " order_by=['`name` DESC NULLS LAST'], limit=3)"
     )
 
@@ -344,3 +343,35 @@ def test_a_scan_is_handed_over_only_for_columns_that_are_not_read_here(
     assert table.explain("id = 1", columns=["id"], order_by="u").notes == (note,)
     assert table.scan("id = 1", columns=["id"]).to_arrow().to_pydict() == {"id": [1]}
     assert table.count("id > 1") == 2
+
+
+def test_a_key_of_a_map_is_asked_of_files_that_no_bundle_knows(tmp_path: Path) -> None:
+    catalog = MemoryCatalog(tmp_path / "t")
+    catalog.add({"a.parquet": {"id": [1, 2]}})
+    kind = {"type": "map", "key-id": 8, "key": "string", "value-id": 9, "value": "string"}
+    fields = catalog.metadata["schemas"][0]["fields"]
+    fields[1] = {"id": 7, "name": "tags", "type": kind | {"value-required": False}} | {
+        "required": False
+    }
+    table = IcebergTable(catalog)
+    assert table.count("tags['k'] = 'v7'") == 0
+    assert rows_of(table, "tags['k'] IS NULL") == [
+        {"id": 1, "tags": None},
+        {"id": 2, "tags": None},
+    ]
+
+
+def test_a_decimal_of_more_digits_is_found_by_the_bounds_and_indexes_of_older_files(
+    tmp_path: Path,
+) -> None:
+    catalog = MemoryCatalog(tmp_path / "t", [("id", 1, "long"), ("d", 2, "decimal(4, 2)")])
+    values = pa.array([Decimal("1.50"), Decimal("99.99")], pa.decimal128(4, 2))
+    catalog.add({"a.parquet": {"id": [1, 2], "d": values}}, ids={"id": 1, "d": 2})
+    IcebergTable(catalog).build_indexes({"file-index.range-bitmap.columns": "d"}, progress=False)
+    catalog.set_fields([("id", 1, "long"), ("d", 2, "decimal(9, 2)")])
+    table = IcebergTable(catalog)
+    assert table.explain("d = 100").stages[1].after.files == 0
+    assert table.explain("d < 1.495").stages[1].after.files == 0
+    assert [row["id"] for row in rows_of(table, "d > 1.505")] == [2]
+    assert table.schema.field("d").type == pa.decimal128(9, 2)
+    assert [row["id"] for row in rows_of(table, "d = 1.5")] == [1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +119,9 @@ class JavaTable:
         Raises:
             ConflictError: A data file is gone, or has got other deletes meanwhile.
         """
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
         table, java = self._load(), self._java
         with java_errors(self.name):
             table.refresh()
@@ -131,7 +135,8 @@ class JavaTable:
             delta.validateDeletedFiles()
             delta.commit()
             number = int(delta.updateEvent().snapshotId())
-        self._spark.catalog.refreshTable(self.sql_name)  # rows of it that Spark has in its cache
+        with suppress(PySparkException, Py4JError):  # it is committed, whatever happens here
+            self._spark.catalog.refreshTable(self.sql_name)  # rows of it in the cache of Spark
         return number
 
     def data_location(self, name: str) -> str:
@@ -176,8 +181,10 @@ class _Java:
 
     def consumer(self, delta: Any, method: str) -> Any:
         """A method that takes a delete file, so that `forEach` of Java can call it."""
+        # Spark has a loader of its own for jars, which `forName` does not ask.
+        loader = delta.getClass().getClassLoader()
         kinds = self._kinds(self._class.forName("java.lang.Class"), 1)
-        kinds[0] = self._class.forName("org.apache.iceberg.DeleteFile")
-        found = self._class.forName("org.apache.iceberg.RowDelta").getMethod(method, kinds)
+        kinds[0] = loader.loadClass("org.apache.iceberg.DeleteFile")
+        found = loader.loadClass("org.apache.iceberg.RowDelta").getMethod(method, kinds)
         handle = self._lookup(found).bindTo(delta)
         return self._as_instance(self._class.forName("java.util.function.Consumer"), handle)

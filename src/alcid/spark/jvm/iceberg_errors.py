@@ -18,6 +18,7 @@ _UNKNOWN_NAME = (
     "REQUIRES_SINGLE_PART_NAMESPACE",
     "PARSE_SYNTAX_ERROR",
 )
+_LOST_HISTORY = "is not an ancestor of"  # rolled back, or expired, since it was looked at
 
 
 @contextmanager
@@ -29,9 +30,16 @@ def java_errors(name: str) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        raise _of_iceberg(name, error.java_exception) from error
+        raise _of_iceberg(name, _cause(error.java_exception)) from error
     except PySparkException as error:
         raise _of_spark(name, error) from error
+
+
+def _cause(exception: Any) -> Any:
+    """What Spark has wrapped, if it has."""
+    while exception.getClass().getSimpleName() == "SparkException" and exception.getCause():
+        exception = exception.getCause()
+    return exception
 
 
 def _of_iceberg(name: str, exception: Any) -> AlcidError:
@@ -50,6 +58,8 @@ def _of_iceberg(name: str, exception: Any) -> AlcidError:
 
 
 def _of_spark(name: str, error: Any) -> AlcidError:
+    from pyspark.errors import AnalysisException
+
     said = _first_line(error)
     if "not an Iceberg table" in said:
         return UnsupportedError(
@@ -57,7 +67,11 @@ def _of_spark(name: str, error: Any) -> AlcidError:
         )
     if (error.getCondition() or "").split(".")[0] in _UNKNOWN_NAME:
         return StorageError("no such table in the catalogs of the session", file=name)
-    return UnsupportedError(f"{name}: {said}")
+    if _LOST_HISTORY in said:  # before anything is committed
+        return ConflictError(f"{name}: {said}")
+    if isinstance(error, AnalysisException):
+        return UnsupportedError(f"{name}: {said}")
+    return StorageError(said, file=name)
 
 
 def _first_line(said: object) -> str:

@@ -77,6 +77,7 @@ class BundleFinder:
         """
         chain: list[tuple[Bundle, StatisticsFile]] = []
         notes: list[str] = []
+        others: list[int] = []  # snapshots whose file is another tool's, and nearer than a bundle
         seen: set[str] = set()
         for one in () if snapshot is None else metadata.ancestors(snapshot.id):
             file = metadata.statistics.get(one.id)
@@ -89,10 +90,13 @@ class BundleFinder:
                     chain.append((bundle, file))
                     if bundle.complete:
                         break
-        if seen and not chain and not notes:
+            elif not chain:
+                others.append(one.id)
+        if others:
             notes.append(
-                f"no indexes in the statistics files of {len(seen)}"
-                f" snapshot{'s' if len(seen) > 1 else ''}: build_indexes makes them"
+                f"no indexes in the statistics file of snapshot {others[0]}, which another tool may"
+                f" have replaced{': those of an ancestor are used' if chain else ''}:"
+                " build_indexes makes what is missing"
             )
         self._opened = {file.path: bundle for bundle, file in chain}
         chain.reverse()

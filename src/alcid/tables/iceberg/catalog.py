@@ -64,11 +64,15 @@ class VectorCommit:
 class OwnQuery:
     """A query for Iceberg's own Spark scan, in Spark's SQL."""
 
-    snapshot_id: int | None
+    version: int | str | None
+    """A snapshot, which is read with its own schema; or a branch, with that of the table."""
     where: str | None
     columns: Sequence[str]
     order_by: Sequence[str] = ()
     limit: int | None = None
+    is_filtered_above: bool = False
+    """Whether Spark applies filters after the scan, that Iceberg does not see: by its own meaning,
+    `f > 1` leaves NaN out, and negations of partition columns keep nulls."""
 
 
 class CatalogTable(Protocol):
@@ -82,8 +86,10 @@ class CatalogTable(Protocol):
         """The metadata as they are now."""
 
     def entries(self, snapshot_id: int) -> pa.Table:
-        """The live data and delete files of a snapshot, as its metadata table `entries` has them:
-        `sequence_number`, then the columns of `data_file`."""
+        """The live data and delete files of a snapshot, as its metadata table `entries` has them.
+
+        Columns are `sequence_number`, then those of `data_file`.
+        """
 
     def data_location(self, name: str) -> str:
         """Where the table wants a data or delete file of a name."""

@@ -70,10 +70,14 @@ class ConformedScan:
         return self.scan.column_sizes([one.name for one in self._present(columns).values()])
 
     def described(self, columns: Sequence[str]) -> dict[str, FileColumn]:
-        """Those columns of the table that are of its type in the file already."""
+        """Those columns of the table that are of its type in the file already.
+
+        Of keys of maps, which may be among the names, nothing is known.
+        """
+        known = [name for name in columns if name in self._fields]
         return {
             name: one.column
-            for name, one in self._present(columns).items()
+            for name, one in self._present(known).items()
             if one.column.data_type == self._fields[name].data_type
         }
 

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from alcid.errors import FormatError
 from alcid.iceberg_metadata.entries import EQUALITY_DELETES, Entries
 from alcid.iceberg_metadata.partition_spec import PartitionSpec
-from alcid.tables.iceberg.delete_entries import VOID
+from alcid.tables.iceberg.delete_entries import PUFFIN, VOID
 from alcid.tables.paimon.key_order import rank_rows
 
 __all__ = ["PATH_FIELD", "PUFFIN", "DeletePlan"]
@@ -34,7 +34,6 @@ Mask = npt.NDArray[np.bool_]
 
 PATH_FIELD = 2147483546
 """The id of `file_path`, a column of files with positions."""
-PUFFIN = "PUFFIN"
 
 
 class DeletePlan:

@@ -46,7 +46,7 @@ def delete_problem(deletes: pa.Table, metadata: TableMetadata) -> str:
         return "encrypted delete files"
     equality = deletes.filter(pc.equal(deletes["content"], EQUALITY_DELETES))
     for number in pc.unique(equality["spec_id"]).to_pylist():
-        for name in lost_fields(deletes, metadata.specs[number]):
+        for name in lost_fields(deletes, metadata.specs, number):
             return f"equality deletes of partitions by {name}, whose column was dropped"
     fields = _known_fields(metadata)
     for number in pc.unique(pc.list_flatten(equality["equality_ids"])).to_pylist():
@@ -116,10 +116,7 @@ class TableDeletes(Mapping[int, DeletionVector]):
         """The delete files that a new vector of a data file replaces."""
         vector = self._plan.vector(file)
         rows = [*self._plan.own_positions(file), *([] if vector is None else [vector])]
-        specs = self._deletes["spec_id"]
-        return [
-            removed_deletes(self._deletes, row, self._specs[specs[row].as_py()]) for row in rows
-        ]
+        return [removed_deletes(self._deletes, row, self._specs) for row in rows]
 
     def __getitem__(self, file: int) -> DeletionVector:
         if file not in self._may:

@@ -47,10 +47,17 @@ def delete(table: IcebergTable, where: str | Predicate) -> DeleteReport:
     if not isinstance(where, Predicate):
         require(where, str, "where")
     table.require_present("delete")
-    for attempt in range(_TRIES):
+    report = _persist(table, where)
+    if report.snapshot_id is not None:
         table.refresh()
-        _check(table, where)
+    return report
+
+
+def _persist(table: IcebergTable, where: str | Predicate) -> DeleteReport:
+    for attempt in range(_TRIES):
         try:
+            table.refresh()
+            _check(table, where)
             return _delete(table, where)
         except (ConflictError, FileGoneError):
             if attempt == _TRIES - 1:
@@ -78,7 +85,6 @@ def _delete(table: IcebergTable, where: str | Predicate) -> DeleteReport:
     if files.snapshot is None or not found.rows:
         return DeleteReport(0, 0, None)
     made = _commit(table, files, files.snapshot, found.rows)
-    table.refresh()
     return DeleteReport(sum(map(len, found.rows.values())), len(found.rows), made)
 
 
@@ -97,23 +103,25 @@ def _commit(
     added = [_vector_file(files, file, place, written) for file in found]
     removed = [one for file in found for one in before.removable(file)]
     table.places.put(place, written.data)
+    change = VectorCommit(snapshot.id, added, removed)
     try:
-        return table.catalog.commit_vectors(VectorCommit(snapshot.id, added, removed))
+        made = table.catalog.commit_vectors(change)
     except (ConflictError, UnsupportedError):  # after any other error, it may be committed
         table.places.delete([place])
         raise
+    table.note_commit(made, change)
+    return made
 
 
 def _vector_file(files: IcebergFiles, file: int, place: str, written: WrittenVectors) -> VectorFile:
     data, path = files.entries.data, files.file_paths[file].as_py()
-    spec = files.metadata.specs[data["spec_id"][file].as_py()]
     blob = written.blobs[path]
     return VectorFile(
         place,
         len(written.data),
         path,
-        spec.id,
-        partition_of(data, file, spec),
+        data["spec_id"][file].as_py(),
+        partition_of(data, file, files.metadata.specs),
         blob.offset,
         blob.length,
         int(blob.properties["cardinality"]),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from alcid.plan.verdict import Mask
 from alcid.storage import Listing, Storage, Traffic
 from alcid.tables.bundle_layouts import known_layouts
 from alcid.tables.iceberg.bundles import FoundBundles, bundles_against
+from alcid.tables.iceberg.catalog import OwnQuery
 from alcid.tables.iceberg.deletes import TableDeletes, delete_problem
 from alcid.tables.iceberg.file_schemas import NameMapping
 from alcid.tables.iceberg.id_files import AS_TABLE, IdFiles, Wanted
@@ -57,6 +59,7 @@ class IcebergFiles(IdFiles):
         found: FoundBundles,
         *,
         strict: bool,
+        own_rows: Callable[[OwnQuery], Any] | None = None,
     ) -> None:
         """Take a table as it was at a snapshot.
 
@@ -68,7 +71,9 @@ class IcebergFiles(IdFiles):
             entries: The files of the snapshot.
             found: The bundles of its statistics files.
             strict: Raise where an index is damaged, in place of a warning.
+            own_rows: Reads rows by Iceberg's own scan.
         """
+        self.own_rows = own_rows
         self.metadata, self.snapshot, self.schema = metadata, snapshot, schema
         self.entries, self.remarks, data = entries, found.notes, entries.data
         self.file_paths: pa.StringArray = data["file_path"].combine_chunks()
@@ -80,12 +85,12 @@ class IcebergFiles(IdFiles):
         self._groups = SchemaGroups(schema)
         mapping = NameMapping.of(metadata.properties)
         constants = self._parted.identities
-        group_of = self._groups.group(self.bundles, mapping, constants, self._warn)
         types = {one.id: one.data_type for one in self._groups.fields.values()}
-        outside = {
-            schema.by_id[number].name: values
-            for number, values in self._parted.columns(types).items()
-        }
+        columns = self._parted.columns(types)
+        # What partitions tell of all files is not read of any.
+        read = {number: values for number, values in constants.items() if number not in columns}
+        group_of = self._groups.group(self.bundles, mapping, read, self._warn)
+        outside = {schema.by_id[number].name: values for number, values in columns.items()}
         partitions = {name: self._groups.fields[name].data_type for name in outside}
         super().__init__(
             storage,
@@ -114,6 +119,22 @@ class IcebergFiles(IdFiles):
         except UnsupportedError as error:
             self.handed_reason = self.handed_reason or str(error)
             return places.folder(location), self.file_paths
+
+    @property
+    def version(self) -> int | None:
+        """What Iceberg's own scan names the rows by; None if it would give other columns."""
+        found = self.snapshot
+        return found.id if found is not None and found.schema_id == self.schema.id else None
+
+    def all_rows(self, columns: Sequence[str]) -> Any:
+        """Columns of every row as a DataFrame, by Iceberg's own scan, which sees no filter.
+
+        Raises:
+            UnsupportedError: There is no session.
+        """
+        if self.own_rows is None:
+            raise UnsupportedError("there is no session that reads rows by Iceberg's own scan")
+        return self.own_rows(OwnQuery(self.version, None, columns, is_filtered_above=True))
 
     def problem(self, column: str) -> str:
         """Why a column of the table is not read here; empty if it is."""

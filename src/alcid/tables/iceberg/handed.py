@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from alcid.plan import Explanation, Scan
-from alcid.predicate import Predicate
+from alcid.predicate import Comparison, In, Like, Predicate, Unknown
 from alcid.tables.iceberg.catalog import OwnQuery
 from alcid.tables.iceberg.files import IcebergFiles
+from alcid.types import DataType
 from alcid.types.data_type import quote
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class HandedScan(Scan):
         super().__init__(scan.query, files, lambda: files, table.engine, strict=False)
         self.reason = reason
         self._given, self._table = scan, files
-        self._catalog, self._snapshot = table.catalog, _snapshot_id(files)
+        self._catalog, self._version = table.catalog, _version(table)
 
     def to_arrow(self) -> pa.Table:
         """The rows.
@@ -73,15 +74,35 @@ class HandedScan(Scan):
     def _own_query(self, columns: list[str]) -> OwnQuery:
         where = self.query.where
         return OwnQuery(
-            self._snapshot,
+            self._version,
             str(where) if isinstance(where, Predicate) else where,
             columns,
             [str(replace(key, column=quote(key.column))) for key in self.keys],
             None if self.query.limit is None else int(self.query.limit),
+            is_filtered_above=not self._is_understood(),
         )
 
+    def _is_understood(self) -> bool:
+        """Whether Iceberg means the same by the predicate as Spark."""
+        types = self._table.columns.columns
+        floats = {name for name, one in types.items() if _is_float(one.data_type)}
+        for node in self._where.walk():
+            match node:
+                case Unknown() | In(negated=True) | Like(negated=True) | Comparison(operator="<>"):
+                    return False
+        return floats.isdisjoint(self._table.columns.find(name) for name in self._where.columns())
 
-def _snapshot_id(files: IcebergFiles) -> int | None:
-    """The snapshot to name; None where its own schema is an older one than the table is read in."""
-    found = files.snapshot
-    return found.id if found is not None and found.schema_id == files.schema.id else None
+
+def _is_float(data_type: DataType | None) -> bool:
+    return data_type is not None and data_type.root in ("FLOAT", "DOUBLE")
+
+
+def _version(table: IcebergTable) -> int | str | None:
+    """The snapshot to name; its branch, or None for the current one, if the schema was changed.
+
+    By its id, a snapshot is read with the schema that it was written with.
+    """
+    found, schema = table.snapshot.snapshot, table.snapshot.schema
+    if found is None or found.schema_id != schema.id:
+        return table.ref
+    return found.id

@@ -19,7 +19,7 @@ from alcid.tables.file_columns import FileColumn
 from alcid.tables.iceberg.conformed_scan import ConformedScan
 from alcid.tables.iceberg.file_schemas import NameMapping
 from alcid.tables.iceberg.wanted_fields import WantedField
-from alcid.tables.open_files import OpenFiles, footer_statistics, take_rows
+from alcid.tables.open_files import OpenFiles, footer_statistics, take_values
 
 __all__ = ["AS_TABLE", "IdFiles", "Wanted"]
 
@@ -45,8 +45,6 @@ class IdFiles(OpenFiles):
     Those of schema `AS_TABLE` give the columns of the table, so that nothing of them has to be
     known for a plan. They have no pages here, as those are found by the names in the file.
     """
-
-    unpaged = "the columns of some files are only known when they are opened"
 
     def __init__(
         self,
@@ -92,10 +90,10 @@ class IdFiles(OpenFiles):
             self.rows[files],
             self.columns.part(files),
             self._schemas,
-            take_rows(self.partitions, taken),
+            take_values(self.partitions, taken),
             self._footer_crcs.take(taken),
             self._wanted,
-            take_rows(self._constants, taken),
+            take_values(self._constants, taken),
         )
 
     def has_pages(self, file: int) -> bool:

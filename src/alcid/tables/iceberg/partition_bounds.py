@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from alcid.bundle import Statistics
 from alcid.bundle.statistics import statistics_type
 from alcid.iceberg_metadata.bucket_hash import bucket_of
-from alcid.iceberg_metadata.partition_spec import PartitionSpec
+from alcid.iceberg_metadata.partition_spec import PartitionSpec, partition_names
 from alcid.iceberg_metadata.transforms import TransformBounds, bucket_count, transform_bounds
 from alcid.plan import Bounds
 from alcid.plan.verdict import Mask, Verdict
@@ -66,9 +66,9 @@ class FilePartitions:
 
     def __init__(self, specs: Mapping[int, PartitionSpec], data: pa.Table) -> None:
         """Take the entries of data files, and all specs of the table."""
-        self._specs, self._count = specs, len(data)
+        self._specs, self._names = specs, partition_names(specs)
         self._spec_of = data["spec_id"].to_numpy()
-        self._values = data["partition"].chunk(0) if len(data) else None
+        self._values: pa.StructArray = data["partition"].combine_chunks()
 
     @cached_property
     def identities(self) -> dict[int, pa.StructArray]:
@@ -144,15 +144,6 @@ class FilePartitions:
         numbers = np.unique(self._spec_of).tolist()
         return [self._specs[number] for number in reversed(numbers) if number in self._specs]
 
-    @cached_property
-    def _names(self) -> dict[int, str]:
-        """How the struct of values calls a partition field: as the newest spec of the table."""
-        found: dict[int, str] = {}
-        for number in sorted(self._specs, reverse=True):
-            for one in self._specs[number].fields:
-                found.setdefault(one.field_id, one.name)
-        return found
-
     def _parted(self, source: int) -> Iterator[_Parted]:
         kinds: dict[tuple[int, str], list[int]] = {}
         for spec in self._live:
@@ -160,12 +151,8 @@ class FilePartitions:
                 if one.source_id == source:
                     kinds.setdefault((one.field_id, one.transform), []).append(spec.id)
         for (number, transform), specs in kinds.items():
-            place = (
-                -1
-                if self._values is None
-                else self._values.type.get_field_index(self._names[number])
-            )
-            if place >= 0 and self._values is not None:
+            place = self._values.type.get_field_index(self._names[number])
+            if place >= 0:
                 files = np.isin(self._spec_of, specs)
                 yield _Parted(transform, files, self._values.field(place))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from alcid.errors import (
     LimitError,
     UnsupportedError,
 )
-from alcid.formats.puffin import THETA_SKETCH, Blob
+from alcid.formats.puffin import THETA_SKETCH, Blob, PuffinReader
 from alcid.formats.puffin.writer import DISTINCT_VALUES
 from alcid.iceberg_metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
 from alcid.tables.iceberg.places import Places
@@ -113,18 +114,25 @@ class _Found:
         known = metadata.statistics.get(self.snapshot.id)
         if known is not None and not lost and self._is_in(known):
             return known
-        if lost:  # indexes are worth more than the sketches of whoever replaced them
-            known = lost[-1]
-        source = None if known is None else self.places.source(known.path, known.size)
-        data = io.BytesIO()
+        counted = self._blobs()
+        if lost:  # the indexes stay, and so do the sketches of whoever replaced them
+            others = [] if known is None else self._others(known)
+            with suppress(FileGoneError, FormatError, LimitError):  # dropped, not replaced
+                return self._amended(lost[-1], [*counted, *others])
         try:
-            amend(source, data, keep=self._keeps, add=self._blobs())
+            return self._amended(known, counted)
         except (FileGoneError, FormatError, LimitError) as error:
             # Only sketches are made anew here: what else it had has to be built again.
             problem = f"{error}: it is replaced by one without indexes"
             warnings.warn(problem, DamagedIndexWarning, stacklevel=2)
-            data = io.BytesIO()
-            amend(None, data, keep=self._keeps, add=self._blobs())
+            return self._amended(None, counted)
+
+    def _amended(self, file: StatisticsFile | None, added: Sequence[tuple[Blob, bytes]]) -> bytes:
+        """What a file has, with more sketches, each in place of one of the same column."""
+        taken = {blob.fields for blob, _ in added}
+        source = None if file is None else self.places.source(file.path, file.size)
+        data = io.BytesIO()
+        amend(source, data, keep=lambda blob: self._keeps(blob, taken), add=added)
         return data.getvalue()
 
     def _is_in(self, file: StatisticsFile) -> bool:
@@ -136,11 +144,24 @@ class _Found:
         }
         return all(listed.get(field) == str(one.sketch.ndv) for field, one in self.counts.items())
 
-    def _keeps(self, blob: Blob) -> bool:
-        """Not older sketches of these columns, nor any of another snapshot."""
+    def _keeps(self, blob: Blob, taken: Collection[tuple[int, ...]]) -> bool:
+        """Not older sketches of columns that have one, nor any of another snapshot."""
         if not self._is_sketch(blob.type, blob.fields):
             return True
-        return blob.snapshot_id == self.snapshot.id and blob.fields[0] not in self.counts
+        return blob.snapshot_id == self.snapshot.id and blob.fields not in taken
+
+    def _others(self, file: StatisticsFile) -> list[tuple[Blob, bytes]]:
+        """The sketches of a file of columns that were not counted."""
+        own = {(field,) for field in self.counts}
+        try:
+            reader = PuffinReader(self.places.source(file.path, file.size))
+            return [
+                (blob, reader.read(blob))
+                for blob in reader.blobs
+                if self._is_sketch(blob.type, blob.fields) and self._keeps(blob, own)
+            ]
+        except (FileGoneError, FormatError, LimitError):  # nobody can read it
+            return []
 
     @staticmethod
     def _is_sketch(blob_type: str, fields: Sequence[int]) -> bool:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from alcid.errors import OptionError, UnsupportedError, require
+from alcid.errors import FileGoneError, OptionError, UnsupportedError, require
 from alcid.iceberg_metadata.entries import Entries
+from alcid.iceberg_metadata.partition_spec import partition_names
 from alcid.iceberg_metadata.table_metadata import Snapshot, TableMetadata
 from alcid.options import OptionValue, current_settings
 from alcid.plan import Scan
 from alcid.predicate import Predicate
 from alcid.predicate.zones import find_zone
+from alcid.tables.append_report import AppendReport
 from alcid.tables.build_report import BuildReport, IndexInfo
 from alcid.tables.cleaning import CleanReport
 from alcid.tables.delete_report import DeleteReport
 from alcid.tables.engine import Engine
 from alcid.tables.iceberg import building
+from alcid.tables.iceberg.appending import append
 from alcid.tables.iceberg.bundles import BundleFinder
-from alcid.tables.iceberg.catalog import CatalogTable
+from alcid.tables.iceberg.catalog import CatalogTable, VectorCommit
 from alcid.tables.iceberg.cleaning import clean
+from alcid.tables.iceberg.delete_entries import with_vectors
 from alcid.tables.iceberg.deleting import delete
 from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.handed import hand_over
@@ -34,6 +38,11 @@ from alcid.tables.table import Table
 from alcid.tables.verify_report import VerifyReport
 
 __all__ = ["IcebergTable"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_Names: TypeAlias = tuple[tuple[int, str], ...]
+"""Of partition fields, by their ids."""
 
 
 class IcebergTable(Table[IcebergFiles]):
@@ -67,8 +76,11 @@ class IcebergTable(Table[IcebergFiles]):
         self.metadata: TableMetadata = catalog.load()
         super().__init__(self.places.folder(self.metadata.location), strict=strict, engine=engine)
         self._bundles = BundleFinder(self.places, strict=strict)
-        self._entries: dict[int, Entries] = {}  # of the last snapshot: they never change
-        self.refresh()
+        # Of the last snapshot: they never change, but for the names of partition fields.
+        self._entries: dict[tuple[int | None, _Names], Entries] = {}
+        self._commits: dict[int, VectorCommit] = {}  # whose entries were not needed so far
+        self._is_open = False
+        self._pin()
 
     @property
     def name(self) -> str:
@@ -76,10 +88,36 @@ class IcebergTable(Table[IcebergFiles]):
         return self.catalog.name
 
     @property
+    def snapshot(self) -> IcebergFiles:
+        """The files of the snapshot, which are listed when they are first asked for."""
+        if not self._is_open:
+            try:
+                super().refresh()
+            except FileGoneError:  # expired since
+                self.refresh()
+                super().refresh()
+            self._is_open = True
+        return super().snapshot
+
+    def refresh(self) -> None:
+        """See which snapshot is the current one now."""
+        self.metadata = self.catalog.load()
+        self._pin()
+
+    def _pin(self) -> None:
+        with self.engine.settings():
+            self._pinned = self.metadata.find(self._snapshot_id, self._ref, self._as_of_ms())
+        self._is_open = False
+
+    @property
     def snapshot_id(self) -> int | None:
         """The snapshot that is read; None before the first commit."""
-        found = self.snapshot.snapshot
-        return None if found is None else found.id
+        return None if self._pinned is None else self._pinned.id
+
+    @property
+    def ref(self) -> str | None:
+        """The branch or tag that it was opened at; None if it was not."""
+        return self._ref
 
     @property
     def format_version(self) -> int:
@@ -113,17 +151,13 @@ class IcebergTable(Table[IcebergFiles]):
             engine=self.engine,
         )
 
-    def scan(self, where: str | Predicate | None = None, **query: Any) -> Scan:
-        """Ask for rows; the arguments are those of `Table.scan`.
-
-        What cannot be read here, as files in Avro, is read by Iceberg's own scan: `explain` says
-        why.
-        """
-        return hand_over(self, super().scan(where, **query))
+    def _chosen(self, scan: Scan) -> Scan:
+        """The scan; by Iceberg's own, if something of it cannot be read here."""
+        return hand_over(self, scan)
 
     def build_indexes(
         self,
-        options: Mapping[str, OptionValue],
+        options: Mapping[str, OptionValue] | None = None,
         *,
         rebuild: bool = False,
         progress: Progress | bool | None = None,
@@ -134,7 +168,8 @@ class IcebergTable(Table[IcebergFiles]):
         used by the next one.
 
         Args:
-            options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`.
+            options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`; by default
+                those of the indexes that some files have.
             rebuild: Build all anew.
             progress: Is called after each file with files done, files to do, and rows. True shows a
                 bar, False nothing; by default there is a bar if standard error is a terminal.
@@ -144,7 +179,8 @@ class IcebergTable(Table[IcebergFiles]):
             ColumnError: The table does not have a column.
             UnsupportedError: It was opened as it was in the past.
         """
-        return building.build(self, options, rebuild=rebuild, progress=progress)
+        wanted = building.options_of(self) if options is None else options
+        return building.build(self, wanted, rebuild=rebuild, progress=progress)
 
     def indexes(self) -> list[IndexInfo]:
         """What indexes there are, and how many files have each."""
@@ -160,20 +196,19 @@ class IcebergTable(Table[IcebergFiles]):
         """
         return building.drop(self, columns, types)
 
-    def append(self, rows: Any, options: Mapping[str, OptionValue] | None = None) -> None:
+    def append(self, rows: Any, options: Mapping[str, OptionValue] | None = None) -> AppendReport:
         """Append rows by Iceberg's own writer, and index the files that it makes.
 
         Args:
-            rows: A DataFrame of Spark; its columns go by name.
+            rows: A DataFrame of Spark; its columns go by name, those that it does not have are
+                null, or have their defaults.
             options: The indexes to build, see `alcid.options`; by default those that the table has.
                 `{}` for none.
+
+        Returns:
+            What was appended, by others too if they did so at the same time.
         """
-        self.require_present("append")
-        self.catalog.append(rows)
-        self.refresh()
-        wanted = building.options_of(self) if options is None else options
-        if wanted:
-            self.build_indexes(wanted, progress=False)
+        return append(self, rows, options)
 
     def delete(self, where: str | Predicate) -> DeleteReport:
         """Delete the rows that match, by deletion vectors, in one commit.
@@ -232,28 +267,36 @@ class IcebergTable(Table[IcebergFiles]):
         """
         return clean(self, older_than, dry_run=dry_run)
 
+    def note_commit(self, snapshot_id: int, change: VectorCommit) -> None:
+        """Take note of a commit of its own: the files of its snapshot need not be listed."""
+        self._commits[snapshot_id] = change
+
     def _open(self, before: IcebergFiles | None = None) -> IcebergFiles:
-        if before is None:
-            self.metadata = self.catalog.load()
-            snapshot = self.metadata.find(self._snapshot_id, self._ref, self._as_of_ms())
-        else:
-            snapshot = before.snapshot
+        pinned = self._pinned if before is None else before.snapshot
         return IcebergFiles(
             self.places,
             self.metadata,
-            snapshot,
-            self.metadata.schema_of(snapshot, self._ref) if self.is_past else self.metadata.schema,
-            self._entries_of(snapshot),
-            self._bundles.find(self.metadata, snapshot),
+            pinned,
+            self.metadata.schema_of(pinned, self._ref) if self.is_past else self.metadata.schema,
+            self._entries_of(pinned),
+            self._bundles.find(self.metadata, pinned),
             strict=self._strict,
+            own_rows=self.catalog.rows,
         )
 
     def _entries_of(self, snapshot: Snapshot | None) -> Entries:
         if snapshot is None:
             return Entries.none()
-        if snapshot.id not in self._entries:
-            self._entries = {snapshot.id: Entries.of(self.catalog.entries(snapshot.id))}
-        return self._entries[snapshot.id]
+        names = tuple(partition_names(self.metadata.specs).items())
+        if (snapshot.id, names) not in self._entries:
+            change = self._commits.get(snapshot.id)
+            before = self._entries.get((snapshot.parent_id, names))
+            if change is not None and before is not None:
+                found = with_vectors(before, change, snapshot.sequence_number)
+            else:
+                found = Entries.of(self.catalog.entries(snapshot.id))
+            self._entries, self._commits = {(snapshot.id, names): found}, {}
+        return self._entries[snapshot.id, names]
 
     def _as_of_ms(self) -> int | None:
         """The moment that is asked for; without a zone, it is one of the session's."""
@@ -262,4 +305,4 @@ class IcebergTable(Table[IcebergFiles]):
             return None
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=find_zone(current_settings().timezone))
-        return int(moment.timestamp() * 1000)
+        return (moment - _EPOCH) // timedelta(milliseconds=1)  # exactly: a float may fall below

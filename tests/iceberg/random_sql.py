@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-__all__ = ["NAMES", "NESTED", "TRANSFORMS", "VALUES", "WIDER", "draw_predicate", "quoted"]
+__all__ = ["INNER", "NAMES", "NESTED", "TRANSFORMS", "VALUES", "WIDER", "draw_predicate", "quoted"]
 
 _LONG = "a text of more than sixteen characters"
 VALUES: dict[str, Sequence[str]] = {
@@ -56,6 +56,21 @@ WIDER = {
 }
 VALUES["DECIMAL(18, 2)"] = VALUES["DECIMAL(9, 2)"]
 NESTED = ("STRUCT", "ARRAY", "MAP")
+INNER = {
+    "STRUCT<x: INT, y: STRING>": (
+        "ADD COLUMN {0}.z DATE",
+        "ADD COLUMN {0}.y2 STRING",
+        "DROP COLUMN {0}.x",
+        "DROP COLUMN {0}.y",
+        "RENAME COLUMN {0}.y TO w",
+        "ADD COLUMN {0}.y INT",
+        "ALTER COLUMN {0}.x TYPE BIGINT",
+        "ALTER COLUMN {0}.x AFTER y",
+    ),
+    "ARRAY<FLOAT>": ("ALTER COLUMN {0}.element TYPE DOUBLE",),
+    "MAP<STRING, INT>": ("ALTER COLUMN {0}.value TYPE BIGINT",),
+}
+"""Changes within a column."""
 NAMES = ("a", "b", "c-d e", "ä", "x")
 TRANSFORMS: dict[str, Sequence[str]] = {
     "INT": ("{0}", "bucket(3, {0})", "truncate(10, {0})"),

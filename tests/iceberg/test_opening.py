@@ -145,3 +145,13 @@ def test_a_session_without_iceberg(spark: SparkSession, monkeypatch: pytest.Monk
         "the session has no Iceberg: start it with spark.jars.packages set to "
         "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0, or the build for your Spark"
     )
+
+
+def test_the_folder_of_a_table_is_not_taken_for_one_of_parquet_files(
+    lake: SparkSession, name: str
+) -> None:
+    """Rows that the table has deleted, or rewritten, would be read too."""
+    lake.sql(f"CREATE TABLE {name} USING iceberg AS SELECT id FROM range(3)")
+    location = alcid.iceberg(name, lake).location
+    with pytest.raises(UnsupportedError, match=r"an Iceberg table, which alcid\.iceberg opens$"):
+        alcid.parquet(location)

@@ -22,7 +22,7 @@ __all__ = ["seed"]
 STEPS = 10
 
 
-@pytest.mark.parametrize("number", range(machine_count(3)))
+@pytest.mark.parametrize("number", range(machine_count(2)))
 def test_rows_of_random_tables_are_those_of_iceberg(
     lake: SparkSession, name: str, number: int, seed: str
 ) -> None:

@@ -286,6 +286,8 @@ class ParquetTable(Table[FolderFiles]):
             raise StorageError("no such folder", file=self.location)
         if local is not None and (local / "schema" / "schema-0").is_file():
             raise UnsupportedError(f"{self.location}: a Paimon table, which alcid.paimon opens")
+        if local is not None and next((local / "metadata").glob("*.metadata.json"), None):
+            raise UnsupportedError(f"{self.location}: an Iceberg table, which alcid.iceberg opens")
         if local is not None and (local / "_delta_log").is_dir():
             warnings.warn(
                 f"{self.location}: a Delta table, taken for a folder of Parquet files: files that "

@@ -12,6 +12,7 @@ from alcid.errors import UnsupportedError
 from alcid.options import OptionValue
 from alcid.tables.append_report import AppendReport
 from alcid.tables.build_report import BuildReport
+from alcid.tables.iceberg.building import options_of
 
 if TYPE_CHECKING:
     from alcid.tables.iceberg.table import IcebergTable
@@ -38,8 +39,9 @@ def append(
     table.refresh()
     files, count, size = _added(table, before)
     built = BuildReport(0, 0, 0, 0, 0, 0, 0, 0.0)
-    if files and options != {}:
-        built = table.build_indexes(options, progress=False)
+    wanted = options_of(table) if options is None else options
+    if files and wanted:
+        built = table.build_indexes(wanted, progress=False)
     return AppendReport(
         files,
         count,

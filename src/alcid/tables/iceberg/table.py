@@ -137,8 +137,8 @@ class IcebergTable(Table[IcebergFiles]):
         """
         if self.is_past:
             raise UnsupportedError(
-                f"{self.name}: opened at a snapshot of the past, so no {doing}: open it without"
-                " snapshot_id, ref and as_of"
+                f"{self.name}: opened with snapshot_id, ref or as_of, which are for reading, so no"
+                f" {doing}: open it without"
             )
 
     def at(self, snapshot_id: int) -> IcebergTable:

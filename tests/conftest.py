@@ -88,8 +88,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that share a Spark, as one process has to run them all."""
-    items.sort(key=lambda item: _spark_group(item.nodeid) is None)
+    """Begin with the tests that share a Spark or a peer, as one process has to run them all."""
+    items.sort(key=lambda item: _is_late(item.nodeid))
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) or _spark_group(item.nodeid):
             # PySpark leaves the socket that each result came through to the garbage collector.
@@ -117,6 +117,13 @@ def _spark_group(nodeid: str) -> str | None:
         return "iceberg"
     pages = ("[README.md]", "[paimon-tables.md]", "[upserts.md]")
     return "spark" if "spark" in nodeid or nodeid.endswith(pages) else None
+
+
+def _is_late(nodeid: str) -> int:
+    """Tests that take long come first, so that no process waits for the other at the end."""
+    if _spark_group(nodeid) is not None:
+        return 0
+    return 1 if nodeid.startswith("tests/interop/") else 2
 
 
 def _peers_group(nodeid: str) -> str | None:

@@ -328,8 +328,31 @@ def test_what_is_not_read_here_is_handed_over(
         scan.to_arrow()
     assert str(caught.value) == (
         "OwnQuery(version=1001, where='id = 1', columns=['id', 'name'],"
-        " order_by=['`name` DESC NULLS LAST'], limit=3)"
+        " order_by=['`name` DESC NULLS LAST'], limit=3, is_filtered_above=False)"
     )
+
+
+@pytest.mark.parametrize(
+    ("where", "is_filtered_above"),
+    [
+        ("id = 1", False),
+        ("id IN (1, 2) OR name >= 'b' AND id IS NOT NULL", False),
+        ("id <> 1", True),
+        ("NOT (id = 1 AND name = 'a')", True),
+        ("id NOT IN (1, 2)", True),
+        ("name LIKE 'a%'", True),
+        ("upper(name) = 'A'", True),
+        ("score > 1", True),
+    ],
+)
+def test_iceberg_sees_no_filter_that_it_means_otherwise(
+    catalog: MemoryCatalog, where: str, is_filtered_above: bool
+) -> None:
+    for file in catalog.files[1001]:
+        file["file_format"] = "AVRO"
+    catalog.set_fields([("id", 1, "long"), ("name", 2, "string"), ("score", 3, "double")])
+    with pytest.raises(NotImplementedError, match=f"is_filtered_above={is_filtered_above}"):
+        IcebergTable(catalog).scan(where).to_arrow()
 
 
 def test_a_scan_is_handed_over_only_for_columns_that_are_not_read_here(

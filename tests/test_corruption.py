@@ -75,7 +75,7 @@ def ask(index: FileIndex, questions: list[Predicate]) -> None:
 
 def damages_of(golden: Golden) -> Iterator[Damage]:
     """Every damage of a small file, and some of a large one; `make fuzz` tries all."""
-    step = 1 if IS_FUZZ or len(golden.data) <= SMALL else 3
+    step = 1 if IS_FUZZ or len(golden.data) <= SMALL else 10
     return islice(chain(flips(golden.data), truncations(golden.data)), None, None, step)
 
 

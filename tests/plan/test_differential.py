@@ -25,7 +25,7 @@ from tests.plan.random_table import RandomTable, deleted_rows, present_values, s
 from tests.plan.states import State, States
 
 IS_FUZZ = settings.get_current_profile_name() == "fuzz"
-TABLES = 400 if IS_FUZZ else 10
+TABLES = 400 if IS_FUZZ else 6
 QUESTIONS, QUESTIONS_AFTERWARDS = (400, 200) if IS_FUZZ else (70, 30)
 STATES_OF_A_QUESTION = 3
 """The states take turns, with and without deleted rows."""

@@ -5,7 +5,7 @@
 | driver  | this process, then `createDataFrame` | few bytes: a job costs more than to read them |
 | tasks   | Arrow in Spark's Python workers      | rows of some pages, in many files             |
 | Spark   | Spark's own Parquet reader           | most pages of the files that are left         |
-| Iceberg | Iceberg's own scan, of its tables    | the same: it knows field ids and deletes      |
+| Iceberg | Iceberg's own scan, of its tables    | most of the table: it has no filter           |
 
 All of them give the same columns, types and rows.
 """
@@ -33,7 +33,6 @@ MOST_TOP = 100_000
 _DRIVER_ROWS = 1 << 16  # each takes Spark some microseconds to take over from the driver
 _DENSE = 0.5
 """From this share of the bytes on, Spark's own reader is faster."""
-_HIDDEN_NAN = "Spark may pass over NaN within a struct"
 # All else has a meaning in a pattern of Hadoop's, or in its URIs.
 _PLAIN_PATH = re.compile(r"[\w/.=+@,%~ -]*")
 
@@ -151,7 +150,7 @@ def _column_problem(table: TableFiles, files: np.ndarray, name: str) -> str:
     if not _is_plain(wanted):
         return f"Spark reads {wanted} otherwise"
     if types.is_struct(wanted) and _has_floats(wanted):
-        return _HIDDEN_NAN
+        return "Spark may pass over NaN within a struct"
     for place, group in enumerate(table.columns.groups(name)):
         if not group.files[files].any():
             continue

@@ -38,6 +38,16 @@ Integers = npt.NDArray[np.int64]
 
 _DataScan = ParquetScan | OrcScan
 
+_MadeOf = tuple[
+    Storage,
+    Listing,
+    Integers,
+    TableColumns,
+    Sequence[tuple[FileColumn, ...]],
+    pa.Table,
+    pa.Array,
+]
+
 PlacedColumn = tuple[Integers, ColumnLayout]
 """The row groups of a file, and one column."""
 
@@ -90,13 +100,19 @@ class OpenFiles:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle what it was made of."""
-        made_of = self._storage, self.listing, self.rows, self.columns, self._schemas
-        return OpenFiles, (*made_of, self.partitions, self._footer_crcs, self.int96_unit)
+        return OpenFiles, (*self._made_of(), self.int96_unit)
 
     def part(self, files: Integers) -> OpenFiles:
         """Some of the files, to be read elsewhere."""
+        return OpenFiles(*self._made_of(files), self.int96_unit)
+
+    def _made_of(self, files: Integers | None = None) -> _MadeOf:
+        """What it was made of, up to the checksums; of some of the files, if they are given."""
+        if files is None:
+            known = self._storage, self.listing, self.rows, self.columns, self._schemas
+            return *known, self.partitions, self._footer_crcs
         taken = pa.array(files)
-        return OpenFiles(
+        return (
             self._storage,
             take_files(self.listing, files),
             self.rows[files],
@@ -104,7 +120,6 @@ class OpenFiles:
             self._schemas,
             take_values(self.partitions, taken),
             self._footer_crcs.take(taken),
-            self.int96_unit,
         )
 
     @property

@@ -14,7 +14,6 @@ from alcid.errors import require
 from alcid.parquet_file import ParquetScan
 from alcid.plan import FileScan, TableColumns
 from alcid.storage import Listing, Storage
-from alcid.tables.data_files import take_files
 from alcid.tables.file_columns import FileColumn
 from alcid.tables.iceberg.conformed_scan import ConformedScan
 from alcid.tables.iceberg.file_schemas import NameMapping
@@ -77,24 +76,12 @@ class IdFiles(OpenFiles):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle what it was made of."""
-        made_of = self._storage, self.listing, self.rows, self.columns, self._schemas
-        others = self.partitions, self._footer_crcs, self._wanted, self._constants
-        return IdFiles, (*made_of, *others)
+        return IdFiles, (*self._made_of(), self._wanted, self._constants)
 
     def part(self, files: Integers) -> IdFiles:
         """Some of the files, to be read elsewhere."""
-        taken = pa.array(files)
-        return IdFiles(
-            self._storage,
-            take_files(self.listing, files),
-            self.rows[files],
-            self.columns.part(files),
-            self._schemas,
-            take_values(self.partitions, taken),
-            self._footer_crcs.take(taken),
-            self._wanted,
-            take_values(self._constants, taken),
-        )
+        constants = take_values(self._constants, pa.array(files))
+        return IdFiles(*self._made_of(files), self._wanted, constants)
 
     def has_pages(self, file: int) -> bool:
         """Whether its columns are known by the names that it has for them."""

@@ -36,7 +36,7 @@ from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, De
 from alcid.formats.hash_index import HashIndex
 from alcid.formats.selection import Selection
 from alcid.formats.theta import ThetaSketch
-from alcid.opening import create_table, iceberg, paimon, parquet
+from alcid.opening import create_table, iceberg, paimon, parquet, table
 from alcid.predicate import Column, Predicate, col
 from alcid.spark.session import register, session
 from alcid.spark.sql import explain_sql, sql
@@ -98,5 +98,6 @@ __all__ = [
     "register",
     "session",
     "sql",
+    "table",
     "upsert_sink",
 ]

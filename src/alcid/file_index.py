@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from operator import index, methodcaller
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from pyroaring import BitMap
 
 from alcid.columns import Columns, ColumnTypes
 from alcid.errors import (
+    AlcidError,
     AlcidWarning,
+    ColumnError,
     DamagedIndexWarning,
     FormatError,
     PredicateError,
@@ -30,6 +33,7 @@ from alcid.formats.file_index.reader import IndexReader
 from alcid.formats.selection import ANY, EVERY, Selection, no_row
 from alcid.formats.source import BytesSource, File, FileSource, Source, open_with
 from alcid.options import OptionValue, match_column, parse_options
+from alcid.pictures.shown import Shown
 from alcid.predicate import (
     And,
     Constant,
@@ -43,12 +47,15 @@ from alcid.predicate import (
 from alcid.predicate.ask import ask
 from alcid.types import DataType, require_index
 
+if TYPE_CHECKING:
+    from alcid.pictures.page import Markup
+
 __all__ = ["FileIndex"]
 
 _log = logging.getLogger("alcid")
 
 
-class FileIndex:
+class FileIndex(Shown):
     """The file indexes of one data file.
 
     An answer holds every row that matches, and unless it is `exact` maybe more: then apply the
@@ -184,6 +191,34 @@ class FileIndex:
         """The name, and what is indexed how."""
         indexes = ", ".join(f"{entry.column} {entry.index_type}" for entry in self.entries)
         return f"<FileIndex {self.container.source.name}: {indexes or 'no index'}>"
+
+    def picture(self) -> tuple[str, list[Markup]]:
+        """The indexes, and the bytes of the file drawn."""
+        from alcid.byte_map import Kind, map_bytes
+        from alcid.pictures.bytes import byte_strip
+        from alcid.pictures.page import section, table
+
+        source = self.container.source
+        known = {}
+        for entry in self.entries:
+            with suppress(ColumnError):
+                known[entry.column] = self._columns.type_of(entry.column)
+        rows = [
+            [
+                entry.column,
+                known.get(entry.column),
+                entry.index_type,
+                None if entry.is_empty else entry.start,
+                entry.length,
+            ]
+            for entry in self.entries
+        ]
+        head = ["column", "type", "index", "offset", "bytes"]
+        parts = [section(f"Indexes of {source.name}", table(head, rows, numbers=(3, 4)))]
+        with suppress(AlcidError):  # a file that was closed
+            region = map_bytes(source, known, kind=Kind.FILE_INDEX)
+            parts.append(section("Bytes", byte_strip(region, anchor=f"index-{id(self)}")))
+        return f"File index {source.name}", parts
 
     def to_bytes(self) -> bytes:
         """The container: what Paimon keeps as a `.index` file or embeds in its manifest."""

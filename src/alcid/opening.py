@@ -1,13 +1,15 @@
 """How tables are opened and made.
 
-`alcid.parquet`, `alcid.paimon`, `alcid.iceberg`, `alcid.create_table`.
+`alcid.table`, `alcid.parquet`, `alcid.paimon`, `alcid.iceberg`, `alcid.create_table`.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,7 +29,102 @@ if TYPE_CHECKING:
 
     from alcid.tables.engine import Engine
 
-__all__ = ["create_table", "iceberg", "paimon", "parquet"]
+__all__ = ["create_table", "iceberg", "is_name", "paimon", "parquet", "table"]
+
+_PART = r"(`[^`]+`|[^./\\:`]+)"
+_NAME = re.compile(rf"{_PART}(\.{_PART}){{2,}}")
+
+
+def table(
+    location_or_name: str | os.PathLike[str],
+    spark: SparkSession | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    index_path: str | os.PathLike[str] | None = None,
+    snapshot_id: int | None = None,
+    ref: str | None = None,
+    strict: bool = False,
+) -> ParquetTable | PaimonTable | IcebergTable:
+    """Open a table of any kind; which it is, is the type of what is given back.
+
+    A folder with Paimon's schemas is a Paimon table, any other one of Parquet files. A text such as
+    `catalog.db.table`, if there is no folder of that name, is an Iceberg table of the session.
+    `parquet`, `paimon` and `iceberg` have what only one kind has.
+
+    Args:
+        location_or_name: The folder, as a path or a URI; or the name of an Iceberg table.
+        spark: The session that does the work on many files; an Iceberg table needs one.
+        storage_options: Keys, endpoint and such; see `alcid.storage.Storage.open`.
+        index_path: Where the indexes of a folder of Parquet files are, if not beside the data.
+        snapshot_id: Read a Paimon or Iceberg table as it was at this snapshot.
+        ref: Read a tag of a Paimon table, or a branch or a tag of an Iceberg table.
+        strict: Raise where an index is damaged, in place of a warning.
+
+    Raises:
+        StorageError: There is no such folder or table.
+        OptionError: It is of a kind that has no such option.
+
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> pq.write_table(pa.table({"id": range(1000)}), f"{folder.name}/a.parquet")
+    >>> table(folder.name)
+    <ParquetTable ...>
+    >>> made = create_table(f"{folder.name}/_paimon/events", pa.schema([("id", pa.int64())]))
+    >>> table(f"{folder.name}/_paimon/events")
+    <PaimonTable ...events>
+    >>> folder.cleanup()
+    """
+    name = os.fspath(location_or_name)
+    if is_name(location_or_name):
+        if spark is None:
+            raise UnsupportedError(
+                f"{name}: no such folder, and as the name of an Iceberg table it needs a session:"
+                " spark=alcid.session(...)"
+            )
+        _only_for_folders(name, index_path)
+        return iceberg(
+            name,
+            spark,
+            snapshot_id=snapshot_id,
+            ref=ref,
+            storage_options=storage_options,
+            strict=strict,
+        )
+    storage = Storage.open(location_or_name, storage_options)
+    is_file = not storage.remote and Path(storage.location).is_file()
+    if not is_file and TableFolder(storage).exists():
+        _only_for_folders(name, index_path)
+        return PaimonTable(
+            storage, snapshot_id=snapshot_id, tag=ref, strict=strict, engine=_engine(spark)
+        )
+    if snapshot_id is not None or ref is not None:
+        raise OptionError(
+            f"{name}: a folder of Parquet files, which has neither snapshots nor tags"
+        )
+    return parquet(
+        location_or_name,
+        spark,
+        storage_options=storage_options,
+        index_path=index_path,
+        strict=strict,
+    )
+
+
+def is_name(text: str | os.PathLike[str]) -> bool:
+    """Whether a text is the `catalog.db.table` of an Iceberg table, and not a folder.
+
+    >>> is_name("lake.shop.orders"), is_name("./lake.shop.orders"), is_name("s3://lake/a.b.c")
+    (True, False, False)
+    """
+    return isinstance(text, str) and bool(_NAME.fullmatch(text)) and not Path(text).exists()
+
+
+def _only_for_folders(name: str, index_path: object) -> None:
+    if index_path is not None:
+        raise OptionError(
+            f"index_path: {name} keeps its indexes itself; it is for folders of Parquet files"
+        )
 
 
 def parquet(

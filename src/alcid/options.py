@@ -48,6 +48,7 @@ __all__ = [
     "case_sensitive",
     "current_settings",
     "default_options",
+    "did_you_mean",
     "find_column",
     "fold_name",
     "match_column",
@@ -215,7 +216,7 @@ def find_column(name: str, columns: Collection[str]) -> str:
     outer = name.partition(".")[0]
     if any(fold_name(column) == fold_name(outer) for column in columns):
         raise UnsupportedError(f"column {name}: no index takes a field within a column")
-    raise ColumnError(f"column {name}: not in the table{_did_you_mean(name, columns)}")
+    raise ColumnError(f"column {name}: not in the table{did_you_mean(name, columns, most=3)}")
 
 
 def match_column(name: str, columns: Iterable[str]) -> str | None:
@@ -260,10 +261,17 @@ class ColumnNames:
         return match_column(name, folded.get(fold_name(name), ()))
 
 
-def _did_you_mean(word: str, known: Iterable[str], form: str = "{}") -> str:
+def did_you_mean(word: str, known: Iterable[str], form: str = "{}", *, most: int = 1) -> str:
+    """A hint for the end of an error about a name that is not known; empty if none is like it.
+
+    >>> did_you_mean("scroe", ["id", "score", "store"], most=3)
+    '; did you mean score or store?'
+    """
     spelling = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), spelling, n=1, cutoff=0.5)
-    return f"; did you mean {form.format(spelling[close[0]])}?" if close else ""
+    close = get_close_matches(word.lower(), spelling, most, 0.6)
+    close = close or get_close_matches(word.lower(), spelling, 1, 0.5)
+    shown = " or ".join(form.format(spelling[name]) for name in close)
+    return f"; did you mean {shown}?" if close else ""
 
 
 _UNITS: Final = {
@@ -430,8 +438,8 @@ def _parse_key(key: str, name: str) -> tuple[str, str, str]:
     index_type, _, rest = name.partition(".")
     if index_type not in INDEX_TYPES:
         hint = (
-            _did_you_mean(index_type, INDEX_TYPES, f"{_PREFIX}{{}}.{rest or 'columns'}")
-            or _did_you_mean(name, _TABLE_OPTIONS, f"{_PREFIX}{{}}")
+            did_you_mean(index_type, INDEX_TYPES, f"{_PREFIX}{{}}.{rest or 'columns'}")
+            or did_you_mean(name, _TABLE_OPTIONS, f"{_PREFIX}{{}}")
             or f", expected file-index.<type>.columns, <type> of {', '.join(INDEX_TYPES)}"
         )
         raise OptionError(f"{key}: no such option{hint}")

@@ -23,11 +23,15 @@
 | `reader`       | one bundle                                                    |
 | `opening`      | many bundles, in two rounds of reads                          |
 | `coverage`     | which files of a table have a payload of a kind               |
+| `arrow_stream` | Arrow streams without compressed buffers                      |
 | `bundle_set`   | all bundles of a table, against its files: what is fresh      |
 | `filters`      | the bloom filters of some files, in columns                   |
 | `bloom`        | the bloom filters of many files, in one round of reads        |
+| `searching`    | the bitmap indexes of many files, searched for keys           |
+| `byte_regions` | what each byte of its blobs means, for `alcid.byte_map`       |
 
-The bytes are described in docs/bundle-format.md. Bundles know no file system, SQL or Spark.
+The bytes are described in docs/reference/bundle-format.md. Bundles know no file system, no SQL and
+no Spark.
 """
 
 from __future__ import annotations
@@ -41,6 +45,7 @@ from alcid.bundle.kinds import Kind
 from alcid.bundle.merging import merge
 from alcid.bundle.opening import open_bundles
 from alcid.bundle.reader import Bundle
+from alcid.bundle.searching import lacking
 from alcid.bundle.series import Series
 from alcid.bundle.statistics import ColumnStatistics
 from alcid.bundle.writer import BundleWriter
@@ -58,6 +63,7 @@ __all__ = [
     "Series",
     "State",
     "Statistics",
+    "lacking",
     "merge",
     "open_bundles",
     "prefetch",

@@ -4,7 +4,7 @@
 
 The CRC is little-endian and follows what it covers, so a block is checked with one read and one
 call. Blocks are small because a bloom filter is asked for few bits far apart, each of which costs
-a block; below 1 KiB the calls cost more than the bytes (see docs/bundle-format.md).
+a block; below 1 KiB the calls cost more than the bytes (see docs/reference/bundle-format.md).
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from alcid.bundle.arrow_stream import read_stream
 from alcid.bundle.statistics import ColumnStatistics, statistics_array, statistics_type
 from alcid.errors import FormatError, UnsupportedError
 from alcid.types import DataType
@@ -160,19 +161,19 @@ class FileTable:
             return FormatError(problem, file=name, offset=offset, found=found, expected=expected)
 
         try:
-            table = pa.ipc.open_stream(pa.BufferReader(data)).read_all().combine_chunks()
-            table.validate(full=True)
-        except (pa.ArrowException, OSError) as problem:
-            raise error(f"not an Arrow stream ({str(problem).splitlines()[0]})") from None
-        schema = table.schema
-        if (named := _described(schema)[: len(CORE)]) != (wanted := _described(CORE)):
-            raise error("other columns", ", ".join(named), ", ".join(wanted))
+            table = read_stream(data)
+            schema = table.schema
+            named = _described(schema)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
+            raise error(f"not an Arrow stream ({_line(problem)})") from None
+        if (core := named[: len(CORE)]) != (wanted := _described(CORE)):
+            raise error("other columns", _line(", ".join(core)), ", ".join(wanted))
         columns = [_one(column) for column in table.columns]
         place = len(CORE)
         schemas = pa.nulls(len(table), pa.binary()).dictionary_encode()
         if place < len(schema) and schema.field(place).name == _SCHEMA.name:
             if (kind := schema.field(place).type) != _SCHEMA.type:
-                raise error("bad column 'schema'", kind, _SCHEMA.type)
+                raise error("bad column 'schema'", _line(kind), _SCHEMA.type)
             schemas = columns[place]
         if any(column.null_count for column in (*columns[:3], columns[4])):
             raise error("a file without path, size, version or rows")
@@ -181,7 +182,8 @@ class FileTable:
             known = _statistics(schema.field(place), columns[place])
             if known is not None:
                 if known.values.type != statistics_type(known.data_type):
-                    raise error(f"statistics of {known.column!r}", found=known.values.type)
+                    found_type = _line(known.values.type)
+                    raise error(f"statistics of {known.column!r}", found_type)
                 statistics.append(known)
         paths, sizes, versions, crcs, rows = columns[: len(CORE)]
         found = cls(
@@ -211,7 +213,12 @@ def _described(schema: pa.Schema) -> list[str]:
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
     """The single chunk of a column; a table without rows has none."""
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    return column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def _line(said: object) -> str:
+    """The first line of what Arrow says, or of names that a file gives."""
+    return str(said).partition("\n")[0]
 
 
 def _encoded(schemas: Sequence[bytes | None]) -> pa.DictionaryArray:
@@ -236,6 +243,7 @@ def _statistics(named: pa.Field, values: pa.Array) -> Statistics | None:
         return None
     try:
         data_type = DataType.parse(metadata[b"type"].decode())
-    except UnsupportedError:  # a type of a later version
+        column = metadata[b"column"].decode()
+    except (UnsupportedError, UnicodeDecodeError):  # a type of a later version, or damage
         return None
-    return Statistics(metadata[b"column"].decode(), data_type, values)
+    return Statistics(column, data_type, values)

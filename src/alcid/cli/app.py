@@ -1,46 +1,115 @@
-"""The commands and their options. What does the work is imported when a command runs."""
+"""What commands are registered on, and how they are listed.
+
+A command is a function in a module of `alcid.cli.commands`, under `@command(Section...)`. What does
+the work is imported within it, when it runs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import is_dataclass
 from enum import StrEnum
-from typing import Annotated
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["UsageError", "app"]
+__all__ = ["Section", "UsageError", "app", "command"]
 
 # Typer exports one kind of usage error, and not what all of them are.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
+
+class Section(StrEnum):
+    """The headings of the list of commands, in their order."""
+
+    BEGIN = "Begin"
+    ASK = "Ask a table"
+    INDEX = "Indexes of a table"
+    CHANGE = "Make and change a table"
+    FILES = "Look into index files"
+
+
+class _Commands(TyperGroup):
+    """The list of commands, by their sections; typer has that only together with rich."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  # is typer's
+        """Write the list into the help."""
+        widest = max(map(len, self.commands))
+        limit = formatter.width - 6 - widest
+        for section in Section:
+            rows = [
+                (name.ljust(widest), one.get_short_help_str(limit))
+                for name, one in sorted(self.commands.items())
+                if getattr(one, "rich_help_panel", None) == section
+            ]
+            if rows:
+                with formatter.section(section.value):
+                    formatter.write_dl(rows)
+
+
+class _Command(TyperCommand):
+    """A command whose usage names what it needs as it is, where typer has braces around it."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words behind its name."""
+        return [
+            piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
+        ]
+
+
 app = typer.Typer(
-    help="Look into the index files of lake tables, and ask them without their data.",
-    epilog="Example: alcid inspect data-1.orc.index",
+    cls=_Commands,
+    help="Index lake tables, ask them, and look into their index files.",
+    epilog="Example: alcid query events --where \"user = 'u7'\"",
     add_completion=False,
     rich_markup_mode=None,  # plain help, which needs no import of rich
     pretty_exceptions_enable=False,
 )
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="An index file.", show_default=False)]
-Types = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--type",
-        metavar="COLUMN=TYPE",
-        help="The type of a column, as Paimon writes it; may be repeated. Files do not hold types.",
-        show_default=False,
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Limit = Annotated[
-    int, typer.Option("--limit", min=0, help="Show at most so many of a list; 0 for all of them.")
-]
+
+def command(
+    section: Section, name: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as a command of its own name, or of another.
+
+    Where it takes a dataclass, as `Opening`, the fields of that are options of the command.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        registered: Callable[..., None] = app.command(name, cls=_Command, rich_help_panel=section)(
+            _with_fields(function)
+        )
+        return registered
+
+    return register
 
 
-class Nulls(StrEnum):
-    """Where nulls stand in an order."""
+def _with_fields(function: Callable[..., None]) -> Callable[..., None]:
+    """The function with the fields of its dataclasses in place of these."""
+    parameters = signature(function, eval_str=True).parameters
+    classes = {key: one.annotation for key, one in parameters.items() if _is_class(one)}
+    if not classes:
+        return function
+    fields = {key: signature(kind, eval_str=True).parameters for key, kind in classes.items()}
 
-    FIRST = "first"
-    LAST = "last"
+    @wraps(function)
+    def run(**given: Any) -> None:
+        for key, kind in classes.items():
+            given[key] = kind(**{part: given.pop(part) for part in fields[key]})
+        function(**given)
+
+    own = [one for key, one in parameters.items() if key not in classes]
+    parts = [one for found in fields.values() for one in found.values()]
+    every = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in (*own, *parts)]
+    run.__signature__ = Signature(every)  # type: ignore[attr-defined]  # which typer asks for
+    return run
+
+
+def _is_class(parameter: Parameter) -> bool:
+    return isinstance(parameter.annotation, type) and is_dataclass(parameter.annotation)
 
 
 def _version(wanted: bool) -> None:
@@ -59,90 +128,3 @@ def common(
     ] = False,
 ) -> None:
     """Options of `alcid` itself."""
-
-
-@app.command()
-def inspect(
-    file: File,
-    types: Types = None,
-    column: Annotated[
-        str | None,
-        typer.Option(
-            help="Of a file index only this column, and its values with their positions;"
-            " needs its type.",
-            show_default=False,
-        ),
-    ] = None,
-    limit: Limit = 20,
-    as_json: Json = False,
-) -> None:
-    """Show what an index file holds: its head, and every index, vector or blob in it.
-
-    It takes file indexes, deletion vectors and hash indexes of Paimon, Puffin files of Iceberg, and
-    single deletion vectors and theta sketches. What is damaged is shown as such, and the status is
-    then 1.
-
-    \b
-    Examples:
-      alcid inspect data-1.orc.index --type score=DOUBLE --column score
-      alcid inspect 8744736658442914487-1.stats
-    """  # noqa: D301
-    from alcid.cli.column_types import parse_types
-    from alcid.cli.inspect import inspect_file
-    from alcid.cli.output import choose_output
-
-    report = inspect_file(file, parse_types(types or ()), column, limit or None)
-    choose_output(as_json=as_json).file(report)
-    if report.is_damaged:
-        raise typer.Exit(1)
-
-
-@app.command()
-def probe(
-    file: File,
-    predicate: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PREDICATE",
-            help="What may stand behind WHERE in Spark's SQL.",
-            show_default=False,
-        ),
-    ] = None,
-    types: Types = None,
-    top_n: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="The first rows in the order of a column, with all ties; of those that match"
-            " PREDICATE, if it is given and the indexes answer it exactly.",
-        ),
-    ] = None,
-    order_by: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column that orders them.")
-    ] = None,
-    ascending: Annotated[
-        bool, typer.Option("--ascending", help="The lowest values first, not the highest.")
-    ] = False,
-    nulls: Annotated[Nulls, typer.Option(help="Where nulls stand in the order.")] = Nulls.LAST,
-    limit: Limit = 20,
-    as_json: Json = False,
-) -> None:
-    """Ask an index file which rows of its data file may match.
-
-    The answer is that no row can match, that any row may, or positions of rows. It holds every row
-    that matches, and unless it is exact maybe more. A damaged index is an error.
-
-    \b
-    Examples:
-      alcid probe data-1.orc.index "score > 60" --type score=DOUBLE
-      alcid probe data-1.orc.index --top-n 10 --order-by score --type score=DOUBLE
-    """  # noqa: D301
-    from alcid.cli.column_types import parse_types
-    from alcid.cli.output import choose_output
-    from alcid.cli.probe import choose_question, probe_file
-
-    question = choose_question(
-        predicate, top_n, order_by, descending=not ascending, nulls=nulls.value
-    )
-    report = probe_file(file, question, parse_types(types or ()), limit or None)
-    choose_output(as_json=as_json).probe(report)

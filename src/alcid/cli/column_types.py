@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from alcid.cli.column_definitions import near_type
 from alcid.columns import Columns
 from alcid.errors import ColumnError, OptionError, UnsupportedError
 from alcid.formats.file_index.container import Entry
@@ -30,7 +31,7 @@ def parse_types(texts: Iterable[str]) -> dict[str, DataType]:
         try:
             types[column] = DataType.parse(type_text)
         except UnsupportedError as error:
-            raise OptionError(f"--type {column}: {error}") from None
+            raise OptionError(f"--type {column}: {error}{near_type(error)}") from None
     return types
 
 

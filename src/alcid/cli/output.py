@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
-import sys
 from dataclasses import asdict
-from decimal import Decimal
 from typing import Any, Protocol
 
 from alcid.cli.inspect import FileIndexReport, Listing
 from alcid.cli.inspect.file_index import IndexReport, ListedValue
 from alcid.cli.inspect.listing import Item
+from alcid.cli.printing import print_json
 from alcid.cli.probe import ProbeReport
-from alcid.cli.values import decimal_text, not_finite
 
 __all__ = ["JsonOutput", "Output", "choose_output"]
 
@@ -59,11 +55,11 @@ class JsonOutput:
                 document["truncated"] = report.truncated
                 document["count"] = report.count
                 document["damaged"] = report.damaged
-        _print(document)
+        print_json(document)
 
     def probe(self, report: ProbeReport) -> None:
         """What `probe` was answered."""
-        _print(asdict(report))
+        print_json(asdict(report))
 
 
 def _index(index: IndexReport, *, lists_values: bool) -> dict[str, Any]:
@@ -91,25 +87,3 @@ def _item(item: Item) -> dict[str, Any]:
 
 def _listed(value: ListedValue) -> dict[str, Any]:
     return {**asdict(value), "truncated": value.truncated}
-
-
-def _print(document: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(_plain(document), allow_nan=False) + "\n")
-    sys.stdout.flush()  # here, where a closed pipe is seen to
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold."""
-    match value:
-        case dict():
-            return {key: _plain(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case float() if not math.isfinite(value):
-            return not_finite(value)
-        case Decimal():
-            return decimal_text(value)
-        case bytes():
-            return value.hex()
-        case _:
-            return value

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, TypeAlias
 
+from alcid.byte_map.kinds import Kind, opened
 from alcid.cli.column_types import IndexedColumns
 from alcid.cli.inspect.heads import HEADS
-from alcid.cli.kinds import Kind, opened
 from alcid.errors import FormatError, OptionError, PredicateError
 from alcid.file_index import FileIndex
 from alcid.formats.selection import EVERY, Selection

@@ -5,22 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from alcid.byte_map.values import printable, value_text
 from alcid.cli.inspect import FileIndexReport, Listing
 from alcid.cli.inspect.file_index import IndexReport
-from alcid.cli.inspect.listing import Facts, Item, State
+from alcid.cli.inspect.wording import INDEX_TITLES, facts_text, index_row, item_row, item_titles
 from alcid.cli.probe import ProbeReport
-from alcid.cli.values import Value, printable, value_text
+from alcid.cli.text_table import aligned
 
 __all__ = ["TextOutput"]
 
 _UNLIMITED = 1_000_000  # columns of a pipe: what reads it wants whole lines
 _NUMBERS = ("OFFSET", "BYTES", "LENGTH", "COUNT", "SNAPSHOT ID", "SEQUENCE NUMBER")
-_DIGITS = {"false_positive_rate": 3, "theta": 3, "estimate": 7}
 
 
 class TextOutput:
@@ -51,20 +50,19 @@ class TextOutput:
         self._line(f"version {head['version']}, {', '.join(counts)}")
         if report.indexes:
             self._line()
-            titles = ("COLUMN", "TYPE", "INDEX", "OFFSET", "BYTES", "FACTS")
-            self._table(titles, map(_index_row, report.indexes))
+            self._table([title.upper() for title in INDEX_TITLES], map(index_row, report.indexes))
         for index in report.indexes if report.lists_values else ():
             self._values(index)
 
     def _listing(self, report: Listing) -> None:
-        if head := _facts({**report.head, **report.properties}):
+        if head := facts_text({**report.head, **report.properties}):
             self._line(head)
         if report.truncated:
             self._line(f"{len(report.items)} of {report.count} {report.things}")
         if report.items:
             self._line()
-            titles = [name.upper().replace("_", " ") for name in report.items[0].columns]
-            self._table([*titles, "FACTS"], map(_item_row, report.items))
+            titles = [title.upper() for title in item_titles(report)]
+            self._table(titles, map(item_row, report.items))
 
     def probe(self, report: ProbeReport) -> None:
         """What `probe` was answered."""
@@ -107,7 +105,10 @@ class TextOutput:
 
     def _table(self, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         if not self._console.is_terminal:  # a hundred times faster, and the same
-            _write_columns(titles, [[printable(cell) for cell in row] for row in rows])
+            columns = zip(titles, *([printable(cell) for cell in row] for row in rows), strict=True)
+            numbers = [place for place, title in enumerate(titles) if title in _NUMBERS]
+            for line in aligned(list(columns), numbers):
+                _write(line)
             return
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for title in titles:
@@ -123,71 +124,10 @@ class TextOutput:
             _write(line.rstrip())
 
 
-def _write_columns(titles: Sequence[str], rows: list[list[str]]) -> None:
-    """A table without colours, whose lines are as long as they need be."""
-    widths = [max(map(cell_len, column)) for column in zip(titles, *rows, strict=True)]
-    for row in (titles, *rows):
-        cells = []
-        for title, cell, width in zip(titles, row, widths, strict=True):
-            padding = " " * (width - cell_len(cell))
-            cells.append(padding + cell if title in _NUMBERS else cell + padding)
-        _write("  ".join(cells).rstrip())
-
-
 def _write(line: str) -> None:
     """One line; what the encoding of stdout lacks is shown as escapes."""
     encoding = sys.stdout.encoding or "utf-8"  # text in memory has none
     sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-
-
-def _index_row(index: IndexReport) -> tuple[str, ...]:
-    facts = _facts(index.facts) if index.state == "ok" else _state(index.state, index.problem)
-    offset = "-" if index.offset is None else str(index.offset)
-    data_type = index.data_type or "-"
-    return (index.column, data_type, index.index_type, offset, str(index.size), facts)
-
-
-def _item_row(item: Item) -> tuple[str, ...]:
-    facts: Facts = {**item.properties, **item.facts}
-    if facts.get("positions") is not None:  # they say more than the first and the last
-        facts = {name: value for name, value in facts.items() if name not in ("first", "last")}
-    told = [_facts(facts)]
-    if item.state != "ok":
-        told.insert(0, _state(item.state, item.problem))
-    return (*map(_cell, item.columns.values()), "; ".join(filter(None, told)))
-
-
-def _cell(value: Value) -> str:
-    """A value in a table, where what it is can be seen from its column."""
-    return (
-        "-"
-        if value is None or value == ()
-        else value
-        if isinstance(value, str)
-        else value_text(value)
-    )
-
-
-def _facts(facts: Facts) -> str:
-    return ", ".join(
-        f"{name.replace('_', ' ')} {_fact(name, value)}"
-        for name, value in facts.items()
-        if value is not None
-    )
-
-
-def _state(state: State, problem: str | None) -> str:
-    return state if problem is None else f"{state}: {problem}"
-
-
-def _fact(name: str, value: Value) -> str:
-    if isinstance(value, float) and name in _DIGITS:
-        return f"{value:.{_DIGITS[name]}g}"
-    if value == ():
-        return "none"
-    if isinstance(value, str) and value.isdecimal():  # properties are text, but often numbers
-        return value
-    return value_text(value)
 
 
 def _left_to_do(report: ProbeReport) -> list[str]:

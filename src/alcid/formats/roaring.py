@@ -26,6 +26,10 @@ from alcid.formats.source import Section
 
 __all__ = [
     "CONTAINER_BYTES",
+    "COOKIE",
+    "FEWEST_WITH_OFFSETS",
+    "LARGEST_ARRAY",
+    "RUN_COOKIE",
     "Serialized",
     "load",
     "parse",
@@ -38,9 +42,9 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 CONTAINER_BYTES = 8192
 _CONTAINER_ROWS = 1 << 16
-_LARGEST_ARRAY = 4096
-_COOKIE, _RUN_COOKIE = 12346, 12347
-_FEWEST_WITH_OFFSETS = 4
+LARGEST_ARRAY = 4096
+COOKIE, RUN_COOKIE = 12346, 12347
+FEWEST_WITH_OFFSETS = 4
 _ARRAY, _BITSET, _RUN = 0, 1, 2
 
 
@@ -197,15 +201,15 @@ class _Frame:
 
 def _frame(starts: IntArray, keys: IntArray, cardinality: IntArray, runs: IntArray) -> _Frame:
     """Lay out bitmaps; those of bitmap `i` are the containers `starts[i]` to `starts[i + 1]`."""
-    plain = np.where(cardinality > _LARGEST_ARRAY, CONTAINER_BYTES, 2 * cardinality)
+    plain = np.where(cardinality > LARGEST_ARRAY, CONTAINER_BYTES, 2 * cardinality)
     as_runs = 2 + 4 * runs
     is_run = as_runs < plain
-    kind = np.where(is_run, _RUN, np.where(cardinality > _LARGEST_ARRAY, _BITSET, _ARRAY))
+    kind = np.where(is_run, _RUN, np.where(cardinality > LARGEST_ARRAY, _BITSET, _ARRAY))
     size = np.where(is_run, as_runs, plain)
 
     count = np.diff(starts)
     has_run = np.diff(np.append(0, np.cumsum(is_run))[starts]) > 0
-    with_offsets = ~has_run | (count >= _FEWEST_WITH_OFFSETS)
+    with_offsets = ~has_run | (count >= FEWEST_WITH_OFFSETS)
     fixed = np.where(has_run, 4 + (count + 7) // 8, 8)
     header = fixed + 4 * count * (1 + with_offsets)
     body_end = np.append(0, np.cumsum(size))
@@ -217,9 +221,9 @@ def _frame(starts: IntArray, keys: IntArray, cardinality: IntArray, runs: IntArr
     data_at = offsets[bitmap] + header[bitmap] + body_end[:-1] - body_end[starts[bitmap]]
 
     at = offsets[:-1]
-    _put(data, at[~has_run], np.full(np.count_nonzero(~has_run), _COOKIE), 4)
+    _put(data, at[~has_run], np.full(np.count_nonzero(~has_run), COOKIE), 4)
     _put(data, at[~has_run] + 4, count[~has_run], 4)
-    _put(data, at[has_run], _RUN_COOKIE | (count[has_run] - 1) << 16, 4)
+    _put(data, at[has_run], RUN_COOKIE | (count[has_run] - 1) << 16, 4)
     flagged = np.flatnonzero(is_run)
     flags_at = offsets[bitmap[flagged]] + 4 + (rank[flagged] >> 3)
     np.bitwise_or.at(data, flags_at, np.left_shift(1, rank[flagged] & 7).astype(np.uint8))

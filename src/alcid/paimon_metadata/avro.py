@@ -7,12 +7,13 @@ what the file says of itself.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import fastavro
 
 from alcid.errors import FormatError, OptionError
+from alcid.paimon_metadata.avro_container import plain_container
 
 __all__ = ["CODECS", "nullable", "read_as", "record_schema", "write_records"]
 
@@ -22,21 +23,17 @@ CODECS = {"zstd": "zstandard", "none": "null", "snappy": "snappy", "deflate": "d
 T = TypeVar("T")
 Record = dict[str, Any]
 
-_MAGIC = b"Obj\x01"
 
-
-def _read_records(data: bytes, *, file: str) -> list[Record]:
-    """All records of a container.
+def _records(data: bytes, *, file: str) -> Iterator[Record]:
+    """The records of a container, one by one: the first that is wrong ends it.
 
     Raises:
         FormatError: It is damaged.
     """
-    if data[: len(_MAGIC)] != _MAGIC:  # which fastavro does not look at
-        found = data[: len(_MAGIC)]
-        raise FormatError("no Avro file", file=file, offset=0, found=found, expected=_MAGIC)
+    plain = plain_container(data, file=file)
     try:
-        return list(fastavro.reader(io.BytesIO(data)))  # type: ignore[arg-type]
-    # Whatever a damaged schema, block or record leads to.
+        yield from fastavro.reader(io.BytesIO(plain))  # type: ignore[misc]
+    # Whatever a damaged schema or record leads to.
     except Exception as error:  # noqa: BLE001
         raise FormatError(f"damaged Avro file: {error!r}", file=file) from None
 
@@ -54,7 +51,7 @@ def read_as(parse: Callable[[Record, str], T], data: bytes, *, what: str, file: 
         FormatError: It is damaged, or a record lacks something.
     """
     try:
-        return [parse(record, file) for record in _read_records(data, file=file)]
+        return [parse(record, file) for record in _records(data, file=file)]
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"damaged {what}: {error!r}", file=file) from None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from alcid.errors import ConflictError
@@ -35,7 +36,7 @@ def check(change: Change, state: TableState) -> None:
 
     Raises:
         ConflictError: A file that is to go is not live, one that is to come was deleted once, or
-            a data file would have two deletion vectors, or one that is not live has one.
+            a data file would get a second deletion vector, or one that is not live has one.
     """
     if change.deleted:
         for entry in change.deleted:
@@ -58,17 +59,23 @@ def _check_vectors(change: Change, state: TableState, gone: set[tuple[bytes, int
     files -= {(one.partition, one.bucket, one.file.name) for one in change.deleted}
     files |= {(one.partition, one.bucket, one.file.name) for one in change.added}
     kept = [one for one in state.indexes if (one.partition, one.bucket, one.name) not in gone]
-    seen: set[tuple[bytes, int, str]] = set()
-    for entry in [*kept, *change.index_added]:
-        for vector in entry.ranges or ():
-            place = entry.partition, entry.bucket, vector.data_file
-            if place in seen:
-                raise ConflictError(f"{vector.data_file}: has another deletion vector by now")
-            seen.add(place)
+    before = _count_vectors(state.indexes)
+    for place, count in _count_vectors([*kept, *change.index_added]).items():
+        if count > max(before[place], 1):
+            raise ConflictError(f"{place[2]}: has another deletion vector by now")
     for entry in change.index_added:
         for vector in entry.ranges or ():
             if (entry.partition, entry.bucket, vector.data_file) not in files:
                 raise ConflictError(f"{vector.data_file}: is not there any more")
+
+
+def _count_vectors(entries: Iterable[IndexEntry]) -> Counter[tuple[bytes, int, str]]:
+    """How many vectors each data file has; a table that another has damaged may have two of one."""
+    return Counter(
+        (entry.partition, entry.bucket, vector.data_file)
+        for entry in entries
+        for vector in entry.ranges or ()
+    )
 
 
 def is_in(change: Change, state: TableState) -> bool:
@@ -76,5 +83,5 @@ def is_in(change: Change, state: TableState) -> bool:
     known = state.live.keys() | state.deleted
     if any(entry.identity in known for entry in change.added):
         return True
-    names = {one.name for one in state.indexes}
-    return any(entry.name in names for entry in change.index_added)
+    indexes = {(one.name, one.ranges) for one in state.indexes}
+    return any((entry.name, entry.ranges) in indexes for entry in change.index_added)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Final
 
 from alcid.errors import OptionError
-from alcid.options import parse_options
+from alcid.options import did_you_mean, parse_options
 from alcid.paimon_metadata.option_keys import ALIASES, HARMLESS, harmless
 from alcid.paimon_metadata.option_refusals import REFUSALS, refusal_of
 from alcid.paimon_metadata.table_options import HONOURED
@@ -40,8 +39,7 @@ def check_new_options(options: Mapping[str, str]) -> None:
         if key in ("primary-key", "partition"):
             raise OptionError(f"{key}: name the keys of a new table as keys, not as an option")
         if not key.startswith("file-index.") and not is_known(key):
-            close = get_close_matches(key, _all_keys(), n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            hint = did_you_mean(key, _all_keys())
             raise OptionError(f"{key}: no such option of Paimon{hint}")
     problems = file_index_options(options)[1]
     if problems:

@@ -35,6 +35,7 @@ __all__ = ["Field", "TableSchema", "schema_path"]
 
 _VERSION = 3
 _NOT_NULL = " NOT NULL"
+_MAX_DEPTH = 64  # as deep as Arrow reads
 _OLD_DEFAULTS = {1: {"bucket": "1", "file.format": "orc"}, 2: {"file.format": "orc"}}
 """What options were when schemas of older versions did not say."""
 
@@ -224,8 +225,8 @@ def to_json(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, indent=2, ensure_ascii=False).encode()
 
 
-def _field(found: Mapping[str, Any]) -> Field:
-    data_type, nullable = _data_type(found["type"])
+def _field(found: Mapping[str, Any], depth: int = 0) -> Field:
+    data_type, nullable = _data_type(found["type"], depth)
     return Field(
         int(found["id"]),
         str(found["name"]),
@@ -249,19 +250,21 @@ def _ids_within(found: Any) -> Iterator[int]:
             yield from _ids_within(found[part])
 
 
-def _data_type(found: Any) -> tuple[DataType, bool]:
+def _data_type(found: Any, depth: int) -> tuple[DataType, bool]:
     """A type as text, or nested ones as an object; and whether it may be null."""
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"a type nested deeper than {_MAX_DEPTH}")
     if isinstance(found, str):
         return DataType.parse(found), not found.upper().endswith(_NOT_NULL)
     root = str(found["type"]).upper()
     nullable = not root.endswith(_NOT_NULL)
     root = root.removesuffix(_NOT_NULL)
     if root == "ROW":
-        inner = [_field(one) for one in found["fields"]]
+        inner = [_field(one, depth + 1) for one in found["fields"]]
         children = tuple(one.data_type for one in inner)
         return DataType(root, children=children, names=tuple(one.name for one in inner)), nullable
     parts = ("key", "value") if root == "MAP" else ("element",)
-    children = tuple(_data_type(found[part])[0] for part in parts)
+    children = tuple(_data_type(found[part], depth + 1)[0] for part in parts)
     return DataType(root, children=children, length=int(found.get("length", 0))), nullable
 
 

@@ -125,9 +125,14 @@ class SnapshotFolder:
                 hint += 1
             with suppress(FileGoneError):  # expired by now
                 return self.get(hint)
+        before: list[int] = []
         while numbers := self.numbers():
-            with suppress(FileGoneError):
+            try:
                 return self.get(numbers[-1])
+            except FileGoneError:  # expired since it was listed
+                if numbers == before:
+                    raise
+                before = numbers
         return None
 
     def get(self, number: int) -> Snapshot:

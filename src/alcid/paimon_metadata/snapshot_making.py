@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from alcid.errors import FileGoneError, NameTakenError, StorageError
+from alcid.errors import AlcidError, FileGoneError, NameTakenError, StorageError
 from alcid.paimon_metadata.change import Change, is_in
 from alcid.paimon_metadata.snapshot import Snapshot, SnapshotFolder, snapshot_path
 from alcid.paimon_metadata.table_state import TableState
@@ -28,10 +28,25 @@ class SnapshotMaker:
             self._storage.create(snapshot_path(snapshot.id), snapshot.to_json())
         except NameTakenError:
             return False
+        except StorageError as error:
+            if not self._is_made(snapshot, error):
+                raise
         if self._is_stale(snapshot, change, before):
             self._storage.delete([snapshot_path(snapshot.id)])
             return False
         return True
+
+    def _is_made(self, snapshot: Snapshot, error: StorageError) -> bool:
+        """Whether a snapshot is there, though it could not be written: an answer may get lost.
+
+        Raises:
+            StorageError: That cannot be known.
+        """
+        try:
+            return self._is_there(snapshot)
+        except AlcidError:
+            problem = f"whether this commit was made is not known: {error.problem}"
+            raise StorageError(problem, file=error.file, tries=error.tries) from error
 
     def _is_there(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot is still the one of its number; see `is_final`."""

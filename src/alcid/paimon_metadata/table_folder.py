@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from alcid.errors import FileGoneError, NameTakenError, OptionError, StorageError
+from alcid.errors import NameTakenError, OptionError, StorageError
 from alcid.paimon_metadata.schema import TableSchema, schema_path
 from alcid.paimon_metadata.snapshot import SnapshotFolder
 from alcid.storage import Storage
@@ -44,11 +44,14 @@ class TableFolder:
         Raises:
             StorageError: There is no Paimon table.
         """
-        paths = self.storage.list("schema").paths.to_pylist()
-        numbers = [int(found[1]) for path in paths if (found := _SCHEMA.fullmatch(path))]
+        numbers = self._schema_numbers()
         if not numbers:
             raise StorageError("no Paimon table: no schema", file=self.storage.location)
         return self.schema(max(numbers))
+
+    def exists(self) -> bool:
+        """Whether there is a Paimon table."""
+        return bool(self._schema_numbers())
 
     def schema(self, number: int) -> TableSchema:
         """A schema by its id."""
@@ -58,16 +61,17 @@ class TableFolder:
         """Make the table; what is there already stays.
 
         Raises:
-            NameTakenError: There is a table.
+            NameTakenError: There is a table, or Parquet files of another, which it would hide.
         """
-        try:
-            self.latest_schema()
-        except FileGoneError:
-            raise
-        except StorageError:
-            self.storage.create(schema_path(schema.id), schema.to_json())
-            return
-        raise NameTakenError("there is a table already", file=self.storage.location)
+        if self.exists():
+            raise NameTakenError("there is a table already", file=self.storage.location)
+        if len(self.storage.list(suffix=".parquet")):
+            raise NameTakenError("a folder with Parquet files already", file=self.storage.location)
+        self.storage.create(schema_path(schema.id), schema.to_json())
+
+    def _schema_numbers(self) -> list[int]:
+        paths = self.storage.list("schema").paths.to_pylist()
+        return [int(found[1]) for path in paths if (found := _SCHEMA.fullmatch(path))]
 
     def _read_schema(self, number: int) -> TableSchema:
         source = self.storage.source(schema_path(number))

@@ -9,7 +9,9 @@
 | `leaves`       | the parts of a predicate, for all files                             |
 | `indexes`      | the indexes of all files                                            |
 | `cost`         | what reading an index costs, and what it saves                      |
-| `blooms`       | which files may have a value                                        |
+| `probing`      | which files may have a value, asked for all at once                 |
+| `blooms`       | the same by bloom filters                                           |
+| `dictionaries` | and by bitmap indexes, which are searched                           |
 | `positions`    | which rows of a file may match                                      |
 | `candidates`   | files and rows that are left                                        |
 | `planner`      | the stages, one after the other                                     |
@@ -23,6 +25,7 @@
 | `parts`        | what a reading gives, and what it took                              |
 | `reading`      | the rows that match                                                 |
 | `sorting`      | ORDER BY                                                            |
+| `cut_off`      | the value that no row of the best is behind                         |
 | `top`          | ORDER BY with a LIMIT, by a cut-off over all files                  |
 | `threads`      | several at a time                                                   |
 | `run`          | one way from a predicate to an answer                               |
@@ -33,7 +36,10 @@
 |----------------|---------------------------------------------------------------------|
 | `recorder`     | takes down what stages do                                           |
 | `report`       | the stages of reading                                               |
-| `explanation`  | text and JSON                                                       |
+| `fates`        | what became of each file                                            |
+| `group_fates`  | and of the row groups of those that were opened                     |
+| `explanation`  | all of it, as an object, JSON and a page                            |
+| `text`         | and as a table to read                                              |
 """
 
 from __future__ import annotations
@@ -43,6 +49,7 @@ from alcid.plan.columns import Column, TableColumns
 from alcid.plan.conform import table_schema
 from alcid.plan.draft import Draft, DraftPart, ScanEngine
 from alcid.plan.explanation import Counts, Explanation, IndexUse, Stage
+from alcid.plan.fates import Fate, Fates, FileFate, RowGroupFate
 from alcid.plan.indexes import BundleIndexes, Indexes
 from alcid.plan.scan import Query, Scan
 from alcid.plan.table_files import DataFiles, FileScan, TableFiles
@@ -56,10 +63,14 @@ __all__ = [
     "Draft",
     "DraftPart",
     "Explanation",
+    "Fate",
+    "Fates",
+    "FileFate",
     "FileScan",
     "IndexUse",
     "Indexes",
     "Query",
+    "RowGroupFate",
     "Scan",
     "ScanEngine",
     "Stage",

@@ -84,6 +84,8 @@ class WholeAccess:
     """Bytes of the needed columns in these row groups."""
     positions: Integers | None
     """The rows, if they are known."""
+    why: str
+    """Why it is not read by its pages."""
 
     def batches(self) -> Iterator[WholeAccess]:
         """The same, a few row groups at a time, so that memory is bounded."""

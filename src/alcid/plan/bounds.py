@@ -21,14 +21,15 @@ from alcid.predicate import Anything, Interval, NotNulls, Nulls, Outside, Questi
 from alcid.predicate.row_columns import RowColumn
 from alcid.types import DataType
 
-__all__ = ["Bounds"]
+__all__ = ["TEXTS", "Bounds"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _MOMENTS = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 _FLOATS = ("FLOAT", "DOUBLE")
-_BYTES = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
+TEXTS = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
+"""Types whose values are compared byte by byte."""
 _FRACTIONS = (*_FLOATS, "DECIMAL")
 _SHARE_OF_TEXT = 0.01  # of a text equal to another, as nothing is known
 
@@ -124,9 +125,9 @@ class Bounds:
         return np.minimum(total, 1.0)
 
     def _share(self, interval: Interval) -> Floats:
-        if self._type.root in _BYTES or self._type.root == "BOOLEAN":
+        if self._type.root in TEXTS or self._type.root == "BOOLEAN":
             bounded = interval[1] is not None and interval[0] is not None
-            few = _SHARE_OF_TEXT if self._type.root in _BYTES else 0.5
+            few = _SHARE_OF_TEXT if self._type.root in TEXTS else 0.5
             return np.full(len(self._known), few if bounded else 0.5)
         least, most = self._numbers
         begin, end = (self._number(bound) for bound in interval)

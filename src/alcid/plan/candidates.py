@@ -17,7 +17,7 @@ __all__ = ["Candidates"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Files in the order of the table, with the rows of each that may match."""
+    """Files, in the order of the table as a rule, with the rows of each that may match."""
 
     files: Integers
     selections: tuple[Selection, ...]
@@ -46,9 +46,13 @@ class Candidates:
         """Some of the files, by their places among these."""
         return Candidates(self.files[places], tuple(self.selections[place] for place in places))
 
-    def slice(self, start: int, end: int) -> Candidates:
-        """Some of the files, one after the other."""
+    def slice(self, start: int, end: int | None) -> Candidates:
+        """Some of the files, one after the other; without an end, all that follow."""
         return Candidates(self.files[start:end], self.selections[start:end])
+
+    def in_order(self) -> Candidates:
+        """The same in the order of the table."""
+        return self.take(np.argsort(self.files))
 
     def rows(self, table: DataFiles) -> Integers:
         """How many rows of each file are left."""

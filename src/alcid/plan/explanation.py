@@ -1,12 +1,19 @@
-"""What a scan did and why, stage by stage: text to read, and JSON."""
+"""What a scan did and why, stage by stage: text to read, JSON, and a page."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from alcid.pictures.shown import Shown
+from alcid.plan.text import explanation_text, question_text
+
+if TYPE_CHECKING:
+    from alcid.pictures.page import Markup
+    from alcid.plan.fates import Fates
 
 __all__ = ["Counts", "Explanation", "IndexUse", "Stage", "UseCounter"]
 
@@ -51,8 +58,8 @@ class IndexUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """What `Scan.explain` gives; `str` is a table to read."""
+class Explanation(Shown):
+    """What `Scan.explain` gives; `str` is a table to read, `save_html` writes a picture of it."""
 
     predicate: str
     stages: tuple[Stage, ...]
@@ -63,64 +70,31 @@ class Explanation:
     notes: tuple[str, ...] = ()
     """What else was decided: where the answer came from, how files are read."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same in plain dicts and lists."""
-        return asdict(self)
+    fates: Fates | None = field(default=None, repr=False, compare=False)
+    """What became of each file; None where no file was looked for."""
 
-    def to_json(self) -> str:
+    def to_dict(self, *, files: bool = False) -> dict[str, Any]:
+        """The same in plain dicts and lists; with `files`, what became of each of them, too."""
+        told = asdict(replace(self, fates=None))
+        del told["fates"]
+        if files:
+            told["files"] = [fate.to_dict() for fate in self.fates or ()]
+        return told
+
+    def to_json(self, *, files: bool = False) -> str:
         """The same as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+        return json.dumps(self.to_dict(files=files), ensure_ascii=False, indent=2)
+
+    def picture(self) -> tuple[str, Sequence[Markup]]:
+        """Tables of stages and reasons, and a map of the files."""
+        from alcid.pictures.plan import plan_parts
+
+        fates = None if self.fates is None else self.fates.columns()
+        question = question_text(self)
+        return question, plan_parts({**self.to_dict(), "question": question, "fates": fates})
 
     def __str__(self) -> str:
-        head = ("stage", "files", "row groups", "pages", "rows", "bytes", "read", "ms")
-        rows = [head, *(_row(stage) for stage in self.stages)]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
-        order = f" order by {self.order_by}" if self.order_by else ""
-        limit = "" if self.limit is None else f" limit {self.limit}"
-        lines = [f"where {self.predicate}{order}{limit}"]
-        for row in rows:
-            cells = zip(row[1:], widths[1:], strict=True)
-            lines.append("  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in cells)]))
-        for stage in self.stages:
-            lines += (f"{stage.name}: {_files(n)} out: {why}" for why, n in stage.dropped.items())
-        for use in self.indexes:
-            named = use.index or "no index"
-            lines.append(f"{use.predicate}: {named}: {use.outcome} ({_files(use.files)})")
-        return "\n".join([*lines, *self.notes])
-
-
-def _row(stage: Stage) -> tuple[str, ...]:
-    before, after = stage.before, stage.after
-    return (
-        stage.name,
-        _change(before.files, after.files),
-        _change(before.row_groups, after.row_groups),
-        _change(before.pages, after.pages),
-        _change(before.rows, after.rows),
-        _change(before.bytes, after.bytes, size=True),
-        f"{stage.requests} / {_size(stage.bytes_read)}" if stage.requests else "",
-        f"{stage.seconds * 1000:.1f}",
-    )
-
-
-def _change(before: int | None, after: int | None, *, size: bool = False) -> str:
-    show = _size if size else "{:,}".format
-    if before is None or before == after:
-        return "" if after is None else show(after)
-    return f"{show(before)} -> {'?' if after is None else show(after)}"
-
-
-def _files(count: int) -> str:
-    return f"{count:,} file{'' if count == 1 else 's'}"
-
-
-def _size(count: int) -> str:
-    value, unit = float(count), "B"
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if value < 1000 or unit == "TB":
-            break
-        value /= 1000
-    return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
+        return explanation_text(self)
 
 
 class UseCounter:

@@ -10,9 +10,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from alcid.bundle import BundleSet, CheckedSource, Coverage, Kind, State, probe
+from alcid.bundle import BundleSet, CheckedSource, Coverage, Kind, State, lacking, probe
 from alcid.bundle.bloom import Answer
 from alcid.formats.file_index import READERS
+from alcid.formats.file_index.bitmap_search import BitmapSearch
 from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.file_index.reader import IndexReader
 from alcid.formats.source import ReadMany
@@ -23,6 +24,7 @@ Integers = npt.NDArray[np.int64]
 
 _MOST_OPENED = 512
 _MOST_BYTES = 128 << 20  # that were read of opened indexes, and became bitmaps
+_LOOK = 16  # indexes that are opened until it is looked at what all of them hold
 
 
 class Indexes(Protocol):
@@ -45,6 +47,14 @@ class Indexes(Protocol):
 
     def probe(self, column: str, files: Integers, keys: Sequence[Key], key_type: KeyType) -> Answer:
         """Ask the bloom filters of files, which have one, for keys."""
+
+    def lacking(
+        self, column: str, files: Integers, keys: Sequence[Key], key_type: KeyType
+    ) -> npt.NDArray[np.bool_]:
+        """Which of some files have a fresh bitmap with none of the keys, as far as that is cheap.
+
+        Of the others nothing is said.
+        """
 
     def reader(self, column: str, index_type: str, file: int, key_type: KeyType) -> IndexReader:
         """The index of a file that has a fresh one.
@@ -75,7 +85,7 @@ class BundleIndexes:
         }
         self._opened: OrderedDict[tuple[str, str, int], tuple[IndexReader, CheckedSource]]
         self._opened = OrderedDict()
-        self._lock = Lock()
+        self._opens, self._lock = 0, Lock()
 
     def load(self, _files: Integers, /) -> None:
         """Bundles say all at once."""
@@ -110,6 +120,13 @@ class BundleIndexes:
             rounds=self._rounds,
         )
 
+    def lacking(
+        self, column: str, files: Integers, keys: Sequence[Key], key_type: KeyType
+    ) -> npt.NDArray[np.bool_]:
+        """Which files have a bitmap with none of the keys: small ones are read, many in one."""
+        coverage, search = self._coverage(column, "bitmap"), BitmapSearch(keys, key_type)
+        return lacking(coverage, files, search, self._read_ranges, gap=self._gap)
+
     def reader(self, column: str, index_type: str, file: int, key_type: KeyType) -> IndexReader:
         """The index of a file that has a fresh one.
 
@@ -129,11 +146,17 @@ class BundleIndexes:
             raise LookupError(f"{index_type} of {column!r}: none for file {file}")
         with self._lock:
             self._opened[name] = reader, payload
-            held = sum(one.taken for _, one in self._opened.values())
-            while held > _MOST_BYTES or len(self._opened) > _MOST_OPENED:
-                _, (_, oldest) = self._opened.popitem(last=False)
-                held -= oldest.taken
+            self._opens += 1
+            if self._opens % _LOOK == 0:
+                self._forget()
         return reader
+
+    def _forget(self) -> None:
+        """Let go of the oldest ones: what they take is only known after they were asked."""
+        held = sum(one.taken for _, one in self._opened.values())
+        while held > _MOST_BYTES or len(self._opened) > _MOST_OPENED:
+            _, (_, oldest) = self._opened.popitem(last=False)
+            held -= oldest.taken
 
     def _coverage(self, column: str, index_type: str) -> Coverage:
         return self._bundles.coverage(Kind.index(column, index_type))

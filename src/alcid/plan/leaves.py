@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -22,11 +22,13 @@ from alcid.predicate import (
     Predicate,
     Question,
     Unknown,
+    Within,
     lower,
     matching,
 )
+from alcid.predicate.intervals import intersect
 
-__all__ = ["Leaf", "leaves_of", "share_of"]
+__all__ = ["Leaf", "by_column", "joint_share", "leaves_of", "share_of"]
 
 Shares: TypeAlias = npt.NDArray[np.float64]
 
@@ -77,7 +79,7 @@ class Leaf:
                 found.possible[group.files] = missing.possible[group.files]
                 found.certain[group.files] = missing.certain[group.files]
             elif not group.problem:
-                bounds = self._bounds(group)
+                bounds = self.bounds(group)
                 if bounds is not None:
                     asked = bounds.ask(self.question(group))
                     found.possible[group.files] = asked.possible[group.files]
@@ -89,12 +91,13 @@ class Leaf:
         """Roughly how many of the rows of each file match."""
         share = np.full(len(self._table.sizes), 0.5)
         for group in self.groups:
-            bounds = self._bounds(group)
+            bounds = self.bounds(group)
             if bounds is not None and not group.problem:
                 share[group.files] = bounds.share(self.question(group))[group.files]
         return np.where(self.verdict.certain, 1.0, np.where(self.verdict.possible, share, 0.0))
 
-    def _bounds(self, group: ColumnGroup) -> Bounds | None:
+    def bounds(self, group: ColumnGroup) -> Bounds | None:
+        """The bounds that files of a group have for the column, if they are known."""
         if group.name is None or group.data_type is None:
             return None
         return self._table.bounds(group.name, group.data_type)
@@ -110,7 +113,9 @@ def share_of(where: Predicate, leaves: Mapping[int, Leaf], files: Integers) -> S
     """Roughly how many of the rows of files match a normalized predicate."""
     match where:
         case And(parts):
-            every: Shares = np.prod([share_of(part, leaves, files) for part in parts], axis=0)
+            inner = [share_of(part, leaves, files) for part in parts if id(part) not in leaves]
+            outer = [joint_share(each)[files] for each in by_column(parts, leaves)]
+            every: Shares = np.prod([*inner, *outer], axis=0)
             return every
         case Or(parts):
             total: Shares = np.sum([share_of(part, leaves, files) for part in parts], axis=0)
@@ -120,6 +125,34 @@ def share_of(where: Predicate, leaves: Mapping[int, Leaf], files: Integers) -> S
         case Unknown():
             return np.ones(len(files))
     return leaves[id(where)].share[files]
+
+
+def by_column(parts: Iterable[Predicate], leaves: Mapping[int, Leaf]) -> list[list[Leaf]]:
+    """The leaves among parts of a predicate, those of a column together."""
+    found: dict[str, list[Leaf]] = {}
+    for part in parts:
+        if id(part) in leaves:
+            found.setdefault(leaves[id(part)].column, []).append(leaves[id(part)])
+    return list(found.values())
+
+
+def joint_share(leaves: Sequence[Leaf]) -> Shares:
+    """Roughly how many rows of each file match all of some leaves of one column.
+
+    `5 < x AND x < 6` are two leaves, each of which may be true for half of the rows.
+    """
+    share: Shares = np.prod([leaf.share for leaf in leaves], axis=0)
+    first = leaves[0]
+    for group in first.groups if len(leaves) > 1 else ():
+        bounds = first.bounds(group)
+        if bounds is None or group.problem:
+            continue
+        asked = [leaf.question(group) for leaf in leaves]
+        ranges = [question.intervals for question in asked if isinstance(question, Within)]
+        if len(ranges) == len(asked):
+            both = bounds.share(Within(reduce(intersect, ranges)))
+            share[group.files] = np.where(share > 0, both, 0.0)[group.files]
+    return share
 
 
 def _null_verdict(predicate: Predicate, column: str, table: DataFiles) -> Verdict:

@@ -6,18 +6,18 @@ paths, least and greatest values, bloom filters and other indexes, deletion vect
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from alcid.formats.selection import Selection
+from alcid.formats.selection import Selection, no_row
 from alcid.plan.blooms import Blooms
 from alcid.plan.candidates import Candidates
+from alcid.plan.dictionaries import Dictionaries
 from alcid.plan.leaves import Leaf
 from alcid.plan.positions import Positions
-from alcid.plan.recorder import Recorder
+from alcid.plan.recorder import Recorder, StageNotes
 from alcid.plan.table_files import Integers, TableFiles
 from alcid.plan.threads import wait_for_each
 from alcid.plan.verdict import judge
@@ -63,27 +63,28 @@ def make_plan(
     with recorder.stage("partitions") as notes:
         verdict = judge(where, count, lambda node: leaves[id(node)].by_partition)
         files = np.flatnonzero(verdict.possible & (table.rows != 0))
-        notes.dropped["no rows"] = int((table.rows == 0).sum())
-        notes.dropped["other partitions"] = count - len(files) - notes.dropped["no rows"]
+        notes.drop("other partitions", np.flatnonzero(~verdict.possible & (table.rows != 0)))
+        notes.drop("no rows", np.flatnonzero(table.rows == 0))
         candidates = Candidates.of(files, verdict.certain[files])
         notes.after = candidates.counts(table)
     if use_indexes:
         with recorder.stage("statistics") as notes:
             verdict = judge(where, count, lambda node: leaves[id(node)].verdict)
             kept = files[verdict.possible[files]]
-            notes.dropped["no value within bounds"] = len(files) - len(kept)
+            notes.drop("no value within bounds", files[~verdict.possible[files]])
             candidates = Candidates.of(kept, verdict.certain[kept])
             notes.after = candidates.counts(table)
         with recorder.stage("file index") as notes:
             asker = _Asker(table, where, leaves, needed, recorder, rows_needed)
-            candidates = asker.ask(candidates, notes.dropped)
+            candidates = asker.ask(candidates, notes)
             notes.after = candidates.counts(table)
     if table.deletions:
         with recorder.stage("deletion vectors") as notes:
             table.load_deletions(candidates.files)
             pairs = zip(candidates.files.tolist(), candidates.selections, strict=True)
             left = candidates.chosen(_live(table, file, found) for file, found in pairs)
-            notes.dropped["all rows deleted"] = len(candidates.files) - len(left.files)
+            gone = np.setdiff1d(candidates.files, left.files, assume_unique=True)
+            notes.drop("all rows deleted", gone)
             candidates = left
             notes.after = candidates.counts(table)
     return Plan(candidates, recorder)
@@ -107,7 +108,7 @@ class _Asker:
     recorder: Recorder
     rows_needed: bool
 
-    def ask(self, candidates: Candidates, dropped: Counter[str]) -> Candidates:
+    def ask(self, candidates: Candidates, notes: StageNotes) -> Candidates:
         """Bloom filters of all files first, then the rows of those that are left."""
         is_open = np.array([not found.exact for found in candidates.selections], bool)
         files = candidates.files[is_open]
@@ -117,14 +118,22 @@ class _Asker:
         scan = self._scan_bytes()
         blooms = Blooms(self.table, self.leaves, scan, self.recorder)
         may_match = blooms.may_match(self.where, files)
-        dropped["bloom filter"] = int((~may_match).sum())
+        notes.drop("bloom filter", files[~may_match])
         files = files[may_match]
         positions = Positions(self.table, self.leaves, files, scan[files], self.recorder)
         asked = files[positions.worth(self.where, rows_needed=self.rows_needed)]
-        answers = self._select(positions, asked.tolist())
+        # What one search rules out need not be asked file by file.
+        may_have = Dictionaries(self.table, self.leaves, self.recorder).may_match(self.where, asked)
+        answers = [no_row()] * len(asked)
+        for place, answer in zip(
+            np.flatnonzero(may_have).tolist(),
+            self._select(positions, asked[may_have].tolist()),
+            strict=True,
+        ):
+            answers[place] = answer
         positions.note_rest()
         found = dict(zip(asked.tolist(), answers, strict=True))
-        dropped["no row in the index"] = sum(answer.skip for answer in answers)
+        notes.drop("no row in the index", asked[[answer.skip for answer in answers]])
         kept = ~is_open
         kept[is_open] = may_match
         left = candidates.filter(kept)

@@ -7,7 +7,7 @@ saves, the file is read without it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +17,10 @@ from alcid.bundle import State
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.selection import ANY, EVERY, Selection, no_row
+from alcid.plan.bounds import TEXTS
 from alcid.plan.columns import ColumnGroup
-from alcid.plan.cost import can_answer, expected_bytes, is_worth_it
-from alcid.plan.leaves import Leaf
+from alcid.plan.cost import can_answer, expected_bytes, is_worth_it, listed_keys
+from alcid.plan.leaves import Leaf, by_column, joint_share
 from alcid.plan.recorder import Recorder
 from alcid.plan.table_files import Integers, TableFiles
 from alcid.plan.verdict import Mask
@@ -29,6 +30,11 @@ __all__ = ["Positions"]
 
 _REQUESTS = 3  # one after the other, to find one's way in an index
 _PAGE = 32 << 10  # bytes that are read for a row that stands alone, of one column
+_RARE = 1e-5
+"""The rows that have one text, where nothing is known of it.
+
+Whoever indexed it looks for rare ones, and an index read in vain costs less than all of its data.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +123,9 @@ class Positions:
         match predicate:
             case And(parts):
                 able, cost, share = np.zeros(count, bool), np.zeros(count, np.int64), np.ones(count)
-                for part in map(self._ability, parts):
+                leaves = [self._same_column(each) for each in by_column(parts, self._leaves)]
+                rest = [self._ability(part) for part in parts if id(part) not in self._leaves]
+                for part in (*leaves, *rest):
                     able |= part.able
                     cost += np.where(part.able, part.cost, 0)
                     share *= np.where(part.able, part.share, 1.0)
@@ -136,10 +144,23 @@ class Positions:
                 return _Ability(np.zeros(count, bool), np.zeros(count, np.int64), np.ones(count))
         return self._measure_leaf(self._leaves[id(predicate)])
 
+    def _same_column(self, leaves: Sequence[Leaf]) -> _Ability:
+        """Leaves of one column that all must hold: they read the same index."""
+        parts = [self._ability(leaf.predicate) for leaf in leaves]
+        some = np.logical_or.reduce([part.able for part in parts])
+        cost = np.sum([np.where(part.able, part.cost, 0) for part in parts], axis=0)
+        share = np.prod([np.where(part.able, part.share, 1.0) for part in parts], axis=0)
+        if len(parts) > 1:
+            every = np.logical_and.reduce([part.able for part in parts])
+            cost = np.where(every, np.maximum.reduce([part.cost for part in parts]), cost)
+            share = np.where(every, joint_share(leaves)[self._files], share)
+        return _Ability(some, cost, share)
+
     def _measure_leaf(self, leaf: Leaf) -> _Ability:
         files, verdict = self._files, leaf.verdict
         known = verdict.certain[files] | ~verdict.possible[files]
         able, cost = known.copy(), np.zeros(len(files), np.int64)
+        share = leaf.share[files]
         usable = self._usable.setdefault(id(leaf.predicate), [])
         indexes, rows = self._table.indexes, self._table.rows
         for group in leaf.groups:
@@ -154,7 +175,10 @@ class Positions:
                 needed = expected_bytes(index_type, leaf.question(group), lengths, rows[files])
                 cost = np.where(has & ~able, needed, cost)
                 able |= has
-        return _Ability(able, cost, leaf.share[files])
+            if group.data_type is not None and group.data_type.root in TEXTS:
+                rare = _RARE * len(listed_keys(leaf.question(group)) or ())
+                share = np.where(group.files[files] & (rare > 0), np.minimum(share, rare), share)
+        return _Ability(able, cost, share)
 
     def _ask(self, leaf: Leaf, file: int, place: int) -> Selection:
         verdict = leaf.verdict
@@ -203,10 +227,8 @@ class Positions:
             if group.problem:
                 add(leaf.text, "", f"type: {group.problem}", int(here.sum()))
                 continue
-            types = self._table.indexes.types(group.name)
-            if not types:
-                add(leaf.text, "", "absent", int(here.sum()))
-            for index_type in types:
+            # Of files that cannot be read nobody knows which index they have.
+            for index_type in self._table.indexes.types(group.name) or [""]:
                 states = self._table.indexes.states(group.name, index_type)[files]
                 for state in (State.ABSENT, State.STALE, State.DAMAGED):
                     count = int((here & (states == state)).sum())

@@ -82,14 +82,8 @@ class Reading:
         inside = {
             file: file_columns(table, file, self._needed(found, columns)) for file, found in pairs
         }
-        with_rows = [
-            (file, found)
-            for file, found in pairs
-            if found.rows is not None
-            and 2 * len(found.rows) <= table.rows[file]  # of most rows, most pages are read
-            and inside[file]
-            and table.has_pages(file)
-        ]
+        why = {file: self._why_whole(file, found, inside[file]) for file, found in pairs}
+        with_rows = [(file, found) for file, found in pairs if not why[file]]
         layouts = table.layouts(
             [file for file, _ in with_rows], [inside[file] for file, _ in with_rows]
         )
@@ -98,10 +92,15 @@ class Reading:
             access = PageAccess(file, found, layout, _array(found), inside[file])
             if access.is_sparse:
                 paged[file] = access
+            else:
+                unpaged = next(filter(None, (one.whole for one in layout.columns)), "")
+                why[file] = (
+                    f"its pages are not known: {unpaged}" if unpaged else "most pages have a row"
+                )
         whole = [(file, found) for file, found in pairs if file not in paged]
         scans = table.open([file for file, _ in whole])
         wholly = {
-            file: self._whole(file, found, scan, inside[file])
+            file: self._whole(file, found, scan, inside[file], why[file])
             for (file, found), scan in zip(whole, scans, strict=True)
         }
         accesses = [paged[file] if file in paged else wholly[file] for file, _ in pairs]
@@ -110,8 +109,18 @@ class Reading:
         self.spent.opening(time.perf_counter() - began, table.traffic - traffic)
         return accesses
 
+    def _why_whole(self, file: int, found: Selection, inside: Sequence[str]) -> str:
+        """Why a file is not read by its pages; empty if it may be."""
+        if found.rows is None:
+            return "every row matches" if found.exact else "no index says which rows"
+        if 2 * len(found.rows) > self.table.rows[file]:  # of most rows, most pages are read
+            return "most rows are needed" if found.exact else "no index leaves out most rows"
+        if not inside:
+            return "no column of it is needed"
+        return "" if self.table.has_pages(file) else "its pages are not known"
+
     def _whole(
-        self, file: int, found: Selection, scan: FileScan, inside: Sequence[str]
+        self, file: int, found: Selection, scan: FileScan, inside: Sequence[str], why: str
     ) -> WholeAccess:
         rows = scan.group_rows
         starts = np.cumsum([0, *rows])
@@ -127,7 +136,8 @@ class Reading:
             arrays = [left[group].to_array() for group in groups]
             positions = np.concatenate([np.zeros(0, np.int64), *arrays], dtype=np.int64)
         sizes = scan.column_sizes(inside)
-        return WholeAccess(file, found, scan, groups, starts, int(sizes[groups].sum()), positions)
+        size = int(sizes[groups].sum())
+        return WholeAccess(file, found, scan, groups, starts, size, positions, why)
 
     def _tasks(self, accesses: Sequence[_Access]) -> Iterator[list[PageAccess] | WholeAccess]:
         """Files that can be read together, and batches of row groups, in the order of files."""

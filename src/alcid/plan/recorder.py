@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from alcid.errors import AlcidError
 from alcid.plan.explanation import Counts, Stage, UseCounter
-from alcid.plan.table_files import TableFiles
+from alcid.plan.fates import FateNotes
+from alcid.plan.table_files import Integers, TableFiles
 
 __all__ = ["Recorder", "StageNotes"]
 
@@ -20,8 +20,17 @@ __all__ = ["Recorder", "StageNotes"]
 class StageNotes:
     """What a stage says of itself before it ends."""
 
+    name: str
     after: Counts
-    dropped: Counter[str] = field(default_factory=Counter)
+    fates: FateNotes
+    """Of all files of the table."""
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def drop(self, reason: str, files: Integers) -> None:
+        """Leave out some files."""
+        if len(files):
+            self.dropped[reason] = len(files)
+            self.fates.note(files, self.name, reason)
 
 
 class Recorder:
@@ -32,6 +41,7 @@ class Recorder:
         self._table, self._last, self._strict = table, start, strict
         self.stages: list[Stage] = []
         self.uses = UseCounter()
+        self.fates = FateNotes(start.files)
         self.problems: dict[str, None] = {}
         """What is damaged, each once."""
         self._lock = threading.Lock()
@@ -56,7 +66,7 @@ class Recorder:
     @contextmanager
     def stage(self, name: str) -> Iterator[StageNotes]:
         """Measure what is done within; the notes say what is left at its end."""
-        notes = StageNotes(self._last)
+        notes = StageNotes(name, self._last, self.fates)
         began, traffic = time.perf_counter(), self._table.traffic
         yield notes
         spent = self._table.traffic - traffic
@@ -68,7 +78,7 @@ class Recorder:
                 time.perf_counter() - began,
                 spent.requests,
                 spent.bytes_read,
-                {why: count for why, count in notes.dropped.items() if count},
+                notes.dropped,
             )
         )
         self._last = notes.after

@@ -14,11 +14,12 @@ from alcid.parquet_file.decoding import rows_without_columns
 from alcid.plan.candidates import Candidates
 from alcid.plan.draft import Draft
 from alcid.plan.explanation import Explanation
+from alcid.plan.group_fates import fates_of
 from alcid.plan.leaves import leaves_of
 from alcid.plan.parts import Part
 from alcid.plan.planner import Plan, make_plan
 from alcid.plan.reading import Reading
-from alcid.plan.report import fetching_stage, reading_stages
+from alcid.plan.report import counting_stages, fetching_stage, reading_stages
 from alcid.plan.sorting import SortKey, sorted_places
 from alcid.plan.table_files import TableFiles
 from alcid.plan.top import BestRows, TopRows
@@ -51,6 +52,7 @@ class Run:
         self._notes: list[str] = []
         self._said: set[str] = set()
         self._counted = False
+        self._elsewhere: Candidates | None = None
 
     def rows(self) -> pa.Table:
         """The rows, in order."""
@@ -71,7 +73,11 @@ class Run:
         exact = np.array([found.exact for found in candidates.selections], bool)
         known, rest = int(candidates.rows(self.files)[exact].sum()), candidates.filter(~exact)
         counted = elsewhere(self._draft(rest, [])) if len(rest.files) else 0
-        self._found = self._reading.count(rest) if counted is None else counted
+        if counted is None:
+            counted = self._reading.count(rest)
+        elif len(rest.files):
+            self._elsewhere = rest
+        self._found = counted
         read = f", {self._found:,} by reading" if len(rest.files) else ": no data was read"
         self._notes.append(f"{known:,} rows counted from indexes and statistics{read}")
         total = known + self._found
@@ -95,23 +101,28 @@ class Run:
         """What was done; of a scan that did not run, what would be."""
         plan = self._planned(rows_needed=True)
         if self._found is None and not self._reading.offered:
-            self._reading.open(plan.candidates, self.columns)
+            self._reading.open(self._expected(plan), self.columns)
         recorder = plan.recorder
         spared = ("cut-off", "behind the last row") if self.keys else ("limit", "enough rows")
         if self._counted:
             spared = "count", "counted without reading"
-        read = reading_stages(self._reading, plan.candidates, self._found, spared)
+        notes, candidates, rest = recorder.fates.copy(), plan.candidates, self._elsewhere
+        if rest is None:
+            read = reading_stages(self._reading, candidates, self._found, spared)
+        else:
+            read = counting_stages(self.files, candidates, rest, self._found or 0, spared)
+            notes.note(rest.files, "read", "and counted by Spark")
         stages = [*recorder.stages, *read]
         if self._fetching.offered:
             stages.append(fetching_stage(self._fetching, stages[-1].after))
-        uses = tuple(recorder.uses.uses())
         return Explanation(
             str(self.where),
             tuple(stages),
-            uses,
+            tuple(recorder.uses.uses()),
             ", ".join(map(str, self.keys)),
             self.limit,
             tuple(self._notes),
+            fates_of(notes, self.files, self._reading, candidates, spared),
         )
 
     def problems(self) -> list[str]:
@@ -165,9 +176,17 @@ class Run:
                 yield part
             start, wave = start + wave, 2 * wave
 
+    def _expected(self, plan: Plan) -> Candidates:
+        """What would be read, as far as that is known before."""
+        if not self.keys or not self.limit:
+            return plan.candidates
+        return self._finder(plan, self.limit).expected(plan.candidates)
+
+    def _finder(self, plan: Plan, k: int) -> TopRows:
+        return TopRows(self.files, self.keys, k, self._reading, plan.recorder, self.use_indexes)
+
     def _top(self, plan: Plan, k: int) -> pa.Table:
-        finder = TopRows(self.files, self.keys, k, self._reading, plan.recorder, self.use_indexes)
-        best = finder.find(plan.candidates)
+        best = self._finder(plan, k).find(plan.candidates)
         if set(self.columns) <= set(best.table.schema.names):
             return best.table.select(self.columns)
         return self._fetch(best)

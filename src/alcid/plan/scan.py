@@ -123,9 +123,9 @@ class Scan:
         is_planned = self._run is not None and self._run.is_untouched
         try:
             return self._again_if_gone(lambda run: run.rows(), keep=is_planned)
-        except PredicateError:
+        except PredicateError as error:
             if not self._engine.has_spark:
-                raise
+                raise _without_spark(error) from None
             if not self._columns:
                 return rows_without_columns(self.count())
             return self.to_spark().toArrow().cast(self.schema)
@@ -147,9 +147,9 @@ class Scan:
         """How many rows there are; from the indexes alone where they are exact."""
         try:
             return self._again_if_gone(lambda run: run.count(self._engine.count))
-        except PredicateError:  # a part that only Spark can evaluate
+        except PredicateError as error:  # a part that only Spark can evaluate
             if not self._engine.has_spark:
-                raise
+                raise _without_spark(error) from None
             return int(self.to_spark().count())
 
     def explain(self) -> Explanation:
@@ -207,6 +207,10 @@ class Scan:
                 self._strict,
             )
         return self._run
+
+
+def _without_spark(error: PredicateError) -> PredicateError:
+    return PredicateError(f"{error}; a table opened with a session can (spark=, --spark)")
 
 
 def _is_integer(limit: object) -> bool:

@@ -43,10 +43,17 @@ class SortKey:
         return f"{self.column} {way} NULLS {nulls}"
 
 
-def parse_order(order_by: str | Sequence[str]) -> tuple[SortKey, ...]:
+def parse_order(order_by: str | Sequence[str], what: str = "order_by") -> tuple[SortKey, ...]:
     """Read `score DESC, name ASC NULLS LAST`; names in backticks may hold anything.
 
     Without a word on nulls they come first if ascending, last if descending, as in Spark.
+
+    Args:
+        order_by: The text, or one for each column.
+        what: What errors call it.
+
+    Raises:
+        PredicateError: It is no order.
 
     >>> [str(key) for key in parse_order("score DESC, `my name` NULLS LAST")]
     ['score DESC NULLS LAST', 'my name ASC NULLS LAST']
@@ -54,13 +61,14 @@ def parse_order(order_by: str | Sequence[str]) -> tuple[SortKey, ...]:
     texts = [order_by] if isinstance(order_by, str) else list(order_by)
     keys: list[SortKey] = []
     for text in texts:
-        require(text, str, "order_by")
+        require(text, str, what)
         place, more = 0, True
         while more:
             found = _KEY.match(text, place)
             if found is None:
                 raise PredicateError(
-                    f"order_by: found {text!r}, expected a column, ASC or DESC, NULLS FIRST or LAST"
+                    f"{what}: found {text[place:].strip()!r}, expected a column (in backticks if it"
+                    " has a space or a comma), ASC or DESC, NULLS FIRST or NULLS LAST"
                 )
             quoted = found["quoted"]
             name = found["name"] if quoted is None else quoted.replace("``", "`")

@@ -135,7 +135,7 @@ def plain(literal: object) -> object:
             return literal.item()
         case float() | Decimal() if math.isnan(literal):
             return math.nan  # one object, so that equal predicates are equal
-        case Decimal() if math.isinf(literal):
+        case Decimal() if literal.is_infinite():  # not one that is only beyond every double
             return float(literal)
         case bytearray() | memoryview():
             return bytes(literal)

@@ -9,7 +9,7 @@ from alcid.formats.file_index.keys import Key, key_type
 from alcid.predicate.literal import bounds_of
 from alcid.types import DataType
 
-__all__ = ["EVERY_KEY", "Interval", "merge", "points"]
+__all__ = ["EVERY_KEY", "Interval", "intersect", "merge", "points"]
 
 Interval: TypeAlias = tuple[Key | None, Key | None]
 EVERY_KEY: tuple[Interval, ...] = ((None, None),)
@@ -56,6 +56,27 @@ def merge(intervals: Iterable[Interval], data_type: DataType) -> tuple[Interval,
     if joined == [list(edges)]:
         return EVERY_KEY
     return tuple(_open(low, high, edges) for low, high in joined)
+
+
+def intersect(some: tuple[Interval, ...], others: tuple[Interval, ...]) -> tuple[Interval, ...]:
+    """The keys that both have, of intervals that are sorted and apart from each other.
+
+    >>> intersect(((5, None),), ((None, 7), (9, 12)))
+    ((5, 7), (9, 12))
+    """
+    found: list[Interval] = []
+    one = other = 0
+    while one < len(some) and other < len(others):
+        (begin, end), (start, stop) = some[one], others[other]
+        low = max((key for key in (begin, start) if key is not None), default=None)
+        high = min((key for key in (end, stop) if key is not None), default=None)
+        if low is None or high is None or low < high:  # type: ignore[operator]
+            found.append((low, high))
+        if stop is None or (end is not None and end <= stop):  # type: ignore[operator]
+            one += 1
+        else:
+            other += 1
+    return tuple(found)
 
 
 def _clip(bound: Key | None, missing: int, edges: tuple[int, int]) -> int:

@@ -57,6 +57,7 @@ def append_to_folder(
     *,
     partition_by: Sequence[str] | None = None,
     target_file_bytes: int = 128 << 20,
+    dry_run: bool = False,
 ) -> AppendReport:
     """Write the rows of a DataFrame as files of a table, and their indexes with them.
 
@@ -68,6 +69,7 @@ def append_to_folder(
             with default options. `{}` for none.
         partition_by: The columns to stand in the paths, of a table without files.
         target_file_bytes: A file is closed when it is about so long.
+        dry_run: Only see whether the columns fit, and count the rows.
 
     Raises:
         ColumnError: A column that the table does not have, or no column for the files.
@@ -85,6 +87,9 @@ def append_to_folder(
         given = arrow_schema(fields)
         columns = _fit(table, given, partition_by)
         specs = _specs(table, columns, options)
+        if dry_run:
+            count = df.count()
+            return AppendReport(None, count, None, None, 0, time.monotonic() - begin, dry_run=True)
         job = StagingJob(
             storage,
             new_job(),

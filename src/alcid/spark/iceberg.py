@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from alcid.errors import ConflictError, FileGoneError, UnsupportedError
+from alcid.errors import ConflictError, FileGoneError, StorageError, UnsupportedError
 from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
 from alcid.predicate.render import quote_literal
 from alcid.spark import jvm
 from alcid.spark.iceberg_vectors import scan_tasks
 from alcid.spark.jvm.iceberg import RUNTIME_CLASS, JavaTable
 from alcid.spark.jvm.iceberg_errors import java_errors
+from alcid.spark.near_names import near_names
 from alcid.spark.schema import quoted
 from alcid.tables.iceberg.catalog import OwnQuery, VectorCommit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkCatalogTable"]
+__all__ = ["RUNTIME_PACKAGE", "SparkCatalogTable"]
 
 _NOT_NEEDED = "column_sizes, split_offsets"  # long, and every runtime has them
-_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+_EXPLAINED_ERROR = "Error occurred during query planning"  # EXPLAIN does not raise, it tells
+RUNTIME_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
 
 class SparkCatalogTable:
@@ -42,13 +44,20 @@ class SparkCatalogTable:
                 "Iceberg tables need a session with a JVM of its own, found Spark Connect: "
                 "alcid.session() or SparkSession.builder starts one"
             )
+        if jvm.is_stopped(session):
+            raise UnsupportedError("the session is stopped: start another, as alcid.session() does")
         if not jvm.has_class(session, RUNTIME_CLASS):
             raise UnsupportedError(
                 "the session has no Iceberg: start it with spark.jars.packages set to "
-                f"{_PACKAGE}, or the build for your Spark"
+                f"{RUNTIME_PACKAGE}, or the build for your Spark"
             )
         self.session = session
-        self._java = JavaTable(session, name)
+        try:
+            self._java = JavaTable(session, name)
+        except StorageError as error:
+            if not error.problem.startswith("no such table"):
+                raise
+            raise StorageError(error.problem + near_names(session, name), file=name) from None
         self.name, self._sql_name = self._java.name, self._java.sql_name
         # The file of each metadata that were given out, so that a commit is against just these.
         self._files: dict[int, tuple[weakref.ref[TableMetadata], str]] = {}
@@ -133,6 +142,15 @@ class SparkCatalogTable:
         """
         with java_errors(self.name):
             rows.sparkSession.sql(f"INSERT INTO {self._sql_name} BY NAME TABLE {{rows}}", rows=rows)
+
+    def check_append(self, rows: DataFrame) -> None:
+        """See that the columns of a DataFrame can be appended, as Iceberg's own writer sees it."""
+        with java_errors(self.name):
+            insert = f"EXPLAIN INSERT INTO {self._sql_name} BY NAME TABLE {{rows}}"
+            told = rows.sparkSession.sql(insert, rows=rows).collect()
+        head, *problem = "\n".join(str(row[0]) for row in told).splitlines() or [""]
+        if head.startswith(_EXPLAINED_ERROR):
+            raise UnsupportedError(f"{self.name}: {next(filter(None, problem), head)}")
 
     def rows(self, query: OwnQuery) -> DataFrame:
         """The rows of a query as a DataFrame, by Iceberg's own scan."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from alcid.errors import OptionError, UnsupportedError
 from alcid.spark import jvm
@@ -17,9 +17,10 @@ from alcid.spark.java import ensure_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["register", "session"]
+__all__ = ["register", "running_session", "session"]
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
+_SECRET = re.compile("secret|password|token|key|credential", re.IGNORECASE)
 _LOOPBACK = "127.0.0.1"
 _GIB = 1 << 30
 _MOST_MEMORY = 8  # GiB of a driver
@@ -49,18 +50,26 @@ def session(
         UnsupportedError: PySpark or Java is missing.
         OptionError: A setting that cannot change in the session that is running.
     """
+    given = {key: _text(value) for key, value in (config or {}).items()}
+    spark = running_session()
+    if spark is None:
+        return _start(master, app_name, given)
+    _change(spark, given)
+    return spark
+
+
+def running_session() -> SparkSession | None:
+    """The session that `session` would give back, if there is one.
+
+    Raises:
+        UnsupportedError: PySpark is missing.
+    """
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise UnsupportedError("no PySpark: pip install 'alcid[spark]'") from None
-    given = {key: _text(value) for key, value in (config or {}).items()}
     # The active session is that of this thread; another thread may have started the one there is.
-    spark = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    if spark is None:
-        spark = _start(SparkSession.builder, master, app_name, given)
-    else:
-        _change(spark, given)
-    return spark
+    return SparkSession.getActiveSession() or SparkSession._instantiatedSession
 
 
 def register(spark: SparkSession) -> None:
@@ -73,7 +82,9 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(source_for(jvm.parallelism(spark)))
 
 
-def _start(builder: Any, master: str, app_name: str, given: dict[str, str]) -> SparkSession:
+def _start(master: str, app_name: str, given: dict[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
     ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -81,7 +92,7 @@ def _start(builder: Any, master: str, app_name: str, given: dict[str, str]) -> S
     settings = _settings() if local is None else _settings() | _local_settings(local[1])
     if _JAVA_OPTIONS not in settings or _JAVA_OPTIONS in given:
         settings["spark.log.level"] = "ERROR"
-    builder = builder.master(master).appName(app_name)
+    builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in (settings | given).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -128,9 +139,10 @@ def _change(spark: SparkSession, given: dict[str, str]) -> None:
     changed = [key for key in given if found[key] != given[key]]
     for key in changed:
         if not spark.conf.isModifiable(key):
+            one, other = ("one", "another") if _SECRET.search(key) else (found[key], given[key])
             raise OptionError(
-                f"{key}: found {found[key]}, expected {given[key]}, which the session that is "
-                "running cannot change to: stop() it first"
+                f"{key}: found {one}, expected {other}, which the session that is running cannot "
+                "change to: stop() it first"
             )
     for key in changed:
         spark.conf.set(key, given[key])

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+from alcid.pictures.shown import Shown
 from alcid.plan import Explanation
+
+if TYPE_CHECKING:
+    from alcid.pictures.page import Markup
 
 __all__ = ["SqlExplanation", "TableUse"]
 
@@ -36,7 +41,13 @@ class TableUse:
     explanation: Explanation | None
     """What the table makes of it; None where no row is needed."""
 
-    def __str__(self) -> str:
+    def to_dict(self) -> dict[str, Any]:
+        """The same in plain dicts and lists."""
+        plan = None if self.explanation is None else self.explanation.to_dict()
+        return {**asdict(replace(self, explanation=None)), "explanation": plan}
+
+    def head(self) -> str:
+        """What it is asked for."""
         lines = [f"{self.name}: {self.location}"]
         if self.explanation is None:
             return "\n".join([*lines, "  no row: it does not occur in Spark's optimised plan"])
@@ -46,12 +57,15 @@ class TableUse:
             lines.append("  a part of the filter is left to Spark")
         lines += (f"  Spark's filter: {text or 'none'}" for text in dict.fromkeys(self.filters))
         lines.append(f"  columns: {', '.join(self.columns) or 'none'}")
-        lines += (f"  {line}" for line in str(self.explanation).splitlines())
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        plan = "" if self.explanation is None else str(self.explanation)
+        return "\n".join([self.head(), *(f"  {line}" for line in plan.splitlines())])
 
 
 @dataclass(frozen=True, slots=True)
-class SqlExplanation:
+class SqlExplanation(Shown):
     """What a query asks of its tables; `str` is a text to read."""
 
     query: str
@@ -59,7 +73,17 @@ class SqlExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The same in plain dicts and lists."""
-        return asdict(self)
+        return {"query": self.query, "tables": [use.to_dict() for use in self.tables]}
+
+    def picture(self) -> tuple[str, Sequence[Markup]]:
+        """What each table is asked for, and its plan."""
+        from alcid.pictures.page import element, section
+
+        parts = [element("pre", self.query.strip())]
+        for use in self.tables:
+            plan = [] if use.explanation is None else use.explanation.picture()[1]
+            parts.append(section(use.name, element("pre", use.head()), *plan))
+        return "What a query asks of its tables", parts
 
     def to_json(self) -> str:
         """The same as JSON."""

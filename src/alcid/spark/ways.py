@@ -75,10 +75,10 @@ def choose_way(draft: Draft, *, has_s3a: bool) -> Way:
         return Way("Spark", special)
     read = int(draft.sizes.sum())
     if draft.is_small and draft.expected_rows <= _DRIVER_ROWS:
-        return Way("driver", f"about {_megabytes(read)} are read")
+        return Way("driver", f"about {_megabytes(read)} at most to read")
     whole = int(draft.whole_sizes.sum())
     if read < _DENSE * whole:
-        return Way("tasks", f"about {_megabytes(read)} of {_megabytes(whole)} are read")
+        return Way("tasks", f"about {_megabytes(read)} of {_megabytes(whole)} at most to read")
     of_iceberg = isinstance(draft.table, IcebergFiles)
     obstacle = _iceberg_obstacle(draft) if of_iceberg else _obstacle(draft, has_s3a)
     if obstacle:

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from alcid.errors import FileGoneError, FormatError, NameTakenError, OptionError, StorageError
+from alcid.errors import (
+    FileGoneError,
+    FormatError,
+    NameTakenError,
+    OptionError,
+    StorageError,
+    UnsupportedError,
+)
 from alcid.formats.source import Range
 from alcid.storage.arrow_s3 import ArrowS3Files
 from alcid.storage.backend import Backend, Known
@@ -17,6 +24,7 @@ from alcid.storage.local import LocalFiles
 from alcid.storage.location import Location
 from alcid.storage.options import Hidden
 from alcid.storage.pool import run_all
+from alcid.storage.rehearsal import RehearsedFiles
 from alcid.storage.retry import Retry, ShortReadError, persist
 from alcid.storage.rounds import File, Job, Place, Round
 from alcid.storage.traffic import Traffic, TrafficCounter
@@ -48,6 +56,7 @@ class Storage:
         self._location, self._options, self._retry = location, options, retry
         self._backend, self._traffic = backend, traffic
         self._exclusive: Storage | None = None  # the same place through another library
+        self._is_wrapped = False
 
     @classmethod
     def open(
@@ -84,6 +93,17 @@ class Storage:
         else:
             backend = FsspecFiles(place, options, traffic)
         return cls(place, hidden, retry or Retry(), backend, traffic)
+
+    def rehearsal(self) -> Storage:
+        """The same files, to try changes on: these stay in memory, and nobody else sees them."""
+        return self.through(RehearsedFiles)
+
+    def through(self, around: Callable[[Backend], Backend]) -> Storage:
+        """The same files, asked for through a backend that is put around its own."""
+        backend = around(self._backend)
+        made = Storage(self._location, self._options, self._retry, backend, self._traffic)
+        made._is_wrapped = True
+        return made
 
     @property
     def location(self) -> str:
@@ -334,6 +354,9 @@ class Storage:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
+        if self._is_wrapped:  # elsewhere it would be in earnest
+            problem = "a rehearsal stays in its process, as does all that is put around files"
+            raise UnsupportedError(f"{self.location}: {problem}")
         return _open, (self.location, self._options.options, self._retry)
 
     def __repr__(self) -> str:

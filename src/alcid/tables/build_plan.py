@@ -6,7 +6,7 @@ cannot have is not tried again at every build: the reason is found again without
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +40,16 @@ class BuildPlan:
 
     tasks: tuple[Task, ...]
     fresh: int
+
+    def with_files(
+        self, paths: Sequence[str], chosen: Collection[str], specs: Sequence[IndexSpec]
+    ) -> BuildPlan:
+        """The plan with all indexes of some files, by their paths, whether fresh or not."""
+        tasks = {task.file: task for task in self.tasks}
+        for file, path in enumerate(paths):
+            if path in chosen:
+                tasks[file] = Task(file, tuple(specs), known=False)
+        return BuildPlan(tuple(tasks[file] for file in sorted(tasks)), len(paths) - len(tasks))
 
 
 def plan_build(

@@ -7,8 +7,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from alcid.bundle import Kind
+from alcid.pictures.shown import Shown
+from alcid.pictures.units import count_text
 
-__all__ = ["BuildReport", "IndexInfo", "Skipped", "SkippedCounter", "count_text", "size_text"]
+__all__ = [
+    "BuildReport",
+    "IndexFiles",
+    "IndexInfo",
+    "Skipped",
+    "SkippedCounter",
+    "size_text",
+]
 
 _SHOWN = 10  # reasons in the text of a report
 _UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -60,11 +69,37 @@ class SkippedCounter:
 
 
 @dataclass(frozen=True, slots=True)
-class BuildReport:
+class IndexFiles:
+    """Files that lack an index, or that are to lose it.
+
+    >>> print(IndexFiles("id", "bitmap", 38, 19_000_000, 1_200_000_000))
+    bitmap of 'id': 38 files (19,000,000 rows, 1.2 GB of data)
+    """
+
+    column: str
+    index_type: str
+    files: int
+    rows: int
+    bytes: int
+    """Those of the data files."""
+
+    def __str__(self) -> str:
+        what = f"{count_text(self.rows, 'row')}, {size_text(self.bytes)} of data"
+        kind = Kind.index(self.column, self.index_type)
+        return f"{kind}: {count_text(self.files, 'file')} ({what})"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport(Shown):
     """What a build did; each file of the table is `indexed`, `fresh` or `failed`.
 
     >>> print(BuildReport(40, 38, 2, 0, 19_000_000, 210_400_000, 1, 12.34))
     indexed 38 of 40 files (19,000,000 rows) in 12.3 s, 210.4 MB in 1 bundle; 2 were fresh
+    >>> missing = (IndexFiles("id", "bitmap", 1, 500_000, 30_000_000),)
+    >>> plan = {"dry_run": True, "data_bytes": 30_000_000, "missing": missing}
+    >>> print(BuildReport(40, 1, 39, 0, 500_000, 0, 0, 0.0, **plan))
+    would have indexed 1 of 40 files (500,000 rows, 30.0 MB of data); 39 are fresh
+    missing: bitmap of 'id': 1 file (500,000 rows, 30.0 MB of data)
     """
 
     files: int
@@ -84,8 +119,18 @@ class BuildReport:
     skipped: tuple[Skipped, ...] = field(default=())
     snapshot_id: int | None = None
     """The snapshot of a Paimon table that has the indexes; None where nothing changed."""
+    dropped: tuple[IndexFiles, ...] = ()
+    """What a Paimon table has lost, or would lose, as it was not asked for."""
+    dry_run: bool = False
+    """Nothing was changed; what follows is known of a dry run only."""
+    data_bytes: int = 0
+    """Those of the data files to be indexed, of which the columns with an index are read."""
+    missing: tuple[IndexFiles, ...] = ()
+    """What files lack, by index."""
 
     def __str__(self) -> str:
+        if self.dry_run:
+            return "\n".join(self._preview())
         first = f"indexed {self.indexed:,} of {count_text(self.files, 'file')}"
         first += f" ({count_text(self.rows, 'row')})"
         first += f" in {self.seconds:.1f} s, {size_text(self.bytes_written)}"
@@ -93,10 +138,20 @@ class BuildReport:
         first += "" if self.snapshot_id is None else f" in snapshot {self.snapshot_id}"
         first += f"; {self.fresh:,} were fresh" if self.fresh else ""
         first += f"; {self.failed:,} failed" if self.failed else ""
-        lines = [first, *map(str, self.skipped[:_SHOWN])]
+        dropped = (f"dropped: {one}" for one in self.dropped)
+        lines = [first, *dropped, *map(str, self.skipped[:_SHOWN])]
         if len(self.skipped) > _SHOWN:
             lines.append(f"and {len(self.skipped) - _SHOWN} more reasons")
         return "\n".join(lines)
+
+    def _preview(self) -> list[str]:
+        first = f"would have indexed {self.indexed:,} of {count_text(self.files, 'file')}"
+        first += f" ({count_text(self.rows, 'row')}, {size_text(self.data_bytes)} of data)"
+        first += f"; {self.fresh:,} are fresh" if self.fresh else ""
+        first += f"; {self.failed:,} cannot be" if self.failed else ""
+        missing = (f"missing: {one}" for one in self.missing)
+        dropped = (f"dropped: {one}" for one in self.dropped)
+        return [first, *missing, *dropped, *map(str, self.skipped[:_SHOWN])]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
@@ -124,6 +179,13 @@ class IndexInfo:
     """Files whose index cannot be read."""
     bytes: int
     """What the fresh ones take."""
+    rows: int = 0
+    """The rows of their files."""
+
+    @property
+    def bytes_per_row(self) -> float | None:
+        """What a row takes; None without rows."""
+        return self.bytes / self.rows if self.rows else None
 
     def __str__(self) -> str:
         others: Mapping[str, int] = {
@@ -138,15 +200,6 @@ class IndexInfo:
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
         return asdict(self)
-
-
-def count_text(count: int, what: str) -> str:
-    """So many of something.
-
-    >>> count_text(1, "file"), count_text(2000, "row")
-    ('1 file', '2,000 rows')
-    """
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def size_text(count: int) -> str:

@@ -15,9 +15,11 @@ from typing import Any
 
 from alcid.bundle import Bundle, BundleSet
 from alcid.errors import AlcidError, FileGoneError, OptionError, require
+from alcid.pictures.shown import Shown
+from alcid.pictures.units import count_text
 from alcid.storage import Listing, Storage
 from alcid.tables import building, compaction
-from alcid.tables.build_report import count_text, size_text
+from alcid.tables.build_report import size_text
 from alcid.tables.bundle_folder import BundleFolder, FolderBundles, bundle_name
 from alcid.tables.compaction import is_sound, merge_folder
 from alcid.tables.data_files import list_data_files
@@ -29,7 +31,7 @@ _DEAD = 0.1  # the share of entries of which nothing is used, from which on a bu
 
 
 @dataclass(frozen=True, slots=True)
-class CleanReport:
+class CleanReport(Shown):
     """What `clean` did, or would do."""
 
     dry_run: bool

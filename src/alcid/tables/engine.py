@@ -80,9 +80,13 @@ class Threads:
 
     has_spark = False
 
+    def __init__(self, like: Engine | None = None) -> None:
+        """Work with the settings of another engine; by default with those of `alcid.options`."""
+        self._like = like
+
     def settings(self) -> AbstractContextManager[None]:
-        """Those of `alcid.options`."""
-        return nullcontext()
+        """The time zone and the case rule."""
+        return nullcontext() if self._like is None else self._like.settings()
 
     def map(self, work: Work[R], sizes: Integers, tell: Tell) -> list[R]:
         """Do all in one share."""

@@ -18,6 +18,7 @@ from alcid.formats.selection import Selection
 from alcid.plan import Draft, DraftPart, TableFiles
 from alcid.predicate import Predicate
 from alcid.tables.engine import Share, Tell, Threads
+from alcid.tables.progress import Progress, telling
 from alcid.tables.table import Table
 
 __all__ = ["FindWork", "FoundRows", "find_rows"]
@@ -33,8 +34,15 @@ class FoundRows:
     """Their positions, by the number of the file, ascending; only files with such rows."""
 
 
-def find_rows(table: Table[Any], where: str | Predicate) -> FoundRows:
+def find_rows(
+    table: Table[Any], where: str | Predicate, *, progress: Progress | bool | None = False
+) -> FoundRows:
     """The live rows that match, as the table was when it was last refreshed.
+
+    Args:
+        table: The table.
+        where: What they match.
+        progress: How to tell how far it is, see `alcid.tables.progress.telling`.
 
     Raises:
         PredicateError: The predicate cannot be read, or has a part that only Spark can evaluate.
@@ -54,8 +62,10 @@ def find_rows(table: Table[Any], where: str | Predicate) -> FoundRows:
     rest = replace(draft, candidates=draft.candidates.filter(open_ones))
     work = FindWork(rest.part())
     engine = Threads() if rest.is_small else table.engine
-    with table.engine.settings():
-        for share in engine.map(work, work.draft.sizes, lambda *_: None):
+    sizes = work.draft.sizes
+    shown = progress if len(sizes) else False
+    with table.engine.settings(), telling(shown, "looking for rows", len(sizes)) as tell:
+        for share in engine.map(work, sizes, tell):
             found |= {int(rest.candidates.files[place]): rows for place, rows in share.items()}
     return FoundRows(draft.table, {file: found[file] for file in sorted(found) if found[file]})
 
@@ -78,12 +88,18 @@ class FindWork:
 
     draft: DraftPart
 
-    def __call__(self, share: Share, _tell: Tell) -> dict[int, DeletionVector]:
+    def __call__(self, share: Share, tell: Tell) -> dict[int, DeletionVector]:
         """The positions, by the place of the candidate."""
         found: dict[int, DeletionVector] = {}
+        told = 0
         for part in self.draft.read(share.items.tolist()):
             files, positions = part.places.files, part.places.positions
             for file in np.unique(files).tolist():
                 rows = DeletionVector(positions[files == file])
                 found[file] = found[file] | rows if file in found else rows
+            # They come in order, but for few, so that those before the last are done.
+            done = max(told, int(np.searchsorted(share.items, files.max(initial=0))))
+            tell(done - told, len(files))
+            told = done
+        tell(len(share.items) - told, 0)
         return found

@@ -116,6 +116,10 @@ class FolderFiles(OpenFiles):
         table = TableColumns([*merged, *outside], partitions.types, inside, schema_of)
         return table, columns
 
+    def own_columns(self, file: int) -> Sequence[FileColumn]:
+        """All columns of a file, as it spells them."""
+        return self._schemas[int(self.columns.schema_of[file])]
+
     def _deletions(self, given: Mapping[str, DeletionVector]) -> Mapping[int, DeletionVector]:
         """The vectors by file: one without its file may be of rows that came back elsewhere."""
         places = {path: place for place, path in enumerate(self.paths.to_pylist())} if given else {}

@@ -15,12 +15,14 @@ from alcid.errors import FileGoneError, OptionError
 from alcid.options import IndexSpec, OptionValue, parse_options
 from alcid.storage import Listing, Storage
 from alcid.tables.build_plan import BuildPlan, Task, plan_build
+from alcid.tables.build_preview import Listed, preview_build
 from alcid.tables.build_report import BuildReport, IndexInfo, SkippedCounter
 from alcid.tables.building import BuildWork, Built
-from alcid.tables.bundle_folder import FOLDER, BundleFolder
+from alcid.tables.bundle_folder import FOLDER, BundleFolder, FolderBundles
 from alcid.tables.compaction import is_worth_merging, merge_folder, remove_old
 from alcid.tables.data_files import list_data_files
 from alcid.tables.engine import Engine, Threads
+from alcid.tables.folder_files import FolderFiles
 from alcid.tables.progress import Progress, telling
 from alcid.types import INDEX_TYPES
 
@@ -74,7 +76,7 @@ class FolderIndexes:
         self,
         options: Mapping[str, OptionValue],
         *,
-        rebuild: bool = False,
+        rebuild: bool | Collection[str] = False,
         progress: Progress | bool | None = False,
     ) -> BuildReport:
         """Build the indexes that files lack; those that they have stay.
@@ -82,7 +84,7 @@ class FolderIndexes:
         Args:
             options: Which, see `alcid.options.parse_options`. They count for what is built now: a
                 fresh index that was built with others is kept.
-            rebuild: Build all anew, fresh or not.
+            rebuild: Build all anew, fresh or not; or those of some files, by their paths.
             progress: How to tell how far it is, see `alcid.tables.progress.telling`.
 
         Raises:
@@ -93,10 +95,7 @@ class FolderIndexes:
         begin = time.monotonic()
         specs, skipped = parse_options(options), SkippedCounter()
         listing, found = list_data_files(self._storage), self.folder.load()
-        if rebuild:
-            plan = _everything(specs, len(listing))
-        else:
-            plan = plan_build(found.against(listing), listing, specs, skipped)
+        plan = _plan(listing, found, specs, skipped, rebuild=rebuild)
         work = BuildWork(self._storage, self.folder, listing, plan.tasks)
         sizes = listing.sizes[[task.file for task in plan.tasks]]
         built = Built(skipped=skipped)
@@ -106,7 +105,7 @@ class FolderIndexes:
                     built.add(part)
         # What a rebuild makes needless: bundles without an index that is not there again.
         held = {k for bundle in found.bundles for k in bundle.kinds if k.type == INDEX}
-        if rebuild and built.kinds and held <= built.kinds:
+        if rebuild is True and built.kinds and held <= built.kinds:
             self.folder.replace(found.readable)
         self.tidy()
         return BuildReport(
@@ -121,9 +120,26 @@ class FolderIndexes:
             skipped.found,
         )
 
+    def preview(
+        self, options: Mapping[str, OptionValue], files: FolderFiles, *, rebuild: bool = False
+    ) -> BuildReport:
+        """What `build` would do.
+
+        Args:
+            options: As for `build`.
+            files: The table as it is now.
+            rebuild: As for `build`.
+        """
+        specs, skipped = parse_options(options), SkippedCounter()
+        plan = _plan(files.listing, self.folder.load(), specs, skipped, rebuild=rebuild)
+        paths = files.listing.paths.to_pylist()
+        known = Listed(paths, files.rows, files.sizes, files.own_columns)
+        return preview_build(plan, known, skipped)
+
     def indexes(self, listing: Listing | None = None) -> list[IndexInfo]:
         """What indexes there are, by column and type; `listing` may be given if it is known."""
         bundles = self.open(list_data_files(self._storage) if listing is None else listing)
+        rows = bundles.rows.fill_null(0).to_numpy()
         found = []
         for kind in bundles.kinds:
             if kind.type == INDEX:
@@ -138,18 +154,24 @@ class FolderIndexes:
                         counts[State.ABSENT],
                         counts[State.DAMAGED],
                         int(coverage.lengths.sum()),
+                        int(rows[coverage.states == State.FRESH].sum()),
                     )
                 )
         return found
 
     def drop(
-        self, columns: Collection[str] | None = None, types: Collection[str] | None = None
+        self,
+        columns: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        *,
+        dry_run: bool = False,
     ) -> int:
         """Remove indexes; where none is left, also what else is kept of the files.
 
         Args:
             columns: Those of these columns, and of keys of these maps; by default of all.
             types: Those of these types; by default of all.
+            dry_run: Only count.
 
         Returns:
             How many files had one of them that could be used.
@@ -166,7 +188,7 @@ class FolderIndexes:
         for kind in dropped:
             had |= bundles.coverage(kind).states == State.FRESH
         left = [kind for kind in bundles.kinds if kind not in dropped]
-        if dropped:
+        if dropped and not dry_run:
             gone = found.readable
             if any(kind.type == INDEX for kind in left):
                 merge_folder(self.folder, found, listing, left)
@@ -184,9 +206,20 @@ class FolderIndexes:
                 merge_folder(self.folder, found, list_data_files(self._storage))
 
 
-def _everything(specs: Sequence[IndexSpec], files: int) -> BuildPlan:
-    """The plan that takes nothing for fresh."""
-    return BuildPlan(tuple(Task(file, tuple(specs), known=False) for file in range(files)), 0)
+def _plan(
+    listing: Listing,
+    found: FolderBundles,
+    specs: Sequence[IndexSpec],
+    skipped: SkippedCounter,
+    *,
+    rebuild: bool | Collection[str],
+) -> BuildPlan:
+    """What there is to do; `rebuild` takes nothing for fresh, or nothing of some files."""
+    if rebuild is True:
+        tasks = (Task(file, tuple(specs), known=False) for file in range(len(listing)))
+        return BuildPlan(tuple(tasks), 0)
+    plan = plan_build(found.against(listing), listing, specs, skipped)
+    return plan.with_files(listing.paths.to_pylist(), rebuild, specs) if rebuild else plan
 
 
 def require_choice(columns: Collection[str] | None, types: Collection[str] | None) -> None:
@@ -200,7 +233,9 @@ def require_choice(columns: Collection[str] | None, types: Collection[str] | Non
             raise OptionError(f"{what}: found text, expected a list of names")
     unknown = sorted(set(types or ()) - set(INDEX_TYPES))
     if unknown:
-        raise OptionError(f"no such index: {unknown[0]}, expected one of {INDEX_TYPES}")
+        known = ", ".join(INDEX_TYPES)
+        hint = options.did_you_mean(unknown[0], INDEX_TYPES) or f", expected one of {known}"
+        raise OptionError(f"no such index: {unknown[0]}{hint}")
 
 
 def is_among(kind: Kind, columns: Collection[str] | None, types: Collection[str] | None) -> bool:

@@ -26,7 +26,7 @@ from alcid.formats.file_index.hashes import hash_column
 from alcid.formats.file_index.range_bitmap import RangeBitmapReader
 from alcid.formats.roaring import to_rows
 from alcid.formats.source import BytesSource, Section
-from alcid.tables.build_report import count_text
+from alcid.pictures.units import count_text
 
 __all__ = ["Difference", "compare_index"]
 

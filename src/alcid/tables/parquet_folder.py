@@ -24,7 +24,7 @@ from alcid.errors import (
     require,
 )
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.options import OptionValue, parse_options
+from alcid.options import OptionValue, did_you_mean, parse_options
 from alcid.storage import Listing, Storage
 from alcid.storage.listing import is_hidden
 from alcid.tables.append_report import AppendReport
@@ -37,12 +37,17 @@ from alcid.tables.folder_files import FolderFiles
 from alcid.tables.folder_indexes import FolderIndexes
 from alcid.tables.partitions import Partitions
 from alcid.tables.progress import Progress
+from alcid.tables.repair_report import RepairReport
+from alcid.tables.repairing import repair
 from alcid.tables.statistics import compute_stats
 from alcid.tables.table import Table
 from alcid.tables.verify_report import VerifyReport
 from alcid.tables.verifying import verify
 
 __all__ = ["ParquetTable"]
+
+_PAIMON_SCHEMA = "schema/schema-0"
+_MOST_NAMED = 5
 
 
 class ParquetTable(Table[FolderFiles]):
@@ -115,6 +120,7 @@ class ParquetTable(Table[FolderFiles]):
         options: Mapping[str, OptionValue],
         *,
         rebuild: bool = False,
+        dry_run: bool = False,
         progress: Progress | bool | None = None,
     ) -> BuildReport:
         """Build the indexes that files lack; see `alcid.options` for what can be asked for.
@@ -124,6 +130,7 @@ class ParquetTable(Table[FolderFiles]):
         Args:
             options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`.
             rebuild: Build all anew, fresh or not.
+            dry_run: Only say what files lack; nothing is read of their data.
             progress: Is called after each file with files done, files to do, and rows. True shows a
                 bar, False nothing; by default there is a bar if standard error is a terminal.
 
@@ -141,6 +148,8 @@ class ParquetTable(Table[FolderFiles]):
                     raise ColumnError(
                         f"column {spec.column}: stands in the paths, and needs no index"
                     )
+            if dry_run:
+                return self._indexes.preview(options, self.snapshot, rebuild=rebuild)
             report = self._indexes.build(options, rebuild=rebuild, progress=progress)
         if rebuild:
             self._distrusted.clear()
@@ -153,9 +162,18 @@ class ParquetTable(Table[FolderFiles]):
             return self._indexes.indexes()
 
     def drop_indexes(
-        self, columns: Collection[str] | None = None, types: Collection[str] | None = None
+        self,
+        columns: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        *,
+        dry_run: bool = False,
     ) -> int:
         """Remove indexes of these columns and types; by default all.
+
+        Args:
+            columns: Those of these columns.
+            types: Those of these types, as `bitmap`.
+            dry_run: Only count.
 
         Returns:
             How many files had one of them.
@@ -164,7 +182,7 @@ class ParquetTable(Table[FolderFiles]):
             if isinstance(given, str):
                 raise OptionError(f"{what}: found text, expected a list of names")
         with self.engine.settings():
-            dropped = self._indexes.drop(columns, types)
+            dropped = self._indexes.drop(columns, types, dry_run=dry_run)
         self.refresh()
         return dropped
 
@@ -175,6 +193,7 @@ class ParquetTable(Table[FolderFiles]):
         *,
         partition_by: Sequence[str] | None = None,
         target_file_bytes: int = 128 << 20,
+        dry_run: bool = False,
     ) -> AppendReport:
         """Write the rows of a DataFrame as new files, with pages of 2,000 rows and their indexes.
 
@@ -188,6 +207,7 @@ class ParquetTable(Table[FolderFiles]):
                 `{}` for none.
             partition_by: The columns to stand in the paths, for the first rows of a table.
             target_file_bytes: A file is closed when it is about so long.
+            dry_run: Only see whether the columns fit, and count the rows.
 
         Raises:
             ColumnError: A column that the table does not have.
@@ -199,6 +219,7 @@ class ParquetTable(Table[FolderFiles]):
             options=options,
             partition_by=partition_by,
             target_file_bytes=target_file_bytes,
+            dry_run=dry_run,
         )
 
     def compute_stats(
@@ -244,6 +265,30 @@ class ParquetTable(Table[FolderFiles]):
                 self.storage, self.bundle_folder, self.engine, sample=sample, progress=progress
             )
 
+    def repair(
+        self,
+        older_than: timedelta = timedelta(days=1),
+        *,
+        dry_run: bool = False,
+        progress: Progress | bool | None = None,
+    ) -> RepairReport:
+        """Mend what `verify` finds wrong, as far as nothing is lost by it.
+
+        Indexes are built again of the files in which they are wrong. Bundles that are damaged are
+        dropped, with what else `clean` removes. All of the table is read for it, and once more to
+        see what is left.
+
+        Args:
+            older_than: As for `clean`, which is done at the end.
+            dry_run: Only say what would be done.
+            progress: As for `build_indexes`.
+        """
+        report = repair(self, self._indexes, older_than, dry_run=dry_run, progress=progress)
+        if not dry_run:
+            self._distrusted.clear()
+            self.refresh()
+        return report
+
     def clean(
         self, older_than: timedelta = timedelta(days=1), *, dry_run: bool = False
     ) -> CleanReport:
@@ -280,14 +325,20 @@ class ParquetTable(Table[FolderFiles]):
         """The files that are listed; or those that were."""
         local = None if self.storage.remote else Path(self.location)
         if local is not None and local.is_file():
-            raise UnsupportedError(f"{self.location}: found a file, expected its folder")
+            raise UnsupportedError(f"{self.location}: a file; a table is a folder: {local.parent}")
         listing = list_data_files(self.storage) if before is None else before.listing
         if not (len(listing) or self._create or _is_there(self.storage)):
-            raise StorageError("no such folder", file=self.location)
-        if local is not None and (local / "schema" / "schema-0").is_file():
+            raise StorageError(f"no such folder{_near(local)}", file=self.location)
+        if local is not None and (local / _PAIMON_SCHEMA).is_file():
             raise UnsupportedError(f"{self.location}: a Paimon table, which alcid.paimon opens")
+        if tables := _paimon_tables(listing):
+            raise UnsupportedError(
+                f"{self.location}: a folder of Paimon tables, open one of them: {tables}"
+            )
         if local is not None and next((local / "metadata").glob("*.metadata.json"), None):
-            raise UnsupportedError(f"{self.location}: an Iceberg table, which alcid.iceberg opens")
+            raise UnsupportedError(
+                f"{self.location}: an Iceberg table, which alcid.iceberg opens by its name"
+            )
         if local is not None and (local / "_delta_log").is_dir():
             warnings.warn(
                 f"{self.location}: a Delta table, taken for a folder of Parquet files: files that "
@@ -318,12 +369,31 @@ def _without_versions(listing: Listing, distrusted: Collection[str]) -> Listing:
     return Listing(listing.paths, listing.sizes, versions)
 
 
+def _paimon_tables(listing: Listing) -> str:
+    """The Paimon tables that lie below; names without a dot are listed, as data may have such."""
+    schemas = listing.paths.filter(pc.ends_with(listing.paths, f"/{_PAIMON_SCHEMA}"))
+    tables = [path.removesuffix(f"/{_PAIMON_SCHEMA}") for path in schemas.to_pylist()]
+    return ", ".join(tables[:_MOST_NAMED]) + (", ..." if len(tables) > _MOST_NAMED else "")
+
+
 def _is_data_folder(indexes: str, data: str) -> bool:
     """Whether a folder is that of the data, or one within that readers look into."""
     inside = f"{indexes.rstrip('/')}/".removeprefix(f"{data.rstrip('/')}/")
     if inside == f"{indexes.rstrip('/')}/":
         return False
     return not any(map(is_hidden, inside.split("/")[:-1]))
+
+
+def _near(local: Path | None) -> str:
+    """A hint at folders beside the one that was asked for, with names like its own."""
+    if local is None or not local.parent.is_dir():
+        return ""
+    try:
+        return did_you_mean(
+            local.name, [one.name for one in local.parent.iterdir() if one.is_dir()]
+        )
+    except OSError:  # one that may not be listed
+        return ""
 
 
 def _is_there(storage: Storage) -> bool:

@@ -1,16 +1,17 @@
-"""How far work on many files is: told to a function, or shown as a bar."""
+"""How far work on many files is: told to a function, shown as a bar, or printed as lines."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TextIO, TypeAlias
 
 from alcid.tables.engine import Tell
 
-__all__ = ["Progress", "telling"]
+__all__ = ["Progress", "ProgressLines", "telling"]
 
 Progress: TypeAlias = Callable[[int, int, int], None]
 """Is told, after each file: how many are done, how many there are to do, the rows so far."""
@@ -29,11 +30,55 @@ def telling(progress: Progress | bool | None, doing: str, files: int) -> Iterato
     shown = sys.stderr.isatty() if progress is None else progress
     if not shown:
         yield lambda *_: None
+    elif isinstance(shown, ProgressLines):
+        with shown.named(doing) as lines:
+            yield _Teller(lines, files)
     elif callable(shown):
         yield _Teller(shown, files)
     else:
         with _bar(doing, files) as bar:
             yield _Teller(bar, files)
+
+
+class ProgressLines:
+    """A `Progress` for logs: a line every so often, none of what takes less.
+
+    >>> lines = ProgressLines(sys.stdout, every=0)
+    >>> with telling(lines, "indexing", 400) as tell:
+    ...     tell(120, 1_200_000)
+    indexing: 120/400 files, 1,200,000 rows, 0 s
+    """
+
+    def __init__(self, stream: TextIO | None = None, *, every: float = 10.0) -> None:
+        """Write to a stream, by default standard error, each `every` seconds at most."""
+        self._stream, self._every = stream, every
+        self._start("working")
+
+    def _start(self, doing: str) -> None:
+        self._doing, self._begin = doing, time.monotonic()
+        self._printed_at: float | None = None
+        self._last = self._printed = ""
+
+    def __call__(self, done: int, files: int, rows: int) -> None:
+        """Take note of how far it is, and say so if that was not said for long."""
+        now = time.monotonic()
+        self._last = f"{self._doing}: {done:,}/{files:,} files, {rows:,} rows"
+        if now - (self._printed_at or self._begin) >= self._every:
+            self._print(now)
+
+    @contextmanager
+    def named(self, doing: str) -> Iterator[ProgressLines]:
+        """Begin with other work; at its end its last state is printed, if any was before."""
+        self._start(doing)
+        yield self
+        if self._printed_at is not None and self._printed != self._last:
+            self._print(time.monotonic())
+
+    def _print(self, now: float) -> None:
+        stream = sys.stderr if self._stream is None else self._stream
+        stream.write(f"{self._last}, {now - self._begin:.0f} s\n")
+        stream.flush()
+        self._printed_at, self._printed = now, self._last
 
 
 class _Teller:

@@ -1,11 +1,13 @@
 """How many distinct values the columns of a table have.
 
 A sketch is made of each column of each file, and they are united. What comes out does not depend on
-who read which files, nor on the order in which they are united.
+who read which files, nor on the order in which they are united. So the sketch of a table to which
+files were only added since is united with those of the new files, and no other file is read.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -22,14 +24,17 @@ from alcid.formats.theta import ThetaSketch
 from alcid.parquet_file.decoding import int96_as
 from alcid.plan import Column, DataFiles, TableFiles
 from alcid.tables.bundle_folder import BundleFolder
+from alcid.tables.column_counts import ColumnCount, KnownCounts
 from alcid.tables.engine import Engine, Share, Tell
 from alcid.tables.folder_files import FolderFiles
 from alcid.tables.in_order import in_order
 from alcid.tables.progress import Progress, telling
-from alcid.tables.statistics_file import ColumnCount, counts_table, write_stats
+from alcid.tables.statistics_file import counts_table, known_counts, write_stats
 from alcid.types import DataType
 
-__all__ = ["StatisticsWork", "compute_stats", "count_columns"]
+__all__ = ["StatisticsWork", "compute_stats", "count_columns", "countable"]
+
+_log = logging.getLogger("alcid")
 
 
 @dataclass(slots=True)
@@ -62,7 +67,9 @@ def compute_stats(
     """Count the distinct values of columns, and keep the sketches beside the indexes.
 
     Up to 4096 values a count is exact; beyond, it is within some percent. Nulls are not counted,
-    nor are empty strings and binaries; 0.0 and -0.0 are two values.
+    nor are empty strings and binaries; 0.0 and -0.0 are two values. If files were only added
+    since the last time, and the columns are the same, only those are read; asked for the same files
+    again, it counts all anew.
 
     Args:
         files: The table.
@@ -82,7 +89,8 @@ def compute_stats(
     """
     if files.deletions:
         raise UnsupportedError("statistics of a table with deletions: they are of its files")
-    rows, found = count_columns(files, engine, columns, progress=progress)
+    known = known_counts(folder, files.listing)
+    rows, found = count_columns(files, engine, columns, known=known, progress=progress)
     write_stats(folder, files.listing, rows, found)
     return counts_table(rows, found)
 
@@ -92,15 +100,23 @@ def count_columns(
     engine: Engine,
     columns: Collection[str] | None = None,
     *,
+    known: KnownCounts | None = None,
     progress: Progress | bool | None = False,
 ) -> tuple[int, list[ColumnCount]]:
     """How many rows there are, and for each column what was counted; without deleted rows.
 
-    Arguments and errors are those of `compute_stats`.
+    Other arguments, and errors, are those of `compute_stats`.
+
+    Args:
+        files: The table.
+        engine: What reads it.
+        columns: Those to count.
+        known: What was counted before; it is used if it has all of the columns, and files are new.
+        progress: How to tell how far it is.
     """
     if isinstance(columns, str):
         raise OptionError("columns: found text, expected a list of names")
-    chosen = _choose(files, columns)
+    chosen = countable(files, columns)
     every = np.arange(len(files.sizes))
     files.load_deletions(every)
     deletions = dict(files.deletions)
@@ -109,10 +125,18 @@ def count_columns(
         rows[file] -= deleted.cardinality
     counts = {name: _Counted() for name in chosen}
     inside = [name for name in chosen if name not in files.columns.partitions]
+    if known is not None and known.has({name: chosen[name] for name in inside}):
+        every = np.flatnonzero(known.is_new)
+        for name in inside:
+            counts[name] = _Counted(known.counts[name].sketch, known.counts[name].nulls)
+    _log.info("statistics: %d of %d files are read", len(every) if inside else 0, len(rows))
     if inside and len(every):
-        work = StatisticsWork(files.part(every), tuple(inside), deletions)
+        own = {
+            place: deletions[one] for place, one in enumerate(every.tolist()) if one in deletions
+        }
+        work = StatisticsWork(files.part(every), tuple(inside), own)
         with telling(progress, "counting", len(every)) as tell:
-            for part in engine.map(work, files.sizes, tell):
+            for part in engine.map(work, files.sizes[every], tell):
                 for name, counted in part.items():
                     counts[name].add(counted)
     for name in set(chosen) - set(inside):
@@ -127,7 +151,7 @@ def count_columns(
     ]
 
 
-def _choose(files: TableFiles, columns: Collection[str] | None) -> dict[str, DataType]:
+def countable(files: TableFiles, columns: Collection[str] | None) -> dict[str, DataType]:
     """The columns to count, in the order of the table, and their types."""
     table = files.columns
     wanted = set(table.columns if columns is None else map(table.find_whole, columns))

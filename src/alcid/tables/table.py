@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from alcid.errors import AlcidWarning
+from alcid.errors import AlcidWarning, FileGoneError
 from alcid.options import Settings, current_settings
+from alcid.pictures.shown import Shown
 from alcid.plan import Explanation, Query, Scan, TableFiles, table_schema
 from alcid.predicate import Predicate
 from alcid.storage import Storage
 from alcid.tables.engine import Engine, Threads
+
+if TYPE_CHECKING:
+    from alcid.advice import Advice, GivenQuery
+    from alcid.pictures.page import Markup
+    from alcid.tables.build_report import IndexInfo
+    from alcid.tables.progress import Progress
 
 __all__ = ["Table"]
 
 Files = TypeVar("Files", bound=TableFiles)
 
 
-class Table(ABC, Generic[Files]):
+class Table(Shown, ABC, Generic[Files]):
     """Data files that belong together.
 
     It sees the files that there were when it was opened, or at the last `refresh`.
@@ -120,9 +127,69 @@ class Table(ABC, Generic[Files]):
         """What a scan would read, and why; the arguments are those of `scan`."""
         return self.scan(where, **query).explain()
 
+    def advise(
+        self,
+        queries: Iterable[GivenQuery] = (),
+        *,
+        columns: Collection[str] | None = None,
+        sample: int = 16,
+        progress: Progress | bool | None = None,
+    ) -> Advice:
+        """Say for each column which index pays, by a sample of the files; nothing is written.
+
+        A few files are read, and indexes of them are built in memory, with which the queries are
+        planned. Deleted rows count as rows of their files, as they do in indexes.
+
+        Args:
+            queries: What is asked of the table: SQL texts as behind WHERE, with ORDER BY and LIMIT
+                if they have them; predicates; or dicts with `where`, `columns`, `order_by`,
+                `limit`, and `count` if rows are only counted.
+                Without, each column is judged by queries that are typical of its values.
+            columns: Only these, which may be keys of maps; by default all that queries name.
+            sample: How many files are read at most; two at least. Some more are where a query would
+                find nothing in those.
+            progress: Is called after each file with files done, files to do, and rows. True shows a
+                bar, False nothing; by default there is a bar if standard error is a terminal.
+
+        Raises:
+            ColumnError: There is no such column.
+            PredicateError: A query cannot be read.
+            UnsupportedError: Files of the table cannot be read here.
+        """
+        from alcid.tables.advising import advise
+
+        is_one = isinstance(queries, str | Mapping | Predicate | Query)  # which is refused
+        given = queries if is_one else tuple(queries)
+        with self.engine.settings():
+            for is_last in (False, True):
+                try:
+                    return advise(
+                        self.snapshot,
+                        self.engine,
+                        given,
+                        columns=columns,
+                        sample=sample,
+                        progress=progress,
+                    )
+                except FileGoneError:  # or replaced, since it was listed
+                    if is_last:
+                        raise
+                    self.refresh()
+        raise AssertionError("the last try returns or raises")
+
     def _reopen(self) -> Files:
         self.refresh()
         return self.snapshot
+
+    @abstractmethod
+    def indexes(self) -> list[IndexInfo]:
+        """What indexes there are, and how many files have each."""
+
+    def picture(self) -> tuple[str, Sequence[Markup]]:
+        """Its columns and their indexes."""
+        from alcid.tables.table_picture import table_parts
+
+        return f"{type(self).__name__} {self.location}", table_parts(self, self.indexes())
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.location}>"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from alcid.tables.build_report import count_text
+from alcid.pictures.shown import Shown
+from alcid.pictures.units import count_text
 from alcid.tables.leftovers import Leftover
+
+if TYPE_CHECKING:
+    from alcid.pictures.page import Markup
 
 __all__ = ["PAGES", "STATISTICS", "Example", "Finding", "Findings", "IndexCheck", "VerifyReport"]
 
@@ -125,7 +129,7 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyReport:
+class VerifyReport(Shown):
     """What `verify` found; `ok` if nothing is wrong."""
 
     files: int
@@ -153,8 +157,6 @@ class VerifyReport:
     """Bundles of a later version, which were not looked into."""
     keys_live_twice: int = 0
     """Live rows beside another of the same key, which counts; readers see both."""
-    repaired: int = 0
-    """What `repair=True` mended before all was checked."""
     warnings: tuple[Finding, ...] = ()
     """What is right for reads, but stands in the way of others, as of writers of Paimon's Java; the
     first thousand."""
@@ -166,6 +168,12 @@ class VerifyReport:
         Indexes that are stale or missing make queries slower, not wrong.
         """
         return not self.problem_count
+
+    def is_better_than(self, before: VerifyReport) -> bool:
+        """Whether less is wrong than it was."""
+        return self.problem_count < before.problem_count or len(self.warnings) < len(
+            before.warnings
+        )
 
     def __str__(self) -> str:
         """What was checked, what is wrong, and what lies about."""
@@ -189,7 +197,6 @@ class VerifyReport:
             reasons[leftover.reason] = reasons.get(leftover.reason, 0) + 1
         left = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
         notes = (
-            (self.repaired, f"repaired: {self.repaired:,}"),
             (self.changed, f"{count_text(self.changed, 'file')} changed meanwhile"),
             (self.unindexed, f"{count_text(self.unindexed, 'file')} without an index"),
             (self.gone, f"{count_text(self.gone, 'file')} gone, as {self.gone_example}"),
@@ -197,6 +204,22 @@ class VerifyReport:
             (len(left), f"left over: {left}"),
         )
         return [text for count, text in notes if count]
+
+    def picture(self) -> tuple[str, Sequence[Markup]]:
+        """A table of the indexes, and what is wrong."""
+        from alcid.pictures.page import element, table
+
+        first, *others = str(self).splitlines()
+        told = {str(check) for check in self.indexes}
+        head = ["index", "column", "checked", "sound", "differ", "damaged", "stale", "missing"]
+        names = ("checked", "sound", "differing", "damaged", "stale", "missing")
+        rows = [
+            [one.index_type, one.column, *(getattr(one, name) for name in names)]
+            for one in self.indexes
+        ]
+        notes = [element("p", line, class_="note") for line in others if line not in told]
+        result = element("p", first, class_="good" if self.ok else "bad")
+        return "Verify", [result, table(head, rows, numbers=range(2, 8)), *notes]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""

@@ -3,6 +3,7 @@
 - `matching_rows`, `top_rows`: the right answer, by brute force (`alcid.testing.oracle`).
 - `flips`, `truncations`: damaged copies of a file (`alcid.testing.corrupt`).
 - `CountingSource`: what of a file was read (`alcid.testing.counting`).
+- `Faults`: a file system that fails when it is told to (`alcid.testing.faulty_files`).
 - `alcid.testing.samples`: values at the edges of every type, and literals around them.
 - `alcid.testing.strategies`: Hypothesis strategies of columns and predicates. Only this module
   needs Hypothesis, so it is imported by its own name.
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 from alcid.testing.corrupt import Damage, flips, truncations
 from alcid.testing.counting import CountingSource
+from alcid.testing.faulty_files import Faults
 from alcid.testing.oracle import matching_rows, top_rows, values_of
 
 __all__ = [
     "CountingSource",
     "Damage",
+    "Faults",
     "flips",
     "matching_rows",
     "top_rows",

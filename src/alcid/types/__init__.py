@@ -1,7 +1,7 @@
 """Column types: Spark, Arrow and Paimon names of the same thing, and which index takes it.
 
 Everything inside Alcid speaks `DataType`, which is Paimon's set of types without nullability. The
-table of all of them is in docs/types.md; a test holds it to this code.
+table of all of them is in docs/questions/types.md; a test holds it to this code.
 
 >>> DataType.from_spark("decimal(10,2)").to_arrow()
 Decimal128Type(decimal128(10, 2))

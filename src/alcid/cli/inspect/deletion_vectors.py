@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from alcid.byte_map.kinds import Kind
 from alcid.cli.inspect.listing import Facts, Item, Listing, problem_of
-from alcid.cli.kinds import Kind
 from alcid.errors import FormatError
 from alcid.formats.cursor import Cursor
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.deletion_vector.encoding import AROUND, LEAST_BODY, MAGICS
+from alcid.formats.deletion_vector.encoding import AROUND, MAGICS
+from alcid.formats.deletion_vector.file import vector_places
 from alcid.formats.deletion_vector.writer import VERSION, range_length
 from alcid.formats.source import Section, Source
 
@@ -46,18 +47,12 @@ def vector_facts(vector: DeletionVector) -> Facts:
 
 def _vectors(section: Section, offset: int) -> Iterator[Item]:
     """The vectors one after the other, as far as their lengths can be followed."""
-    while offset < section.length:
-        rest = section.length - offset
-        try:
-            size = Cursor(section, offset).i32()
-            if not LEAST_BODY <= size <= rest - AROUND:
-                limits = f"{LEAST_BODY} to {rest - AROUND}"
-                raise section.error("bad length of a deletion vector", offset, size, limits)
-        except FormatError as error:  # nothing tells where the next one begins
-            yield Item(_columns(offset, rest), problem=problem_of(error))
-            return
-        yield _inspect(section.section(offset, size + AROUND), offset)
-        offset += size + AROUND
+    try:
+        for place in vector_places(section, offset):
+            yield _inspect(section.section(*place), place[0])
+            offset = sum(place)
+    except FormatError as error:  # nothing tells where the next one begins
+        yield Item(_columns(offset, section.length - offset), problem=problem_of(error))
 
 
 def _inspect(section: Section, offset: int) -> Item:

@@ -8,11 +8,11 @@ from itertools import chain, islice
 
 from pyroaring import BitMap
 
+from alcid.byte_map.kinds import Kind
+from alcid.byte_map.values import Value, value_of
 from alcid.cli.column_types import IndexedColumns
 from alcid.cli.inspect.heads import HEADS
 from alcid.cli.inspect.listing import Facts, State, problem_of
-from alcid.cli.kinds import Kind
-from alcid.cli.values import Value, value_of
 from alcid.errors import ColumnError, FormatError
 from alcid.file_index import FileIndex
 from alcid.formats.file_index.bitmap_reader import BitmapReader

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from alcid.byte_map.kinds import Kind
 from alcid.cli.inspect.listing import Facts, Listing
-from alcid.cli.kinds import Kind
 from alcid.formats.hash_index import HashIndex
 from alcid.formats.source import Source
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from alcid.cli.kinds import Kind
-from alcid.cli.values import Value
+from alcid.byte_map.kinds import Kind
+from alcid.byte_map.values import Value
 from alcid.errors import AlcidError
 from alcid.formats.source import Source
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from alcid.byte_map.kinds import Kind
+from alcid.cli.inspect.bundle import BlobFacts, inspect_bundle
 from alcid.cli.inspect.deletion_vectors import vector_facts
 from alcid.cli.inspect.listing import Facts, Item, Listing, problem_of
 from alcid.cli.inspect.theta import theta_facts
-from alcid.cli.kinds import Kind
 from alcid.errors import FormatError, LimitError
 from alcid.formats import puffin
 from alcid.formats.puffin import Blob, PuffinReader
@@ -18,11 +19,12 @@ def inspect_puffin(source: Source, limit: int | None) -> Listing:
     """List the blobs in the order of the footer."""
     with puffin.open(source) as reader:
         head: Facts = {"footer_bytes": reader.footer_size}
-        blobs = (_inspect(reader, blob) for blob in reader.blobs)
+        bundle = inspect_bundle(source, reader)
+        blobs = (_inspect(reader, blob, bundle) for blob in reader.blobs)
         return Listing.of(source, Kind.PUFFIN, head, "blobs", blobs, limit, reader.properties)
 
 
-def _inspect(reader: PuffinReader, blob: Blob) -> Item:
+def _inspect(reader: PuffinReader, blob: Blob, bundle: BlobFacts) -> Item:
     columns: Facts = {
         "type": blob.type,
         "fields": blob.fields,
@@ -39,7 +41,10 @@ def _inspect(reader: PuffinReader, blob: Blob) -> Item:
             case puffin.THETA_SKETCH:
                 facts = theta_facts(reader.read_theta_sketch(blob))
             case _:
-                return Item(columns, properties=blob.properties, known=False)
+                found = bundle(blob)
+                if found is None:
+                    return Item(columns, properties=blob.properties, known=False)
+                facts = found
     except (FormatError, LimitError) as error:
         problem = problem_of(error, reader.name)
         return Item(columns, properties=blob.properties, problem=problem)

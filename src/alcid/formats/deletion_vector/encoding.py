@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from pyroaring import BitMap
@@ -25,7 +25,17 @@ from alcid.formats import roaring
 from alcid.formats.deletion_vector.positions import LARGEST_KEY, LARGEST_POSITION, Bitmaps, largest
 from alcid.formats.source import Section
 
-__all__ = ["AROUND", "LARGEST_POSITIONS", "LEAST_BODY", "MAGICS", "Bits", "decode", "encode"]
+__all__ = [
+    "AROUND",
+    "LARGEST_POSITIONS",
+    "LEAST_BODY",
+    "MAGICS",
+    "Bits",
+    "StoredBitmap",
+    "decode",
+    "encode",
+    "stored_bitmaps",
+]
 
 Bits: TypeAlias = Literal[32, 64]
 
@@ -46,10 +56,26 @@ _ANY_LOW = 1 << 32
 _EMPTY_BITMAP = BitMap().serialize()
 
 
-def decode(section: Section, data: bytes) -> tuple[Bits, Bitmaps]:
+class StoredBitmap(NamedTuple):
+    """A bitmap, and where it lies in its vector."""
+
+    key: int
+    """The upper half of its positions; before a bitmap of 64 bits its key is stored."""
+    rows: BitMap
+    offset: int
+    length: int
+
+
+def stored_bitmaps(section: Section, data: bytes) -> tuple[Bits, Iterator[StoredBitmap]]:
     """The kind and the bitmaps of the vector `data`, which was read from the whole of `section`."""
     bits, body = _open_frame(section, data)
-    bitmaps = dict(_read_32(section, body) if bits == 32 else _read_64(section, body))
+    return bits, _read_32(section, body) if bits == 32 else _read_64(section, body)
+
+
+def decode(section: Section, data: bytes) -> tuple[Bits, Bitmaps]:
+    """The kind of a vector, and its bitmaps as far as they have positions."""
+    bits, stored = stored_bitmaps(section, data)
+    bitmaps = {bitmap.key: bitmap.rows for bitmap in stored if bitmap.rows}
     last, most = largest(bitmaps), LARGEST_POSITIONS[bits]
     if last is not None and last > most:
         raise section.error(f"position beyond {bits} bits", 8, last, f"{most} at most")
@@ -93,13 +119,12 @@ def _open_frame(section: Section, data: bytes) -> tuple[Bits, memoryview]:
     return bits, body
 
 
-def _read_32(section: Section, body: memoryview) -> Iterator[tuple[int, BitMap]]:
-    bitmap, _ = roaring.parse(section, 8, body[4:], _ANY_LOW)
-    if bitmap:
-        yield 0, bitmap
+def _read_32(section: Section, body: memoryview) -> Iterator[StoredBitmap]:
+    bitmap, length = roaring.parse(section, 8, body[4:], _ANY_LOW)
+    yield StoredBitmap(0, bitmap, 8, length)
 
 
-def _read_64(section: Section, body: memoryview) -> Iterator[tuple[int, BitMap]]:
+def _read_64(section: Section, body: memoryview) -> Iterator[StoredBitmap]:
     (count,) = struct.unpack_from("<q", body, 4)
     at, most = _HEAD_64, (len(body) - _HEAD_64) // _LEAST_BITMAP
     if not 0 <= count <= most:
@@ -115,8 +140,7 @@ def _read_64(section: Section, body: memoryview) -> Iterator[tuple[int, BitMap]]
             raise section.error("bad key of a bitmap", at + 4, key, expected)
         previous, at = key, at + 4
         bitmap, length = roaring.parse(section, at + 4, body[at:], _ANY_LOW)
-        if bitmap:
-            yield key, bitmap
+        yield StoredBitmap(key, bitmap, at + 4, length)
         at += length
 
 

@@ -26,7 +26,7 @@ from alcid.formats.deletion_vector.writer import (
 )
 from alcid.formats.source import BytesSource, File, FileSource, Section, Source, open_with
 
-__all__ = ["DeletionVectorFile"]
+__all__ = ["DeletionVectorFile", "vector_places"]
 
 _VERSION_BYTES = 1
 _LARGEST_READ = 8 << 20
@@ -179,6 +179,20 @@ class DeletionVectorFile:
             says = f"{length} with {vector.bits} bits, by its range"
             raise self._whole.error(_BAD_LENGTH, place.offset, size, says)
         return vector
+
+
+def vector_places(section: Section, offset: int = _VERSION_BYTES) -> Iterator[tuple[int, int]]:
+    """Offset and length of vectors back to back, which are not looked into.
+
+    Raises:
+        FormatError: A length does not fit, so that nothing tells where the next one begins.
+    """
+    while offset < section.length:
+        size, most = Cursor(section, offset, window=4).i32(), section.length - offset - AROUND
+        if not LEAST_BODY <= size <= most:
+            raise section.error(_BAD_LENGTH, offset, size, f"{LEAST_BODY} to {most}")
+        yield offset, size + AROUND
+        offset += size + AROUND
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +23,19 @@ from alcid.formats.deletion_vector.positions import (
     largest,
 )
 from alcid.formats.source import BytesSource, Section
+from alcid.pictures.shown import Shown
+from alcid.pictures.units import count_text
+
+if TYPE_CHECKING:
+    from alcid.pictures.page import Markup
 
 __all__ = ["DeletionVector"]
 
 _MOST_ROWS = 1 << 32
+_MOST_DRAWN = 1 << 23
 
 
-class DeletionVector:
+class DeletionVector(Shown):
     """The positions of the rows of a data file that are deleted. It never changes.
 
     Do not use it for rows that are to be found again after the file was rewritten: a position means
@@ -207,6 +213,21 @@ class DeletionVector:
 
     def __hash__(self) -> int:
         return hash((self.cardinality, self.first, self.last))
+
+    def picture(self) -> tuple[str, list[Markup]]:
+        """How many rows are deleted, and where they are dense."""
+        from alcid.pictures.bytes import distribution
+        from alcid.pictures.page import element
+
+        title = f"Deletion vector of {self._bits} bits"
+        first, last = self.first, self.last
+        if first is None or last is None:
+            return title, [element("p", f"{title}: no row is deleted.")]
+        said = f"{title}: {count_text(self.cardinality, 'row')} from {first:,} to {last:,}."
+        if self.cardinality > _MOST_DRAWN:  # few bytes can state billions
+            return title, [element("p", said)]
+        spread = distribution(self.to_numpy(), 0, last, what="deleted rows")
+        return title, [element("p", said), spread]
 
     def __repr__(self) -> str:
         few = self.cardinality <= 8

@@ -41,12 +41,21 @@ class BitmapReader(IndexReader, ABC):
     def __init__(self, cursor: Cursor, key_type: KeyType, head: BitmapHead) -> None:
         """Use the payload under the cursor, which stands behind the `head`."""
         self._section, self._key_type, self.head = cursor.section, key_type, head
-        self._dictionary_at = cursor.position
+        self.dictionary_at = cursor.position
+        """Where the dictionary begins, or in version 2 the directory of its blocks."""
         self.row_count = head.row_count
 
     @abstractmethod
+    def places(self) -> Iterator[tuple[Key, int, int | None]]:
+        """Every key with offset and length of its rows, in the order of the file."""
+
     def items(self) -> Iterator[tuple[Key, BitMap]]:
-        """Every key with its rows, in the order of the file."""
+        """Every key with its rows, in the order of the file; version 2 has them ascending."""
+        used = 0
+        for key, offset, length in self.places():
+            rows, size = self._bitmap(offset, length)
+            used = self._without_overlap(used + size)
+            yield key, rows
 
     @abstractmethod
     def _find(self, key: Key) -> tuple[int, int | None] | None:
@@ -54,8 +63,13 @@ class BitmapReader(IndexReader, ABC):
 
     @property
     @abstractmethod
-    def _body(self) -> int:
+    def body_at(self) -> int:
         """Where the bitmaps begin."""
+
+    @property
+    @abstractmethod
+    def blocks(self) -> list[tuple[int, int]]:
+        """Where each block of the dictionary begins and ends; none in version 1."""
 
     @property
     @abstractmethod
@@ -110,23 +124,41 @@ class BitmapReader(IndexReader, ABC):
         return Selection(self._not_null - self._with(keys))
 
     def _with(self, keys: Sequence[Key]) -> BitMap:
-        found = (self._find(key) for key in keys)
-        return BitMap().union(*(self._rows(*place) for place in found if place))
+        used, found = 0, []
+        for key in dict.fromkeys(keys):
+            if (place := self._find(key)) is not None:
+                rows, size = self._bitmap(*place)
+                used = self._without_overlap(used + size)
+                found.append(rows)
+        return BitMap().union(*found)
+
+    def _without_overlap(self, used: int) -> int:
+        """The bytes of the bitmaps of some keys, if the body has as many.
+
+        Damage could give each key the same large bitmap, and an answer would take the square of
+        the file in time.
+        """
+        if used > (most := self._section.length - self.body_at):
+            raise self._section.error("bitmaps that overlap", self.body_at, used, f"at most {most}")
+        return used
 
     def _rows(self, offset: int, length: int | None) -> BitMap:
-        """The rows at `offset` of the body; without a length the bitmap itself tells its end."""
+        return self._bitmap(offset, length)[0]
+
+    def _bitmap(self, offset: int, length: int | None) -> tuple[BitMap, int]:
+        """The rows at `offset` of the body, and their bytes; without a length they tell it."""
         section = self._section
         if offset < 0:
             row = -1 - offset
             if length not in (None, SINGLE_LENGTH) or row >= self.row_count:
                 raise section.error(
-                    "bad single row", self._body, found=row, expected=f"below {self.row_count}"
+                    "bad single row", self.body_at, found=row, expected=f"below {self.row_count}"
                 )
-            return BitMap((row,))
+            return BitMap((row,)), 0
         if length is not None:
-            return load(section, self._body + offset, length, self.row_count)
-        data = memoryview(self._payload)[self._body + offset :]
-        return parse(section, self._body + offset, data, self.row_count)[0]
+            return load(section, self.body_at + offset, length, self.row_count), length
+        data = memoryview(self._payload)[self.body_at + offset :]
+        return parse(section, self.body_at + offset, data, self.row_count)
 
     @cached_property
     def _payload(self) -> bytes:
@@ -138,7 +170,7 @@ class _ReaderV1(BitmapReader):
 
     @cached_property
     def _dictionary_and_body(self) -> tuple[dict[Key, int], int]:
-        cursor = Cursor.over(self._section, self._payload, self._dictionary_at)
+        cursor = Cursor.over(self._section, self._payload, self.dictionary_at)
         if self._key_type.is_bytes:
             entries = {self._key_type.read(cursor): cursor.i32() for _ in range(self.head.distinct)}
         else:
@@ -149,15 +181,20 @@ class _ReaderV1(BitmapReader):
         if len(entries) != self.head.distinct:
             raise self._section.error(
                 "repeated key in the dictionary",
-                self._dictionary_at,
+                self.dictionary_at,
                 found=f"{len(entries)} keys",
                 expected=self.head.distinct,
             )
         return entries, cursor.position
 
     @property
-    def _body(self) -> int:
+    def body_at(self) -> int:
         return self._dictionary_and_body[1]
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """It has no blocks."""
+        return []
 
     @property
     def block_size(self) -> int | None:
@@ -168,10 +205,10 @@ class _ReaderV1(BitmapReader):
         offset = self._dictionary_and_body[0].get(key)
         return None if offset is None else (offset, None)
 
-    def items(self) -> Iterator[tuple[Key, BitMap]]:
-        """Every key with its rows, in the order of the file."""
+    def places(self) -> Iterator[tuple[Key, int, int | None]]:
+        """Every key with offset of its rows, in the order of the file."""
         for key, offset in self._dictionary_and_body[0].items():
-            yield key, self._rows(offset, None)
+            yield key, offset, None
 
 
 class _ReaderV2(BitmapReader):
@@ -207,16 +244,21 @@ class _ReaderV2(BitmapReader):
         self._cache: dict[int, BitmapBlock] = {}
 
     @property
-    def _body(self) -> int:
+    def body_at(self) -> int:
         return self._blocks + self._bounds[-1]
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """Where each block begins and ends."""
+        return [(self._blocks + begin, self._blocks + end) for begin, end in pairwise(self._bounds)]
 
     @property
     def block_size(self) -> int | None:
         """The bytes of the largest block; one with a single key may be larger than it should."""
         sizes = [
             end - begin
-            for begin, end in pairwise(self._bounds)
-            if Cursor(self._section.section(self._blocks + begin, 4), window=4).i32() > 1
+            for begin, end in self.blocks
+            if Cursor(self._section.section(begin, 4), window=4).i32() > 1
         ]
         return max(sizes, default=1)
 
@@ -239,8 +281,7 @@ class _ReaderV2(BitmapReader):
         index = bisect_right(self._firsts, key) - 1
         return None if index < 0 else self._block(index).find(key)
 
-    def items(self) -> Iterator[tuple[Key, BitMap]]:
-        """Every key with its rows, ascending."""
+    def places(self) -> Iterator[tuple[Key, int, int | None]]:
+        """Every key with offset and length of its rows, ascending."""
         for index in range(len(self._firsts)):
-            for key, offset, length in self._block(index).entries():
-                yield key, self._rows(offset, length)
+            yield from self._block(index).entries()

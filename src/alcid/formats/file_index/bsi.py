@@ -30,7 +30,7 @@ from alcid.formats.roaring import parse
 from alcid.formats.selection import Selection
 from alcid.formats.source import Section
 
-__all__ = ["BsiReader", "build"]
+__all__ = ["BsiPart", "BsiReader", "build"]
 
 _VERSION = 1
 _LEAST = -(1 << 63)
@@ -61,11 +61,15 @@ def _write_part(writer: Writer, column: KeyColumn, chosen: IntArray, absolute: I
     writer.i32(len(slices)).raw(b"".join(slices))
 
 
-class _Part:
+class BsiPart:
     """The values of one sign, by their absolutes."""
 
     def __init__(self, cursor: Cursor, data: memoryview, row_count: int) -> None:
-        section, at = cursor.section, cursor.position
+        """Read the part under the cursor, which is left behind it; `data` is the payload."""
+        section = cursor.section
+        self.start = at = cursor.position
+        self.places: list[tuple[int, int]] = []
+        """Offset and length of the bitmaps: that of existence first, then the slices."""
         cursor.version("bsi part", _VERSION)
         self.min, self.max = cursor.i64(), cursor.i64()
         if not 0 <= self.min <= self.max:
@@ -75,6 +79,7 @@ class _Part:
             start = cursor.position
             rows, length = parse(section, start, data[start:], row_count)
             cursor.skip(length)
+            self.places.append((start, length))
             return rows
 
         self.existing = bitmap()
@@ -107,12 +112,13 @@ class BsiReader(IndexReader):
         self.row_count = cursor.count("row count")
 
     @cached_property
-    def _parts(self) -> tuple[_Part | None, _Part | None]:
+    def parts(self) -> tuple[BsiPart | None, BsiPart | None]:
+        """The values that are not negative, and those that are, if there are any."""
         section = self._section
         payload = section.read(0, section.length)
         cursor, data = Cursor.over(section, payload, 5), memoryview(payload)
-        positive = _Part(cursor, data, self.row_count) if cursor.flag("positive part") else None
-        negative = _Part(cursor, data, self.row_count) if cursor.flag("negative part") else None
+        positive = BsiPart(cursor, data, self.row_count) if cursor.flag("positive part") else None
+        negative = BsiPart(cursor, data, self.row_count) if cursor.flag("negative part") else None
         if cursor.position != section.length:
             raise section.error(
                 "bytes behind the index",
@@ -127,24 +133,24 @@ class BsiReader(IndexReader):
     @property
     def min(self) -> int | None:
         """A lower bound of the values; None without values."""
-        positive, negative = self._parts
+        positive, negative = self.parts
         return -negative.max if negative else positive.min if positive else None
 
     @property
     def max(self) -> int | None:
         """An upper bound of the values; None without values."""
-        positive, negative = self._parts
+        positive, negative = self.parts
         return positive.max if positive else -negative.min if negative else None
 
     @property
     def slice_counts(self) -> tuple[int, int]:
         """Slices of the positive and of the negative part."""
-        positive, negative = self._parts
+        positive, negative = self.parts
         return (positive.slices.count if positive else 0, negative.slices.count if negative else 0)
 
     @cached_property
     def _existing(self) -> BitMap:
-        return BitMap().union(*(part.existing for part in self._parts if part))
+        return BitMap().union(*(part.existing for part in self.parts if part))
 
     def contents(self) -> tuple[npt.NDArray[np.uint32], IntArray]:
         """Every row that has a value, and the values.
@@ -153,7 +159,7 @@ class BsiReader(IndexReader):
             FormatError: A value is not within the bounds of its part.
         """
         found = [(np.zeros(0, np.uint32), np.zeros(0, np.int64))]
-        for part, sign in zip(self._parts, (1, -1), strict=True):
+        for part, sign in zip(self.parts, (1, -1), strict=True):
             if part is not None:
                 rows, codes = part.slices.codes()
                 if len(codes) and int(codes.max()) > part.max - part.min:
@@ -183,7 +189,7 @@ class BsiReader(IndexReader):
         """Rows with `begin <= key < end`."""
         low = None if begin is None else int(begin)
         high = None if end is None else int(end)
-        positive, negative = self._parts
+        positive, negative = self.parts
         rows = BitMap()
         if positive:
             rows |= positive.between(low, high)
@@ -193,7 +199,7 @@ class BsiReader(IndexReader):
         return Selection(rows)
 
     def _with(self, keys: Sequence[Key]) -> BitMap:
-        positive, negative = self._parts
+        positive, negative = self.parts
         numbers = sorted({int(key) for key in keys})
         rows = BitMap()
         if positive:

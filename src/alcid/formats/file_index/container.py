@@ -19,7 +19,7 @@ from alcid.errors import LimitError
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.source import Section, Source
 
-__all__ = ["MAGIC", "Container", "Entry", "write_container"]
+__all__ = ["MAGIC", "Container", "Entry", "read_head", "write_container"]
 
 MAGIC = 1493475289347502
 VERSION = 1
@@ -60,48 +60,58 @@ class Container:
     @classmethod
     def open(cls, source: Source) -> Container:
         """Read and check the head."""
-        whole = Section(source)
-        cursor = Cursor(whole, window=_FIXED)
-        if (magic := cursor.i64()) != MAGIC:
-            raise whole.error("not a file index: bad magic", 0, found=magic, expected=MAGIC)
-        if (version := cursor.i32()) != VERSION:
-            raise whole.error("unknown container version", 8, found=version, expected=VERSION)
-        head_length = cursor.count("head length", source.size)
-        cursor = Cursor(whole.section(0, head_length), _FIXED, window=head_length)
-        every: list[tuple[int, Entry]] = []
-        for _ in range(cursor.count("column count", head_length // _LEAST_COLUMN)):
-            column = cursor.utf()
-            for _ in range(cursor.count("index count", head_length // _LEAST_INDEX)):
-                index_type, at = cursor.utf(), cursor.position
-                every.append((at, Entry(column, index_type, cursor.i32(), cursor.i32())))
-        cls._check(whole, head_length, every)
+        head_length, every, end = read_head(source)
         last = {(entry.column, entry.index_type): entry for _, entry in every}
-        redundant = max(head_length - cursor.position - _REDUNDANT_LENGTH, 0)
+        redundant = max(head_length - end - _REDUNDANT_LENGTH, 0)
         return cls(source, head_length, tuple(last.values()), redundant)
-
-    @staticmethod
-    def _check(whole: Section, head_length: int, entries: list[tuple[int, Entry]]) -> None:
-        """Indexes must fill the file behind the head without gaps, in whatever order.
-
-        Writers keep to it, and a wrong length would let a bloom filter lose rows unseen.
-        """
-        end = head_length
-        for at, entry in sorted(entries, key=lambda pair: (pair[1].start, pair[1].length)):
-            in_place = entry.length == 0 if entry.is_empty else entry.start == end
-            if not in_place or entry.length < 0:
-                raise whole.error(
-                    f"index {entry.index_type} of {entry.column!r} out of place",
-                    at,
-                    found=f"{entry.length} bytes from {entry.start}",
-                    expected=f"from {end}",
-                )
-            end += entry.length
-        if end != whole.length:
-            raise whole.error("indexes do not fill the file", end, found=whole.length, expected=end)
 
     def section(self, entry: Entry) -> Section:
         """The payload of an entry that is not empty."""
         return Section(self.source, entry.start, entry.length)
+
+
+def read_head(source: Source) -> tuple[int, list[tuple[int, Entry]], int]:
+    """The length of the head, its entries with the places of their numbers, and where they end.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    whole = Section(source)
+    cursor = Cursor(whole, window=_FIXED)
+    if (magic := cursor.i64()) != MAGIC:
+        raise whole.error("not a file index: bad magic", 0, found=magic, expected=MAGIC)
+    if (version := cursor.i32()) != VERSION:
+        raise whole.error("unknown container version", 8, found=version, expected=VERSION)
+    head_length = cursor.count("head length", source.size)
+    cursor = Cursor(whole.section(0, head_length), _FIXED, window=head_length)
+    every: list[tuple[int, Entry]] = []
+    for _ in range(cursor.count("column count", head_length // _LEAST_COLUMN)):
+        column = cursor.utf()
+        for _ in range(cursor.count("index count", head_length // _LEAST_INDEX)):
+            index_type, at = cursor.utf(), cursor.position
+            every.append((at, Entry(column, index_type, cursor.i32(), cursor.i32())))
+    _check(whole, head_length, every)
+    return head_length, every, cursor.position
+
+
+def _check(whole: Section, head_length: int, entries: list[tuple[int, Entry]]) -> None:
+    """Indexes must fill the file behind the head without gaps, in whatever order.
+
+    Writers keep to it, and a wrong length would let a bloom filter lose rows unseen.
+    """
+    end = head_length
+    for at, entry in sorted(entries, key=lambda pair: (pair[1].start, pair[1].length)):
+        in_place = entry.length == 0 if entry.is_empty else entry.start == end
+        if not in_place or entry.length < 0:
+            raise whole.error(
+                f"index {entry.index_type} of {entry.column!r} out of place",
+                at,
+                found=f"{entry.length} bytes from {entry.start}",
+                expected=f"from {end}",
+            )
+        end += entry.length
+    if end != whole.length:
+        raise whole.error("indexes do not fill the file", end, found=whole.length, expected=end)
 
 
 def write_container(payloads: Mapping[tuple[str, str], bytes | None]) -> bytes:

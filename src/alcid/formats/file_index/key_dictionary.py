@@ -26,7 +26,7 @@ from alcid.formats.file_index.entries import chunk_starts, encode, integers_at, 
 from alcid.formats.file_index.keys import Key, KeyType, are_ascending
 from alcid.formats.source import Section
 
-__all__ = ["KeyDictionary", "write_dictionary"]
+__all__ = ["Chunks", "KeyDictionary", "write_dictionary"]
 
 _VERSION = 1
 _HEAD_LENGTH = 13
@@ -66,7 +66,7 @@ def write_dictionary(key_type: KeyType, keys: Keys, chunk_size: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chunks:
+class Chunks:
     """The heads of all chunks, member by member."""
 
     firsts: list[Key]
@@ -76,6 +76,9 @@ class _Chunks:
     lengths: list[int]
     """Bytes of the key blocks."""
     keys_base: int
+    """Where the key blocks begin."""
+    heads: IntArray
+    """Where each chunk head begins; they stand back to back before the key blocks."""
 
 
 class KeyDictionary:
@@ -89,7 +92,7 @@ class KeyDictionary:
     @property
     def first(self) -> Key:
         """The least key; there must be one."""
-        return self._chunks.firsts[0]
+        return self.chunks.firsts[0]
 
     @property
     def chunk_size(self) -> int:
@@ -98,13 +101,14 @@ class KeyDictionary:
         With that as the chunk size, keys come to the same chunks: it holds what each of them holds,
         and is not above the one that was too small for one key more.
         """
-        chunks = self._chunks
+        chunks = self.chunks
         offsets = 4 if self._key_type.is_bytes else 0
         pairs = zip(chunks.lengths, chunks.further, strict=True)
         return max((length - offsets * further for length, further in pairs), default=0)
 
     @cached_property
-    def _chunks(self) -> _Chunks:
+    def chunks(self) -> Chunks:
+        """The chunk heads, read when they are first needed."""
         section = self._section
         cursor = Cursor(section, window=_HEAD_LENGTH + 4)
         if (found := cursor.i32()) != _HEAD_LENGTH:
@@ -125,7 +129,7 @@ class KeyDictionary:
 
     def _parse(
         self, part: Section, starts: IntArray, heads: npt.NDArray[np.uint8], keys_base: int
-    ) -> _Chunks:
+    ) -> Chunks:
         """Chunk heads back to back, each where its offset says."""
         ends = np.append(starts[1:], len(heads))
         keys_at = starts + 1
@@ -149,8 +153,14 @@ class KeyDictionary:
         if not fits.all() or (np.minimum.reduce([further, total, last]) < 0).any():
             raise part.error("bad lengths in a chunk head", 0)
         firsts = self._keys(heads, keys_at, key_sizes)
-        return _Chunks(
-            firsts, code.tolist(), offset.tolist(), further.tolist(), total.tolist(), keys_base
+        return Chunks(
+            firsts,
+            code.tolist(),
+            offset.tolist(),
+            further.tolist(),
+            total.tolist(),
+            keys_base,
+            keys_base - len(heads) + starts,
         )
 
     def _keys(self, data: npt.NDArray[np.uint8], starts: IntArray, sizes: IntArray) -> list[Key]:
@@ -165,7 +175,7 @@ class KeyDictionary:
         bounds = zip((starts + 4).tolist(), (starts + sizes).tolist(), strict=True)
         return [raw[begin:end] for begin, end in bounds]
 
-    def _check(self, chunks: _Chunks) -> None:
+    def _check(self, chunks: Chunks) -> None:
         """Codes and key blocks must follow each other without a gap, and keys ascend."""
         keys = np.cumsum([0, *(count + 1 for count in chunks.further)]).tolist()
         ends = np.cumsum([0, *chunks.lengths]).tolist()
@@ -185,7 +195,7 @@ class KeyDictionary:
     def _block(self, index: int) -> list[Key]:
         """All keys of a chunk, the first one too."""
         if index not in self._blocks:
-            chunks = self._chunks
+            chunks = self.chunks
             at = chunks.keys_base + chunks.offsets[index]
             part = self._section.section(at, chunks.lengths[index])
             keys = [chunks.firsts[index], *self._further(part, chunks.further[index])]
@@ -210,7 +220,7 @@ class KeyDictionary:
 
     def rank(self, key: Key) -> tuple[int, bool]:
         """How many keys are below `key`, and whether `key` itself is there."""
-        chunks = self._chunks
+        chunks = self.chunks
         index = bisect_right(chunks.firsts, key) - 1
         if index < 0:
             return 0, False
@@ -226,7 +236,7 @@ class KeyDictionary:
     def extremes(self, k: int, *, descending: bool) -> list[Key]:
         """The `k` highest (else lowest) keys, the outermost first."""
         found: list[Key] = []
-        blocks = range(len(self._chunks.firsts))
+        blocks = range(len(self.chunks.firsts))
         for index in reversed(blocks) if descending else blocks:
             keys = self._block(index)
             found += keys[: -(k - len(found)) - 1 : -1] if descending else keys[: k - len(found)]
@@ -236,5 +246,5 @@ class KeyDictionary:
 
     def __iter__(self) -> Iterator[Key]:
         """Every key, ascending."""
-        for index in range(len(self._chunks.firsts)):
+        for index in range(len(self.chunks.firsts)):
             yield from self._block(index)

@@ -98,7 +98,7 @@ class RangeBitmapReader(IndexReader):
         """Read the head of the payload `section` of a column with keys of `key_type`."""
         self._section, self._key_type = section, key_type
         cursor = Cursor(section, window=_COMMON_HEAD)
-        self._head = head = RangeBitmapHead.read(cursor)
+        self.head = head = RangeBitmapHead.read(cursor)
         self.row_count, self.cardinality = head.row_count, head.cardinality
         self.min: Key | None = None
         self.max: Key | None = None
@@ -112,12 +112,12 @@ class RangeBitmapReader(IndexReader):
                 "bad head length", 0, found=head.dictionary_at - 4, expected=cursor.position
             )
         dictionary = section.section(head.dictionary_at, head.dictionary_length)
-        self._dictionary = KeyDictionary(dictionary, key_type, self.cardinality)
+        self.dictionary = KeyDictionary(dictionary, key_type, self.cardinality)
 
     @cached_property
     def slices(self) -> BitSlices:
         """The slices of the codes."""
-        section = self._section.section(self._head.slices_at)
+        section = self._section.section(self.head.slices_at)
         return read_slices(section, self.row_count, self.cardinality)
 
     @cached_property
@@ -160,9 +160,9 @@ class RangeBitmapReader(IndexReader):
 
     def _rank(self, key: Key) -> tuple[int, bool]:
         """How many keys are below `key`, and whether it is there."""
-        if self._dictionary.first != self.min:
+        if self.dictionary.first != self.min:
             raise self._section.error("minimum that the dictionary contradicts", _KEYS_AT)
-        return self._dictionary.rank(key)
+        return self.dictionary.rank(key)
 
     def _with(self, keys: Sequence[Key]) -> BitMap:
         """Rows with one of these keys."""
@@ -203,7 +203,7 @@ class RangeBitmapReader(IndexReader):
 
     def extremes(self, k: int, *, descending: bool) -> list[Key]:
         """The `k` highest (else lowest) keys, from the dictionary alone."""
-        return self._dictionary.extremes(k, descending=descending) if self.cardinality else []
+        return self.dictionary.extremes(k, descending=descending) if self.cardinality else []
 
     def _best(self, k: int, descending: bool, among: BitMap | None, ties: bool) -> BitMap:
         if not self.cardinality:
@@ -222,7 +222,7 @@ class RangeBitmapReader(IndexReader):
         Raises:
             FormatError: Parts of the index contradict each other.
         """
-        keys = list(self._dictionary) if self.cardinality else []
+        keys = list(self.dictionary) if self.cardinality else []
         if keys and (keys[0] != self.min or keys[-1] != self.max):
             problem = "minimum or maximum that the dictionary contradicts"
             raise self._section.error(problem, _KEYS_AT)
@@ -238,9 +238,9 @@ class RangeBitmapReader(IndexReader):
     @property
     def chunk_size(self) -> int:
         """A chunk size by which the same keys come to the same chunks."""
-        return self._dictionary.chunk_size if self.cardinality else 0
+        return self.dictionary.chunk_size if self.cardinality else 0
 
     def items(self) -> Iterable[tuple[Key, BitMap]]:
         """Every key with its rows, ascending."""
-        for code, key in enumerate(self._dictionary):
+        for code, key in enumerate(self.dictionary):
             yield key, self.slices.equal(code)

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from alcid.formats.same_length import Hashes
 from alcid.formats.source import Section
 from alcid.formats.theta.murmur import SEED_HASH
 
-__all__ = ["MAX_THETA", "CompactTheta", "decode", "encode"]
+__all__ = ["MAX_THETA", "CompactTheta", "ThetaHead", "decode", "encode"]
 
 MAX_THETA = (1 << 63) - 1
 
@@ -74,16 +75,24 @@ def encode(sketch: CompactTheta) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class ThetaHead:
     """The first 8 bytes."""
 
+    SIZE: ClassVar[int] = 8
+
     longs: int
+    """Words of 8 bytes before the hashes, or in version 4 before the count."""
     version: int
     family: int
     entry_bits: int
     count_bytes: int
     flags: int
     seed_hash: int
+
+    @classmethod
+    def read(cls, section: Section) -> ThetaHead:
+        """Read it, without checking what it says."""
+        return cls(*struct.unpack("<BBBBBBH", section.read(0, cls.SIZE)))
 
 
 def decode(section: Section) -> CompactTheta:
@@ -93,7 +102,7 @@ def decode(section: Section) -> CompactTheta:
         FormatError: Anything that no writer writes: a field out of its range, a length that does
             not fit the count, hashes that are not below theta, distinct and ascending.
     """
-    head = _Head(*struct.unpack("<BBBBBBH", section.read(0, 8)))
+    head = ThetaHead.read(section)
     if head.family != _FAMILY:
         raise section.error("not a compact theta sketch", 2, f"family {head.family}", _FAMILY)
     if head.version not in (3, 4):
@@ -112,7 +121,7 @@ def decode(section: Section) -> CompactTheta:
     return _version_3(section, head) if head.version == 3 else _version_4(section, head)
 
 
-def _version_3(section: Section, head: _Head) -> CompactTheta:
+def _version_3(section: Section, head: ThetaHead) -> CompactTheta:
     longs, empty = head.longs, bool(head.flags & _EMPTY)
     most = 1 if head.flags & (_EMPTY | _SINGLE) else 3
     if not 1 <= longs <= most:
@@ -137,7 +146,7 @@ def _version_3(section: Section, head: _Head) -> CompactTheta:
     return CompactTheta(theta, hashes)
 
 
-def _version_4(section: Section, head: _Head) -> CompactTheta:
+def _version_4(section: Section, head: ThetaHead) -> CompactTheta:
     if head.flags != _REQUIRED | _ORDERED:
         raise section.error("bad flags of version 4", 5, f"{head.flags:#04x}", "0x1a")
     if head.longs not in (1, 2):

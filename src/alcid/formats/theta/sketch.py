@@ -11,6 +11,8 @@ the tasks and the order of their rows are.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 
@@ -21,14 +23,20 @@ from alcid.formats.theta.compact import MAX_THETA, CompactTheta, decode, encode
 from alcid.formats.theta.lowest import NOMINAL_ENTRIES, lowest_hashes, unite
 from alcid.formats.theta.murmur import murmur
 from alcid.formats.theta.single_values import single_values
+from alcid.pictures.shown import Shown
+from alcid.pictures.units import count_text
+
+if TYPE_CHECKING:
+    from alcid.pictures.page import Markup
 
 __all__ = ["NOMINAL_ENTRIES", "AlphaRule", "ThetaSketch", "unite"]
 
 _FIRST_BLOCK, _BLOCK = 1 << 12, 1 << 16
 _MAX_AS_FLOAT = 2.0**63
+_BINS = 10  # of the picture
 
 
-class ThetaSketch:
+class ThetaSketch(Shown):
     """A count of distinct values, estimated within about 1.6 % (standard error).
 
     Up to 4096 values the count is exact, but for two values of one hash. Nulls are not counted,
@@ -121,6 +129,11 @@ class ThetaSketch:
         """The share of all hashes that would be kept: above 0, and 1.0 while none was left out."""
         return self._compact.theta / _MAX_AS_FLOAT
 
+    @property
+    def hashes(self) -> Hashes:
+        """The hashes that are kept, ascending."""
+        return self._compact.hashes.copy()
+
     def to_bytes(self) -> bytes:
         """The compact form that Iceberg stores (`alcid.formats.theta.compact`).
 
@@ -156,6 +169,29 @@ class ThetaSketch:
             return NotImplemented
         mine, others = self._compact, other._compact
         return mine.theta == others.theta and np.array_equal(mine.hashes, others.hashes)
+
+    def picture(self) -> tuple[str, list[Markup]]:
+        """The estimate, what it is made of, and how its hashes are spread below theta."""
+        from alcid.pictures.bytes import histogram
+        from alcid.pictures.page import element, table
+
+        about = "about " if self._compact.theta < MAX_THETA else ""
+        title = f"Theta sketch of {about}{count_text(self.ndv, 'distinct value')}"
+        facts = table(
+            ["estimate", "theta", "hashes"],
+            [[f"{self.estimate:,.1f}", f"{self.theta:.4g}", len(self)]],
+            numbers=(0, 1, 2),
+        )
+        if not len(self):
+            return title, [element("p", title), facts]
+        shares = self._compact.hashes.astype(np.float64) / self._compact.theta
+        counts, _ = np.histogram(shares, _BINS, (0, 1))
+        labels = [f"{low * 100 // _BINS} % of theta" for low in range(_BINS)]
+        return title, [
+            element("p", title),
+            facts,
+            histogram(labels, counts.tolist(), what="hashes"),
+        ]
 
     def __repr__(self) -> str:
         about = "about " if self._compact.theta < MAX_THETA else ""

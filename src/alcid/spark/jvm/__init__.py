@@ -17,9 +17,12 @@ __all__ = [
     "active",
     "has_class",
     "has_jvm",
+    "is_stopped",
     "map_in_arrow",
     "parallelism",
     "progress_counter",
+    "silence",
+    "spark_exceptions",
     "streaming_query",
 ]
 
@@ -30,6 +33,11 @@ _QUERY_ID = "sql.streaming.queryId"  # a property of the thread that Spark runs 
 def has_jvm(spark: SparkSession) -> bool:
     """Whether the driver's JVM can be asked."""
     return hasattr(spark, "_jsparkSession")
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether the session was stopped; without a JVM, it is taken not to be."""
+    return has_jvm(spark) and spark.sparkContext._jsc is None
 
 
 @contextmanager
@@ -67,6 +75,20 @@ def streaming_query(spark: SparkSession) -> str | None:
     """The id of the streaming query whose batch this thread does; without a JVM, not known."""
     found = spark.sparkContext.getLocalProperty(_QUERY_ID) if has_jvm(spark) else None
     return None if found is None else str(found)
+
+
+def spark_exceptions() -> tuple[type[Exception], ...]:
+    """What Spark raises of its own, and for what its JVM raises."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError
+
+
+def silence(spark: SparkSession) -> None:
+    """Let the JVM log nothing of errors, which are raised, too; without a JVM, nothing is done."""
+    if has_jvm(spark):
+        spark.sparkContext.setLogLevel("FATAL")
 
 
 def has_class(spark: SparkSession, name: str) -> bool:

@@ -23,7 +23,11 @@ _ADDED = "added-data-files", "added-records", "added-files-size"
 
 
 def append(
-    table: IcebergTable, rows: Any, options: Mapping[str, OptionValue] | None = None
+    table: IcebergTable,
+    rows: Any,
+    options: Mapping[str, OptionValue] | None = None,
+    *,
+    dry_run: bool = False,
 ) -> AppendReport:
     """Append the rows of a DataFrame; see `IcebergTable.append`.
 
@@ -34,6 +38,10 @@ def append(
     table.require_present("append")
     if not hasattr(rows, "sparkSession"):
         raise UnsupportedError(f"rows: found {type(rows).__name__}, expected a Spark DataFrame")
+    if dry_run:
+        table.catalog.check_append(rows)
+        count = rows.count()
+        return AppendReport(None, count, None, None, 0, time.monotonic() - begin, dry_run=True)
     before = table.snapshot_id
     table.catalog.append(rows)
     table.refresh()

@@ -26,6 +26,7 @@ from alcid.iceberg_metadata.table_metadata import Snapshot
 from alcid.options import OptionValue
 from alcid.storage import Listing
 from alcid.tables.build_plan import BuildPlan, Task, plan_build
+from alcid.tables.build_preview import Listed, preview_build
 from alcid.tables.build_report import BuildReport, IndexInfo, SkippedCounter
 from alcid.tables.building import BuildWork, Built
 from alcid.tables.bundle_folder import FOLDER, BundleFolder, written_at
@@ -58,7 +59,8 @@ def build(
     table: IcebergTable,
     options: Mapping[str, OptionValue],
     *,
-    rebuild: bool = False,
+    rebuild: bool | Collection[str] = False,
+    dry_run: bool = False,
     progress: Progress | bool | None = None,
 ) -> BuildReport:
     """Build the indexes that data files lack; those that they have stay.
@@ -66,7 +68,8 @@ def build(
     Args:
         table: The table; it is refreshed.
         options: Which, see `alcid.options.parse_options`; columns are those of the table.
-        rebuild: Build all anew.
+        rebuild: Build all anew; or those of some data files, by their paths in the manifests.
+        dry_run: Only say what files lack; what those cannot have that no bundle knows shows later.
         progress: How to tell how far it is, see `alcid.tables.progress.telling`.
 
     Raises:
@@ -81,19 +84,27 @@ def build(
     with table.engine.settings():
         specs = given_specs(files.schema, options)
         if files.snapshot is None:
-            return BuildReport(0, 0, 0, 0, 0, 0, 0, time.monotonic() - begin)
+            seconds = time.monotonic() - begin
+            return BuildReport(0, 0, 0, 0, 0, 0, 0, seconds, dry_run=dry_run)
         maker = _maker(table, files, files.snapshot, skipped)
         storage, paths = table.places.below(files.metadata.location, maker.paths)
         versions = pa.repeat(pa.scalar("", pa.string()), len(paths))
         listing = Listing(paths, maker.sizes, versions)
         resolve = IdResolver(files.schema.by_name, maker.mapping)
-        if rebuild:
+        if rebuild is True:
             every = (Task(file, tuple(specs), known=False) for file in range(len(paths)))
             plan = BuildPlan(tuple(every), 0)
         else:
             found = maker.finder.find(files.metadata, files.snapshot)
             known = maker.against([*found.bundles, *maker.folder.load().current])
             plan = plan_build(known, listing, specs, skipped, resolve)
+            if rebuild:
+                plan = plan.with_files(maker.paths.to_pylist(), rebuild, specs)
+        others = len(files.entries.data) - len(paths)
+        if dry_run:
+            rows = _parquet_files(files)["record_count"].to_numpy()
+            known_files = Listed(maker.paths.to_pylist(), rows, maker.sizes, lambda _file: None)
+            return preview_build(plan, known_files, skipped, others=others, resolve=resolve)
         work = BuildWork(storage, maker.folder, listing, plan.tasks, maker.paths, resolve)
         built = Built(skipped=skipped)
         if plan.tasks:
@@ -102,12 +113,11 @@ def build(
                 for part in table.engine.map(work, sizes, tell):
                     built.add(part)
         before = files.metadata.statistics
-        make = partial(maker.staged, anew=rebuild and bool(built.bundles))
+        make = partial(maker.staged, anew=bool(rebuild and built.bundles))
         listed = publish(table.catalog, table.places, files.snapshot.id, make)
     _remove_staged(maker.folder, built.bundles)
     table.refresh()
     is_new = listed is not None and all(one.path != listed.path for one in before.values())
-    others = len(files.entries.data) - len(paths)
     return BuildReport(
         len(files.entries.data),
         built.indexed,
@@ -131,14 +141,15 @@ def indexes(table: IcebergTable) -> list[IndexInfo]:
     mapping = NameMapping.of(files.metadata.properties)
     found = []
     for kind, parts in table_kinds(files.bundles, files.schema, mapping).items():
-        counts, size = np.zeros(len(State), np.int64), 0
+        counts, size, rows = np.zeros(len(State), np.int64), 0, 0
         for spelled, places in parts:
             coverage = files.bundles.coverage(spelled)
             counts += np.bincount(coverage.states[places], minlength=len(State))
             size += int(coverage.lengths[places].sum())
+            rows += int(files.rows[places][coverage.states[places] == State.FRESH].sum())
         fresh, damaged = int(counts[State.FRESH]), int(counts[State.DAMAGED])
         absent = len(files.entries.data) - fresh - damaged
-        found.append(IndexInfo(kind.column, kind.index_type, fresh, 0, absent, damaged, size))
+        found.append(IndexInfo(kind.column, kind.index_type, fresh, 0, absent, damaged, size, rows))
     return [info for info in found if info.fresh or info.damaged]
 
 
@@ -154,6 +165,8 @@ def drop(
     table: IcebergTable,
     columns: Collection[str] | None = None,
     types: Collection[str] | None = None,
+    *,
+    dry_run: bool = False,
 ) -> int:
     """Remove indexes; where none is left, also what else is kept of the files.
 
@@ -164,6 +177,7 @@ def drop(
         columns: Those of these columns, and of keys of these maps; by default all, those too of
             columns that the table has no more.
         types: Those of these types; by default all.
+        dry_run: Only count.
 
     Returns:
         How many files had one of them that could be used.
@@ -190,7 +204,7 @@ def drop(
                 for spelled, places in parts:
                     dropped.add(spelled)
                     had[places] |= bundles.coverage(spelled).states[places] == State.FRESH
-    if dropped:
+    if dropped and not dry_run:
         maker.folder.remove(maker.folder.load().names)
         publish(
             table.catalog,
@@ -218,7 +232,7 @@ def _maker(
         if name != "PARQUET":
             others = data["file_path"].filter(pc.equal(formats, name))
             skipped.add(None, f"no indexes of {name} files", others[0].as_py(), len(others))
-    chosen = data.filter(pc.equal(formats, "PARQUET"))
+    chosen = _parquet_files(files)
     return BundleMaker(
         table.places,
         snapshot,
@@ -228,6 +242,12 @@ def _maker(
         BundleFinder(table.places),
         staging_folder(table.catalog, table.places),
     )
+
+
+def _parquet_files(files: IcebergFiles) -> pa.Table:
+    """The entries of the data files that can have indexes."""
+    data = files.entries.data
+    return data.filter(pc.equal(pc.utf8_upper(data["file_format"]), "PARQUET"))
 
 
 def _remove_staged(folder: BundleFolder, own: Collection[str]) -> None:

@@ -121,5 +121,12 @@ class CatalogTable(Protocol):
     def append(self, rows: Any) -> None:
         """Append the rows of a DataFrame, by Iceberg's own writer."""
 
+    def check_append(self, rows: Any) -> None:
+        """See that the columns of a DataFrame can be appended; nothing is written.
+
+        Raises:
+            UnsupportedError: They cannot.
+        """
+
     def rows(self, query: OwnQuery) -> Any:
         """The rows of a query as a DataFrame, by Iceberg's own scan."""

@@ -43,7 +43,7 @@ class DeletePlan:
         """Look at the entries of a snapshot; no file is opened.
 
         Raises:
-            FormatError: A data file has two vectors, or a vector is not whole.
+            FormatError: A vector is not whole.
         """
         self._data, self._deletes, self._specs = entries.data, entries.deletes, specs
         self._ages = _numbers(entries.data, "sequence_number")
@@ -57,6 +57,7 @@ class DeletePlan:
         targets = pc.index_in(named, value_set=entries.data["file_path"].chunk(0))
         self._targets: Integers = targets.fill_null(-1).to_numpy().astype(np.int64)
         has_name = _mask(named.is_valid())
+        self._twice: dict[int, FormatError] = {}
         self._vectors = self._vector_places(np.flatnonzero(is_vector), has_name)
         self._of_file = self._by_file(np.flatnonzero(is_position & has_name))
         is_global = np.isin(_numbers(entries.deletes, "spec_id"), self._unpartitioned())
@@ -80,7 +81,13 @@ class DeletePlan:
         return np.flatnonzero(found)
 
     def vector(self, file: int) -> int | None:
-        """The deletion vector of a data file."""
+        """The deletion vector of a data file.
+
+        Raises:
+            FormatError: It has two of them: nobody knows which one holds.
+        """
+        if file in self._twice:
+            raise self._twice[file]
         return self._vectors.get(file)
 
     def positions(self, file: int) -> list[int]:
@@ -160,14 +167,14 @@ class DeletePlan:
         files = self._targets[rows]
         found = dict(zip(files.tolist(), rows.tolist(), strict=True))
         if len(found) < len(rows):
-            file = int(np.flatnonzero(np.bincount(files) > 1)[0])
-            first, second = rows[files == file][:2].tolist()
-            raise FormatError(
-                f"two deletion vectors of {self._data['file_path'][file]}",
-                file=self._deletes["file_path"][second].as_py(),
-                found=self._deletes["file_path"][first].as_py(),
-                expected="one",
-            )
+            for file in np.flatnonzero(np.bincount(files) > 1).tolist():
+                first, second = rows[files == file][:2].tolist()
+                self._twice[file] = FormatError(
+                    f"two deletion vectors of {self._data['file_path'][file]}, which repair merges",
+                    file=self._deletes["file_path"][second].as_py(),
+                    found=self._deletes["file_path"][first].as_py(),
+                    expected="one",
+                )
         for row in rows[self._delete_ages[rows] < self._ages[files]].tolist():
             file = int(self._targets[row])
             raise FormatError(

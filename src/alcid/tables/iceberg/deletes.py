@@ -96,7 +96,8 @@ class TableDeletes(Mapping[int, DeletionVector]):
         """Read what some files need, in few rounds.
 
         Raises:
-            FormatError: A delete file is damaged: a deleted row must not come back.
+            FormatError: A delete file is damaged, or a data file has two vectors: a deleted row
+                must not come back.
         """
         with self._loading:
             missing = [

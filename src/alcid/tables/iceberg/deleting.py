@@ -6,7 +6,7 @@ deleted of its data file before, and takes the place of the older one in the sam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -16,23 +16,30 @@ from alcid.iceberg_metadata.table_metadata import Snapshot
 from alcid.predicate import Predicate
 from alcid.tables.delete_report import DeleteReport
 from alcid.tables.finding import find_rows
-from alcid.tables.iceberg.catalog import VectorCommit, VectorFile
+from alcid.tables.iceberg.catalog import RemovedDeletes, VectorCommit, VectorFile
 from alcid.tables.iceberg.delete_entries import partition_of
 from alcid.tables.iceberg.deletes import TableDeletes
 from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.handed import HandedScan
 from alcid.tables.iceberg.vectors_file import WrittenVectors, write_vectors
+from alcid.tables.progress import Progress
 
 if TYPE_CHECKING:
     from alcid.tables.iceberg.table import IcebergTable
 
-__all__ = ["delete"]
+__all__ = ["commit_vectors", "delete"]
 
 _TRIES = 10
 _FIRST_VERSION = 3  # of the format, that has vectors
 
 
-def delete(table: IcebergTable, where: str | Predicate) -> DeleteReport:
+def delete(
+    table: IcebergTable,
+    where: str | Predicate,
+    *,
+    dry_run: bool = False,
+    progress: Progress | bool | None = False,
+) -> DeleteReport:
     """Delete the rows that match, as the table is now; `"true"` is every row.
 
     Rows that others add meanwhile stay. Where another has replaced a file, or deleted rows of it,
@@ -47,18 +54,20 @@ def delete(table: IcebergTable, where: str | Predicate) -> DeleteReport:
     if not isinstance(where, Predicate):
         require(where, str, "where")
     table.require_present("delete")
-    report = _persist(table, where)
+    report = _persist(table, where, progress, dry_run=dry_run)
     if report.snapshot_id is not None:
         table.refresh()
     return report
 
 
-def _persist(table: IcebergTable, where: str | Predicate) -> DeleteReport:
+def _persist(
+    table: IcebergTable, where: str | Predicate, progress: Progress | bool | None, *, dry_run: bool
+) -> DeleteReport:
     for attempt in range(_TRIES):
         try:
             table.refresh()
             _check(table, where)
-            return _delete(table, where)
+            return _delete(table, where, progress, dry_run=dry_run)
         except (ConflictError, FileGoneError):
             if attempt == _TRIES - 1:
                 raise
@@ -79,30 +88,44 @@ def _check(table: IcebergTable, where: str | Predicate) -> None:
         )
 
 
-def _delete(table: IcebergTable, where: str | Predicate) -> DeleteReport:
-    found = find_rows(table, where)
+def _delete(
+    table: IcebergTable, where: str | Predicate, progress: Progress | bool | None, *, dry_run: bool
+) -> DeleteReport:
+    found = find_rows(table, where, progress=progress)
     files = require(found.files, IcebergFiles, "table")
-    if files.snapshot is None or not found.rows:
-        return DeleteReport(0, 0, None)
-    made = _commit(table, files, files.snapshot, found.rows)
-    return DeleteReport(sum(map(len, found.rows.values())), len(found.rows), made)
+    rows = sum(map(len, found.rows.values()))
+    if files.snapshot is None or not rows or dry_run:
+        return DeleteReport(rows, len(found.rows), None, dry_run=dry_run)
+    before = require(files.deletions, TableDeletes, "deleted rows")
+    vectors = {file: before.positions(file) | more for file, more in found.rows.items()}
+    removed = [one for file in vectors for one in before.removable(file)]
+    made = commit_vectors(table, files, files.snapshot, vectors, removed)
+    return DeleteReport(rows, len(found.rows), made)
 
 
-def _commit(
+def commit_vectors(
     table: IcebergTable,
     files: IcebergFiles,
     snapshot: Snapshot,
-    found: Mapping[int, DeletionVector],
+    vectors: Mapping[int, DeletionVector],
+    removed: Sequence[RemovedDeletes],
 ) -> int:
-    """Write vectors, and let the table have them; what is not committed is removed."""
-    before = require(files.deletions, TableDeletes, "deleted rows")
-    paths = {file: files.file_paths[file].as_py() for file in found}
-    vectors = {paths[file]: before.positions(file) | rows for file, rows in found.items()}
-    written = write_vectors(vectors)
+    """Write vectors of data files, and let the table have them in place of other delete files.
+
+    What is not committed is removed.
+
+    Returns:
+        The new snapshot.
+
+    Raises:
+        ConflictError: Another has changed one of the data files, or what is deleted of it.
+        UnsupportedError: A partition that cannot be told.
+    """
+    written = write_vectors({files.file_paths[file].as_py(): one for file, one in vectors.items()})
     place = table.catalog.data_location(f"{uuid4()}-deletes.puffin")
-    added = [_vector_file(files, file, place, written) for file in found]
-    removed = [one for file in found for one in before.removable(file)]
-    table.places.put(place, written.data)
+    added = [_vector_file(files, file, place, written) for file in vectors]
+    if added:
+        table.places.put(place, written.data)
     change = VectorCommit(snapshot.id, added, removed)
     try:
         made = table.catalog.commit_vectors(change)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from alcid.plan import Explanation, Scan
+from alcid.plan import Explanation, Fates, Scan
 from alcid.predicate import Comparison, In, Like, Predicate, Unknown
 from alcid.tables.iceberg.catalog import OwnQuery
 from alcid.tables.iceberg.files import IcebergFiles
@@ -69,7 +69,8 @@ class HandedScan(Scan):
         """That nothing is planned here, and why."""
         note = f"rows are read by Iceberg's own scan: {self.reason}"
         order = ", ".join(map(str, self.keys))
-        return Explanation(str(self._where), (), (), order, self.query.limit, (note,))
+        fates = Fates.all_read(self._table, "by Iceberg's own scan")
+        return Explanation(str(self._where), (), (), order, self.query.limit, (note,), fates)
 
     def _own_query(self, columns: list[str]) -> OwnQuery:
         where = self.query.where

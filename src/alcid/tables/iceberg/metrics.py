@@ -18,7 +18,7 @@ from alcid.iceberg_metadata.single_value_bounds import decoded_bounds
 from alcid.tables.manifest_bounds import checked_bounds
 from alcid.types import DataType
 
-__all__ = ["column_metrics"]
+__all__ = ["column_metrics", "null_counts"]
 
 
 class _HasId(Protocol):
@@ -39,18 +39,23 @@ def column_metrics(data: pa.Table, field: _HasId, data_type: DataType) -> pa.Str
         decoded_bounds(value_of(data[name].chunk(0), field.id), data_type)
         for name in ("lower_bounds", "upper_bounds")
     )
-    values = _counts(data, "value_counts", field.id)
-    nulls = _counts(data, "null_value_counts", field.id)
     nans = _counts(data, "nan_value_counts", field.id)
     return checked_bounds(
         data_type,
         least,
         most,
-        np.where(values == row_counts, nulls, -1),  # counted in another way, they say nothing
+        null_counts(data, field.id),
         row_counts,
         refused=np.zeros(len(data), bool),
         has_nan=pa.array(nans > 0, mask=nans < 0),
     )
+
+
+def null_counts(data: pa.Table, field_id: int) -> IntArray:
+    """How many rows of each data file are null in a column; -1 where that is not known."""
+    nulls = _counts(data, "null_value_counts", field_id)
+    values, rows = _counts(data, "value_counts", field_id), data["record_count"].chunk(0).to_numpy()
+    return np.where(values == rows, nulls, -1)  # counted in another way, they say nothing
 
 
 def _counts(data: pa.Table, name: str, field_id: int) -> IntArray:

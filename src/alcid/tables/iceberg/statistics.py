@@ -27,11 +27,13 @@ from alcid.errors import (
 from alcid.formats.puffin import THETA_SKETCH, Blob, PuffinReader
 from alcid.formats.puffin.writer import DISTINCT_VALUES
 from alcid.iceberg_metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
+from alcid.tables.column_counts import ColumnCount
+from alcid.tables.iceberg.known_statistics import known_counts
 from alcid.tables.iceberg.places import Places
 from alcid.tables.iceberg.publishing import publish
 from alcid.tables.progress import Progress
 from alcid.tables.statistics import count_columns
-from alcid.tables.statistics_file import ColumnCount, counts_table
+from alcid.tables.statistics_file import counts_table
 
 if TYPE_CHECKING:
     from alcid.tables.iceberg.files import IcebergFiles
@@ -52,7 +54,8 @@ def compute_stats(
     """Count the distinct values of columns, and let a snapshot say so.
 
     Deleted rows do not count. See `alcid.tables.statistics.compute_stats` for what is exact. Before
-    the first commit there is nothing to count, and nothing is written.
+    the first commit there is nothing to count, and nothing is written. Only new files are read, if
+    an ancestor was counted, no file or row went since, and the schema is the same.
 
     Args:
         table: The table; it is refreshed.
@@ -91,10 +94,13 @@ def _count(
                 " compute_table_stats"
             )
         try:
-            return files, *count_columns(files, table.engine, columns, progress=progress)
+            known = known_counts(table, files)
+            found = count_columns(files, table.engine, columns, known=known, progress=progress)
         except FileGoneError:  # compacted and expired, since it was opened
             if not left:
                 raise
+        else:
+            return files, *found
     raise AssertionError("the last try returns or raises")
 
 

@@ -31,9 +31,11 @@ from alcid.tables.iceberg.deleting import delete
 from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.handed import hand_over
 from alcid.tables.iceberg.places import Places
+from alcid.tables.iceberg.repairing import repair
 from alcid.tables.iceberg.statistics import compute_stats
 from alcid.tables.iceberg.verifying import verify
 from alcid.tables.progress import Progress
+from alcid.tables.repair_report import RepairReport
 from alcid.tables.table import Table
 from alcid.tables.verify_report import VerifyReport
 
@@ -160,6 +162,7 @@ class IcebergTable(Table[IcebergFiles]):
         options: Mapping[str, OptionValue] | None = None,
         *,
         rebuild: bool = False,
+        dry_run: bool = False,
         progress: Progress | bool | None = None,
     ) -> BuildReport:
         """Build the indexes that files lack, and keep them in a statistics file of the snapshot.
@@ -171,6 +174,7 @@ class IcebergTable(Table[IcebergFiles]):
             options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`; by default
                 those of the indexes that some files have.
             rebuild: Build all anew.
+            dry_run: Only say what files lack; nothing is read of them.
             progress: Is called after each file with files done, files to do, and rows. True shows a
                 bar, False nothing; by default there is a bar if standard error is a terminal.
 
@@ -180,23 +184,38 @@ class IcebergTable(Table[IcebergFiles]):
             UnsupportedError: It was opened as it was in the past.
         """
         wanted = building.options_of(self) if options is None else options
-        return building.build(self, wanted, rebuild=rebuild, progress=progress)
+        return building.build(self, wanted, rebuild=rebuild, dry_run=dry_run, progress=progress)
 
     def indexes(self) -> list[IndexInfo]:
         """What indexes there are, and how many files have each."""
         return building.indexes(self)
 
     def drop_indexes(
-        self, columns: Collection[str] | None = None, types: Collection[str] | None = None
+        self,
+        columns: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        *,
+        dry_run: bool = False,
     ) -> int:
         """Remove indexes of these columns and types; by default all.
+
+        Args:
+            columns: Those of these columns.
+            types: Those of these types, as `bitmap`.
+            dry_run: Only count.
 
         Returns:
             How many files had one of them.
         """
-        return building.drop(self, columns, types)
+        return building.drop(self, columns, types, dry_run=dry_run)
 
-    def append(self, rows: Any, options: Mapping[str, OptionValue] | None = None) -> AppendReport:
+    def append(
+        self,
+        rows: Any,
+        options: Mapping[str, OptionValue] | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> AppendReport:
         """Append rows by Iceberg's own writer, and index the files that it makes.
 
         Args:
@@ -204,24 +223,33 @@ class IcebergTable(Table[IcebergFiles]):
                 null, or have their defaults.
             options: The indexes to build, see `alcid.options`; by default those that the table has.
                 `{}` for none.
+            dry_run: Only let Iceberg see whether the columns fit, and count the rows.
 
         Returns:
             What was appended, by others too if they did so at the same time.
         """
-        return append(self, rows, options)
+        return append(self, rows, options, dry_run=dry_run)
 
-    def delete(self, where: str | Predicate) -> DeleteReport:
+    def delete(
+        self,
+        where: str | Predicate,
+        *,
+        dry_run: bool = False,
+        progress: Progress | bool | None = None,
+    ) -> DeleteReport:
         """Delete the rows that match, by deletion vectors, in one commit.
 
         Args:
             where: SQL text, or a predicate made with `alcid.col`; `"true"` is every row.
+            dry_run: Only say how many rows match.
+            progress: As for `build_indexes`.
 
         Raises:
             UnsupportedError: The table is of a format version before 3, or was opened as it was in
                 the past.
             ConflictError: Others changed the same files again and again.
         """
-        return delete(self, where)
+        return delete(self, where, dry_run=dry_run, progress=progress)
 
     def compute_stats(
         self,
@@ -255,6 +283,31 @@ class IcebergTable(Table[IcebergFiles]):
             progress: As for `build_indexes`.
         """
         return verify(self, sample, progress=progress)
+
+    def repair(
+        self,
+        older_than: timedelta = timedelta(days=1),
+        *,
+        dry_run: bool = False,
+        progress: Progress | bool | None = None,
+    ) -> RepairReport:
+        """Mend what `verify` finds wrong, as far as nothing is lost by it.
+
+        Deletion vectors that are there twice become one, those of files that are gone are dropped,
+        wrong numbers are put right: one commit. Statistics files, and the indexes in them, are made
+        again in commits of their own. What cannot be mended is told, and not touched. All of the
+        table is read for it, and once more to see what is left.
+
+        Args:
+            older_than: As for `clean`, which is done at the end.
+            dry_run: Only say what would be done.
+            progress: As for `build_indexes`.
+
+        Raises:
+            UnsupportedError: It was opened as it was in the past.
+            ConflictError: Others changed the same files again and again.
+        """
+        return repair(self, older_than, dry_run=dry_run, progress=progress)
 
     def clean(
         self, older_than: timedelta = timedelta(days=1), *, dry_run: bool = False

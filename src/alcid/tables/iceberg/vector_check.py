@@ -17,7 +17,7 @@ from alcid.formats.puffin.writer import CARDINALITY, REFERENCED_FILE
 from alcid.tables.checked import Checked
 from alcid.tables.iceberg.checked_snapshot import GONE, CheckedSnapshot
 
-__all__ = ["StatedVector", "VectorFileCheck", "vector_files"]
+__all__ = ["StatedVector", "VectorFileCheck", "vector_files", "vectors_twice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,17 @@ def _compare(
         return
     if rows is not None and deleted.last is not None and deleted.last >= rows:
         yield f"position {deleted.last} of a file of {rows:,} rows"
+
+
+def vectors_twice(vectors: pa.Table) -> Iterator[tuple[str, str]]:
+    """Data files with several vectors: the data file, and in which Puffin files they are."""
+    files: dict[str, list[str]] = {}
+    names = (vectors[name].to_pylist() for name in ("referenced_data_file", "file_path"))
+    for data_file, path in zip(*names, strict=True):
+        files.setdefault(data_file, []).append(path)
+    for data_file, paths in files.items():
+        if len(paths) > 1:
+            yield data_file, f"two vectors, in {' and '.join(paths)}"
 
 
 def vector_files(vectors: pa.Table) -> Iterator[VectorFileCheck]:

@@ -23,7 +23,7 @@ from alcid.tables.iceberg.delete_check import delete_files
 from alcid.tables.iceberg.delete_plan import PUFFIN
 from alcid.tables.iceberg.file_schemas import NameMapping
 from alcid.tables.iceberg.statistics_check import statistics_files
-from alcid.tables.iceberg.vector_check import vector_files
+from alcid.tables.iceberg.vector_check import vector_files, vectors_twice
 from alcid.tables.in_order import in_order
 from alcid.tables.progress import Progress, telling
 from alcid.tables.verify_report import Findings, VerifyReport
@@ -54,7 +54,7 @@ def verify(
     | data files       | there, of the size and rows that their manifests say                 |
     | metrics          | those of manifests are true of all values                            |
     | indexes          | built again, and compared, with statistics and places of pages       |
-    | deletion vectors | readable, as manifests and the footer say, of rows that there are    |
+    | deletion vectors | readable, as manifests and footers say, of rows there are, one a file |
     | delete files     | readable, of as many rows as manifests say, of rows that there are   |
     | statistics files | of their size, as the metadata say; sketches count what they say     |
 
@@ -156,6 +156,10 @@ class _Verifying:
         """Look at delete files and statistics files."""
         is_vector = pc.equal(pc.utf8_upper(self._deletes["file_format"]), PUFFIN)
         vectors, others = (self._deletes.filter(one) for one in (is_vector, pc.invert(is_vector)))
+        live = set(self._data["file_path"].to_pylist())
+        for data_file, problem in vectors_twice(vectors):
+            if data_file in live:  # no reader looks at others
+                self._total.findings.add(data_file, "deletion vectors", problem)
         readable = pa.array(is_readable(others))
         for path in others.filter(pc.invert(readable))["file_path"].to_pylist():
             self._total.warnings.add(path, "", _NOT_READ)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from alcid.bundle import Kind
-from alcid.errors import ConflictError, StorageError, UnsupportedError
+from alcid.errors import AlcidError, ConflictError, StorageError, UnsupportedError
 from alcid.options import OptionValue
 from alcid.paimon_metadata.commit import Change, Committer
 from alcid.paimon_metadata.manifest import ManifestEntry
@@ -61,6 +61,8 @@ def append_rows(
         UnsupportedError: A table with a primary key, an option that cannot be followed, a type or
             a value that does not go into the table.
         ConflictError: The schema has changed, or the number of buckets.
+        StorageError: A file could not be written or read. If the rows are appended nevertheless, or
+            may be, it says so.
     """
     begin = time.monotonic()
     with table.engine.settings():
@@ -75,7 +77,7 @@ def append_rows(
             raise
         state = table.snapshot.state
         snapshot = _commit(committer, job, written, state) if written else None
-        table.refresh()
+        _see(table, snapshot)
     skipped = SkippedCounter()
     for one in written:
         for column, index_type, reason in one.skipped:
@@ -123,6 +125,20 @@ def _commit(
         _remove(job, written)
         raise
     return None if snapshot is None else snapshot.id
+
+
+def _see(table: PaimonTable, snapshot: int | None) -> None:
+    """Read the table with the rows; if it cannot be read, say that they are there nevertheless.
+
+    Whoever took the error for one of the append would append them once more.
+    """
+    try:
+        table.refresh()
+    except AlcidError as error:
+        if snapshot is None:
+            raise
+        problem = f"rows are appended, in snapshot {snapshot}, but cannot be read yet: {error}"
+        raise StorageError(problem, file=table.location) from error
 
 
 def _numbered(

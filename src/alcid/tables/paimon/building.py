@@ -30,14 +30,15 @@ from alcid.tables.paimon.index_plan import (
     read_containers,
     table_name,
 )
-from alcid.tables.paimon.index_swap import commit_swaps, first_numbers, swap_of
+from alcid.tables.paimon.index_preview import lost_indexes, preview
+from alcid.tables.paimon.index_swap import Swap, commit_swaps, first_numbers, swap_of
 from alcid.tables.paimon.index_work import IndexWork, Made
 from alcid.tables.progress import Progress, telling
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
 
-__all__ = ["build", "drop", "indexes"]
+__all__ = ["build", "drop", "indexes", "make_swaps"]
 
 _THRESHOLD = "file-index.in-manifest-threshold"
 _LOST = "changed or removed by another while it was indexed"
@@ -48,6 +49,7 @@ def build(
     options: Mapping[str, OptionValue] | None = None,
     *,
     rebuild: bool = False,
+    dry_run: bool = False,
     progress: Progress | bool | None = None,
 ) -> BuildReport:
     """Build the indexes that data files lack, those of level 0 too.
@@ -58,6 +60,7 @@ def build(
         table: The table.
         options: Which; by default the options of the table itself say it.
         rebuild: Build also what is there.
+        dry_run: Only say what files lack, and what would be dropped.
         progress: As for a folder.
 
     Raises:
@@ -73,14 +76,10 @@ def build(
         placed, others = place_every(files)
         for name, reason in others:
             skipped.add(None, reason, name)
-        plan = intents(
-            files,
-            placed,
-            specs,
-            read_containers(table.storage, placed),
-            skipped,
-            rebuild=rebuild,
-        )
+        containers = read_containers(table.storage, placed)
+        plan = intents(files, placed, specs, containers, skipped, rebuild=rebuild)
+        if dry_run:
+            return preview(files, placed, containers, plan, skipped)
         done, snapshot, lost = _swap(table, plan, memory_size(str(threshold)), progress)
     for made in done:
         path = plan[made.item].placed.path
@@ -103,6 +102,7 @@ def build(
         time.monotonic() - begin,
         skipped.found,
         None if snapshot is None else snapshot.id,
+        lost_indexes(files, placed, containers, [plan[made.item] for made in changed]),
     )
 
 
@@ -114,7 +114,7 @@ def indexes(table: PaimonTable) -> list[IndexInfo]:
     files = table.snapshot
     placed, _ = place_every(files)
     found = read_containers(table.storage, placed)
-    sizes: dict[Kind, list[int]] = {}
+    sizes: dict[Kind, list[tuple[int, int]]] = {}
     for one, container in zip(placed, found, strict=True):
         if isinstance(container, Container):
             own = files.schemas[one.file.schema_id]
@@ -122,7 +122,7 @@ def indexes(table: PaimonTable) -> list[IndexInfo]:
                 column = table_name(entry.column, own, files.schema)
                 if column is not None:
                     kind = Kind.index(column, entry.index_type)
-                    sizes.setdefault(kind, []).append(entry.length)
+                    sizes.setdefault(kind, []).append((entry.length, one.file.rows))
     has = sum(container is None or isinstance(container, Container) for container in found)
     damaged = len(found) - has
     if damaged:  # what is in them is not known, but what should be
@@ -132,13 +132,14 @@ def indexes(table: PaimonTable) -> list[IndexInfo]:
         IndexInfo(
             kind.column,
             kind.index_type,
-            fresh=len(lengths),
+            fresh=len(every),
             stale=0,
-            absent=has - len(lengths),
+            absent=has - len(every),
             damaged=damaged,
-            bytes=sum(lengths),
+            bytes=sum(size for size, _ in every),
+            rows=sum(rows for _, rows in every),
         )
-        for kind, lengths in sorted(sizes.items())
+        for kind, every in sorted(sizes.items())
     ]
 
 
@@ -146,6 +147,8 @@ def drop(
     table: PaimonTable,
     columns: Collection[str] | None = None,
     types: Collection[str] | None = None,
+    *,
+    dry_run: bool = False,
 ) -> int:
     """Remove indexes; of containers that cannot be read only all of them.
 
@@ -153,6 +156,7 @@ def drop(
         table: The table.
         columns: Those of these columns, and of keys of these maps; by default of all.
         types: Those of these types; by default all.
+        dry_run: Only count.
 
     Returns:
         How many files have fewer of them now.
@@ -182,6 +186,8 @@ def drop(
             )
             if len(keep) < len(names) or (every and isinstance(container, FormatError)):
                 plan.append(Intent(one, keep=keep))
+        if dry_run:
+            return len(plan)
         done, _, lost = _swap(table, plan, files.options.file_index_in_manifest_threshold, False)
     return sum(not made.failed and plan[made.item].placed.path not in lost for made in done)
 
@@ -217,6 +223,19 @@ def _swap(
     """Make containers, and commit them: what was made, the snapshot, the files that were lost."""
     if not plan:
         return [], None, frozenset()
+    done, swaps = make_swaps(table, plan, threshold, progress)
+    snapshot, lost = commit_swaps(table, swaps)
+    table.refresh()
+    return done, snapshot, lost
+
+
+def make_swaps(
+    table: PaimonTable,
+    plan: Sequence[Intent],
+    threshold: int,
+    progress: Progress | bool | None,
+) -> tuple[list[Made], list[Swap]]:
+    """Make containers: what was made, and the changes of data files, which nobody has committed."""
     state = table.snapshot.state
     numbers = first_numbers(state, [intent.placed for intent in plan])
     work = IndexWork(table.storage, plan, numbers, threshold)
@@ -228,6 +247,4 @@ def _swap(
         [made for made in done if not made.failed and not made.is_same],
         waiting=table.storage.remote,
     )
-    snapshot, lost = commit_swaps(table, swaps)
-    table.refresh()
-    return done, snapshot, lost
+    return done, swaps

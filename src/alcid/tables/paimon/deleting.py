@@ -15,6 +15,7 @@ from alcid.tables.finding import find_rows
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.keyed.deleting import delete_marked
 from alcid.tables.paimon.vector_changes import Mark, VectorChanges
+from alcid.tables.progress import Progress
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
@@ -24,7 +25,9 @@ __all__ = ["DeleteReport", "delete"]
 _TRIES = 10
 
 
-def delete(table: PaimonTable, where: str | Predicate) -> DeleteReport:
+def delete(
+    table: PaimonTable, where: str | Predicate, *, progress: Progress | bool | None = False
+) -> DeleteReport:
     """Delete the rows that match, as the table is now; `"true"` is every row.
 
     Rows that others add meanwhile stay. Where another has replaced a file before the commit, the
@@ -38,12 +41,12 @@ def delete(table: PaimonTable, where: str | Predicate) -> DeleteReport:
     if not isinstance(where, Predicate):
         require(where, str, "where")
     if table.snapshot.options.has_primary_key:
-        return _delete_keys(table, where)
+        return _delete_keys(table, where, progress)
     for attempt in range(_TRIES):
         table.refresh()
         _check(table)
         try:
-            return _delete(table, where)
+            return _delete(table, where, progress)
         except (ConflictError, FileGoneError):
             if attempt == _TRIES - 1:
                 raise
@@ -60,9 +63,11 @@ def _check(table: PaimonTable) -> None:
     options.require_writable("delete")
 
 
-def _delete(table: PaimonTable, where: str | Predicate) -> DeleteReport:
+def _delete(
+    table: PaimonTable, where: str | Predicate, progress: Progress | bool | None
+) -> DeleteReport:
     committer = table.committer()
-    marks = _find(table, where)
+    marks = _find(table, where, progress)
     if not marks:
         return DeleteReport(0, 0, None)
     changes = VectorChanges(table.storage, table.snapshot.options, marks)
@@ -78,15 +83,19 @@ def _delete(table: PaimonTable, where: str | Predicate) -> DeleteReport:
     return DeleteReport(changes.rows, changes.files, made.id)
 
 
-def _delete_keys(table: PaimonTable, where: str | Predicate) -> DeleteReport:
+def _delete_keys(
+    table: PaimonTable, where: str | Predicate, progress: Progress | bool | None
+) -> DeleteReport:
     with table.engine.settings():
-        applied = delete_marked(table, lambda: _find(table.with_level_zero(), where))
+        applied = delete_marked(table, lambda: _find(table.with_level_zero(), where, progress))
     rows = sum(one.entry.file.rows for change in applied.changes for one in change.deletes)
     return DeleteReport(rows, None if rows else 0, applied.snapshot_id)
 
 
-def _find(table: PaimonTable, where: str | Predicate) -> list[Mark]:
+def _find(
+    table: PaimonTable, where: str | Predicate, progress: Progress | bool | None
+) -> list[Mark]:
     """The live rows that match, by file."""
-    found = find_rows(table, where)
+    found = find_rows(table, where, progress=progress)
     files = require(found.files, PaimonFiles, "table")
     return [Mark(files.placed[file], rows) for file, rows in found.rows.items()]

@@ -36,7 +36,7 @@ from alcid.tables.paimon.index_work import Made, put_sidecar
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
 
-__all__ = ["Swap", "commit_swaps", "first_numbers", "swap_of"]
+__all__ = ["Swap", "commit_swaps", "first_numbers", "is_possible", "swap_of"]
 
 _REPLACED = ".replaced"
 _NOTE = (
@@ -119,7 +119,7 @@ def commit_swaps(
     used: set[str] = set()
 
     def plan(state: TableState) -> Change | None:
-        lost[:] = [one for one in every if not _is_possible(one, state)]
+        lost[:] = [one for one in every if not is_possible(one, state)]
         gone = {one.placed.path for one in lost}
         left = [one for one in every if one.placed.path not in gone]
         used.clear()
@@ -151,7 +151,8 @@ def _commit(table: PaimonTable, plan: Callable[[TableState], Change | None]) -> 
                 raise
 
 
-def _is_possible(swap: Swap, state: TableState) -> bool:
+def is_possible(swap: Swap, state: TableState) -> bool:
+    """Whether a data file is in a state as it was read, and was never as it is to be."""
     return (
         swap.placed.entry.identity in state.live
         and swap.added.identity not in state.live

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count, groupby
 
@@ -29,6 +29,8 @@ from alcid.tables.payloads import IndexName, Payloads
 from alcid.types import DataType
 
 __all__ = ["IndexWork", "Made", "put_sidecar"]
+
+_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +163,21 @@ def put_sidecar(storage: Storage, placed: PlacedFile, first: int, data: bytes) -
 
     A file that is there is passed over though it has the same bytes: what a build that was killed
     has left may be cleaned away at any time.
+
+    Raises:
+        NameTakenError: Every name was taken at the moment when it was tried.
     """
+    lost = 0
     for number in count(first):
         name = f"{placed.file.name}-{number}.index" if number else f"{placed.file.name}.index"
         if storage.exists(placed.folder + name):
             continue
-        with suppress(NameTakenError):
+        try:
             storage.put(placed.folder + name, data)
+        except NameTakenError:
+            lost += 1
+            if lost == _TRIES:  # not others, but a file system that writes halves
+                raise
+        else:
             return name
     raise AssertionError("numbers do not end")

@@ -20,7 +20,7 @@ from alcid.paimon_metadata.manifest import ManifestEntry
 from alcid.paimon_metadata.row_bytes import unpack_rows
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
-from alcid.tables.build_report import count_text
+from alcid.pictures.units import count_text
 from alcid.tables.paimon.data_files import PlacedFile
 from alcid.tables.paimon.keyed.key_reading import read_key_rows
 from alcid.tables.paimon.merging import KeyRows, losers
@@ -42,7 +42,7 @@ class NotCompacted:
         return (
             f"level 0 is not yet compacted ({count_text(self.files, 'file')}, "
             f"{count_text(self.rows, 'row')}), and left out as Paimon leaves it out: "
-            "merge_on_read=True reads it"
+            "alcid.paimon(..., merge_on_read=True) reads it"
         )
 
 

@@ -10,7 +10,7 @@ an entry by which it went does not keep it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from alcid.errors import FileGoneError, FormatError
 from alcid.paimon_metadata.index_manifest import read_index_manifest
 from alcid.paimon_metadata.manifest import ADD, Identity, read_manifest
 from alcid.paimon_metadata.manifest_list import read_manifest_list
-from alcid.paimon_metadata.snapshot import Snapshot
+from alcid.paimon_metadata.snapshot import Snapshot, SnapshotFolder, snapshot_path
 from alcid.paimon_metadata.table_state import MANIFEST_FOLDER
 from alcid.plan.threads import run_in_threads
 from alcid.storage import Storage
@@ -134,7 +134,20 @@ def _keepers(storage: Storage) -> list[_Kept]:
             return None
 
     chosen = [path for path in paths if _KEEPER.fullmatch(path)]
+    chosen += _unlisted(storage, set(chosen))
     return [one for one in run_in_threads(read, chosen, waiting=storage.remote) if one]
+
+
+def _unlisted(storage: Storage, listed: Set[str]) -> list[str]:
+    """Newer snapshots than a listing knows, where listings are behind: their files are needed."""
+    latest = SnapshotFolder(storage).latest()
+    found: list[str] = []
+    for number in range(0 if latest is None else latest.id, 0, -1):
+        path = snapshot_path(number)
+        if path in listed or not storage.exists(path):
+            break
+        found.append(path)
+    return found
 
 
 class _Reader:

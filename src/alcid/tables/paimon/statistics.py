@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from alcid.errors import ConflictError, FileGoneError, UnsupportedError
@@ -21,11 +22,12 @@ from alcid.paimon_metadata.commit import Change
 from alcid.paimon_metadata.schema import to_json
 from alcid.storage import Listing
 from alcid.tables.bundle_folder import FOLDER, BundleFolder
+from alcid.tables.column_counts import ColumnCount, KnownCounts
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.vectors import vector_places
 from alcid.tables.progress import Progress
 from alcid.tables.statistics import count_columns
-from alcid.tables.statistics_file import ColumnCount, counts_table, read_stats, write_stats
+from alcid.tables.statistics_file import counts_table, known_counts, read_stats, write_stats
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
@@ -45,7 +47,8 @@ def compute_stats(
     """Count the distinct values of columns, and let the table say so in a snapshot.
 
     Rows that are deleted, or that newer ones replace, do not count. See
-    `alcid.tables.statistics.compute_stats` for what is exact.
+    `alcid.tables.statistics.compute_stats` for what is exact. In a table without a primary key only
+    new files are read, if since the last time no file or row went and the columns are the same.
 
     Args:
         table: The table; it is refreshed.
@@ -80,11 +83,29 @@ def _count(
     for left in reversed(range(_TRIES)):
         files = _latest_files(table)
         try:
-            return files, *count_columns(files, table.engine, columns, progress=progress)
+            known = _known(table, files)
+            found = count_columns(files, table.engine, columns, known=known, progress=progress)
         except FileGoneError:  # compacted and expired, since it was opened
             if not left:
                 raise
+        else:
+            return files, *found
     raise AssertionError("the last try returns or raises")
+
+
+def _known(table: PaimonTable, files: PaimonFiles) -> KnownCounts | None:
+    """What was counted before, of columns that are still the same ones."""
+    if files.schema.primary_keys:  # where new files change what is seen of old ones
+        return None
+    listing, order = _listed(files)
+    known = known_counts(BundleFolder(table.storage, FOLDER), listing)
+    if known is None:
+        return None
+    is_new = np.empty(len(order), bool)
+    is_new[order] = known.is_new
+    ids = {one.name: one.id for one in files.schema.fields}
+    same = {name: one for name, one in known.counts.items() if one.field == ids.get(name)}
+    return KnownCounts(is_new, same)
 
 
 def _latest_files(table: PaimonTable) -> PaimonFiles:
@@ -102,7 +123,15 @@ def _latest_files(table: PaimonTable) -> PaimonFiles:
 
 
 def _listing(files: PaimonFiles) -> Listing:
-    """The files, with that as their version which says what of them is deleted."""
+    """The files by their paths."""
+    return _listed(files)[0]
+
+
+def _listed(files: PaimonFiles) -> tuple[Listing, list[int]]:
+    """The files by their paths, with that as their version which says what of them is deleted.
+
+    Also the place of each among the files.
+    """
     beside_data = files.options.index_file_in_data_file_dir
     vectors = vector_places(files.state.indexes, files.placed, beside_data=beside_data)
     versions = [
@@ -110,11 +139,12 @@ def _listing(files: PaimonFiles) -> Listing:
         for file in range(len(files.placed))
     ]
     order = sorted(range(len(files.placed)), key=lambda file: files.placed[file].path)
-    return Listing(
+    listing = Listing(
         files.paths.take(pa.array(order, pa.int64())),
         files.sizes[order],
         pa.array([versions[file] for file in order], pa.string()),
     )
+    return listing, order
 
 
 def _keep(table: PaimonTable, files: PaimonFiles, rows: int, counts: Sequence[ColumnCount]) -> None:

@@ -22,20 +22,21 @@ from alcid.storage import Storage
 from alcid.tables.append_report import AppendReport
 from alcid.tables.build_report import BuildReport, IndexInfo
 from alcid.tables.cleaning import CleanReport
-from alcid.tables.engine import Engine
+from alcid.tables.engine import Engine, Threads
 from alcid.tables.paimon import building
 from alcid.tables.paimon.appending import append_arrow
 from alcid.tables.paimon.deleting import DeleteReport, delete
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.keyed.compacting import CompactReport, compact
-from alcid.tables.paimon.keyed.repairing import repair as repair_keys
 from alcid.tables.paimon.keyed.upsert_report import UpsertReport
 from alcid.tables.paimon.keyed.upserting import UpsertPlan, upsert
 from alcid.tables.paimon.levels import NotCompacted
 from alcid.tables.paimon.orphans import clean
+from alcid.tables.paimon.repairing import repair
 from alcid.tables.paimon.statistics import compute_stats
 from alcid.tables.paimon.verifying import verify
 from alcid.tables.progress import Progress
+from alcid.tables.repair_report import RepairReport
 from alcid.tables.table import Table
 from alcid.tables.verify_report import VerifyReport
 
@@ -94,6 +95,7 @@ class PaimonTable(Table[PaimonFiles]):
         options: Mapping[str, OptionValue] | None = None,
         *,
         rebuild: bool = False,
+        dry_run: bool = False,
         progress: Progress | bool | None = None,
     ) -> BuildReport:
         """Build the indexes that files lack, and drop those that are not asked for, in one commit.
@@ -104,6 +106,7 @@ class PaimonTable(Table[PaimonFiles]):
             options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`; by default
                 those of the table.
             rebuild: Build all anew.
+            dry_run: Only say what files lack; nothing is read of their data.
             progress: Is called after each file with files done, files to do, and rows. True shows a
                 bar, False nothing; by default there is a bar if standard error is a terminal.
 
@@ -112,23 +115,38 @@ class PaimonTable(Table[PaimonFiles]):
             ColumnError: The table does not have a column.
             UnsupportedError: An option of the table that is not followed.
         """
-        return building.build(self, options, rebuild=rebuild, progress=progress)
+        return building.build(self, options, rebuild=rebuild, dry_run=dry_run, progress=progress)
 
     def indexes(self) -> list[IndexInfo]:
         """What indexes there are, and how many files have each."""
         return building.indexes(self)
 
     def drop_indexes(
-        self, columns: Collection[str] | None = None, types: Collection[str] | None = None
+        self,
+        columns: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        *,
+        dry_run: bool = False,
     ) -> int:
         """Remove indexes of these columns and types, in one commit; by default all.
+
+        Args:
+            columns: Those of these columns.
+            types: Those of these types, as `bitmap`.
+            dry_run: Only count.
 
         Returns:
             How many files had one of them.
         """
-        return building.drop(self, columns, types)
+        return building.drop(self, columns, types, dry_run=dry_run)
 
-    def append(self, rows: Any, options: Mapping[str, OptionValue] | None = None) -> AppendReport:
+    def append(
+        self,
+        rows: Any,
+        options: Mapping[str, OptionValue] | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> AppendReport:
         """Append rows with statistics and indexes, in one commit.
 
         Args:
@@ -137,6 +155,7 @@ class PaimonTable(Table[PaimonFiles]):
                 name, narrower types are widened, columns that it does not have are null.
             options: The indexes to build, see `alcid.options`; by default those that the options
                 of the table name. `{}` for none.
+            dry_run: Write all in memory only, and say what would be done; for Arrow.
 
         Raises:
             ColumnError: A column that the table does not have, or that must be given.
@@ -144,6 +163,9 @@ class PaimonTable(Table[PaimonFiles]):
                 type or a value does not fit.
             ConflictError: The schema of the table was changed meanwhile.
         """
+        if dry_run:
+            _require_arrow(rows)
+            return replace(self.rehearsal().append(rows, options), dry_run=True)
         if isinstance(rows, pa.Table | pa.RecordBatch):
             return append_arrow(self, rows, options)
         if not hasattr(rows, "sparkSession"):
@@ -159,6 +181,7 @@ class PaimonTable(Table[PaimonFiles]):
         row_kind: str | None = None,
         write_only: bool = False,
         options: Mapping[str, OptionValue] | None = None,
+        dry_run: bool = False,
     ) -> UpsertReport:
         """Put rows in place of those of their key, or delete these; for tables with a primary key.
 
@@ -176,6 +199,7 @@ class PaimonTable(Table[PaimonFiles]):
             write_only: Stop after the first commit, for a table that a job of Java compacts.
             options: The indexes to build, see `alcid.options`; by default those that the options
                 of the table name. `{}` for none.
+            dry_run: As for `append`.
 
         Raises:
             ColumnError: A column that the table does not have, or that must be given.
@@ -184,11 +208,20 @@ class PaimonTable(Table[PaimonFiles]):
             ConflictError: Others were faster again and again.
         """
         plan = UpsertPlan(row_kind=row_kind, write_only=write_only, options=options)
+        if dry_run:
+            _require_arrow(rows)
+            return replace(upsert(self.rehearsal(), rows, plan), dry_run=True)
         report = upsert(self.apart(), rows, plan)
         self.refresh()
         return report
 
-    def compact(self, partition: Mapping[str, Any] | None = None) -> CompactReport:
+    def compact(
+        self,
+        partition: Mapping[str, Any] | None = None,
+        *,
+        dry_run: bool = False,
+        progress: Progress | bool | None = None,
+    ) -> CompactReport:
         """Merge the files of each bucket of a table with a primary key into one sorted run.
 
         What was not compacted is taken in, and rows that were deleted are gone from the files.
@@ -196,30 +229,42 @@ class PaimonTable(Table[PaimonFiles]):
         Args:
             partition: The values of partition columns, as `{"dt": date(2025, 8, 1)}`; by default
                 all partitions.
+            dry_run: Only say which buckets have something to be merged.
+            progress: As for `build_indexes`.
 
         Raises:
             UnsupportedError: The table has no primary key, or an option that is not followed.
             ConflictError: Others changed the same buckets again and again.
         """
-        report = compact(self.apart(), partition)
+        report = compact(self.apart(), partition, dry_run=dry_run, progress=progress)
         self.refresh()
         return report
 
-    def delete(self, where: str | Predicate) -> DeleteReport:
-        """Delete the rows that match, by deletion vectors, in one commit.
+    def delete(
+        self,
+        where: str | Predicate,
+        *,
+        dry_run: bool = False,
+        progress: Progress | bool | None = None,
+    ) -> DeleteReport:
+        """Delete the rows that match, by deletion vectors; with a primary key, in two snapshots.
 
         In a table with a primary key they are also written as rows that delete, which streaming
         readers see; this is committed as an upsert is.
 
         Args:
             where: SQL text, or a predicate made with `alcid.col`.
+            dry_run: Only say how many rows match; what is written stays in memory.
+            progress: As for `build_indexes`.
 
         Raises:
             UnsupportedError: The table has neither a primary key nor `deletion-vectors.enabled`, or
                 has an option that is not followed.
             ConflictError: Others changed the same rows again and again.
         """
-        report = delete(self.apart(), where)
+        if dry_run:
+            return replace(delete(self.rehearsal(), where, progress=progress), dry_run=True)
+        report = delete(self.apart(), where, progress=progress)
         self.refresh()
         return report
 
@@ -242,27 +287,45 @@ class PaimonTable(Table[PaimonFiles]):
         return compute_stats(self, columns, progress=progress)
 
     def verify(
-        self, sample: float = 1.0, *, repair: bool = False, progress: Progress | bool | None = None
+        self, sample: float = 1.0, *, progress: Progress | bool | None = None
     ) -> VerifyReport:
         """Read the files of the latest snapshot, and compare them with what the table says of them.
 
         Args:
             sample: The share of files to look at; each run takes the same ones.
-            repair: First mend keys that are live twice, as two writers at once may leave them, in
-                one commit: of the rows of a key the older ones are marked as deleted. All buckets
-                are looked at, whatever the sample.
+            progress: As for `build_indexes`.
+        """
+        with self.engine.settings():
+            return verify(self.storage, self.engine, sample=sample, progress=progress)
+
+    def repair(
+        self,
+        older_than: timedelta = timedelta(days=1),
+        *,
+        dry_run: bool = False,
+        progress: Progress | bool | None = None,
+    ) -> RepairReport:
+        """Mend what `verify` finds wrong, as far as nothing is lost by it, in one commit.
+
+        Deletion vectors that are there twice become one, those of files that are gone are dropped,
+        wrong numbers are put right. Of rows of a key that is live twice the older ones are marked
+        as deleted, hash indexes and file indexes are built anew. What cannot be mended is told, and
+        not touched. All of the table is read for it, and once more to see what is left.
+
+        Args:
+            older_than: As for `clean`, which is done at the end.
+            dry_run: Only say what would be done; what is written stays in memory.
             progress: As for `build_indexes`.
 
         Raises:
-            UnsupportedError: `repair` of a table without a primary key, or with an option that is
-                not followed.
+            UnsupportedError: The table has an option that is not followed.
+            ConflictError: Others changed the same files again and again.
         """
-        with self.engine.settings():
-            mended = repair_keys(self.apart()) if repair else 0
-            if mended:
-                self.refresh()
-            found = verify(self.storage, self.engine, sample=sample, progress=progress)
-            return replace(found, repaired=mended)
+        if dry_run:
+            return replace(repair(self.rehearsal(), older_than, progress=progress), dry_run=True)
+        report = repair(self.apart(), older_than, progress=progress)
+        self.refresh()
+        return report
 
     def clean(
         self, older_than: timedelta = timedelta(days=1), *, dry_run: bool = False
@@ -278,6 +341,21 @@ class PaimonTable(Table[PaimonFiles]):
     def apart(self) -> PaimonTable:
         """The same table, for work that reads it anew: no other thread changes what it sees."""
         return copy(self)
+
+    def rehearsal(self) -> PaimonTable:
+        """The same table, to try changes on.
+
+        They are made in the memory of this process: the files of the table stay as they are, and
+        nobody else sees anything.
+        """
+        return PaimonTable(
+            self.storage.rehearsal(),
+            snapshot_id=self._snapshot_id,
+            tag=self._tag,
+            merge_on_read=self._merge_on_read,
+            strict=self._strict,
+            engine=Threads(like=self.engine),
+        )
 
     def with_level_zero(self) -> PaimonTable:
         """The table with what is not compacted yet: itself, if there is no such file."""
@@ -320,3 +398,11 @@ class PaimonTable(Table[PaimonFiles]):
         if state.snapshot is not None and (self._tag is not None or self._snapshot_id is not None):
             return self.folder.schema(state.snapshot.schema_id)
         return latest
+
+
+def _require_arrow(rows: Any) -> None:
+    """See that rows can be written without Spark."""
+    if not isinstance(rows, pa.Table | pa.RecordBatch):
+        raise UnsupportedError(
+            f"rows: found {type(rows).__name__}, expected an Arrow table for a dry run"
+        )

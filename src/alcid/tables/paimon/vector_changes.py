@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from alcid.errors import ConflictError
+from alcid.errors import ConflictError, FormatError
 from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
 from alcid.formats.deletion_vector.writer import WrittenVectors
 from alcid.paimon_metadata.commit import Change
@@ -25,6 +25,7 @@ from alcid.paimon_metadata.table_state import TableState
 from alcid.plan.threads import run_in_threads
 from alcid.storage import Storage
 from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.paimon.index_file_check import vectors_twice
 from alcid.tables.paimon.vectors import index_path
 
 __all__ = ["Mark", "VectorChanges"]
@@ -95,7 +96,10 @@ class VectorChanges:
 
         Raises:
             ConflictError: A data file is not there any more.
+            FormatError: A data file has two vectors, so that nobody knows what is deleted of it.
         """
+        for name, problem in vectors_twice(state.indexes):
+            raise FormatError(f"{problem}, which repair merges", file=name)
         live: dict[_Bucket, set[str]] = {}
         for one in state.entries:
             live.setdefault((one.partition, one.bucket), set()).add(one.file.name)

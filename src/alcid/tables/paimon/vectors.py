@@ -7,7 +7,7 @@ found by merging, for those files that a plan has left.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 
@@ -37,6 +37,8 @@ class StoredVectors:
     path: str
     """Of the index file."""
     place: DeletionVectorRange
+    problem: FormatError | None = None
+    """Why it is not to be used."""
 
 
 def index_path(entry: IndexEntry, bucket_folder: str, *, beside_data: bool) -> str:
@@ -55,8 +57,7 @@ def vector_places(
 ) -> dict[int, StoredVectors]:
     """The vectors of data files, by the number of the file.
 
-    Raises:
-        FormatError: A data file has two of them: nobody knows which one holds.
+    Where a data file has two of them, nobody knows which one holds: its rows are not read.
     """
     numbers = {
         (one.entry.partition, one.entry.bucket, one.file.name): number
@@ -71,12 +72,14 @@ def vector_places(
             if number is None:  # of a file that this read does not see
                 continue
             if number in found:
-                raise FormatError(
-                    f"two deletion vectors of {place.data_file}",
+                problem = FormatError(
+                    f"two deletion vectors of {place.data_file}, which repair merges",
                     file=entry.name,
                     found=found[number].path,
                     expected="one",
                 )
+                found[number] = replace(found[number], problem=problem)
+                continue
             path = index_path(entry, files[number].folder, beside_data=beside_data)
             found[number] = StoredVectors(path, place)
     return found
@@ -122,7 +125,7 @@ class TableVectors(Mapping[int, DeletionVector]):
         """Read, and merge, what some files need.
 
         Raises:
-            FormatError: A vector is damaged: a deleted row must not come back.
+            FormatError: A vector is damaged, or one of two: a deleted row must not come back.
         """
         with self._loading:
             missing = [
@@ -140,6 +143,8 @@ class TableVectors(Mapping[int, DeletionVector]):
         by_path: dict[str, list[int]] = {}
         for file in files:
             if file in self._stored and file not in self._known:
+                if (problem := self._stored[file].problem) is not None:
+                    raise problem
                 by_path.setdefault(self._stored[file].path, []).append(file)
 
         def read(path: str) -> dict[int, DeletionVector]:

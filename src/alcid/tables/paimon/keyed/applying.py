@@ -19,6 +19,7 @@ from alcid.tables.paimon.keyed.committing import (
     commit_append,
     commit_compact,
 )
+from alcid.tables.paimon.keyed.unsettled import told
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
@@ -81,14 +82,16 @@ def apply_changes(
         time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**attempt)))
     else:
         raise AssertionError("the last try ends the loop")
-    if made is None:
+    # Who does again what was killed between its snapshots finds nothing to do but the second.
+    if made is None and not (work.compacts and told(table.snapshot.state)):
         return Applied(changes, None, 0, is_compacted=True)
-    if made.is_whole or not work.compacts:
+    if made is not None and (made.is_whole or not work.compacts):
         replaced = 0 if made.is_whole else None
         return Applied(changes, made.snapshot_id, replaced, is_compacted=made.is_whole)
     compacted = _compacted(table, work.keyed, changes, own)
     if compacted is None:  # another has done it
-        return Applied(changes, made.snapshot_id, None, is_compacted=True)
+        snapshot_id, replaced = (None, 0) if made is None else (made.snapshot_id, None)
+        return Applied(changes, snapshot_id, replaced, is_compacted=True)
     return Applied(changes, compacted.snapshot_id, compacted.replaced, is_compacted=True)
 
 

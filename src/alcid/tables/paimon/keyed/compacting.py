@@ -19,14 +19,17 @@ from alcid.paimon_metadata.commit import Change
 from alcid.paimon_metadata.paths import partition_values
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_state import TableState
-from alcid.tables.build_report import count_text, size_text
+from alcid.pictures.shown import Shown
+from alcid.pictures.units import count_text
+from alcid.tables.build_report import size_text
 from alcid.tables.paimon.data_files import table_paths
 from alcid.tables.paimon.keyed.bucket import Bucket, Buckets, Place, buckets_of
-from alcid.tables.paimon.keyed.changes import Settlement
+from alcid.tables.paimon.keyed.changes import KeyedTable, Settlement
 from alcid.tables.paimon.keyed.compact_change import compact_change
 from alcid.tables.paimon.keyed.runs import choose_all
 from alcid.tables.paimon.keyed.settle_work import remove_written, settle_buckets
 from alcid.tables.paimon.keyed.upserting import keyed_table
+from alcid.tables.progress import Progress
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
@@ -38,32 +41,41 @@ _PAUSE = 0.5  # seconds at most between two tries
 
 
 @dataclass(frozen=True, slots=True)
-class CompactReport:
+class CompactReport(Shown):
     """What a compaction did.
 
     >>> print(CompactReport(4, 23, 5, 1_200_000, 34_500_000, 7, 1.25))
     compacted 4 buckets: 23 files became 5, 1,200,000 rows (34.5 MB) written in 1.2 s: snapshot 7
     >>> print(CompactReport(0, 0, 0, 0, 0, None, 0.01))
     compacted nothing: no bucket has anything to be merged
+    >>> print(CompactReport(4, 23, None, None, None, None, 0.01, dry_run=True))
+    would have compacted 4 buckets of 23 files
     """
 
     buckets: int
     """Those that were changed."""
     files_before: int
     """Data files of these buckets."""
-    files_after: int
-    rows: int
+    files_after: int | None
+    """None, as rows and bytes, of a dry run: what is live shows when it is merged."""
+    rows: int | None
     """Those written anew; files whose keys no other has are not."""
-    bytes_written: int
+    bytes_written: int | None
     snapshot_id: int | None
     """The new snapshot; None where there was nothing to do."""
     seconds: float
+    dry_run: bool = False
+    """Nothing was changed."""
 
     def __str__(self) -> str:
-        if self.snapshot_id is None:
+        if not self.buckets or (self.snapshot_id is None and not self.dry_run):
             return "compacted nothing: no bucket has anything to be merged"
+        if self.dry_run:
+            buckets = count_text(self.buckets, "bucket")
+            return f"would have compacted {buckets} of {count_text(self.files_before, 'file')}"
         files = f"{count_text(self.files_before, 'file')} became {self.files_after:,}"
-        rows = f"{count_text(self.rows, 'row')} ({size_text(self.bytes_written)}) written"
+        size = size_text(self.bytes_written or 0)
+        rows = f"{count_text(self.rows or 0, 'row')} ({size}) written"
         done = f"compacted {count_text(self.buckets, 'bucket')}: {files}, {rows}"
         return f"{done} in {self.seconds:.1f} s: snapshot {self.snapshot_id}"
 
@@ -72,7 +84,13 @@ class CompactReport:
         return asdict(self)
 
 
-def compact(table: PaimonTable, partition: Mapping[str, Any] | None = None) -> CompactReport:
+def compact(
+    table: PaimonTable,
+    partition: Mapping[str, Any] | None = None,
+    *,
+    dry_run: bool = False,
+    progress: Progress | bool | None = False,
+) -> CompactReport:
     """Merge the files of buckets on their top level, in one snapshot of kind COMPACT.
 
     Rows that others write meanwhile stay on level 0, for the next time.
@@ -80,6 +98,8 @@ def compact(table: PaimonTable, partition: Mapping[str, Any] | None = None) -> C
     Args:
         table: The table; it is read anew before and after.
         partition: Values of partition keys, as `{"dt": "20260801"}`; by default all partitions.
+        dry_run: Only say which buckets have something to be merged.
+        progress: How to tell how far it is, see `alcid.tables.progress.telling`.
 
     Raises:
         ColumnError: The table is not partitioned by a column.
@@ -90,8 +110,13 @@ def compact(table: PaimonTable, partition: Mapping[str, Any] | None = None) -> C
     begin = time.monotonic()
     if partition is not None:
         require(partition, Mapping, "partition")  # type: ignore[type-abstract]
-    compaction = _Compaction(table, dict(partition or {}))
+    compaction = _Compaction(table, dict(partition or {}), progress)
     with table.engine.settings():
+        if dry_run:
+            found = compaction.missing()
+            files = sum(len(bucket.files) for bucket in found)
+            seconds = time.monotonic() - begin
+            return CompactReport(len(found), files, None, None, None, None, seconds, dry_run=True)
         snapshot_id = compaction.run()
         table.refresh()
     return _report(compaction.made, snapshot_id, time.monotonic() - begin)
@@ -100,8 +125,10 @@ def compact(table: PaimonTable, partition: Mapping[str, Any] | None = None) -> C
 class _Compaction:
     """What is tried until no other comes between."""
 
-    def __init__(self, table: PaimonTable, wanted: Mapping[str, Any]) -> None:
-        self._table, self._wanted = table, wanted
+    def __init__(
+        self, table: PaimonTable, wanted: Mapping[str, Any], progress: Progress | bool | None
+    ) -> None:
+        self._table, self._wanted, self._progress = table, wanted, progress
         self._made: dict[Place, Settlement] = {}
 
     @property
@@ -123,24 +150,40 @@ class _Compaction:
             time.sleep(random.uniform(0, min(_PAUSE, 0.02 * 2**attempt)))
         raise AssertionError("the last try returns or raises")
 
-    def _settle(self) -> None:
-        """Do what is to be done; what was done before is kept where nobody has changed it."""
+    def missing(self) -> list[Bucket]:
+        """The buckets that have something to be merged; nothing is done."""
+        self._table.refresh()
+        keyed, buckets = self._look()
+        return self._open(keyed, buckets)
+
+    def _look(self) -> tuple[KeyedTable, Buckets]:
+        """The table, and its buckets as they are."""
         self._table.committer()  # raises where nothing can be written
         keyed = keyed_table(self._table, "compact")
-        buckets = _buckets(self._table, self._table.snapshot.state)
+        return keyed, _buckets(self._table, self._table.snapshot.state)
+
+    def _open(self, keyed: KeyedTable, buckets: Buckets) -> list[Bucket]:
+        """The buckets of which something is to be done, and is not done yet."""
+        return [
+            bucket
+            for bucket in _chosen(buckets, keyed.schema, self._wanted)
+            if bucket.place not in self._made and choose_all(bucket, keyed.options.num_levels)
+        ]
+
+    def _settle(self) -> None:
+        """Do what is to be done; what was done before is kept where nobody has changed it."""
+        keyed, buckets = self._look()
         fitting = {
             place: one for place, one in self._made.items() if _goes_with(one.base, buckets[place])
         }
         lost = [one for place, one in self._made.items() if place not in fitting]
         remove_written(self._table.storage, lost)
         self._made = fitting
-        missing = [
-            bucket
-            for bucket in _chosen(buckets, keyed.schema, self._wanted)
-            if bucket.place not in fitting and choose_all(bucket, keyed.options.num_levels)
-        ]
+        missing = self._open(keyed, buckets)
         try:
-            made = settle_buckets(self._table.engine, keyed, missing, full=True)
+            made = settle_buckets(
+                self._table.engine, keyed, missing, full=True, progress=self._progress
+            )
         except BaseException:
             self._drop()
             raise

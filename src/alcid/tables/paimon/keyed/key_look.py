@@ -18,8 +18,8 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.paimon_metadata.index_manifest import HASH, IndexEntry
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
+from alcid.pictures.units import count_text
 from alcid.storage import Storage
-from alcid.tables.build_report import count_text
 from alcid.tables.engine import Engine, Share, Tell, Threads
 from alcid.tables.in_order import in_order
 from alcid.tables.paimon.keyed.bucket import Bucket, Buckets, Place

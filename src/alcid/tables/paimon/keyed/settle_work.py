@@ -15,6 +15,7 @@ from alcid.tables.in_order import in_order
 from alcid.tables.paimon.keyed.bucket import Bucket
 from alcid.tables.paimon.keyed.changes import KeyedTable, Settlement
 from alcid.tables.paimon.keyed.settling import settle
+from alcid.tables.progress import Progress, telling
 
 __all__ = ["SettleWork", "remove_written", "settle_buckets"]
 
@@ -57,6 +58,7 @@ def settle_buckets(
     buckets: Sequence[Bucket],
     *,
     full: bool,
+    progress: Progress | bool | None = False,
 ) -> list[Settlement | None]:
     """Settle buckets; for each what is to be committed, None if there is nothing to do.
 
@@ -65,6 +67,7 @@ def settle_buckets(
         keyed: The table.
         buckets: As they are.
         full: Bring everything to the top level, not only what lies on level 0.
+        progress: How to tell how far it is, see `alcid.tables.progress.telling`.
 
     Raises:
         FormatError: A file is damaged.
@@ -74,7 +77,8 @@ def settle_buckets(
         return []
     sizes = np.array([sum(one.file.size for one in bucket.files) for bucket in buckets], np.int64)
     worker = Threads() if sizes.sum() <= _SMALL else engine
-    made = worker.map(SettleWork(keyed, buckets, full), sizes, lambda *_: None)
+    with telling(progress, "compacting", sum(len(bucket.files) for bucket in buckets)) as tell:
+        made = worker.map(SettleWork(keyed, buckets, full), sizes, tell)
     return [one for part in made for one in part]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from alcid.tables.build_report import Skipped, count_text, size_text
+from alcid.pictures.shown import Shown
+from alcid.pictures.units import count_text
+from alcid.tables.build_report import Skipped, size_text
 
 __all__ = ["UpsertReport"]
 
@@ -13,7 +15,7 @@ _SHOWN = 10  # reasons in the text of a report
 
 
 @dataclass(frozen=True, slots=True)
-class UpsertReport:
+class UpsertReport(Shown):
     """What an upsert did.
 
     >>> print(UpsertReport(1200, 3, 403, 2, 2, 51_000, 480, 8, True, 0.31))
@@ -42,12 +44,15 @@ class UpsertReport:
     seconds: float
     skipped: tuple[Skipped, ...] = ()
     """Indexes that files did not get, and why."""
+    dry_run: bool = False
+    """Nothing was changed."""
 
     def __str__(self) -> str:
         if self.snapshot_id is None:
             nothing = "upserted nothing: there are no rows that change the table"
             return f"{nothing}; {self.seconds:.1f} s"
-        first = f"upserted {count_text(self.rows, 'row')}"
+        first = "would have " if self.dry_run else ""
+        first += f"upserted {count_text(self.rows, 'row')}"
         if self.deletes:
             first += f" and deleted {self.deletes:,}"
         if self.replaced is not None:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TypeAlias
 
 import numpy as np
 
+from alcid.formats.cursor import Cursor
 from alcid.formats.file_index.keys import Key, float_order, key_type
 from alcid.types import DataType
 
-__all__ = ["Value", "decimal_text", "not_finite", "printable", "value_of", "value_text"]
+__all__ = [
+    "Value",
+    "decimal_text",
+    "key_reading",
+    "key_text",
+    "not_finite",
+    "printable",
+    "value_of",
+    "value_text",
+]
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | tuple[int, ...] | None
 """Dates and times are text: Python's own end with the year 9999, those of an index do not."""
@@ -124,3 +135,17 @@ def printable(text: str) -> str:
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
     )
+
+
+def key_text(key: Key, data_type: DataType) -> str:
+    """The value of a key as text.
+
+    >>> key_text(b"Graz", DataType.parse("STRING")), key_text(19000, DataType("DATE"))
+    ("'Graz'", "'2022-01-08'")
+    """
+    return value_text(value_of(key, data_type))
+
+
+def key_reading(data_type: DataType) -> tuple[Callable[[Cursor], Key], Callable[[Key], str]]:
+    """How the next key of a column is read, and then shown."""
+    return key_type(data_type).read, lambda key: key_text(key, data_type)

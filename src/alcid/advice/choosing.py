@@ -1,0 +1,208 @@
+"""Which index of each column pays, if any.
+
+A larger index has to skip more than a smaller one does. And an index has to skip something that
+neither statistics nor the other indexes skip: those that are not missed are left out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from alcid.advice.asked import AskedQuery
+from alcid.advice.facts import ColumnFacts
+from alcid.advice.memory_indexes import IndexName
+from alcid.advice.reasons import MissingPages, reason_against, reason_for
+from alcid.advice.report import ColumnAdvice, IndexEstimate
+from alcid.advice.skipping import Skipping
+from alcid.advice.unpaged import as_count, lack_pages, pages_with_rows
+
+__all__ = ["Choice", "choose"]
+
+_WORTH = 0.05
+"""What an index must skip, beyond what is skipped without it: one byte of twenty ..."""
+_PRICE = 0.2
+"""... and more by this share of its size: one that is as large as the data, one byte of four."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """The indexes that pay, and advice on all columns."""
+
+    indexes: frozenset[IndexName]
+    columns: tuple[ColumnAdvice, ...]
+
+
+def choose(
+    facts: Sequence[ColumnFacts],
+    queries: Sequence[AskedQuery],
+    skipping: Skipping,
+    *,
+    rows: int,
+    data_bytes: int,
+    is_typical: bool,
+) -> Choice:
+    """Choose indexes for queries.
+
+    Args:
+        facts: The columns of the table, in its order.
+        queries: What is asked.
+        skipping: What they would skip.
+        rows: Of the table.
+        data_bytes: Of all its files.
+        is_typical: Whether the queries were made up: then a column is judged by those that an index
+            helps.
+    """
+    return _Chooser(facts, queries, skipping, rows, data_bytes, is_typical).choose()
+
+
+class _Chooser:
+    """Advice on the columns of a table."""
+
+    def __init__(
+        self,
+        facts: Sequence[ColumnFacts],
+        queries: Sequence[AskedQuery],
+        skipping: Skipping,
+        rows: int,
+        data_bytes: int,
+        is_typical: bool,
+    ) -> None:
+        self._is_typical = is_typical
+        self._facts = {one.column: one for one in facts}
+        self._skipping, self._rows, self._data_bytes = skipping, max(rows, 1), max(data_bytes, 1)
+        self._asked: Mapping[str, Sequence[AskedQuery]] = {
+            one.column: [query for query in queries if one.column in query.columns] for one in facts
+        }
+        # The smallest first. One that is larger than the data is no help to anyone.
+        self._candidates: dict[str, list[str]] = {
+            one.column: sorted(
+                (kind for kind, size in one.index_bytes.items() if size <= data_bytes),
+                key=lambda kind, one=one: one.index_bytes[kind],  # type: ignore[misc]
+            )
+            if self._asked[one.column]
+            else []
+            for one in facts
+        }
+        self._every = frozenset(
+            (column, kind) for column, kinds in self._candidates.items() for kind in kinds
+        )
+
+    def choose(self) -> Choice:
+        """The best of each column, without those that are not missed."""
+        best = {column: self._best(column, asked) for column, asked in self._asked.items()}
+        chosen = frozenset((column, kind) for column, kind in best.items() if kind)
+        given_up: dict[str, frozenset[IndexName]] = {}
+        largest_first = sorted(
+            chosen, key=lambda one: self._facts[one[0]].index_bytes[one[1]], reverse=True
+        )
+        for one in largest_first:
+            rest = chosen - {one}
+            asked = self._asked[one[0]]
+            missed = self._net(asked, chosen) - self._net(asked, rest)
+            if missed - self._price(*one) < _WORTH:
+                chosen = rest
+                given_up[one[0]] = rest
+        return Choice(
+            chosen,
+            tuple(self._advice(column, chosen, column in given_up) for column in self._facts),
+        )
+
+    def _best(self, column: str, queries: Sequence[AskedQuery]) -> str:
+        """The smallest index of a column, or a larger one that skips enough more; else none."""
+        others = frozenset(one for one in self._every if one[0] != column)
+        alone, beside = self._net(queries, frozenset()), self._net(queries, others)
+        found, best = "", 0.0
+        for kind in self._candidates[column]:
+            # Of an OR, an index helps only beside those of the other legs.
+            gain = max(
+                self._net(queries, frozenset({(column, kind)})) - alone,
+                self._net(queries, others | {(column, kind)}) - beside,
+            )
+            gain -= self._price(column, kind)
+            if gain >= best + _WORTH:
+                found, best = kind, gain
+        return found
+
+    def _price(self, column: str, kind: str) -> float:
+        """What an index must skip to make up for its bytes."""
+        return _PRICE * self._facts[column].index_bytes[kind] / self._data_bytes
+
+    def _net(self, queries: Sequence[AskedQuery], indexes: frozenset[IndexName]) -> float:
+        """What queries skip, on average, less what they read of indexes."""
+        if not queries:
+            return 0.0
+        return sum(self._skipping.skip(one, indexes, net=True) for one in queries) / len(queries)
+
+    def _mean(self, queries: Sequence[AskedQuery], indexes: frozenset[IndexName]) -> float:
+        """What queries skip, on average."""
+        return sum(self._skipping.skip(one, indexes) for one in queries) / len(queries)
+
+    def _advice(self, column: str, chosen: frozenset[IndexName], is_given_up: bool) -> ColumnAdvice:
+        facts, queries = self._facts[column], self._asked[column]
+        index = next((kind for name, kind in chosen if name == column), "")
+        size = facts.index_bytes[index] if index else 0
+        helped = self._helped(column, index, chosen) if index else []
+        if self._is_typical and helped:  # a column need not be asked all that can be asked
+            queries = helped
+        before = self._mean(queries, frozenset()) if queries else None
+        after = self._mean(queries, chosen) if queries else None
+        estimates = tuple(
+            IndexEstimate(
+                kind,
+                facts.index_bytes[kind] / self._rows,
+                facts.index_bytes[kind],
+                self._mean(queries, frozenset({(column, kind)})) if queries else None,
+            )
+            for kind in sorted(facts.index_bytes, key=lambda kind: facts.index_bytes[kind])
+        )
+        if index:
+            reason = reason_for(column, index, helped)
+        else:
+            others = sorted({name for name, _ in chosen if any(name in q.columns for q in queries)})
+            reason = reason_against(
+                facts,
+                queries,
+                before or 0.0,
+                estimates,
+                others if is_given_up else [],
+                partial(self._missing_pages, column, queries),
+            )
+        return ColumnAdvice(
+            column,
+            "" if facts.data_type is None else str(facts.data_type),
+            index,
+            reason,
+            size / self._rows,
+            size,
+            after,
+            before,
+            None if facts.distinct is None else round(facts.distinct),
+            facts.null_share,
+            estimates,
+        )
+
+    def _missing_pages(self, column: str, queries: Sequence[AskedQuery]) -> MissingPages | None:
+        """What files lose that have no page index; None if it is not for the lack of one."""
+        plans = self._skipping.plans
+        lacking = [one for one in queries if lack_pages(plans, one)]
+        if not lacking or not any(kind != "bloom-filter" for kind in self._candidates[column]):
+            return None
+        shares = [share for one in lacking if (share := pages_with_rows(plans, one)) is not None]
+        counts = [as_count(one) for one in lacking if not one.is_top]
+        return MissingPages(
+            sum(shares) / len(shares) if shares else None, self._best(column, counts)
+        )
+
+    def _helped(
+        self, column: str, index: str, chosen: frozenset[IndexName]
+    ) -> Sequence[AskedQuery]:
+        """The queries that skip more by an index."""
+        rest = chosen - {(column, index)}
+        skip = self._skipping.skip
+        return [
+            query
+            for query in self._asked[column]
+            if skip(query, chosen) - skip(query, rest) >= _WORTH
+        ]

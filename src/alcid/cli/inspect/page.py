@@ -1,0 +1,112 @@
+"""What a file holds, as a page: facts, its bytes drawn, and how its values are spread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+
+from alcid.bundle.byte_regions import blob_drawer
+from alcid.byte_map import map_bytes
+from alcid.byte_map.kinds import Kind, opened
+from alcid.cli.column_types import IndexedColumns
+from alcid.cli.inspect.file_index import FileIndexReport
+from alcid.cli.inspect.histograms import column_histograms
+from alcid.cli.inspect.listing import Listing
+from alcid.cli.inspect.wording import (
+    INDEX_TITLES,
+    facts_text,
+    index_row,
+    item_row,
+    item_titles,
+)
+from alcid.errors import FormatError, LimitError
+from alcid.file_index import FileIndex
+from alcid.formats import puffin
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.deletion_vector.file import vector_places
+from alcid.formats.hash_index import HashIndex
+from alcid.formats.source import Section, Source
+from alcid.formats.theta.sketch import ThetaSketch
+from alcid.pictures.bytes import byte_strip
+from alcid.pictures.page import Markup, element, page, section, table
+from alcid.pictures.shown import Shown
+from alcid.types import DataType
+
+__all__ = ["inspect_page"]
+
+_MOST_SHOWN = 6  # vectors and sketches that have a picture
+
+
+def inspect_page(
+    path: str, types: Mapping[str, DataType], report: FileIndexReport | Listing
+) -> str:
+    """The page of a file that `inspect_file` reports on."""
+    with opened(path) as (source, kind):
+        draw_blob = blob_drawer(source) if kind is Kind.PUFFIN else None
+        region = map_bytes(source, types, kind=kind, draw_blob=draw_blob)
+        bytes_drawn = section("Bytes", byte_strip(region))
+        parts = [*_facts(report), bytes_drawn, *_spread(source, kind, types)]
+    return page(path, *parts, subtitle=f"{report.kind}, {report.size:,} bytes")
+
+
+def _facts(report: FileIndexReport | Listing) -> list[Markup]:
+    """What the command prints."""
+    properties = report.properties if isinstance(report, Listing) else {}
+    parts = [element("p", facts_text({**report.head, **properties}))]
+    if isinstance(report, FileIndexReport):
+        rows = [index_row(index) for index in report.indexes]
+        parts.append(section("Indexes", _wide(INDEX_TITLES, rows, (3, 4))))
+    elif report.items and report.things is not None:
+        titles, rows = item_titles(report), [item_row(item) for item in report.items]
+        numbers = [at for at, title in enumerate(titles) if title in ("offset", "bytes", "length")]
+        shown = f"{report.things}: {len(rows)} of {report.count}"
+        heading = shown if report.truncated else report.things
+        parts.append(section(heading.capitalize(), _wide(titles, rows, numbers)))
+    return parts
+
+
+def _wide(
+    titles: Sequence[str], rows: Sequence[Sequence[object]], numbers: Collection[int]
+) -> Markup:
+    """A table whose last column has room for facts."""
+    return element("div", table(titles, rows, numbers=numbers), class_="bytes-facts")
+
+
+def _spread(source: Source, kind: Kind, types: Mapping[str, DataType]) -> list[Markup]:
+    """Pictures of values, positions or hashes."""
+    if kind is Kind.FILE_INDEX:
+        index = FileIndex.open(source, types, strict=True)
+        return column_histograms(index, IndexedColumns.match(index.entries, types).types)
+    return [
+        section(title, *parts)
+        for title, parts in (one.picture() for one in islice(_things(source, kind), _MOST_SHOWN))
+    ]
+
+
+def _things(source: Source, kind: Kind) -> Iterator[Shown]:
+    """What a file of another kind holds, as far as it is not damaged."""
+    whole = Section(source)
+    match kind:
+        case Kind.HASH_INDEX:
+            yield HashIndex.from_bytes(source.read(0, source.size), name=source.name)
+        case Kind.THETA_SKETCH:
+            yield ThetaSketch.from_bytes(source.read(0, source.size), name=source.name)
+        case Kind.DELETION_VECTOR | Kind.DELETION_VECTOR_FILE:
+            with suppress(FormatError):
+                for place in vector_places(whole, int(kind is Kind.DELETION_VECTOR_FILE)):
+                    yield from _if_whole(partial(DeletionVector.read, whole.section(*place)))
+        case Kind.PUFFIN:
+            with puffin.open(source) as reader:
+                for blob in reader.blobs:
+                    if blob.type == puffin.DELETION_VECTOR:
+                        yield from _if_whole(partial(reader.read_deletion_vector, blob))
+                    elif blob.type == puffin.THETA_SKETCH:
+                        yield from _if_whole(partial(reader.read_theta_sketch, blob))
+
+
+def _if_whole(read: Callable[[], Shown]) -> Iterator[Shown]:
+    """What is read, unless it is damaged: the table of all says so."""
+    with suppress(FormatError, LimitError):
+        yield read()

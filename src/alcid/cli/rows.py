@@ -1,0 +1,151 @@
+"""The rows of files that a command is given: Parquet, ORC, Arrow, CSV, JSON lines.
+
+Of Parquet, ORC and Arrow files the types are their own. CSV and JSON have few, so that columns get
+the types of the table; only what the table does not know is inferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from alcid.errors import FormatError, OptionError, UnsupportedError
+from alcid.storage import Storage
+
+__all__ = ["file_schema", "is_parquet", "read_rows", "require_parquet"]
+
+_Read: TypeAlias = Callable[[Any, pa.Schema], pa.Table]
+"""Reads what is given, an Arrow stream of bytes, for a table of some columns."""
+
+
+def _parquet(data: Any, _table: pa.Schema) -> pa.Table:
+    from pyarrow import parquet
+
+    return parquet.ParquetFile(data).read()
+
+
+def _orc(data: Any, _table: pa.Schema) -> pa.Table:
+    from pyarrow import orc
+
+    return orc.ORCFile(data).read()
+
+
+def _arrow(data: Any, _table: pa.Schema) -> pa.Table:
+    from pyarrow import feather
+
+    return feather.read_table(data)
+
+
+def _csv(data: Any, table: pa.Schema) -> pa.Table:
+    from alcid.cli.text_rows import read_csv
+
+    return read_csv(data.read(), table)
+
+
+def _json(data: Any, table: pa.Schema) -> pa.Table:
+    from alcid.cli.text_rows import read_json_lines
+
+    return read_json_lines(data.read(), table)
+
+
+_FORMATS: Final[Mapping[str, _Read]] = {
+    **dict.fromkeys((".parquet", ".pq"), _parquet),
+    ".orc": _orc,
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), _arrow),
+    ".csv": _csv,
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _json),
+}
+_COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
+
+
+def read_rows(
+    files: Sequence[str], table: pa.Schema, storage_options: Mapping[str, Any] | None = None
+) -> pa.Table:
+    r"""All rows of files, one after the other.
+
+    Args:
+        files: Paths or URIs; what they end with says what they hold.
+        table: The columns of the table that the rows are for.
+        storage_options: Those of the files.
+
+    Raises:
+        OptionError: A file of none of the formats.
+        StorageError: A file that cannot be read.
+        FormatError: A file that is not what its name says, or values that have not the type.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "rows.csv")
+    ...     _ = file.write_text("id,name\n007,\n")
+    ...     read_rows([str(file)], pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    pyarrow.Table
+    id: int64
+    name: string
+    ----
+    id: [[7]]
+    name: [[null]]
+    """
+    found = [_read(file, table, storage_options) for file in files]
+    if len(found) == 1:
+        return found[0]
+    try:
+        return pa.concat_tables(found, promote_options="default")
+    except pa.ArrowException as error:
+        raise UnsupportedError(f"{', '.join(files)}: columns of several types: {error}") from None
+
+
+def file_schema(file: str, storage_options: Mapping[str, Any] | None = None) -> pa.Schema:
+    """The columns of a file."""
+    return _read(file, pa.schema([]), storage_options).schema
+
+
+def is_parquet(file: str) -> bool:
+    """Whether a file is taken for one of Parquet."""
+    return _format(file)[0] is _parquet
+
+
+def require_parquet(file: str) -> None:
+    """See that a file on this machine can be read; a folder of such files is left to its reader.
+
+    Raises:
+        OSError: It cannot be opened.
+        FormatError: It is not one of Parquet.
+    """
+    from pyarrow import parquet
+
+    if Path(file).is_dir():
+        return
+    try:
+        with Path(file).open("rb") as data:
+            parquet.read_schema(data)
+    except pa.ArrowException as error:
+        raise FormatError(str(error).splitlines()[0], file=file) from None
+
+
+def _read(file: str, table: pa.Schema, storage_options: Mapping[str, Any] | None) -> pa.Table:
+    read, compression = _format(file)
+    source = Storage.open(file, storage_options).source("")
+    data: Any = pa.BufferReader(source.read(0, source.size))
+    if compression is not None:
+        data = pa.CompressedInputStream(data, compression)
+    try:
+        return read(data, table)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{file}: {error}") from None
+    except (pa.ArrowException, OSError, TypeError, ValueError) as error:
+        raise FormatError(str(error).splitlines()[0], file=file) from None
+
+
+def _format(file: str) -> tuple[_Read, str | None]:
+    """How a file is read, and how it is compressed."""
+    name = file.lower()
+    ending = next((one for one in _COMPRESSIONS if name.endswith(one)), "")
+    for suffix, read in _FORMATS.items():
+        if name.removesuffix(ending).endswith(suffix) and (not ending or read in (_csv, _json)):
+            return read, _COMPRESSIONS.get(ending)
+    expected = ", ".join(_FORMATS)
+    raise OptionError(f"{file}: expected a file that ends with one of {expected}")

@@ -1,0 +1,65 @@
+"""What Spark raises, as errors of this library: one line each, for the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from alcid.errors import AlcidError, PredicateError
+from alcid.options import did_you_mean
+from alcid.spark.jvm import spark_exceptions
+
+__all__ = ["spark_error", "spark_errors"]
+
+_NO_TABLE = re.compile(r"^The table or view `([^`]+)` cannot be found")
+_STATE = re.compile(r"[. ]*SQLSTATE: \w+")
+_CALL = "An error occurred while calling"  # of a method of Java, by Py4J
+_CLASS = re.compile(r"^: (?:[\w$]+\.)+[\w$]+: ")
+_CONDITION = re.compile(r"^\[([A-Z_.0-9]+)\] ")
+
+
+@contextmanager
+def spark_errors(tables: Collection[str] = ()) -> Iterator[None]:
+    """Raise what Spark raises within as one line.
+
+    Args:
+        tables: The names that a query may use, one of which it may have mistyped.
+
+    Raises:
+        PredicateError: Spark does not understand the query.
+        AlcidError: It failed while it ran.
+    """
+    try:
+        yield
+    except Exception as error:
+        found = spark_error(error, tables)
+        if found is None:
+            raise
+        raise found from error
+
+
+def spark_error(error: Exception, tables: Collection[str] = ()) -> AlcidError | None:
+    """What Spark raised as an error of this library; None if it is not Spark's."""
+    from pyspark.errors import AnalysisException
+
+    if isinstance(error, AnalysisException):
+        return PredicateError(_line(error, tables))
+    if isinstance(error, spark_exceptions()):
+        return AlcidError(_line(error, tables))
+    return None
+
+
+def _line(error: Exception, tables: Collection[str]) -> str:
+    """The first sentence that says something, without Spark's name for it."""
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    first, *others = [line for line in lines if line] or [type(error).__name__]
+    if first.startswith(_CALL) and others:  # then comes what Java raised
+        first = _CLASS.sub("", others[0])
+    said = _STATE.sub("", _CONDITION.sub("", first)).rstrip(";")
+    missing = _NO_TABLE.match(said)
+    if missing is None:
+        return f"Spark: {said}"
+    known = ", ".join(tables) or "none"
+    hint = did_you_mean(missing[1], tables) or f"; --table gave {known}"
+    return f"no such table: {missing[1]}{hint}"

@@ -1,0 +1,236 @@
+"""The index files of a bucket with deletion vectors, written anew where something is wrong.
+
+| wrong                                  | becomes                                                |
+|----------------------------------------|--------------------------------------------------------|
+| two vectors of a data file             | one, of the rows of both                               |
+| a vector of a file that is not live    | nothing                                                |
+| another number of rows than it has     | the same vector with its own number                    |
+| an index file without ranges           | as an older snapshot has it; nothing, if none does     |
+| a vector that cannot be read           | stays as it is: rows that were deleted must not return |
+
+Vectors that can be read go to new index files. Those that cannot are left where they are, under the
+name of their file, so that it can be restored.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from alcid.errors import FileGoneError, FormatError
+from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
+from alcid.paimon_metadata.index_manifest import DELETION_VECTORS, IndexEntry, read_index_manifest
+from alcid.paimon_metadata.table_folder import TableFolder
+from alcid.paimon_metadata.table_options import TableOptions
+from alcid.paimon_metadata.table_state import MANIFEST_FOLDER
+from alcid.pictures.units import count_text
+from alcid.storage import Storage
+from alcid.tables.paimon.keyed.bucket import Bucket
+from alcid.tables.repair_report import Mended
+from alcid.tables.verify_report import Finding
+
+__all__ = ["VectorMender", "VectorRepair"]
+
+_NO_ROWS = DeletionVector()
+_NO_VECTORS = 1  # bytes of an index file that has nothing but its version
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorRepair:
+    """What becomes of the index files of a bucket; nothing is committed."""
+
+    deleted: tuple[IndexEntry, ...] = ()
+    added: tuple[IndexEntry, ...] = ()
+    mended: tuple[Mended, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """An index file, as far as it can be read."""
+
+    entry: IndexEntry
+    path: str
+    vectors: list[tuple[DeletionVectorRange, DeletionVector]]
+    """Those of live data files."""
+    stuck: list[DeletionVectorRange]
+    """Those of live data files that cannot be read, or are of rows that there are not."""
+    filled_by: int | None = None
+    """The snapshot that knew its ranges, if it has lost them."""
+
+
+class VectorMender:
+    """Mends index files of a table; many buckets may be given to it."""
+
+    def __init__(self, storage: Storage, options: TableOptions, *, has_key: bool) -> None:
+        """Take a table; with a key, or buckets, each bucket has one index file."""
+        self._storage, self._options = storage, options
+        self._is_single = has_key or options.bucket > 0
+
+    def mend(
+        self,
+        bucket: Bucket,
+        entries: Sequence[IndexEntry],
+        wrong: Mapping[str, Sequence[Finding]],
+        twice: Collection[str],
+    ) -> VectorRepair:
+        """Write new index files.
+
+        Args:
+            bucket: The bucket.
+            entries: Its index files with vectors, those without ranges too.
+            wrong: What was found of index files, by their paths.
+            twice: Data files with two vectors, by their names.
+        """
+        held = [self._read(bucket, one) for one in self._touched(bucket, entries, wrong, twice)]
+        # Two vectors of which one cannot be read stay two.
+        stuck = {place.data_file for one in held for place in one.stuck}
+        vectors: dict[str, DeletionVector] = {}
+        stays: list[IndexEntry] = []
+        for one in held:
+            kept = list(one.stuck)
+            for place, vector in one.vectors:
+                if place.data_file in stuck:
+                    kept.append(place)
+                else:
+                    name = place.data_file
+                    vectors[name] = vectors.get(name, _NO_ROWS) | vector
+            if kept:
+                stays.append(replace(one.entry, rows=len(kept), ranges=tuple(kept)))
+        mended = [
+            *(told for one in held for told in self._told(one, stuck, wrong.get(one.path, ()))),
+            *self._merged(held, vectors, twice),
+        ]
+        if not mended:
+            return VectorRepair()
+        deleted = [one.entry for one in held if one.entry not in stays]
+        added = [one for one in stays if one not in entries]
+        return VectorRepair(tuple(deleted), (*added, *self._write(bucket, vectors)), tuple(mended))
+
+    def _touched(
+        self,
+        bucket: Bucket,
+        entries: Sequence[IndexEntry],
+        wrong: Mapping[str, Sequence[Finding]],
+        twice: Collection[str],
+    ) -> Iterator[IndexEntry]:
+        for entry in entries:
+            if entry.external_path is not None:
+                continue
+            has_two = any(place.data_file in twice for place in entry.ranges or ())
+            if self._is_single or has_two or self._path(bucket, entry) in wrong:
+                yield entry
+
+    def _read(self, bucket: Bucket, entry: IndexEntry) -> _Held:
+        """Read all that can be read of an index file."""
+        rows = {one.file.name: one.file.rows for one in bucket.files}
+        ranges, snapshot = entry.ranges, None
+        if not ranges and entry.size > _NO_VECTORS:
+            ranges, snapshot = self._ranges_before(entry)
+        live = [place for place in ranges or () if place.data_file in rows]
+        held = _Held(entry, self._path(bucket, entry), [], [], snapshot)
+        try:
+            with DeletionVectorFile.open(self._storage.source(held.path)) as file:
+                for place in live:
+                    vector = _read_vector(file, place, rows[place.data_file])
+                    if vector is None:
+                        held.stuck.append(place)
+                    else:
+                        held.vectors.append((place, vector))
+        except (FileGoneError, FormatError):
+            held.vectors, held.stuck = [], live
+        return held
+
+    def _ranges_before(
+        self, entry: IndexEntry
+    ) -> tuple[tuple[DeletionVectorRange, ...], int | None]:
+        """What the last snapshot says of an index file that tells of vectors in it."""
+        snapshots, looked_at = TableFolder(self._storage).snapshots, set[str]()
+        for number in reversed(snapshots.numbers()):
+            try:
+                name = snapshots.get(number).index_manifest
+                if name is None or name in looked_at:
+                    continue
+                looked_at.add(name)
+                path = f"{MANIFEST_FOLDER}/{name}"
+                source = self._storage.source(path)
+                known = read_index_manifest(source.read(0, source.size), file=path)
+            except (FileGoneError, FormatError):  # it does not know either
+                continue
+            for one in known:
+                if one.name == entry.name and one.size == entry.size and one.ranges:
+                    return one.ranges, number
+        return (), None
+
+    def _told(
+        self, held: _Held, stuck: Collection[str], findings: Sequence[Finding]
+    ) -> Iterator[Mended]:
+        """What becomes of what was found of an index file."""
+        counts = {place.data_file: len(vector) for place, vector in held.vectors}
+        of_live = {*counts, *(place.data_file for place in held.stuck)}
+        for finding in findings:
+            name = finding.what.removeprefix("vector of ")
+            if not held.entry.ranges:
+                done = "no vector in use: dropped"
+                if held.filled_by is not None:
+                    done = f"taken as snapshot {held.filled_by} has it"
+                yield Mended.of(finding, done)
+            elif name == finding.what:  # of the file as such
+                if counts.keys() - stuck or not of_live:
+                    yield Mended.of(finding, "written anew")
+            elif name not in of_live:
+                yield Mended.of(finding, "dropped")
+            elif name not in stuck:
+                rows = count_text(counts[name], "row")
+                yield Mended.of(finding, f"written anew, of {rows}", counts[name])
+
+    def _merged(
+        self,
+        held: Sequence[_Held],
+        vectors: Mapping[str, DeletionVector],
+        twice: Collection[str],
+    ) -> Iterator[Mended]:
+        for name in twice:
+            places = ((one, place) for one in held for place in one.entry.ranges or ())
+            files = [one.entry.name for one, place in places if place.data_file == name]
+            if files and name in vectors:
+                rows = count_text(len(vectors[name]), "row")
+                problem = f"two vectors, in {' and '.join(files)}"
+                yield Mended(name, "deletion vectors", problem, f"merged to one, of {rows}")
+
+    def _write(self, bucket: Bucket, vectors: Mapping[str, DeletionVector]) -> Iterator[IndexEntry]:
+        if not vectors:
+            return
+        wide = DeletionVector(bits=64 if self._options.bitmap64 else None)
+        kept = {name: vector | wide for name, vector in vectors.items()}
+        files = (
+            [DeletionVectorFile.write(kept)]
+            if self._is_single
+            else DeletionVectorFile.roll(kept, target_size=self._options.dv_target_size)
+        )
+        unique = uuid.uuid4()
+        for number, written in enumerate(files):
+            entry = IndexEntry(
+                *bucket.place,
+                DELETION_VECTORS,
+                f"index-{unique}-{number}",
+                len(written.data),
+                len(written.ranges),
+                written.ranges,
+            )
+            self._storage.put(self._path(bucket, entry), written.data)
+            yield entry
+
+    def _path(self, bucket: Bucket, entry: IndexEntry) -> str:
+        return bucket.index_path(entry, beside_data=self._options.index_file_in_data_file_dir)
+
+
+def _read_vector(
+    file: DeletionVectorFile, place: DeletionVectorRange, rows: int
+) -> DeletionVector | None:
+    """A vector whose bytes are whole, however many rows its range says that it has."""
+    try:
+        vector = file.read(replace(place, cardinality=None))
+    except FormatError:
+        return None
+    return vector if vector.last is None or vector.last < rows else None

@@ -1,0 +1,45 @@
+"""How notebooks show a table: its size, its columns, and the indexes that these have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from alcid.pictures.page import Markup, element, table
+from alcid.pictures.units import count_text, size_text
+
+if TYPE_CHECKING:
+    from alcid.tables.build_report import IndexInfo
+    from alcid.tables.table import Table
+
+__all__ = ["table_parts"]
+
+
+def table_parts(shown: Table[Any], indexes: Sequence[IndexInfo]) -> list[Markup]:
+    """The parts of a page about a table."""
+    files = shown.snapshot
+    counts = (
+        count_text(len(files.sizes), "file"),
+        count_text(int(files.rows.sum()), "row"),
+        size_text(int(files.sizes.sum())),
+    )
+    by_column: dict[str, list[str]] = {}
+    for info in indexes:
+        outer, key, _ = info.column.partition("[")  # a key of a map stands by the map
+        kind, told = info.index_type, str(info).partition(": ")[2]
+        by_column.setdefault(outer.lower(), []).append(
+            f"{kind} of {info.column}: {told}" if key else f"{kind}: {told}"
+        )
+    partitions = set(files.columns.partitions)
+    rows = [
+        [
+            element("code", name),
+            str(column.data_type or "not known"),
+            "; ".join(by_column.get(name.lower(), ["partition"] if name in partitions else [])),
+        ]
+        for name, column in files.columns.columns.items()
+    ]
+    return [
+        element("p", ", ".join(counts)),
+        table(["column", "type", "indexes"], rows),
+    ]

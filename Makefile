@@ -5,29 +5,42 @@ BIN = .venv/bin
 CODE = $(wildcard src tests examples benchmarks)
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# The tests start many processes, each of which would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench fuzz soak golden constraints clean
+.PHONY: help install demo docs test lint audit bench fuzz soak golden constraints clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/.installed ## Make .venv and install alcid with its tools (PYTHON=python3.12 to choose one)
 
-demo: .venv/.installed ## Build an index, ask it, look into it
-	$(BIN)/python examples/first_index.py
+demo: .venv/.installed ## Make tables, index and ask them, change them, check every answer
+	$(BIN)/alcid demo
 
-test: .venv/.installed ## Run the tests and the doctests
+# More processes than cores: those that share a Spark or a peer wait for it much of the time.
+WORKERS ?= 3
+test: .venv/.installed ## Run the tests and the doctests (WORKERS=3: in so many processes)
 	$(BIN)/python -m tests.interop.peers
-	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -n 2
+	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -n $(WORKERS)
 
-lint: .venv/.installed ## Check style, format, types and the order of the layers
+docs: .venv/.installed ## Build the documents into site/; a link that leads nowhere is an error
+	$(BIN)/zensical build --strict
+
+lint: .venv/.installed ## Check style, format, types, the order of the layers and the documents
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
+	$(BIN)/zensical build --strict
 
-bench: .venv/.installed ## Measure file indexes, table indexes, Puffin, sketches, whole queries, Spark, Paimon and Iceberg tables and upserts, beside peers
+audit: ## Look the dependencies up in the public databases of known weaknesses (needs the network)
+	$(PYTHON) -m venv .audit-venv
+	.audit-venv/bin/pip install --quiet pip-audit
+	.audit-venv/bin/pip-audit --no-deps --disable-pip --requirement constraints.txt
+
+bench: .venv/.installed ## Measure file indexes, table indexes, Puffin, sketches, whole queries, Spark, Paimon and Iceberg tables and upserts, beside peers; planning over 100,000 files
 	$(BIN)/python -m benchmarks.file_index
 	$(BIN)/python -m benchmarks.table_index
 	$(BIN)/python -m benchmarks.queries
@@ -35,12 +48,20 @@ bench: .venv/.installed ## Measure file indexes, table indexes, Puffin, sketches
 	$(BIN)/python -m benchmarks.paimon
 	$(BIN)/python -m benchmarks.upsert
 	$(BIN)/python -m benchmarks.iceberg
+	$(BIN)/python -m benchmarks.scale
 
-fuzz: .venv/.installed ## Run the property tests for long, with new random examples
+FUZZ_SECONDS ?= 60
+fuzz: .venv/.installed ## Fuzz every decoder (FUZZ_SECONDS=60 each), then run the property tests for long, with new random examples
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n 2 -m "hypothesis or fuzz" -o faulthandler_timeout=0 tests
 
 MACHINES ?= 300
-soak: .venv/.installed ## Do random steps to tables for long, with Java and Spark too (MACHINES=300, ALCID_SEED)
+SOAK_SECONDS ?= 3600
+soak: .venv/.installed ## Do random steps to tables for long, with Java and Spark too; ask random cases of all kinds; load, races, faults, kills (MACHINES=300, SOAK_SECONDS=3600, ALCID_SEED)
+	$(BIN)/python -m tests.cross --seconds $(SOAK_SECONDS) --seed $(or $(ALCID_SEED),1) --workers 2
+	$(BIN)/python -m tests.faults.kills --runs 200
+	$(BIN)/python -m tests.faults --runs 2000
+	ALCID_READERS=50 ALCID_SECONDS=600 ALCID_ROUNDS=25 $(BIN)/pytest -o faulthandler_timeout=0 tests/load tests/iceberg/test_racing.py
 	ALCID_MACHINES=$(MACHINES) $(BIN)/pytest -n 2 -o faulthandler_timeout=0 \
 		tests/tables/paimon/test_state_machine.py tests/tables/paimon/keyed/test_upsert_machine.py \
 		tests/tables/paimon/test_commit.py \
@@ -66,13 +87,14 @@ constraints: ## Take the newest versions of everything into constraints.txt
 	rm -rf .constraints-venv
 
 clean: ## Remove all that these commands made, but not the golden files
-	rm -rf .venv .peer-venv .bench-venv .bench-data .constraints-venv .jars .hypothesis .import_linter_cache
-	rm -rf .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .peer-venv .bench-venv .bench-data .constraints-venv .audit-venv .jars .hypothesis .import_linter_cache
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .cache alcid-demo build dist site
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "alcid needs Python 3.11 or newer: make PYTHON=python3.11 ..." >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt -e '.[dev]'
+	@echo 'installing alcid and its tools into .venv: a minute or two, once'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --constraint constraints.txt -e '.[dev]'
 	@touch $@

@@ -16,8 +16,10 @@ from hypothesis import HealthCheck, settings
 
 from alcid.errors import UnsupportedError
 from alcid.spark.session import session
+from tests.golden.jvm import QUICK_JAVA
 from tests.iceberg.lake import lake_settings
 from tests.interop.peers import unavailable
+from tests.pages import SPARK_PAGES
 from tests.spark.gateway import close_gateway
 
 if TYPE_CHECKING:
@@ -28,16 +30,17 @@ collect_ignore_glob = ["golden/make_*.py"]
 if "ALCID_GOLDEN" not in os.environ:  # they read that folder only
     collect_ignore_glob += ["test_golden_reference.py", "test_golden_paimon_tables.py"]
 
-settings.register_profile("dev", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True, max_examples=60)
-settings.register_profile(
-    "fuzz",
-    deadline=None,
-    print_blob=True,
-    max_examples=10_000,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+# How long it takes is no matter: the machine may have other things to do.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+PATIENT = settings.get_profile("patient")
+settings.register_profile("dev", PATIENT)
+settings.register_profile("ci", PATIENT, derandomize=True, print_blob=True, max_examples=60)
+settings.register_profile("fuzz", PATIENT, print_blob=True, max_examples=10_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+# For every Spark that tests or what they run start, and for what starts its JVM.
+for _variable in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS"):
+    os.environ.setdefault(_variable, " ".join(QUICK_JAVA))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -88,17 +91,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that share a Spark or a peer, as one process has to run them all."""
-    items.sort(key=lambda item: _is_late(item.nodeid))
+    """Tests that one process has to run all come first, so that none waits for it at the end."""
+    items.sort(key=lambda item: _GROUPS.index(_group(item.nodeid)))
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) or _spark_group(item.nodeid):
+        if "spark" in getattr(item, "fixturenames", ()) or _group(item.nodeid) in _WITH_SPARK:
             # PySpark leaves the socket that each result came through to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give tests that share a Spark to one process, and those that share other peers.
+    """Give the tests of a group to one process, and others to whichever has time.
 
     xdist 3.8 cannot group under pytest 9.2.
     """
@@ -106,27 +109,29 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return _spark_group(nodeid) or _peers_group(nodeid) or nodeid
+            group = _group(nodeid)
+            return nodeid if group in _SHARED else group
 
+    config.option.loadscopereorder = False  # the order of `pytest_collection_modifyitems` stays
     return Scheduling(config, log)
 
 
-def _spark_group(nodeid: str) -> str | None:
-    """Which tests it shares a Spark with, if it needs one."""
-    if nodeid.startswith("tests/iceberg/") or nodeid.endswith("[iceberg-tables.md]"):
+# In the order in which they begin. Those of `long` and `other` are shared out one by one.
+_GROUPS = ("spark", "iceberg", "peers", "cluster", "browser", "long", "other")
+_SHARED = ("long", "other")
+_WITH_SPARK = ("spark", "iceberg", "cluster")
+_LONG = ("test_oldest_pyarrow.py", "test_benchmarks.py", "_machine.py", "::test_example_runs[")
+
+
+def _group(nodeid: str) -> str:
+    """Which tests it shares a Spark, a cluster, other peers or a browser with."""
+    page = nodeid.rpartition("[")[2].removesuffix("]")
+    if nodeid.startswith("tests/browser/"):
+        return "browser"
+    if nodeid.startswith("tests/iceberg/") or page == "iceberg-tables.md":
         return "iceberg"
-    pages = ("[README.md]", "[paimon-tables.md]", "[upserts.md]")
-    return "spark" if "spark" in nodeid or nodeid.endswith(pages) else None
-
-
-def _is_late(nodeid: str) -> int:
-    """Tests that take long come first, so that no process waits for the other at the end."""
-    if _spark_group(nodeid) is not None:
-        return 0
-    return 1 if nodeid.startswith("tests/interop/") else 2
-
-
-def _peers_group(nodeid: str) -> str | None:
-    """The tests that share the JVMs of `tests/interop/conftest.py`, which take long to get fast."""
-    alone = "test_oldest_pyarrow.py"
-    return "peers" if nodeid.startswith("tests/interop/") and alone not in nodeid else None
+    if nodeid.startswith("tests/spark/") or page in SPARK_PAGES:
+        return "cluster" if "_cluster.py" in nodeid else "spark"
+    if nodeid.startswith("tests/interop/") and "test_oldest_pyarrow.py" not in nodeid:
+        return "peers"
+    return "long" if any(part in nodeid for part in _LONG) else "other"

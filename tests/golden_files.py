@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import time
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -63,12 +64,16 @@ class Golden:
 
 def golden_files(*kinds: str) -> list[Golden]:
     """Files of these kinds: the project's own, and those of the folder ALCID_GOLDEN."""
+    return [golden for golden in _every_file() if golden.json.get("kind") in kinds]
+
+
+@cache  # many modules ask
+def _every_file() -> list[Golden]:
     folders = [OWN]
     if other := os.environ.get("ALCID_GOLDEN"):
         folders.append(Path(other))
     paths = sorted(path for folder in folders for path in folder.rglob("*.json"))
-    found = (Golden(path, json.loads(path.read_text("utf-8"))) for path in paths)
-    return [golden for golden in found if golden.json.get("kind") in kinds]
+    return [Golden(path, json.loads(path.read_text("utf-8"))) for path in paths]
 
 
 def golden_id(golden: Golden) -> str:

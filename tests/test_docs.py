@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,17 +24,18 @@ from alcid.cli import main
 from alcid.spark import jvm
 from alcid.spark.jvm.iceberg import RUNTIME_CLASS
 from tests.interop.peers import unavailable
+from tests.pages import ICEBERG_PAGES, SPARK_PAGES
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SPARK_PAGES = ("README.md", "iceberg-tables.md", "paimon-tables.md", "spark.md", "upserts.md")
-ICEBERG_PAGES = ("README.md", "iceberg-tables.md")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SHOWN = re.compile(r"#\s*->\s*(.+)$")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
+INSTALLED = re.compile(r"(?:\.|alcid)(?:\[([\w,]+)\])?")
+COMMANDS = ROOT / "src" / "alcid" / "cli" / "commands"
 
 
 @dataclass(frozen=True)
@@ -95,12 +97,13 @@ def run_doctest(block: Block, namespace: dict[str, Any]) -> None:
 
 
 def run_python(block: Block, namespace: dict[str, Any]) -> None:
-    """Run a block; a line `expression  # -> text` shows the `repr` of its value."""
+    """Run a block; `expression  # -> text` shows the `repr` of its value, there or below it."""
     lines = block.source.splitlines()
     statements = ast.parse(block.source, block.place).body
     checked = 0
     for statement in statements:
-        shown = SHOWN.search(lines[(statement.end_lineno or 1) - 1])
+        end = statement.end_lineno or 1
+        shown = SHOWN.search(lines[end - 1]) or SHOWN.match("".join(lines[end : end + 1]))
         if shown is None:
             exec(compile(ast.Module([statement], []), block.place, "exec"), namespace)
             continue
@@ -133,8 +136,11 @@ def commands_of(block: Block) -> Iterator[tuple[str, str]]:
 
 
 def check_bash(block: Block) -> None:
-    """Commands for a clone of this project, too slow to run here: their targets must exist."""
+    """Commands that are too slow to run here: what they name must exist."""
     targets = TARGET.findall((ROOT / "Makefile").read_text("utf-8"))
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
     for line in block.source.splitlines():
         words = shlex.split(line, comments=True)
         match words:
@@ -144,8 +150,16 @@ def check_bash(block: Block) -> None:
                 path = ROOT / module.replace(".", "/")
                 runs = path.with_suffix(".py").exists() or (path / "__main__.py").exists()
                 assert runs, f"{block.place}: {line}"
+            case ["pip", "install", *packages]:
+                for package in packages:
+                    found = INSTALLED.fullmatch(package)
+                    assert found, f"{block.place}: {line}"
+                    named = set((found[1] or "").split(",")) - {""}
+                    assert named <= set(extras), f"{block.place}: {line}"
+            case ["alcid", command, *_]:
+                assert (COMMANDS / f"{command}.py").exists(), f"{block.place}: {line}"
             case _:
-                pytest.fail(f"{block.place}: expected make or python -m, found {line!r}")
+                pytest.fail(f"{block.place}: expected make, pip or alcid, found {line!r}")
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
@@ -188,8 +202,24 @@ def test_links_lead_somewhere(page: Path) -> None:
         path, _, anchor = target.partition("#")
         found = page.parent / path if path else page
         assert found.exists(), f"{page.name}: {target}"
-        headings = re.findall(r"^#+ (.+)$", found.read_text("utf-8"), re.MULTILINE)
-        anchors = [
-            re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
-        ]
-        assert not anchor or anchor in anchors, f"{page.name}: {target}"
+        assert not anchor or anchor in anchors_of(found), f"{page.name}: {target}"
+
+
+def anchors_of(page: Path) -> list[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+def test_every_page_has_a_name_of_its_own_and_a_place_in_the_site() -> None:
+    names = [page.name for page in PAGES]
+    assert sorted(set(names)) == sorted(names)  # tests are told apart by them
+    site = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
+    assert sorted(places_in(site["nav"])) == [
+        str(page.relative_to(ROOT / "docs")) for page in sorted(PAGES[1:], key=str)
+    ]
+
+
+def places_in(entries: list[dict[str, Any]]) -> Iterator[str]:
+    for entry in entries:
+        for place in entry.values():
+            yield from [place] if isinstance(place, str) else places_in(place)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from alcid.errors import UnsupportedError
 from alcid.types import INDEX_TYPES, MAX_LENGTH, ROOTS, DataType, indexes_for, require_index
 
-PAGE = Path(__file__).parents[1] / "docs" / "types.md"
+PAGE = Path(__file__).parents[1] / "docs" / "questions" / "types.md"
 
 NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
 PLAIN = ("BOOLEAN", *NUMBERS, "DATE", "VARIANT", "BLOB")

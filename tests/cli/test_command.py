@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points, version
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from alcid.cli import main
+from tests.cli.examples import command_names
 
 PROGRAM = "import sys; from alcid.cli import main; sys.exit(main())"
 
@@ -30,12 +34,26 @@ def test_version() -> None:
     assert (run.returncode, run.stdout, run.stderr) == (0, f"alcid {version('alcid')}\n", "")
 
 
-@pytest.mark.parametrize("command", [[], ["inspect"], ["probe"]])
-def test_help_shows_an_example(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    status = main([*command, "--help"])
+def test_help_lists_every_command_and_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["--help"])
     out, err = capsys.readouterr()
     assert (status, err) == (0, "")
-    assert f"alcid {' '.join(command) or 'inspect'} data-1.orc.index" in out
+    listed = re.findall(r"^  ([a-z]+)  +[A-Z]", out, re.MULTILINE)
+    assert sorted(listed) == command_names()
+    assert "Example: alcid query events --where" in out
+
+
+def test_summaries_fit_a_terminal_and_usage_has_no_braces(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["--help"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines()[1:] if "..." in line] == []
+    assert main(["append", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("Usage: alcid append [OPTIONS] TABLE FILE...\n")
+    for name in command_names():
+        assert main([name, "--help"]) == 0
+        assert "{" not in capsys.readouterr().out.splitlines()[0]
 
 
 def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,3 +106,60 @@ def test_help_and_json_need_neither_tables_nor_sql(sample: Path) -> None:
         command = [sys.executable, "-c", program, *arguments]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
         assert run.stderr.split() == []
+
+
+def test_interrupt_ends_with_130_and_one_line(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    program = (
+        "import os, signal, sys\n"
+        "from alcid.tables import ParquetTable\n"
+        "ParquetTable.scan = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)\n"
+        "from alcid.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, "query", str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "alcid: interrupted\n")
+
+
+def test_reading_commands_need_no_engine(tmp_path: Path) -> None:
+    """A folder is asked without a look for Spark."""
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    program = (
+        "import sys; from alcid.cli import main\n"
+        "for name in ('query', 'explain', 'list', 'verify'): main([name, sys.argv[1]])\n"
+        "print(*({'pyspark', 'py4j', 'pandas'} & set(sys.modules)), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stderr.split() == []
+
+
+@pytest.mark.parametrize("form", ["table", "jsonl", "csv", "parquet"])
+def test_closed_pipe_of_rows_is_quiet(tmp_path: Path, form: str) -> None:
+    pq.write_table(pa.table({"id": range(100_000)}), tmp_path / "a.parquet")
+    command = [sys.executable, "-c", PROGRAM, "query", str(tmp_path), "--limit", "0"]
+    with subprocess.Popen(
+        [*command, "--format", form], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 1
+
+
+def test_held_back_lines_are_printed_only_after_a_failure() -> None:
+    program = (
+        "import subprocess, sys\n"
+        "from alcid.cli.spark_start import held_back\n"
+        "say = lambda text: subprocess.run(['sh', '-c', f'echo {text} >&2'], check=True)\n"
+        "with held_back(): say('held')\n"
+        "say('after')\n"
+        "try:\n"
+        "    with held_back(): say('why'); raise ValueError\n"
+        "except ValueError: say('failed')\n"
+    )
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stderr.split() == ["after", "why", "failed"]

@@ -163,12 +163,38 @@ def test_types_of_other_columns_are_named_where_one_is_missing(alcid: Alcid, sam
     ("arguments", "problem", "command"),
     [
         (["nothing"], "no such command 'nothing'", "alcid"),
+        (["qurey"], "no such command 'qurey'; did you mean 'query'?", "alcid"),
+        (["query", "x", "--wher", "a"], "no such option: --wher", "alcid query"),
         (["inspect"], "missing argument 'FILE'", "alcid inspect"),
         (["inspect", "x", "--no"], "no such option: --no", "alcid inspect"),
-        (["inspect", "x", "--limit", "-1"], "invalid value for '--limit'", "alcid inspect"),
+        (
+            ["inspect", "x", "--limit", "-1"],
+            "--limit: found '-1', expected a number, 0 or more;",
+            "alcid inspect",
+        ),
+        (
+            ["query", "x", "--limit", "few"],
+            "--limit: found 'few', expected a whole number, 0 or more;",
+            "alcid query",
+        ),
+        (
+            ["query", "x", "--snapshot", "1.5"],
+            "--snapshot: found '1.5', expected a whole number;",
+            "alcid query",
+        ),
+        (
+            ["verify", "x", "--sample", "2"],
+            "--sample: found '2', expected a number from 0 to 1;",
+            "alcid verify",
+        ),
+        (
+            ["query", "x", "--format", "xml"],
+            "--format: found 'xml', expected one of table, json, jsonl, csv, parquet;",
+            "alcid query",
+        ),
         (
             ["probe", "x", "--top-n", "0", "--order-by", "a"],
-            "invalid value for '--top-n'",
+            "--top-n: found '0', expected a number, 1 or more;",
             "alcid probe",
         ),
     ],

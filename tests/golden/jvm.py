@@ -13,6 +13,13 @@ from typing import Any
 # Later versions also want the parents of the artifact's description, which a mirror may lack.
 MAVEN_GET = "org.apache.maven.plugins:maven-dependency-plugin:2.10:get"
 JARS = Path(__file__).resolve().parents[2] / ".jars"
+# For JVMs that run for minutes: no compiler for hours, and classes of released jars are trusted.
+QUICK_JAVA = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+)
 
 
 def fetch_jar(artifact: str) -> Path:
@@ -53,8 +60,7 @@ def java_gateway(*class_path: Path) -> Iterator[Any]:
 
     port, token, process = launch_gateway(
         classpath=os.pathsep.join(map(str, class_path)),
-        # Quick to start, and small: tests start one for each of their processes.
-        javaopts=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"],
+        javaopts=[*QUICK_JAVA, "-Xmx512m"],  # small: tests start several
         java_path=find_java(),
         die_on_exit=True,
         enable_auth=True,

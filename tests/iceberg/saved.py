@@ -58,6 +58,9 @@ class SavedTable:
     def append(self, rows: DataFrame) -> None:
         _fixed(rows)
 
+    def check_append(self, rows: DataFrame) -> None:
+        _fixed(rows)
+
     def rows(self, query: OwnQuery) -> DataFrame:
         _fixed(query)
 

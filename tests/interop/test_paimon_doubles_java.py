@@ -13,6 +13,7 @@ from alcid import PaimonTable
 from alcid.formats.binary_row import hash_rows
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.interop.peers import PyPaimon
+from tests.tables.paimon.keyed.damaged_keys import mended
 
 VECTORS = {"deletion-vectors.enabled": "true"}
 WRITE_ONLY = {"write-only": "true"}
@@ -71,8 +72,8 @@ def test_marks_that_a_stale_writer_has_dropped_are_made_again(
     report = table.verify()
     assert (report.ok, report.keys_live_twice) == (False, 10)
 
-    report = table.verify(repair=True)
-    assert (report.ok, report.keys_live_twice, report.repaired) == (True, 0, 10)
+    count, report = mended(table), table.verify()
+    assert (report.ok, report.keys_live_twice, count) == (True, 0, 10)
     assert seen(table) == expected
     for reader in (java, java_paimon):
         assert pairs(reader.read(path)) == expected
@@ -105,7 +106,7 @@ def test_the_sequence_field_says_which_row_stays(
         writer.commit()
     table.refresh()
     assert java.read(path).num_rows == 30
-    assert table.verify(repair=True).repaired == 10
+    assert mended(table) == 10
     expected = all_of(ours=range(10), java=[15], first=[*range(10, 15), *range(16, 20)])
     assert seen(table) == pairs(java.read(path)) == expected
 
@@ -129,9 +130,9 @@ def test_keys_that_two_writers_put_into_different_buckets_are_left_once(
         "5 in the hash index of another bucket too",
     }
 
-    report = table.verify(repair=True)
+    count, report = mended(table), table.verify()
     # Five rows marked, five hashes that were lost, five in one index too many.
-    assert (report.ok, report.keys_live_twice, report.repaired) == (True, 0, 15)
+    assert (report.ok, report.keys_live_twice, count) == (True, 0, 15)
     # The hash index that Java has written last is where writers look, so its rows stay.
     assert seen(table) == pairs(java.read(path)) == all_of(ours=range(5), java=range(100, 105))
     keys = hash_rows([pa.array([*range(5), *range(100, 105)], pa.int64())])
@@ -155,8 +156,8 @@ def test_what_a_repair_takes_away_no_writer_of_java_misses(
     java.compact(path)
     table.refresh()
     empty = [one for one in table.snapshot.state.indexes if not one.ranges]
-    report = table.verify(repair=True)
-    assert (report.ok, report.repaired, report.warnings) == (True, len(empty), ())
+    count, report = mended(table), table.verify()
+    assert (report.ok, count, report.warnings) == (True, len(empty), ())
     assert len(empty) == 2
     java.write(path, rows_of(range(10), "third"))
     expected = all_of(third=range(10), second=range(10, 20), first=range(20, 40))

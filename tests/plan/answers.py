@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tests.parquet_file.kit import assert_same
+from tests.plan.fate_checks import check_fates
 from tests.plan.question import Question
 from tests.plan.random_table import ROW
 
@@ -77,3 +78,4 @@ def check_explanation(explanation: Any, file_count: int) -> None:
         for counter in ("files", "row_groups", "pages", "rows", "bytes"):
             if before[counter] is not None and after[counter] is not None:
                 assert 0 <= after[counter] <= before[counter], (counter, stage)
+    check_fates(explanation)

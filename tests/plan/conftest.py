@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.storage.conftest import bucket, moto_port, open_s3, proxy
+from tests.storage.conftest import bucket, moto_port, open_s3, proxy, s3
 
-__all__ = ["bucket", "moto_port", "open_s3", "proxy"]
+__all__ = ["bucket", "moto_port", "open_s3", "proxy", "s3"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
-from alcid.plan import Explanation
+from alcid.plan import Explanation, Fate
+from tests.plan.fate_checks import check_fates
 
 ROWS = 30_000
 INDEXES = {
@@ -58,6 +60,7 @@ def check(told: Explanation) -> None:
     for stage in told.stages:
         assert sum(stage.dropped.values()) == stage.before.files - stage.after.files
     assert json.loads(told.to_json())["predicate"] == told.predicate
+    check_fates(told)
 
 
 def test_each_stage_says_what_it_left(folder: Path) -> None:
@@ -81,6 +84,97 @@ def test_each_stage_says_what_it_left(folder: Path) -> None:
     assert pages.after.bytes is not None
     assert pages.after.bytes <= rows.bytes_read < 2 * pages.after.bytes + 64 * 1024
     assert rows.after.rows == 1
+
+
+def test_each_file_and_row_group_says_what_became_of_it(folder: Path) -> None:
+    scan = alcid.parquet(folder).scan("day = 1 AND id = 7")
+    assert scan.to_arrow().num_rows == 1
+    fates = scan.explain().fates
+    assert fates is not None
+    partitions = Fate("partitions", "other partitions")
+    assert [(one.path, one.fate) for one in fates] == [
+        ("day=0/0.parquet", partitions),
+        ("day=0/1.parquet", partitions),
+        ("day=1/2.parquet", Fate("file index", "bloom filter")),
+        ("day=1/3.parquet", Fate("read", "by pages")),
+    ]
+    assert [len(one.row_groups) for one in fates] == [0, 0, 0, 3]
+    position = (np.random.default_rng(3).permutation(ROWS) * 4 + 3).tolist().index(7)
+    for place, group in enumerate(fates[3].row_groups):
+        is_read = place == position // 10_000
+        without = Fate("file index", "no row in the index")
+        assert group.fate == (Fate("read", "by pages") if is_read else without)
+        assert (group.rows, group.rows_looked_at, group.pages) == (
+            (10_000, 1, 4) if is_read else (10_000, 0, 0)
+        )
+    assert fates[-1:] == [fates[3]]
+
+
+def test_row_groups_are_left_out_by_their_footer(tmp_path: Path) -> None:
+    ids = pa.array(np.arange(40_000))
+    pq.write_table(pa.table({"id": ids}), tmp_path / "a.parquet", row_group_size=10_000)
+    told = alcid.parquet(tmp_path).explain("id BETWEEN 12000 AND 12010")
+    assert told.fates is not None
+    (file,) = told.fates
+    assert [group.fate.reason for group in file.row_groups] == [
+        "no value within bounds",
+        "by whole row groups: no index says which rows",
+        "no value within bounds",
+        "no value within bounds",
+    ]
+    assert "rows: 1 file read by whole row groups: no index says which rows" in str(told)
+    assert "pages" not in str(told)
+    check(told)
+
+
+def test_row_groups_of_deleted_rows_say_so(folder: Path) -> None:
+    deleted = alcid.DeletionVector(np.arange(5_000, 20_000))
+    every = alcid.DeletionVector(np.arange(ROWS))
+    vectors = {"day=0/0.parquet": deleted, "day=0/1.parquet": every}
+    scan = alcid.parquet(folder).with_deletions(vectors).scan("day = 0 AND class_id = 3")
+    found = scan.to_arrow().num_rows
+    told = scan.explain()
+    assert told.fates is not None
+    one, other = told.fates[:2]
+    assert other.fate == Fate("deletion vectors", "all rows deleted")
+    assert [group.fate.stage for group in one.row_groups] == ["read", "deletion vectors", "read"]
+    assert sum(group.rows_looked_at for group in one.row_groups) == found
+    check(told)
+
+
+def test_json_lists_files_only_when_it_is_asked_to(folder: Path) -> None:
+    told = alcid.parquet(folder).explain("day = 1 AND id = 7")
+    assert "files" not in told.to_dict()
+    assert "fates" not in told.to_dict()
+    files = json.loads(told.to_json(files=True))["files"]
+    assert [file["stage"] for file in files] == ["partitions", "partitions", "file index", "read"]
+    assert files[0] == {
+        "path": "day=0/0.parquet",
+        "bytes": (folder / "day=0" / "0.parquet").stat().st_size,
+        "rows": ROWS,
+        "stage": "partitions",
+        "reason": "other partitions",
+        "row_groups": [],
+    }
+    assert [group["pages"] for group in files[3]["row_groups"]].count(0) == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "stage", "files"),
+    [
+        ({"order_by": "score DESC", "limit": 2}, "cut-off", 2),
+        ({"where": "class_id = 3", "limit": 3}, "limit", 3),
+    ],
+)
+def test_files_that_need_not_be_read_say_why(
+    folder: Path, query: dict[str, Any], stage: str, files: int
+) -> None:
+    scan = alcid.parquet(folder).scan(**query)
+    scan.to_arrow()
+    told = scan.explain()
+    assert told.fates is not None
+    assert [one.fate.stage for one in told.fates].count(stage) == files
+    check(told)
 
 
 def test_an_index_that_is_not_there_is_said_to_be_absent(folder: Path) -> None:
@@ -147,6 +241,24 @@ def test_a_count_says_that_no_data_was_read(folder: Path) -> None:
     stages = {stage.name: stage for stage in told.stages}
     assert stages["count"].dropped == {"counted without reading": 4}
     assert stages["rows"].bytes_read == 0
+    check(told)
+
+
+def test_rows_that_others_counted_are_said_to_be_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = alcid.parquet(folder)
+    monkeypatch.setattr(type(table.engine), "count", lambda *_: 17)
+    scan = table.scan(f"name > '{500_000_000:020}' AND day = 1")
+    assert scan.count() == 17
+    told = scan.explain()
+    assert told.fates is not None
+    assert [one.fate for one in told.fates] == [
+        *[Fate("partitions", "other partitions")] * 2,
+        *[Fate("read", "and counted by Spark")] * 2,
+    ]
+    assert told.stages[-1].after.rows == 17
+    assert "rows: 2 files read and counted by Spark" in str(told)
     check(told)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 from alcid import ParquetTable, StorageError
 from alcid.storage import Storage
-from tests.storage.conftest import Opener
+from tests.storage.conftest import KEYS, Opener, new_bucket
 from tests.storage.fault_proxy import Fault, FaultProxy
 
 FILES, ROWS = 3, 60_000
@@ -35,9 +36,17 @@ def rows_of(file: int) -> pa.Table:
 
 
 @pytest.fixture
-def s3(open_s3: Opener, proxy: FaultProxy) -> Storage:
-    """A table of three files of 7 MB, with its indexes."""
-    storage = open_s3()
+def bucket(moto_port: int, request: pytest.FixtureRequest) -> str:
+    """One with a table that the library of `open_s3` made."""
+    return filled_bucket(moto_port, request.node.callspec.params["open_s3"])
+
+
+@cache  # the tests only read it
+def filled_bucket(moto_port: int, library: str) -> str:
+    """One with a table of three files of 7 MB, with its indexes."""
+    name = new_bucket(moto_port)
+    given = KEYS | {"endpoint_url": f"http://127.0.0.1:{moto_port}", "library": library}
+    storage = Storage.open(f"s3://{name}/table", given)
     for file in range(FILES):
         data = io.BytesIO()
         pq.write_table(
@@ -52,8 +61,7 @@ def s3(open_s3: Opener, proxy: FaultProxy) -> Storage:
         )
         storage.put(f"part-{file}.parquet", data.getvalue())
     ParquetTable(storage).build_indexes(OPTIONS)
-    proxy.reset()
-    return storage
+    return name
 
 
 def test_a_row_is_found_with_few_requests_and_few_bytes(

@@ -88,8 +88,9 @@ def test_trees_match_exactly_the_rows_of_brute_force() -> None:
         types = {name: column.data_type for name, column in samples.items()}
         table = pa.table({name: column.to_arrow() for name, column in samples.items()})
         values = {name: column.values for name, column in samples.items()}
+        tree = trees(samples)
         for _ in range(25):
-            predicate = data.draw(trees(samples))
+            predicate = data.draw(tree)
             leaves = [node for node in normalize(predicate).walk() if not node.children]
             if any(map(ignores_nulls, leaves)):
                 continue
@@ -97,8 +98,8 @@ def test_trees_match_exactly_the_rows_of_brute_force() -> None:
             assert found == matching_rows(values, types, predicate), predicate
             asked += 1
 
-    run(check, "trees of rows", examples=50)
-    assert asked >= 1_000
+    run(check, "trees of rows", examples=25)
+    assert asked >= 500
 
 
 @pytest.mark.fuzz

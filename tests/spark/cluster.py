@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from alcid.spark.java import ensure_java
+from tests.golden.jvm import QUICK_JAVA
 from tests.spark.gates import Gate
 from tests.spark.processes import below, command_of, is_running, kill, wait_for
 
@@ -28,11 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOOPBACK = "127.0.0.1"
 # One each: Spark starts no second attempt of a task on the host of the first.
 WORKER_HOSTS = (LOOPBACK, "127.0.0.2")
-# JVMs that run for seconds: without the compiler for hours, and Spark's own classes are trusted.
-JAVA_OPTIONS = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
+JAVA_OPTIONS = " ".join(QUICK_JAVA)
 _LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.console.ref = console

@@ -11,6 +11,7 @@ from alcid.errors import UnsupportedError
 from alcid.spark.java import ensure_java
 from tests.interop.peers import unavailable
 from tests.spark.cluster import Cluster, Driver, cluster, driver
+from tests.spark.lost_attempts import LostAttempts, lost_attempts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,9 +24,9 @@ def other_session(spark: SparkSession) -> Iterator[SparkSession]:
     spark.createDataFrame([(1,)], "x INT")  # makes it the active one
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster for the tests of a module, skipped, or failed in CI, where there is no Java."""
+    """A cluster for the tests of a process, skipped, or failed in CI, where there is no Java."""
     try:
         ensure_java()
     except UnsupportedError as error:
@@ -34,9 +35,19 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def remote(machines: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     """A driver of that cluster."""
     folder = tmp_path_factory.mktemp("driver")
     with driver(folder, machines.settings(), machines.python) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def attempts(
+    spark: SparkSession,  # noqa: ARG001 - there is a Java
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LostAttempts]:
+    """A session whose tasks that write fail once."""
+    with lost_attempts(tmp_path_factory.mktemp("attempts")) as found:
         yield found

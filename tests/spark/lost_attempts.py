@@ -2,55 +2,86 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["with_lost_attempts"]
+__all__ = ["LostAttempts", "lost_attempts"]
 
 ROOT = Path(__file__).parents[2]
-HEAD = """
+SERVER = """
+import json
 import sys
 from pathlib import Path
 import alcid
 from alcid.spark import append_tasks
 
-class FailsOnce(append_tasks._Task):
-    # After all that the task writes is written and told.
-    def __call__(self, batches):
-        yield from super().__call__(batches)
-        from pyspark import TaskContext
-        flag = Path(flags) / str(TaskContext.get().partitionId())
-        if not flag.exists():
-            flag.touch()
-            raise RuntimeError("this attempt is lost")
-
-folder, flags = sys.argv[1:]
-append_tasks._Task = FailsOnce
+task = append_tasks._Task
 spark = alcid.session(master="local[2,4]")
-"""
-TAIL = """
-print("result", *report.to_dict().values())
+
+
+def failing_once(flags):
+    class FailsOnce(task):
+        # After all that the task writes is written and told.
+        def __call__(self, batches):
+            yield from super().__call__(batches)
+            from pyspark import TaskContext
+            flag = Path(flags) / str(TaskContext.get().partitionId())
+            if not flag.exists():
+                flag.touch()
+                raise RuntimeError("this attempt is lost")
+    return FailsOnce
+
+
+for line in sys.stdin:
+    script, folder, flags = json.loads(line)
+    append_tasks._Task = failing_once(flags)
+    exec(script)
+    print("result", *report.to_dict().values(), flush=True)
 spark.stop()
 """
 
 
-def with_lost_attempts(script: str, folder: str | Path, flags: Path) -> tuple[list[str], list[str]]:
-    """What a report says, and which tasks were lost once.
+class LostAttempts:
+    """The process, which runs one script after the other."""
 
-    Args:
-        script: Makes `report`, with `spark` and `folder`.
-        folder: That of the table.
-        flags: A folder that is made for the purpose.
-    """
-    flags.mkdir()
-    ended = subprocess.run(
-        [sys.executable, "-c", HEAD + script + TAIL, str(folder), str(flags)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    told = next(line for line in ended.stdout.splitlines() if line.startswith("result"))
-    return told.split()[1:], sorted(one.name for one in flags.iterdir())
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+        self._process, self._log = process, log
+
+    def run(self, script: str, folder: str | Path, flags: Path) -> tuple[list[str], list[str]]:
+        """What a report says, and which tasks were lost once.
+
+        Args:
+            script: Makes `report`, with `spark` and `folder`.
+            folder: That of the table.
+            flags: A folder that is made for the purpose.
+        """
+        flags.mkdir()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = json.dumps([script, str(folder), str(flags)])
+        print(asked, file=self._process.stdin, flush=True)
+        told = next((line for line in self._process.stdout if line.startswith("result")), None)
+        assert told is not None, self._log.read_text()[-3000:]
+        return told.split()[1:], sorted(one.name for one in flags.iterdir())
+
+
+@contextmanager
+def lost_attempts(folder: Path) -> Iterator[LostAttempts]:
+    """Start the process, whose errors go to a file in a folder; it ends with the block."""
+    log = folder / "errors"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            [sys.executable, "-c", SERVER],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process,
+    ):
+        yield LostAttempts(process, log)

@@ -16,7 +16,7 @@ from alcid.errors import ColumnError, OptionError, UnsupportedError
 from alcid.formats.source import FileSource
 from alcid.parquet_file import read_layout
 from alcid.tables.writing import GROUP_ROWS, PAGE_ROWS
-from tests.spark.lost_attempts import with_lost_attempts
+from tests.spark.lost_attempts import LostAttempts
 from tests.storage.conftest import KEYS, bucket, moto_port
 
 if TYPE_CHECKING:
@@ -430,10 +430,10 @@ report = alcid.parquet(folder, spark).append(df, {"file-index.bitmap.columns": "
 """
 
 
-def test_a_task_that_is_tried_again_doubles_nothing(tmp_path: Path) -> None:
+def test_a_task_that_is_tried_again_doubles_nothing(attempts: LostAttempts, tmp_path: Path) -> None:
     folder, flags = tmp_path / "table", tmp_path / "flags"
     folder.mkdir()
-    told, lost = with_lost_attempts(SCRIPT, folder, flags)
+    told, lost = attempts.run(SCRIPT, folder, flags)
     assert len(lost) == 3
     assert told[:2] == ["3", "1000"]
     table = alcid.parquet(folder)

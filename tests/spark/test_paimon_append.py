@@ -16,7 +16,7 @@ from alcid.errors import ColumnError, UnsupportedError
 from alcid.formats.binary_row import hash_rows
 from alcid.formats.buckets import fixed_bucket
 from alcid.tables.paimon.appending import append_arrow
-from tests.spark.lost_attempts import with_lost_attempts
+from tests.spark.lost_attempts import LostAttempts
 from tests.tables.paimon.small_tables import create
 
 if TYPE_CHECKING:
@@ -115,9 +115,9 @@ report = alcid.paimon(folder, spark).append(df)
 """
 
 
-def test_a_task_that_is_tried_again_doubles_nothing(tmp_path: Path) -> None:
+def test_a_task_that_is_tried_again_doubles_nothing(attempts: LostAttempts, tmp_path: Path) -> None:
     table, flags = create(tmp_path / "table", COLUMNS, options=INDEXES), tmp_path / "flags"
-    told, lost = with_lost_attempts(SCRIPT, table.location, flags)
+    told, lost = attempts.run(SCRIPT, table.location, flags)
     assert len(lost) == 3
     assert told[:2] == ["3", "1000"]
     table.refresh()

@@ -99,6 +99,16 @@ def test_running_session_refuses_other_settings(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
+def test_a_secret_that_differs_is_not_told(spark: SparkSession) -> None:
+    assert not spark.conf.isModifiable("spark.hadoop.fs.s3a.secret.key")
+    with pytest.raises(OptionError) as caught:
+        session(config={"spark.hadoop.fs.s3a.secret.key": "s3cr3t"})
+    assert str(caught.value) == (
+        "spark.hadoop.fs.s3a.secret.key: found one, expected another, which the session that is"
+        " running cannot change to: stop() it first"
+    )
+
+
 def test_without_pyspark_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(UnsupportedError) as raised:

@@ -19,7 +19,7 @@ from alcid.formats.binary_row import hash_rows
 from alcid.formats.buckets import fixed_bucket
 from alcid.spark import upsert_paimon
 from alcid.spark.append_tasks import run_tasks
-from tests.spark.lost_attempts import with_lost_attempts
+from tests.spark.lost_attempts import LostAttempts
 from tests.tables.paimon.small_tables import create
 
 if TYPE_CHECKING:
@@ -297,11 +297,13 @@ report = alcid.paimon(folder, spark).upsert(df)
 """
 
 
-def test_a_task_that_is_tried_again_doubles_nothing(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_task_that_is_tried_again_doubles_nothing(
+    attempts: LostAttempts, tmp_path: Path, spark: SparkSession
+) -> None:
     table, flags = keyed(tmp_path / "table", FIXED, spark=spark), tmp_path / "flags"
     table.upsert(spark.range(0, 100, 1, 2).selectExpr(*columns_of(0)))
     before = len(files_below(table))
-    told, lost = with_lost_attempts(SCRIPT, table.location, flags)
+    told, lost = attempts.run(SCRIPT, table.location, flags)
     assert lost == ["0", "1"]
     assert told[:5] == ["1000", "0", "100", "3", "3"]
     assert [(row["id"], row["name"]) for row in rows_in(table)] == [

@@ -64,6 +64,11 @@ def proxy(moto_port: int) -> Iterator[FaultProxy]:
 @pytest.fixture
 def bucket(moto_port: int) -> str:
     """A new bucket, so that tests do not see each other's objects."""
+    return new_bucket(moto_port)
+
+
+def new_bucket(moto_port: int) -> str:
+    """Make a bucket in which nothing is."""
     name = f"lake-{uuid.uuid4().hex}"
     request = urllib.request.Request(f"http://127.0.0.1:{moto_port}/{name}", method="PUT")
     urllib.request.urlopen(request).close()

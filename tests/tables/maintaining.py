@@ -30,6 +30,7 @@ class Shares(Threads):
     """An engine of several workers, to which work goes and from which results come in bytes."""
 
     def __init__(self, count: int) -> None:
+        super().__init__()
         self._count = count
 
     def map(self, work: Work[R], sizes: npt.NDArray[np.int64], tell: Tell) -> list[R]:

@@ -410,7 +410,7 @@ def test_indexes_says_what_there_is(local: Storage) -> None:
     for kind in KINDS:
         payload = bundles.coverage(kind).payload(1)
         assert payload is not None
-        expected.append(IndexInfo(kind.column, kind.index_type, 1, 1, 1, 0, payload.size))
+        expected.append(IndexInfo(kind.column, kind.index_type, 1, 1, 1, 0, payload.size, 60))
     assert indexes.indexes() == indexes.indexes(list_data_files(local)) == expected
     assert (
         str(expected[0])

@@ -159,7 +159,7 @@ def test_arguments_of_a_wrong_kind_are_named(folder: Path) -> None:
         table.build_indexes(None)  # type: ignore[arg-type]
     with pytest.raises(alcid.OptionError, match="columns"):
         table.drop_indexes(columns="id")
-    with pytest.raises(alcid.UnsupportedError, match="found a file"):
+    with pytest.raises(alcid.UnsupportedError, match=r"a file; a table is a folder: "):
         alcid.parquet(folder / "part-0.parquet")
 
 

@@ -202,6 +202,10 @@ class MemoryCatalog:
         """Not here."""
         raise NotImplementedError(rows)
 
+    def check_append(self, rows: Any) -> None:
+        """Not here."""
+        raise NotImplementedError(rows)
+
     def rows(self, query: OwnQuery) -> Any:
         """Not here."""
         raise NotImplementedError(query)

@@ -133,9 +133,14 @@ def test_equality_deletes_are_not_of_one_file_even_with_bounds_of_paths() -> Non
     assert [found.equality(file) for file in range(2)] == [[0], [0]]
 
 
-def test_two_vectors_of_a_file_are_an_error() -> None:
-    with pytest.raises(FormatError, match="w: two deletion vectors of a: found v, expected one"):
-        plan(data_file("a", 1), vector("v", 2, "a"), vector("w", 3, "a"))
+def test_two_vectors_of_a_file_are_an_error_when_its_rows_are_asked_for() -> None:
+    vectors = vector("v", 2, "a"), vector("w", 3, "a"), vector("v", 2, "b")
+    found = plan(data_file("a", 1), data_file("b", 1), *vectors)
+    problem = "w: two deletion vectors of a, which repair merges: found v, expected one"
+    with pytest.raises(FormatError, match=problem):
+        found.vector(0)
+    assert found.vector(1) == 2
+    assert found.files.tolist() == [0, 1]
 
 
 def test_a_vector_older_than_its_file_is_an_error() -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from alcid.paimon_metadata.index_manifest import IndexEntry, write_index_manifest
+from alcid import DeletionVector, DeletionVectorFile
+from alcid.paimon_metadata.index_manifest import (
+    DELETION_VECTORS,
+    IndexEntry,
+    write_index_manifest,
+)
 from alcid.paimon_metadata.manifest import ManifestEntry, write_manifest
 from alcid.paimon_metadata.manifest_list import write_manifest_list
 from alcid.paimon_metadata.manifest_merging import describe
@@ -82,3 +87,34 @@ def flip(path: Path, offset: int) -> None:
 def one_file(table: Path, pattern: str) -> Path:
     """The first file by name."""
     return min(table.glob(pattern))
+
+
+def vector_entries(table: Path) -> list[IndexEntry]:
+    """The index files with deletion vectors."""
+    return [one for one in state_of(table).indexes if one.index_type == DELETION_VECTORS]
+
+
+def put_vectors(
+    table: Path, vectors: Mapping[str, DeletionVector], number: int = 99999999, **change: Any
+) -> str:
+    """Add an index file to a table that has some, as another writer might; its path.
+
+    Args:
+        table: The table.
+        vectors: By the names of data files.
+        number: Is in its name.
+        change: What its entry is to say otherwise.
+    """
+    entry = vector_entries(table)[0]
+    folder = next(table.rglob(entry.name)).parent
+    written = DeletionVectorFile.write(vectors)
+    new = replace(
+        entry,
+        name=f"index-{number:08}-0000-0000-0000-000000000000-0",
+        size=len(written.data),
+        rows=len(vectors),
+        ranges=written.ranges,
+    )
+    (folder / new.name).write_bytes(written.data)
+    forge(table, indexes=lambda every: [*every, replace(new, **change)])
+    return (folder / new.name).relative_to(table).as_posix()

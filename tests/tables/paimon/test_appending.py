@@ -382,7 +382,7 @@ def test_by_default_files_get_the_indexes_of_the_options(tmp_path: Path, thresho
 
 def test_an_index_of_just_the_threshold_stands_in_the_manifest(tmp_path: Path) -> None:
     table = create(tmp_path / "a", options=INDEXES)
-    length = append_arrow(table, rows_of(range(10))).index_bytes
+    length = append_arrow(table, rows_of(range(10))).index_bytes or 0
     for limit, beside in ((length, 0), (length - 1, 1)):
         options = INDEXES | {"file-index.in-manifest-threshold": f"{limit} b"}
         table = create(tmp_path / str(limit), options=options)

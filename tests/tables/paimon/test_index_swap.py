@@ -137,6 +137,7 @@ class Meddling(Threads):
     """Another does something when all is built, and before it is committed."""
 
     def __init__(self, meddle: Callable[[], object]) -> None:
+        super().__init__()
         self._meddle = meddle
 
     def map(self, work: Work[Any], sizes: Any, tell: Tell) -> list[Any]:

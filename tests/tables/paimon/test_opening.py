@@ -21,7 +21,7 @@ from alcid.errors import (
     StorageError,
     UnsupportedError,
 )
-from alcid.tables.build_report import count_text
+from alcid.pictures.units import count_text
 from tests.golden.paimon_tables import expected, unpack_table
 
 COLUMNS = pa.schema([("id", pa.int64()), ("dt", pa.string()), ("a", pa.list_(pa.int32()))])
@@ -189,7 +189,7 @@ def test_level_0_is_left_out_and_said_once(tmp_path: Path) -> None:
     note = (
         f"level 0 is not yet compacted ({count_text(len(left), 'file')}, "
         f"{count_text(sum(file.rows for file in left), 'row')}), and left out as Paimon leaves it "
-        "out: merge_on_read=True reads it"
+        "out: alcid.paimon(..., merge_on_read=True) reads it"
     )
     with pytest.warns(AlcidWarning) as caught:
         rows = table.scan().to_arrow()

@@ -24,7 +24,7 @@ STEPS = 50
 def test_rows_are_those_of_the_model_after_every_step(
     number: int, seed: str, tmp_path: Path
 ) -> None:
-    is_thorough = IS_SOAK or number % 50 == 0
+    is_thorough = IS_SOAK or number % 20 == 0
     machine = Machine(random.Random(f"{seed} {number}"), tmp_path / "t", is_thorough=is_thorough)
     machine.log.append(f"ALCID_SEED={seed}, machine {number}")
     with mostly_one_thread(number):

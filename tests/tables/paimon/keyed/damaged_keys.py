@@ -64,6 +64,11 @@ def buckets(table: PaimonTable) -> Buckets:
     return buckets_of(files.state, table_paths(files.schema, files.options))
 
 
+def mended(table: PaimonTable) -> int:
+    """Repair a table; how many rows and hashes were mended."""
+    return sum(one.count for one in table.repair().mended)
+
+
 def drop_vectors(table: PaimonTable) -> None:
     """Lose all deletion vectors, as a writer that does not know of them."""
     entries = [entry for one in buckets(table) for entry in one.vectors]

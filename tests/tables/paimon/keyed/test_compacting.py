@@ -218,10 +218,10 @@ def meddle(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], object]) -> lis
     real = settle_buckets
 
     def settle_then_meddle(
-        engine: Any, keyed: KeyedTable, buckets: Sequence[Bucket], *, full: bool
+        engine: Any, keyed: KeyedTable, buckets: Sequence[Bucket], **how: Any
     ) -> list[Settlement | None]:
         rounds.append(len(buckets))
-        made = real(engine, keyed, buckets, full=full)
+        made = real(engine, keyed, buckets, **how)
         if left:
             left.pop(0)()
         return made

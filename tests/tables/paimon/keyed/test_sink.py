@@ -26,6 +26,7 @@ from alcid.errors import (
 )
 from alcid.paimon_metadata.snapshot import snapshot_path
 from alcid.storage import Storage
+from alcid.storage.backend import Known
 from alcid.tables.paimon.keyed.sink_marks import SinkMark
 from tests.interop.peers import ROOT
 from tests.tables.paimon.keyed.killed_sinks import BATCHES, STEPS
@@ -353,14 +354,22 @@ def levels(table: PaimonTable) -> dict[int, list[int]]:
 
 
 class Unanswered(Storage):
-    """A storage that makes a file, but does not say so; once."""
+    """A storage that makes a file, but does not say so, nor whether it is there; once."""
 
-    is_heard = False
+    silences = 2
 
     def create(self, path: str, data: bytes) -> None:
         super().create(path, data)
-        if not self.is_heard:
-            self.is_heard = True
+        self._answer(path)
+
+    def stat(self, path: str) -> Known:
+        if self.silences == 1:
+            self._answer(path)
+        return super().stat(path)
+
+    def _answer(self, path: str) -> None:
+        if self.silences:
+            self.silences -= 1
             raise StorageError("timed out", file=path)
 
 
@@ -368,7 +377,7 @@ def test_a_commit_of_which_the_answer_was_lost_is_not_made_again(tmp_path: Path)
     keyed_table(tmp_path)
     table = PaimonTable(Unanswered.open(tmp_path))
     sink = alcid.upsert_sink(table, "s")
-    with pytest.raises(StorageError, match="timed out"):
+    with pytest.raises(StorageError, match="whether this commit was made is not known: timed out"):
         sink(rows_of({0: "a"}), 0)
     assert sink(rows_of({0: "again"}), 0) is None
     assert history(table, 2) == [(2, "APPEND", 0), (3, "COMPACT", 0)]

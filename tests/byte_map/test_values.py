@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from alcid.cli.values import Value, printable, value_of, value_text
+from alcid.byte_map.values import Value, printable, value_of, value_text
 from alcid.formats.file_index.keys import Key, order_float
 from alcid.types import DataType
 

@@ -1,0 +1,82 @@
+"""Small columns and folders with indexes, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import alcid
+from alcid import FileIndex, ParquetTable, Predicate
+from alcid.plan import Fates, Scan
+
+__all__ = ["fates_of", "files_read", "fill", "ids", "index_of", "outcomes", "rows_of"]
+
+Columns = Mapping[str, Any]
+
+
+def index_of(column: Any, index_type: str, **given: str | int) -> FileIndex:
+    """An index of a column `a`; options with `_` for `-`."""
+    keys = {f"file-index.{index_type}.a.{key.replace('_', '-')}": v for key, v in given.items()}
+    built = FileIndex.build(
+        pa.table({"a": column}), {f"file-index.{index_type}.columns": "a", **keys}
+    )
+    return FileIndex.from_bytes(built.to_bytes(), pa.schema([("a", column.type)]), strict=True)
+
+
+def rows_of(index: FileIndex, predicate: str | Predicate) -> list[int] | None:
+    """The rows that an index gives; None for any row."""
+    found = index.evaluate(predicate).rows
+    return None if found is None else list(found)
+
+
+def fill(
+    folder: Path, files: Mapping[str, Columns], *, group_rows: int = 4, has_pages: bool = True
+) -> ParquetTable:
+    """Write Parquet files with small row groups, and a page for every two rows.
+
+    Args:
+        folder: Where.
+        files: Columns, by the names of the files.
+        group_rows: How many rows a row group has.
+        has_pages: Whether the footer tells where pages are.
+    """
+    for name, columns in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(
+            pa.table(dict(columns)),
+            path,
+            row_group_size=group_rows,
+            data_page_size=1,
+            write_batch_size=2,
+            write_page_index=has_pages,
+            use_dictionary=False,
+        )
+    return alcid.parquet(folder)
+
+
+def ids(scan: Scan) -> list[int]:
+    """The ids of the rows, in the order in which they come."""
+    found: list[int] = scan.to_arrow().column("id").to_pylist()
+    return found
+
+
+def outcomes(scan: Scan) -> list[tuple[str, str, int]]:
+    """Which index was asked, what became of it, and of how many files."""
+    return [(use.index, use.outcome, use.files) for use in scan.explain().indexes]
+
+
+def files_read(scan: Scan) -> list[str]:
+    """The paths of the files that were not left out."""
+    return [one.path for one in fates_of(scan) if one.fate.stage == "read"]
+
+
+def fates_of(scan: Scan) -> Fates:
+    """What became of each file."""
+    found = scan.explain().fates
+    assert found is not None
+    return found

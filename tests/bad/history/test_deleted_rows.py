@@ -1,0 +1,165 @@
+"""Rows that came back, or went, because positions and deletion vectors did not meet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import alcid
+from alcid import DeletionVector
+from alcid.paimon_metadata.commit import Change
+from alcid.paimon_metadata.index_manifest import IndexEntry
+from alcid.plan import Fate
+from tests.bad.history.asking import fates_of, files_read, fill, ids, outcomes
+from tests.bad.history.deletable import KINDS, Deletable, make_table
+from tests.tables.paimon.forging import forge
+from tests.tables.paimon.small_tables import commit, create, partition_of, rows_of, write_file
+
+BITMAP = {"file-index.bitmap.columns": "name"}
+FILES = [range(10), range(10, 20), range(20, 30)]
+
+
+@pytest.fixture(params=KINDS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Deletable:
+    """Three files of ten rows each."""
+    return make_table(request.param, tmp_path, *FILES)
+
+
+def test_clickhouse_114933_count_heeds_deleted_rows(table: Deletable) -> None:
+    """A count took the rows of the files, and deleted rows with them."""
+    assert table.count() == 30
+    table.delete("id IN (0, 9, 10, 25)")
+    assert table.count() == table.scan(columns=[]).to_arrow().num_rows == 26
+    assert table.count("id < 10") == 8
+    assert table.count("id >= 0") == 26  # which the statistics alone know
+    table.build_indexes(BITMAP)
+    assert table.count("name = 'n0'") == 3  # of 0, 5, 10, 15, 20, 25
+    assert table.count("name <> 'n0'") == 23
+    table.delete("id < 10")
+    assert (table.count(), table.count("name = 'n0'")) == (18, 2)
+
+
+@pytest.mark.parametrize("where", ["id >= 20", "true", "id = 29", "id = 20"])
+def test_trino_23231_the_last_row_of_a_range(table: Deletable, where: str) -> None:
+    """A range of rows was one too long: a delete kept, or took, the row behind it."""
+    gone = {"id >= 20": range(20, 30), "true": range(30), "id = 29": [29], "id = 20": [20]}[where]
+    report = table.delete(where)
+    assert report.rows == len(gone)
+    assert ids(table.scan()) == [one for one in range(30) if one not in gone]
+    vectors = [table.snapshot.deletions.get(file) for file in range(3)]
+    found = [[] if vector is None else list(vector) for vector in vectors]
+    assert sorted(found) == sorted([[one % 10 for one in some if one in gone] for some in FILES])
+
+
+def test_trino_23231_live_rows_of_ranges() -> None:
+    """The same in memory, at the ends of containers of 65,536 rows."""
+    for rows in (1, 65_535, 65_536, 65_537):
+        vector = DeletionVector(range(rows - 1))
+        assert list(vector.live_rows(rows)) == [rows - 1]
+        assert list((vector | DeletionVector([rows - 1])).live_rows(rows)) == []
+        assert list(vector.live_rows(rows - 1)) == []
+
+
+def test_trino_21737_vectors_of_a_partitioned_table(tmp_path: Path) -> None:
+    """Values of a partition were taken for positions, and every row was gone."""
+    columns = {"id": "BIGINT", "name": "STRING", "part": "INT"}
+    table = create(tmp_path, columns, partition_keys=["part"])
+    for part in (1, 0):
+        rows = rows_of(range(4)).append_column("part", pa.array([part] * 4, pa.int32()))
+        entry = write_file(table, rows, partition=partition_of(table, part))
+        commit(table, Change(kind="APPEND", added=[entry]))
+    assert table.delete("id = 1 AND part = 1").rows == 1
+    found = table.scan(columns=["part", "id"]).to_arrow().to_pylist()
+    assert sorted((row["part"], row["id"]) for row in found) == [
+        *((0, one) for one in range(4)),
+        *((1, one) for one in (0, 2, 3)),
+    ]
+    assert ids(table.scan("part = 1", columns=["id"])) == [0, 2, 3]
+
+
+def test_trino_24671_a_second_delete_of_the_same_file(table: Deletable) -> None:
+    """Rows came twice, or back, after a file had lost rows a second time."""
+    left = list(range(30))
+    for gone in ([5], [9, 19], [6, 7], [0], [29]):
+        assert table.delete(f"id IN ({', '.join(map(str, gone))})").rows == len(gone)
+        left = [one for one in left if one not in gone]
+        assert ids(table.scan()) == left
+    assert table.delete("id IN (5, 9, 0)").rows == 0
+
+
+def test_cudf_spark_13513_row_groups_that_a_filter_drops(tmp_path: Path) -> None:
+    """Deleted positions were counted in the row groups that were left, and hit others."""
+    values = [-3268, -3267, 0, 1, 3266, 3267]
+    folder = fill(tmp_path, {"a.parquet": {"id": values}}, group_rows=2)
+    table = folder.with_deletions({"a.parquet": DeletionVector([0, 1])})
+    assert ids(table.scan("id > 3000")) == [3266, 3267]
+    assert ids(table.scan("id < 3000")) == [0, 1]
+    table = folder.with_deletions({"a.parquet": DeletionVector([3, 4])})
+    assert ids(table.scan("id > 0")) == [3267]
+    assert ids(table.scan("id > 0", use_indexes=False)) == [3267]
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_cudf_spark_13513_pages_that_an_index_leaves(tmp_path: Path, is_indexed: bool) -> None:
+    """The same with pages of many rows, which an index or a bound leaves out."""
+    rows = pa.table({"id": range(40_000), "a": [row * 7 % 40_000 for row in range(40_000)]})
+    path = tmp_path / "a.parquet"
+    pq.write_table(rows, path, row_group_size=10_000, data_page_size=2_000, write_page_index=True)
+    folder = alcid.parquet(tmp_path)
+    if is_indexed:
+        folder.build_indexes({"file-index.range-bitmap.columns": "a"})
+    deleted = [*range(12_000), 27_123, 39_999]
+    table = folder.with_deletions({"a.parquet": DeletionVector(deleted)})
+    found = [row for row in range(12_000, 39_999) if row * 7 % 40_000 < 30 and row != 27_123]
+    assert ids(table.scan("a < 30")) == found
+    assert len(found) == 17
+    assert ids(table.scan("a = 29861")) == []  # of row 27,123
+    assert ids(table.scan("a = 29868")) == [27_124]
+
+
+@pytest.mark.parametrize("limit", [1, 5, 20])
+def test_paimon_9141_a_limit_counts_rows_that_are_left(table: Deletable, limit: int) -> None:
+    """LIMIT took the first rows of a file, and gave fewer when these were deleted."""
+    table.delete("id < 15 OR id = 17")
+    left = [15, 16, *range(18, 30)]
+    assert ids(table.scan(limit=limit)) == left[:limit]
+    table.build_indexes({**BITMAP, "file-index.range-bitmap.columns": "id"})
+    assert ids(table.scan("name = 'n1'", limit=limit)) == [16, 21, 26][:limit]
+    assert ids(table.scan(order_by="id", limit=limit)) == left[:limit]
+    assert ids(table.scan("id < 20", order_by="id DESC", limit=limit)) == [19, 18, 16, 15][:limit]
+
+
+def test_paimon_9088_a_file_whose_matching_rows_are_deleted(table: Deletable) -> None:
+    """The rows of an index without the deleted ones were thrown away, and the file was read."""
+    table.build_indexes(BITMAP)
+    table.delete("id IN (1, 6)")  # all of the name n1 in the first file
+    scan = table.scan("name = 'n1'")
+    assert ids(scan) == [11, 16, 21, 26]
+    assert len(files_read(scan)) == 2
+    fates = [one.fate for one in fates_of(scan)]
+    assert fates.count(Fate("deletion vectors", "all rows deleted")) == 1
+    assert outcomes(scan) == [("bitmap", "answered", 3)]
+
+
+@pytest.mark.parametrize("kind", ["paimon-32", "paimon-64"])
+def test_paimon_8211_ranges_in_another_order_than_the_file(tmp_path: Path, kind: str) -> None:
+    """Vectors were read one after the other, in the order of the manifest."""
+    table = make_table(kind, tmp_path, *FILES)
+    table.delete("id IN (1, 2, 3, 14, 25, 26)")
+
+    def turned(entries: list[IndexEntry]) -> list[IndexEntry]:
+        (entry,) = entries
+        places = sorted(entry.ranges or (), key=lambda place: place.offset, reverse=True)
+        assert sorted(place.cardinality or 0 for place in places) == [1, 2, 3]
+        return [replace(entry, ranges=tuple(places))]
+
+    forge(tmp_path / "table", indexes=turned)
+    table = alcid.paimon(tmp_path / "table")
+    left = [0, *range(4, 14), *range(15, 25), *range(27, 30)]
+    assert ids(table.scan(order_by="id")) == left
+    table.delete("id = 0")
+    assert ids(table.scan(order_by="id")) == left[1:]

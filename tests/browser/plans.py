@@ -1,0 +1,111 @@
+"""Explanations of scans over many files that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from alcid.plan import Counts, DataFiles, Explanation, IndexUse, Stage
+from alcid.plan.fates import FateNotes, Fates, GroupColumns
+from alcid.plan.table_files import Integers
+
+GROUPS = 5  # of each file that is read; a row stands in one of them
+
+
+@dataclass
+class Files:
+    """As much of the files of a table as fates ask for."""
+
+    paths: pa.StringArray
+    sizes: Integers
+    rows: Integers
+
+
+def day_paths(files: int, days: int) -> list[str]:
+    """Paths as Spark writes them, in partitions by day; each has an id of its own."""
+    rng = np.random.default_rng(files)
+    each = -(-files // days)
+    return [
+        f"dt=2025-{8 + number // each // 28:02}-{number // each % 28 + 1:02}/"
+        f"part-{number % each:05}-{rng.bytes(16).hex()}-c000.snappy.parquet"
+        for number in range(files)
+    ]
+
+
+def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
+    """A look-up: a quarter of the files by partition, half by bounds, then by their index."""
+    count = len(paths)
+    rng = np.random.default_rng(count)
+    files = Files(
+        pa.array(paths, pa.string()),
+        rng.integers(4_000_000, 50_000_000, count),
+        rng.integers(100_000, 1_000_000, count),
+    )
+    every = np.arange(count)
+    notes = FateNotes(count)
+    left, stages = every, []
+    steps: list[tuple[str, dict[str, Integers]]] = [
+        ("partitions", {"other partitions": every[: count // 4]})
+    ]
+    others = rng.permutation(every[count // 4 :])
+    bounds, rest = others[: count // 2], others[count // 2 :]
+    steps.append(("statistics", {"no value within bounds": bounds}))
+    missed = rest[read:]
+    half = len(missed) // 2
+    steps.append(
+        ("file index", {"bloom filter": missed[:half], "no row in the index": missed[half:]})
+    )
+    for name, dropped in steps:
+        before = _counts(files, left)
+        for why, some in dropped.items():
+            notes.note(some, name, why)
+            left = np.setdiff1d(left, some)
+        told = {why: len(some) for why, some in dropped.items() if len(some)}
+        stages.append(Stage(name, before, _counts(files, left), 0.004, 8, 60_000, told))
+    notes.note(left, "read", "by pages")
+    stages += _reading(stages[-1].after)
+    fates = Fates(cast("DataFiles", files), notes, _groups(files, notes, left))
+    uses = (IndexUse("user_id = 4711", "bloom-filter", "answered", len(rest)),)
+    return Explanation("user_id = 4711", tuple(stages), uses, fates=fates)
+
+
+def _counts(files: Files, some: Integers, **known: Any) -> Counts:
+    return Counts(
+        len(some), rows=int(files.rows[some].sum()), bytes=int(files.sizes[some].sum()), **known
+    )
+
+
+def _reading(left: Counts) -> list[Stage]:
+    files = left.files
+    offered = Counts(files, GROUPS * files, None, 3 * files, left.bytes)
+    opened = Counts(files, files, 50 * files, 3 * files, 800_000 * files)
+    paged = Counts(files, files, 2 * files, 3 * files, 30_000 * files)
+    found = Counts(files, files, 2 * files, files, 30_000 * files)
+    return [
+        Stage("row groups", offered, opened, 0.004, files, 9_000),
+        Stage("pages", opened, paged),
+        Stage("rows", paged, found, 0.02, files, 31_000 * files),
+    ]
+
+
+def _groups(files: Files, notes: FateNotes, read: Integers) -> GroupColumns:
+    without, pages = notes.code("file index", "no row in the index"), notes.code("read", "by pages")
+    parts = []
+    for place, file in enumerate(read.tolist()):
+        is_read = np.arange(GROUPS) == place % GROUPS
+        rows = np.full(GROUPS, files.rows[file] // GROUPS)
+        parts.append(
+            GroupColumns(
+                np.full(GROUPS, file),
+                rows,
+                np.where(is_read, pages, without),
+                np.where(is_read, 3, 0),
+                np.where(is_read, 2, 0),
+                np.full(GROUPS, 50),
+            )
+        )
+    return GroupColumns.of(parts)

@@ -1,0 +1,77 @@
+"""All pairs of levels of factors, in few combinations."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+__all__ = ["Combination", "Pair", "pairs", "pairwise"]
+
+Combination = dict[str, str]
+"""The level of each factor."""
+Pair = frozenset[tuple[str, str]]
+"""Two factors with a level each."""
+
+
+def pairs(chosen: Mapping[str, str]) -> set[Pair]:
+    """All pairs that a combination, or a part of one, has."""
+    return set(map(frozenset, itertools.combinations(chosen.items(), 2)))
+
+
+def pairwise(
+    factors: Mapping[str, Sequence[str]],
+    allowed: Callable[[Mapping[str, str]], bool],
+    source: random.Random,
+) -> Iterator[Combination]:
+    """Combinations in which every pair of levels is found that any combination may have.
+
+    Args:
+        factors: The levels of each; those that bound the others come first.
+        allowed: Whether a part of a combination may be; what is allowed has only allowed parts.
+        source: Of randomness; the same one makes the same combinations.
+    """
+    left = [
+        dict(levels)
+        for one, other in itertools.combinations(factors, 2)
+        for levels in itertools.product(_levels(one, factors), _levels(other, factors))
+    ]
+    source.shuffle(left)
+    missing = {frozenset(one.items()) for one in left}
+    for wanted in left:
+        if frozenset(wanted.items()) in missing:
+            made = _complete(wanted, factors, allowed, missing, source)
+            if made is not None:
+                missing -= pairs(made)
+                yield made
+
+
+def _levels(factor: str, factors: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    return [(factor, level) for level in factors[factor]]
+
+
+def _complete(
+    chosen: Combination,
+    factors: Mapping[str, Sequence[str]],
+    allowed: Callable[[Mapping[str, str]], bool],
+    missing: set[Pair],
+    source: random.Random,
+) -> Combination | None:
+    """The rest of a combination: level by level that which covers most; None if there is none."""
+    if not allowed(chosen):
+        return None
+    factor = next((one for one in factors if one not in chosen), None)
+    if factor is None:
+        return chosen
+    gains = {
+        level: (
+            sum(frozenset(((factor, level), one)) in missing for one in chosen.items()),
+            source.random(),
+        )
+        for level in factors[factor]
+    }
+    for level in sorted(gains, key=gains.__getitem__, reverse=True):
+        made = _complete({**chosen, factor: level}, factors, allowed, missing, source)
+        if made is not None:
+            return made
+    return None

@@ -1,0 +1,132 @@
+"""Processes that are killed at a random call to their files, and what they leave.
+
+    python -m tests.faults.kills [--runs N] [--seed S] [--run R]
+
+In each run a table goes through a few operations. Each is done by a process of its own, which kills
+itself before some call, or within a write: when a file is on the disk, but does not have its name
+yet. Then the table is looked at, and the operation is done again. `--run` does a single one again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any, NoReturn
+
+from alcid.errors import AlcidWarning
+from alcid.testing.faulty_files import Call, Decide, Fault
+from tests.faults.operations import Operation, Rows, operations
+from tests.faults.subjects import SUBJECTS, Subject
+from tests.faults.sweep import check_after
+
+__all__ = ["Kills"]
+
+STEPS = 3
+SUBJECT_NAMES = [name for name in SUBJECTS if name != "iceberg"]  # whose catalog is in the process
+
+
+class Kills:
+    """Runs of one seed."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self._seed = seed
+        self._subjects = {name: SUBJECTS[name](folder / name) for name in SUBJECT_NAMES}
+        self.killed = 0
+        """How many processes were killed; others came to their end."""
+
+    def run(self, number: int) -> None:
+        """Let a table go through a few operations; an error tells which."""
+        source = random.Random(f"{self._seed} {number}")
+        name = source.choice(SUBJECT_NAMES)
+        subject, log = self._subjects[name], [name]
+        subject.restore()
+        rows = subject.before
+        try:
+            with subject.patched():
+                for step in range(STEPS):
+                    rows = self._step(subject, rows, step, source, log)
+        except Exception as error:
+            error.add_note(f"run {number} of seed {self._seed}: {', '.join(log)}")
+            raise
+
+    def _step(
+        self, subject: Subject, rows: Rows, step: int, source: random.Random, log: list[str]
+    ) -> Rows:
+        """Let a process be killed; what the table holds when all is done nevertheless."""
+        every = operations(rows, subject.kind, is_keyed=subject.is_keyed, step=step)
+        chosen = source.choice([one for one in every if not every[one].only_reads])
+        at, within = source.randrange(90), source.random() < 0.5
+        log.append(f"{chosen} killed {'within a write from' if within else 'before'} call {at}")
+        is_killed = self._attempt(subject, every[chosen], _killing(at, within=within))
+        check_after(subject, every[chosen], rows, is_done=not is_killed)
+        return every[chosen].after
+
+    def _attempt(self, subject: Subject, operation: Operation, decide: Decide) -> bool:
+        """Do it in another process; whether that was killed."""
+        process = os.fork()
+        if process == 0:
+            status = 1
+            try:
+                subject.faults.plan(decide)
+                operation.run(subject.open())
+                status = 0
+            finally:
+                if status:
+                    traceback.print_exc()
+                os._exit(status)
+        ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        assert ended in (0, -signal.SIGKILL), f"ended with {ended}"
+        self.killed += ended != 0
+        return ended != 0
+
+
+def _killing(at: int, *, within: bool) -> Decide:
+    def decide(call: Call) -> Fault | None:
+        if call.number >= at:
+            if within and call.kind in {"put", "replace"}:
+                Path.hardlink_to = Path.replace = _die  # type: ignore[method-assign]
+            elif not within:
+                _die()
+        return None
+
+    return decide
+
+
+def _die(*_: Any, **__: Any) -> NoReturn:
+    """End without a chance to do anything more."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("SIGKILL does not return")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--run", type=int)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore", AlcidWarning)
+    numbers = range(given.runs) if given.run is None else [given.run]
+    begin, failed = time.monotonic(), 0
+    with tempfile.TemporaryDirectory() as folder:
+        kills = Kills(Path(folder), given.seed)
+        for number in numbers:
+            try:
+                kills.run(number)
+            except Exception:  # noqa: BLE001 - whatever it is, it is told
+                failed += 1
+                traceback.print_exc()
+    seconds = time.monotonic() - begin
+    print(f"{len(numbers)} runs, {kills.killed} kills, {failed} failed, in {seconds:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""What is done to tables while their files fail, and what must have come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from alcid import IcebergTable, PaimonTable, ParquetTable
+
+__all__ = ["AT_ONCE", "Operation", "Rows", "operations", "rows_of", "shown", "table_rows"]
+
+AT_ONCE = timedelta(0)
+
+AnyTable: TypeAlias = PaimonTable | ParquetTable | IcebergTable
+Rows: TypeAlias = tuple[tuple[int, str], ...]
+"""Ids and names, by id."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One call of a user."""
+
+    run: Callable[[Any], Any]
+    after: Rows
+    """What the table holds then."""
+    answer: Any = None
+    """What the call gives; None: that is not looked at."""
+    is_repeatable: bool = True
+    """Whether it may be done again though it was done already."""
+    is_told: bool = False
+    """Whether what cannot be read is told by the answer."""
+    only_reads: bool = False
+
+
+def rows_of(ids: Iterable[int], prefix: str = "n") -> Rows:
+    """The rows of these ids."""
+    return tuple((one, f"{prefix}{one % 5}") for one in sorted(ids))
+
+
+def arrow_of(rows: Rows, **more: list[str]) -> pa.Table:
+    """Rows to be given to a table."""
+    ids = pa.array([one for one, _ in rows], pa.int64())
+    return pa.table({"id": ids, "name": [name for _, name in rows], **more})
+
+
+def shown(rows: pa.Table) -> Rows:
+    """Rows as they were read, those that are there twice too."""
+    found = zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True)
+    return tuple(sorted(found))
+
+
+def table_rows(table: AnyTable) -> Rows:
+    """All rows of a table."""
+    return shown(table.scan(columns=["id", "name"]).to_arrow())
+
+
+def operations(
+    before: Rows, kind: str, *, is_keyed: bool = False, step: int = 0
+) -> Mapping[str, Operation]:
+    """What can be done to a table that holds some rows; in each step of a series to others."""
+    found = {
+        **_reads(before),
+        **_index_work(before),
+        "verify": Operation(
+            lambda t: t.verify(progress=False).ok, before, True, is_told=True, only_reads=True
+        ),
+        "clean": Operation(lambda t: t.clean(AT_ONCE), before),
+    }
+    if kind != "parquet":
+        first = 5 + 2 * step
+        left = tuple(row for row in before if row[0] >= first)
+        found["delete"] = Operation(lambda t: t.delete(f"id < {first}", progress=False), left)
+    if is_keyed:
+        found |= _keyed_work(before, 2 * step)
+    elif kind == "paimon":
+        new = rows_of(range(40 + 5 * step, 45 + 5 * step))
+        found["append"] = Operation(
+            lambda t: t.append(arrow_of(new)), (*before, *new), is_repeatable=False
+        )
+    return found
+
+
+def _reads(before: Rows) -> Mapping[str, Operation]:
+    def where(table: Any) -> Rows:
+        return shown(table.scan("id >= 7 AND name = 'n3'").to_arrow())
+
+    def top(table: Any) -> list[int]:
+        found: list[int] = table.scan(order_by="id DESC", limit=4).to_arrow()["id"].to_pylist()
+        return found
+
+    some = tuple(row for row in before if row[0] >= 7 and row[1] == "n3")
+    few = sum(3 <= one < 13 for one, _ in before)
+    last = sorted((one for one, _ in before), reverse=True)[:4]
+    return {
+        "scan": Operation(table_rows, before, before, only_reads=True),
+        "look-up": Operation(where, before, some, only_reads=True),
+        "count": Operation(lambda t: t.count("id >= 3 AND id < 13"), before, few, only_reads=True),
+        "top-n": Operation(top, before, last, only_reads=True),
+    }
+
+
+def _index_work(before: Rows) -> Mapping[str, Operation]:
+    options = {"file-index.bitmap.columns": "name", "file-index.range-bitmap.columns": "id"}
+    names = len({name for _, name in before})
+    return {
+        "build": Operation(lambda t: t.build_indexes(options, progress=False), before),
+        "rebuild": Operation(
+            lambda t: t.build_indexes(options, rebuild=True, progress=False), before
+        ),
+        "drop": Operation(lambda t: t.drop_indexes(), before),
+        "stats": Operation(
+            lambda t: t.compute_stats(["name"], progress=False)["ndv"].to_pylist(), before, [names]
+        ),
+    }
+
+
+def _keyed_work(before: Rows, first: int) -> Mapping[str, Operation]:
+    new, gone = rows_of(range(first + 8, first + 18), "m"), {first + 1, first + 2}
+    kinds = ["+I"] * len(new) + ["-D"] * len(gone)
+    given = arrow_of((*new, *((one, "") for one in sorted(gone))), kind=kinds)
+    replaced = gone | {one for one, _ in new}
+    kept = tuple(row for row in before if row[0] not in replaced)
+    return {
+        "upsert": Operation(
+            lambda t: t.upsert(given, row_kind="kind"), tuple(sorted((*kept, *new)))
+        ),
+        "compact": Operation(lambda t: t.compact(progress=False), before),
+        "repair": Operation(lambda t: t.repair(AT_ONCE, progress=False), before),
+    }

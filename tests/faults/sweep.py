@@ -1,0 +1,153 @@
+"""An operation on a table whose files fail at one call: what must hold then, and afterwards.
+
+The answer is right, or there is an error of Alcid. The table holds what it held, or what it should
+hold then, and nothing between. Once files do not fail any more, the same operation succeeds,
+`verify` finds nothing wrong, and `clean` leaves nothing lying about.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from alcid.errors import AlcidError, AlcidWarning
+from alcid.testing.faulty_files import Call, Decide, Fault, often, once, since
+from tests.faults.operations import AT_ONCE, Operation, Rows, table_rows
+from tests.faults.subjects import Subject
+
+__all__ = ["Case", "cases", "count_calls", "run_case", "run_often"]
+
+PASSING = {Fault.TIMEOUT, Fault.LOST_TIMEOUT, Fault.STALE}
+"""What nobody may notice, if it happens once; over a network short reads too."""
+
+OFTEN = (
+    *(Fault.TIMEOUT, Fault.REFUSED, Fault.LOST_TIMEOUT, Fault.LOST_REFUSED),
+    *(Fault.SHORT, Fault.STALE),
+)
+"""What may happen to any call."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What goes wrong, and when."""
+
+    operation: str
+    fault: Fault
+    number: int
+    lasts: bool
+    """Whether all later calls go wrong as well."""
+
+    @property
+    def decide(self) -> Decide:
+        return (since if self.lasts else once)(self.number, self.fault)
+
+    def must_succeed(self, *, remote: bool) -> bool:
+        if self.lasts:
+            return self.fault is Fault.SLOW
+        return self.fault in PASSING or (self.fault is Fault.SHORT and remote)
+
+
+def count_calls(subject: Subject, operation: str) -> list[Call]:
+    """The calls of a run in which nothing fails."""
+    subject.restore()
+    with subject.patched():
+        subject.faults.plan(None)
+        subject.operations[operation].run(subject.open())
+        return subject.faults.calls
+
+
+def cases(subject: Subject, operation: str) -> Iterator[Case]:
+    """Every call of an operation with every fault that fits it."""
+    yield Case(operation, Fault.SLOW, 0, lasts=True)
+    for call in count_calls(subject, operation):
+        for fault in Fault:
+            if _is_tried(fault, call):
+                for lasts in (False, True):
+                    yield Case(operation, fault, call.number, lasts)
+
+
+def _is_tried(fault: Fault, call: Call) -> bool:
+    """Whether a fault fits a call.
+
+    A snapshot is never half written: on a disk it gets its name when it is whole, on S3 it is one
+    request. `test_half_a_snapshot_is_told` has what is told of one.
+    """
+    is_half = fault in {Fault.HALF_TIMEOUT, Fault.HALF_REFUSED}
+    if fault is Fault.SLOW or (is_half and call.path.startswith("snapshot/snapshot-")):
+        return False
+    return fault.fits(call.kind)
+
+
+def run_case(subject: Subject, case: Case) -> AlcidError | None:
+    """Run one, and see that all is as it must be; the error that there was."""
+    must_succeed = case.must_succeed(remote=subject.faults.remote)
+    return _run(subject, case.operation, case.decide, must_succeed=must_succeed)
+
+
+def run_often(subject: Subject, operation: str, seed: int) -> AlcidError | None:
+    """The same with faults all along."""
+    return _run(subject, operation, often(0.03, OFTEN, seed), must_succeed=False)
+
+
+def _run(subject: Subject, name: str, decide: Decide, *, must_succeed: bool) -> AlcidError | None:
+    operation = subject.operations[name]
+    subject.restore()
+    with subject.patched(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", AlcidWarning)
+        subject.faults.plan(decide)
+        error = _attempt(subject, operation, must_succeed=must_succeed)
+        subject.faults.plan(None)
+        if error is not None and not operation.is_repeatable:
+            _check_told(subject, operation, error)
+        check_after(subject, operation, subject.before, is_done=error is None)
+    return error
+
+
+def _attempt(subject: Subject, operation: Operation, *, must_succeed: bool) -> AlcidError | None:
+    try:
+        found = operation.run(subject.open())
+    except AlcidError as error:
+        if must_succeed:
+            raise
+        return error
+    if must_succeed or not operation.is_told:
+        check_answer(operation, found)
+    return None
+
+
+def _check_told(subject: Subject, operation: Operation, error: AlcidError) -> None:
+    """See that an error says so if all was done nevertheless: it must not be done again."""
+    if table_rows(subject.open()) == operation.after:
+        assert re.search("rows are appended|commit was made is not known", str(error)), repr(error)
+
+
+def check_answer(operation: Operation, found: Any) -> None:
+    """See that an answer is right."""
+    if operation.answer is not None:
+        assert found == operation.answer, f"{found}, expected {operation.answer}"
+
+
+def check_after(subject: Subject, operation: Operation, before: Rows, *, is_done: bool) -> None:
+    """See what the table holds; do it again; see that nothing is wrong or lying about."""
+    table = subject.open()
+    held = table_rows(table)
+    assert held == operation.after or (held == before and not is_done), f"holds {held}"
+    if operation.only_reads:
+        return
+    if held != operation.after or operation.is_repeatable:
+        check_answer(operation, operation.run(table))
+    table = subject.open()
+    assert table_rows(table) == operation.after
+    report = table.verify(progress=False)
+    assert report.ok, report
+    for _ in range(2):  # the first merges bundles, and the second removes those
+        if report.leftovers:
+            table.clean(AT_ONCE)
+            report = table.verify(progress=False)
+            assert report.ok, report
+    assert not report.leftovers, report.leftovers
+    assert table_rows(subject.open()) == operation.after

@@ -1,0 +1,99 @@
+"""One of several that upsert to a table with a key and delete from it at the same time: a program.
+
+    python -m tests.load.keyed_race <worker> <rounds> <location>
+
+Every other round deletes by value, so that what it finds is changed by others before it commits.
+The program says, as a line of JSON for each, which snapshot a delete made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import alcid
+from alcid.tables.paimon.keyed.committing import CommitAs
+from alcid.tables.paimon.keyed.upserting import UpsertPlan, upsert
+from tests.tables.paimon.keyed.racing_upserts import KEYS, rows_of_round
+from tests.tables.paimon.racing import ROOT
+
+WORKERS = 4
+Rows = dict[int, str]
+
+
+def race(location: str, rounds: int) -> Rows:
+    """Let workers go at once; the rows as if each commit had come after the one before it."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    commands = [
+        [sys.executable, "-m", __name__, str(worker), str(rounds), location]
+        for worker in range(WORKERS)
+    ]
+    running = [
+        subprocess.Popen(one, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
+        for one in commands
+    ]
+    told = [process.communicate(timeout=3600)[0] for process in running]
+    assert [process.returncode for process in running] == [0] * WORKERS
+    deletes = {
+        one["snapshot"]: one["round"] for text in told for one in map(json.loads, text.splitlines())
+    }
+    return _replayed(location, deletes)
+
+
+def _replayed(location: str, deletes: dict[int, str]) -> Rows:
+    """The rows by the commits in their order; a delete has a commit for its rows, then one more."""
+    snapshots = alcid.paimon(location).folder.snapshots
+    every = [snapshots.get(number) for number in snapshots.numbers()]
+    users = {one.commit_user: deletes[one.id] for one in every if one.id in deletes}
+    assert len(users) == len(deletes)
+    rows: Rows = {}
+    for one in every:
+        if one.commit_kind != "APPEND":
+            continue
+        if one.commit_user in users:
+            start, least = _range(users[one.commit_user])
+            rows = {k: v for k, v in rows.items() if not (v.startswith(start) and k >= least)}
+        else:
+            _upsert(rows, one.commit_user)
+    return rows
+
+
+def _upsert(rows: Rows, name: str) -> None:
+    for row in rows_of_round(name).to_pylist():
+        if row["kind"] == "-D":
+            rows.pop(row["id"], None)
+        else:
+            rows[row["id"]] = row["name"]
+
+
+def _range(name: str) -> tuple[str, int]:
+    """Which names a round deletes, and from which key on."""
+    source = random.Random(name)
+    return f"{source.randrange(WORKERS)}-", source.randrange(KEYS)
+
+
+def _work(worker: str, rounds: int, location: str) -> Iterator[dict[str, object]]:
+    table = alcid.paimon(location)
+    for number in range(rounds):
+        name = f"{worker}-{number}"
+        if number % 2:
+            start, least = _range(name)
+            made = table.delete(f"name LIKE '{start}%' AND id >= {least}").snapshot_id
+            if made is not None:
+                yield {"snapshot": made, "round": name}
+        else:
+            upsert(table, rows_of_round(name), UpsertPlan(row_kind="kind", commit=CommitAs(name)))
+
+
+def main() -> None:
+    worker, rounds, location = sys.argv[1:]
+    for told in _work(worker, int(rounds), location):
+        print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

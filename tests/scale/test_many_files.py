@@ -1,0 +1,196 @@
+"""Scans of some hundred files: rows as a plain filter gives them, damage said and kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import alcid
+from alcid import DamagedIndexWarning, FileIndex
+from alcid.paimon_metadata.commit import Change
+from alcid.plan import positions
+from alcid.storage.local import LocalFiles
+from alcid.tables.paimon import index_containers
+from alcid.tables.table import Table
+from tests.tables.paimon import small_tables
+
+FILES, ROWS = 80, 120
+OPTIONS = {
+    "file-index.bitmap.columns": "kind,word",
+    "file-index.bloom-filter.columns": "word",
+    "file-index.range-bitmap.columns": "score",
+}
+
+
+@pytest.fixture(autouse=True)
+def every_index_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of files so small that reading them would take less."""
+
+    def worth(cost: Any, *_: Any, **__: Any) -> Any:
+        return np.ones(len(cost), bool)
+
+    monkeypatch.setattr(positions, "is_worth_it", worth)
+
+
+def rows_of(number: int) -> pa.Table:
+    """Rows of a file: kinds that lie far apart, so that bounds tell nothing; some are null."""
+    rng = np.random.default_rng(number)
+    kinds = rng.choice(np.append(rng.integers(1, 60, 3), [0, 99]), ROWS)
+    score = rng.normal(0, 1 + number % 7, ROWS)
+    return pa.table(
+        {
+            "id": pa.array(np.arange(ROWS) + number * ROWS),
+            "kind": pa.array(kinds, pa.int32(), mask=rng.random(ROWS) < 0.1),
+            "word": pa.array([f"word {one}" for one in kinds * 3]),
+            "score": pa.array(score),
+        }
+    )
+
+
+def folder(path: Path) -> Table[Any]:
+    path.mkdir()
+    for number in range(FILES):
+        pq.write_table(rows_of(number), path / f"{number:03}.parquet")
+    table = alcid.parquet(path)
+    assert table.build_indexes(OPTIONS).indexed == FILES
+    return table
+
+
+def paimon(path: Path) -> Table[Any]:
+    columns = {"id": "BIGINT", "kind": "INT", "word": "STRING", "score": "DOUBLE"}
+    table = small_tables.create(path, columns, options={})
+    entries = [small_tables.write_file(table, rows_of(number)) for number in range(FILES)]
+    small_tables.commit(table, Change(kind="APPEND", added=entries))
+    assert table.build_indexes(OPTIONS).indexed == FILES
+    return table
+
+
+@pytest.fixture(scope="module", params=[folder, paimon])
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Table[Any]:
+    make: Callable[[Path], Table[Any]] = request.param
+    return make(tmp_path_factory.mktemp("many") / "t")
+
+
+EVERY = pa.concat_tables([rows_of(number) for number in range(FILES)])
+KIND, WORD, SCORE = (pc.field(name) for name in ("kind", "word", "score"))
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("kind = 17", KIND == 17),
+        ("kind IN (17, 18, 200)", KIND.isin([17, 18, 200])),
+        ("kind = 70", KIND == 70),
+        ("word = 'word 51'", WORD == "word 51"),
+        ("kind = 17 AND word = 'word 51'", (KIND == 17) & (WORD == "word 51")),
+        ("kind = 17 AND kind = 18", (KIND == 17) & (KIND == 18)),
+        ("kind = 17 OR kind = 23", (KIND == 17) | (KIND == 23)),
+        ("kind = 17 OR score > 20", (KIND == 17) | (SCORE > 20)),
+        ("(kind = 17 OR kind = 23) AND score > 5", ((KIND == 17) | (KIND == 23)) & (SCORE > 5)),
+        ("kind <> 17 AND kind <> 0 AND kind <> 99", ~KIND.isin([17, 0, 99, None])),
+        ("kind = 17 OR kind IS NULL AND score > 18", (KIND == 17) | KIND.is_null() & (SCORE > 18)),
+    ],
+)
+def test_rows_are_those_of_a_filter(table: Table[Any], where: str, expected: Any) -> None:
+    found = table.scan(where).to_arrow().sort_by("id")
+    assert found["id"].to_pylist() == EVERY.filter(expected)["id"].to_pylist()
+    without = table.scan(where, use_indexes=False).to_arrow().sort_by("id")
+    assert without.equals(found)
+
+
+def test_the_explanation_says_the_same_as_of_few_files(table: Table[Any]) -> None:
+    explanation = table.scan("kind = 17").explain()
+    having = sum(17 in rows_of(number)["kind"].to_pylist() for number in range(FILES))
+    assert 0 < having < FILES
+    index = explanation.stages[2]
+    assert (index.before.files, index.after.files) == (FILES, having)
+    assert index.dropped == {"no row in the index": FILES - having}
+    assert [(one.index, one.outcome, one.files) for one in explanation.indexes] == [
+        ("bitmap", "answered", FILES)
+    ]
+
+
+@pytest.mark.parametrize("limit", [1, 10, 2000])
+@pytest.mark.parametrize("descending", [False, True])
+def test_the_best_rows_are_those_of_a_sort(table: Table[Any], limit: int, descending: bool) -> None:
+    way = "descending" if descending else "ascending"
+    expected = EVERY.sort_by([("score", way)])["id"].slice(0, limit)
+    order = f"score {'DESC' if descending else 'ASC'}"
+    assert table.scan(order_by=order, limit=limit).to_arrow()["id"].equals(expected)
+
+
+def test_a_plan_of_the_best_rows_reads_no_file_that_has_none(table: Table[Any]) -> None:
+    scan = table.scan(order_by="score DESC", limit=5)
+    planned = scan.explain()
+    best = EVERY.sort_by([("score", "descending")]).slice(0, 5)
+    files = sorted({one // ROWS for one in best["id"].to_pylist()})
+    assert planned.fates is not None
+    left = [place for place, one in enumerate(planned.fates) if one.fate.stage == "read"]
+    assert len(left) == len(files)
+    assert planned.stages[3].name == "cut-off"
+    assert planned.stages[-1].after.rows is None
+    assert planned.stages[-1].before.rows == 5
+    assert scan.to_arrow()["id"].to_pylist() == best["id"].to_pylist()
+
+
+def test_a_damaged_bitmap_of_a_folder_is_said_and_its_file_kept(tmp_path: Path) -> None:
+    table = folder(tmp_path / "t")
+    assert table.scan("kind = 70").explain().stages[2].after.files == 0
+    (bundle,) = (tmp_path / "t" / "_alcid").glob("*.puffin")
+    data = bytearray(bundle.read_bytes())
+    index = FileIndex.build(rows_of(40), {"file-index.bitmap.columns": "kind"})
+    payload = index.container.section(index.container.entries[0])
+    data[data.index(payload.read(0, payload.length)) + 20] ^= 1
+    bundle.write_bytes(data)
+    table.refresh()
+    with pytest.warns(DamagedIndexWarning, match="damaged block of"):
+        explanation = table.scan("kind = 70").explain()
+    assert explanation.stages[2].after.files == 1
+    assert explanation.fates is not None
+    assert explanation.fates[40].fate.stage == "read"
+
+
+def test_a_damaged_bitmap_of_a_paimon_table_is_said_and_its_file_kept(tmp_path: Path) -> None:
+    """It has no checksum; what is damaged of its structure is seen, though the key is not there."""
+    table = paimon(tmp_path / "t")
+    damaged = sorted((tmp_path / "t" / "bucket-0").glob("*.index"))[7]
+    good = damaged.read_bytes()
+    types = {"kind": "INT", "word": "STRING", "score": "DOUBLE"}
+    index = FileIndex.from_bytes(good, types)
+    entry = next(one for one in index.entries if one.column == "kind")
+    for place in (0, 5, 9, 21, 25):  # version, distinct, whether there are nulls, blocks, a key
+        data = bytearray(good)
+        data[entry.start + place] ^= 0x40
+        damaged.write_bytes(data)
+        table.refresh()
+        with pytest.warns(DamagedIndexWarning, match=re.escape(damaged.name)):
+            explanation = table.scan("kind = 70").explain()
+        assert explanation.stages[2].after.files == 1, place
+
+
+def test_over_a_network_sizes_of_index_files_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = paimon(tmp_path / "t")
+    monkeypatch.setattr(LocalFiles, "remote", True)
+    monkeypatch.setattr(index_containers, "_MANY", 20)
+    files = alcid.paimon(made.location).snapshot
+    (tmp_path / "t" / "bucket-0" / files.placed[40].file.index_files[0]).unlink()
+    before = files.traffic
+    files.indexes.load(np.arange(19))  # too few
+    assert (files.traffic - before).lists == 0
+    before = files.traffic
+    with pytest.warns(DamagedIndexWarning, match="its index file is not there") as warned:
+        files.indexes.load(np.arange(FILES))
+    spent = files.traffic - before
+    assert len(warned) == 1
+    assert (spent.lists, spent.stats, spent.reads) == (1, 1, FILES - 19 - 1)
+    assert int(files.indexes.fresh("kind", "bitmap").sum()) == FILES - 1

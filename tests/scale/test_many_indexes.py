@@ -1,0 +1,250 @@
+"""Indexes of many files that are asked at once say what each of them says alone."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from alcid.bundle import BundleSet, BundleWriter, FileEntry, Kind, lacking, open_bundles
+from alcid.bundle.searching import SMALL
+from alcid.errors import FormatError
+from alcid.formats.file_index import BUILDERS, READERS
+from alcid.formats.file_index.bitmap_search import BitmapSearch, usual_keys
+from alcid.formats.file_index.bloom_filters import is_usual, may_have_any
+from alcid.formats.file_index.column import KeyColumn, read_column
+from alcid.formats.file_index.container import Container, write_container
+from alcid.formats.file_index.container_heads import ContainerHeads
+from alcid.formats.file_index.keys import Key, key_type
+from alcid.formats.file_index.reader import IndexReader
+from alcid.formats.source import BytesSource, Range, Section
+from alcid.types import DataType
+
+TYPES = ("INT", "BIGINT", "SMALLINT", "DATE", "STRING", "DOUBLE", "DECIMAL(12, 2)", "TIMESTAMP(6)")
+BITMAP = Kind.index("c", "bitmap")
+
+
+def column_of(kind: str, values: Sequence[int]) -> KeyColumn:
+    """Small numbers as values of a type; one that is negative is null."""
+    data_type = DataType.parse(kind)
+    plain: list[Any] = [None if one < 0 else one for one in values]
+    if kind == "STRING":
+        plain = [None if one is None else f"t{one}" for one in plain]
+    array = pa.array(plain, pa.string() if kind == "STRING" else pa.int32())
+    if kind == "TIMESTAMP(6)":
+        array = array.cast(pa.int64())
+    return read_column(array.cast(data_type.to_arrow()), data_type)
+
+
+def keys_of(kind: str, values: Sequence[int]) -> list[Key]:
+    keys = column_of(kind, values).keys
+    return keys.to_pylist() if isinstance(keys, pa.Array) else keys.tolist()  # type: ignore[no-any-return]
+
+
+def reader_of(index_type: str, payload: bytes, kind: str) -> IndexReader:
+    section = Section(BytesSource(payload), 0, len(payload))
+    return READERS[index_type](section, key_type(DataType.parse(kind)))
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_bloom_filters_of_any_size_are_asked_as_alone(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    payloads = [
+        BUILDERS["bloom-filter"](column_of(kind, rng.integers(0, 400, size).tolist()), fpp=fpp)
+        for size in (1, 5, 80, 300)
+        for fpp in (0.3, 0.01, 0.0001)
+    ]
+    assert all(map(is_usual, payloads))
+    for wanted in ([3], [3, 77], list(range(500, 510))):
+        keys = keys_of(kind, wanted)
+        alone = [not reader_of("bloom-filter", one, kind).is_in(keys).skip for one in payloads]
+        assert may_have_any(payloads, keys, key_type(DataType.parse(kind))).tolist() == alone
+    assert may_have_any([], keys_of(kind, [1]), key_type(DataType.parse(kind))).tolist() == []
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"\0\0\0\1", b"\0\0\0\0\xff", b"\0\0\0\x41\xff", b"\xff\xff\xff\xff\xff"]
+)
+def test_filters_that_are_not_usual_are_left_to_their_reader(payload: bytes) -> None:
+    assert not is_usual(payload)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_search_in_vain_means_that_there_is_no_row(kind: str, version: int) -> None:
+    rng = np.random.default_rng(5)
+    for size in (1, 3, 40):
+        values = rng.integers(-3, 60, size).tolist()
+        payload = BUILDERS["bitmap"](column_of(kind, values), version=version)
+        for wanted in ([0], [1], [7], [20, 21], [100]):
+            keys = keys_of(kind, wanted)
+            search = BitmapSearch(keys, key_type(DataType.parse(kind)))
+            is_there = bool(reader_of("bitmap", payload, kind).is_in(keys).rows)
+            # Of version 1 nothing but text is searched, which a checksum must have shown to be so.
+            is_known = kind == "STRING" or version == 2
+            assert search.is_in_vain(payload, is_checked=True) == (is_known and not is_there)
+            is_known = kind != "STRING" and version == 2
+            assert search.is_in_vain(payload) == (is_known and not is_there)
+
+
+def test_every_nan_is_found() -> None:
+    kind = key_type(DataType.parse("DOUBLE"))
+    nan = pa.array([float("nan"), 1.0])
+    payload = BUILDERS["bitmap"](read_column(nan, DataType.parse("DOUBLE")))
+    assert not BitmapSearch([kind.maximum], kind).is_in_vain(payload)
+    assert BitmapSearch([0, -1], kind).is_in_vain(payload)
+
+
+def test_a_bitmap_of_another_version_is_not_searched() -> None:
+    for kind in ("INT", "STRING"):
+        payload = BUILDERS["bitmap"](column_of(kind, [1, 2]))
+        search = BitmapSearch(keys_of(kind, [9]), key_type(DataType.parse(kind)))
+        assert search.is_in_vain(payload, is_checked=True)
+        assert not search.is_in_vain(b"\3" + payload[1:], is_checked=True)
+        assert not search.is_in_vain(b"", is_checked=True)
+
+
+@pytest.mark.parametrize("kind", ["INT", "BIGINT", "DOUBLE", "DATE"])
+@pytest.mark.parametrize("values", [[5], [1, 2, 2, 9, 9, 30], [-1, 4, -1, 8, 4]])
+def test_what_a_reader_finds_damaged_is_not_usual(kind: str, values: list[int]) -> None:
+    column = column_of(kind, values)
+    payload = BUILDERS["bitmap"](column)
+    keys = usual_keys(payload, column.key_type)
+    assert keys is not None
+    assert keys.tolist() == sorted(set(column.keys.tolist()))
+    damaged = [payload[:end] for end in range(len(payload))]
+    for place in range(len(payload)):
+        for bit in (1, 0x80):
+            flipped = bytearray(payload)
+            flipped[place] ^= bit
+            damaged.append(bytes(flipped))
+    seen = 0
+    for one in damaged:
+        if is_raised(one, kind):
+            seen += 1
+            assert usual_keys(one, column.key_type) is None
+    assert seen > 20
+
+
+def is_raised(payload: bytes, kind: str) -> bool:
+    """Whether a look at all keys of an index, and no bitmap, raises."""
+    try:
+        list(reader_of("bitmap", payload, kind).places())  # type: ignore[attr-defined]
+    except FormatError:
+        return True
+    return False
+
+
+def test_only_usual_dictionaries_are_read() -> None:
+    numbers, nothing = column_of("INT", list(range(100))), column_of("INT", [-1, -1])
+    build = BUILDERS["bitmap"]
+    assert usual_keys(build(numbers, version=1), numbers.key_type) is None
+    assert usual_keys(build(numbers, index_block_size=64), numbers.key_type) is None
+    assert usual_keys(build(nothing), nothing.key_type) is None
+
+
+def container(sizes: Mapping[tuple[str, str], int | None]) -> bytes:
+    return write_container(
+        {name: None if size is None else bytes(size) for name, size in sizes.items()}
+    )
+
+
+def test_heads_are_read_as_one_by_one() -> None:
+    names = [("id", "bloom-filter"), ("größe", "bitmap"), ("größe", "bsi")]
+    every = [
+        container(dict(zip(names, sizes, strict=True)))
+        for sizes in ((5, 6, 7), (70, 1, 300), (4, None, 4), (5, 6, 7))
+    ]
+    every += [container({("id", "bloom-filter"): 9}), container({}), container({names[1]: 2})]
+    heads = ContainerHeads()
+    for data in (*every, *every):
+        for begin in (data, data[:20]):  # with all of it at hand, and with too little
+            source = BytesSource(data)
+            assert tuple(heads.read(source, begin)) == Container.open(source).entries
+
+
+def test_a_head_of_a_known_shape_with_damage_says_so() -> None:
+    names = {("id", "bloom-filter"): 5, ("id", "bitmap"): 6}
+    good = container(names)
+    heads = ContainerHeads()
+    heads.read(BytesSource(good), good)
+    for place in range(len(good) - 11):  # in the head
+        damaged = bytearray(good)
+        damaged[place] ^= 1
+        data = bytes(damaged)
+        try:
+            expected: Any = Container.open(BytesSource(data)).entries
+        except FormatError as error:
+            expected = str(error)
+        try:
+            found: Any = tuple(heads.read(BytesSource(data), data))
+        except FormatError as error:
+            found = str(error)
+        assert found == expected, place
+
+
+class Reads:
+    """Reads ranges, and counts the rounds and the requests."""
+
+    def __init__(self) -> None:
+        self.rounds: list[int] = []
+
+    def __call__(self, ranges: Sequence[Range]) -> Sequence[bytes]:
+        self.rounds.append(len(ranges))
+        return [source.read(offset, length) for source, offset, length in ranges]
+
+
+def bundle_of(payloads: Sequence[bytes | None]) -> bytes:
+    data = io.BytesIO()
+    with BundleWriter(data) as writer:
+        for number, payload in enumerate(payloads):
+            row = writer.add_file(FileEntry(f"{number}", 9, "1", 1))
+            if number != 1:  # which has no index
+                writer.add(row, BITMAP, payload)
+    return data.getvalue()
+
+
+def coverage_of(bundles: Sequence[bytes], count: int) -> Any:
+    opened = open_bundles([BytesSource(one, f"{place}") for place, one in enumerate(bundles)])
+    paths = [f"{number}" for number in range(count)]
+    return BundleSet(opened, paths, [9] * count, ["1"] * count).coverage(BITMAP)
+
+
+def test_bitmaps_of_a_bundle_are_searched_in_one_read() -> None:
+    build = BUILDERS["bitmap"]
+    kind = key_type(DataType.parse("INT"))
+    payloads: list[bytes | None] = [
+        build(column_of("INT", [1, 2])),
+        None,
+        build(column_of("INT", [3, 77])),
+        build(column_of("INT", list(range(100, 400)))),  # of several blocks
+        build(column_of("INT", [*range(100, 400), 77])),
+        build(column_of("INT", list(range(100, 9_000)))),  # too large to be read whole
+        None,  # of which nothing is written
+    ]
+    sizes = [len(one or b"") for one in payloads]
+    assert sizes[3] > 1020
+    assert sizes[5] > SMALL
+    coverage = coverage_of([bundle_of(payloads)], len(payloads))
+    reads = Reads()
+    search = BitmapSearch([77], kind)
+    found = lacking(coverage, np.arange(len(payloads)), search, reads)
+    assert found.tolist() == [True, False, False, True, False, False, False]
+    assert reads.rounds == [1]
+    some = lacking(coverage, np.array([4, 0]), search, reads)
+    assert some.tolist() == [False, True]
+
+
+def test_a_damaged_block_says_nothing_of_its_file_alone() -> None:
+    kind = key_type(DataType.parse("INT"))
+    payloads = [BUILDERS["bitmap"](column_of("INT", [one, one + 1])) for one in range(4)]
+    data = bytearray(bundle_of(payloads))
+    at = data.index(payloads[2])
+    data[at + 3] ^= 1
+    coverage = coverage_of([bytes(data)], 4)
+    found = lacking(coverage, np.arange(4), BitmapSearch([50], kind))
+    assert found.tolist() == [True, False, False, True]

@@ -1,0 +1,95 @@
+"""An Iceberg table of format 3 in a folder, to which deletion vectors are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from alcid.errors import ConflictError
+from alcid.tables.iceberg.catalog import VectorCommit
+from alcid.tables.iceberg.table import IcebergTable
+from tests.tables.iceberg.memory_catalog import MemoryCatalog
+
+__all__ = ["VectorCatalog"]
+
+_PLACE = {
+    "referenced_data_file": pa.string(),
+    "content_offset": pa.int64(),
+    "content_size_in_bytes": pa.int64(),
+}
+
+
+class VectorCatalog(MemoryCatalog):
+    """Commits of vectors are checked as Iceberg checks them."""
+
+    def __init__(self, folder: Path) -> None:
+        """A table without a snapshot, below a folder."""
+        super().__init__(folder)
+        self.metadata["format-version"] = 3
+        self.meanwhile: list[Callable[[], object]] = []
+        """What others do before a commit of vectors, each once."""
+        self.changes: list[VectorCommit] = []
+        """What was committed."""
+
+    @property
+    def current(self) -> list[dict[str, Any]]:
+        """The entries of the current snapshot."""
+        return self.files[self.metadata["current-snapshot-id"]]
+
+    @property
+    def vectors(self) -> list[dict[str, Any]]:
+        """Those of deletion vectors."""
+        return [one for one in self.current if one["content"] == 1]
+
+    def puffin_files(self) -> list[Path]:
+        """The files with vectors, committed or not."""
+        return sorted((self.folder / "data").glob("*.puffin"))
+
+    def open(self) -> IcebergTable:
+        """The table as a new user opens it."""
+        return IcebergTable(self)
+
+    def entries(self, snapshot_id: int) -> pa.Table:
+        """The files of a snapshot, with the places of vectors."""
+        found = super().entries(snapshot_id)
+        for name, kind in _PLACE.items():
+            values = [one.get(name) for one in self.files[snapshot_id]]
+            found = found.append_column(name, pa.array(values, kind))
+        return found
+
+    def commit_vectors(self, change: VectorCommit) -> int:
+        """Replace vectors; a file that is gone, or another vector of it, is a conflict."""
+        while self.meanwhile:
+            self.meanwhile.pop(0)()
+        gone = {(one.path, one.offset) for one in change.removed}
+        kept = [
+            one for one in self.current if (one["file_path"], one.get("content_offset")) not in gone
+        ]
+        if len(self.current) - len(kept) != len(gone):
+            raise ConflictError("a vector to be removed is not there")
+        taken = {one.get("referenced_data_file") for one in kept}
+        for one in change.added:
+            if one.data_file in taken or all(file["file_path"] != one.data_file for file in kept):
+                raise ConflictError(f"{one.data_file}: is gone, or has another vector")
+        number = self.add({})
+        self.files[number] = kept
+        self.files[number] += (
+            {
+                "sequence_number": self.metadata["snapshots"][-1]["sequence-number"],
+                "content": 1,
+                "file_path": one.path,
+                "file_format": "PUFFIN",
+                "spec_id": one.spec_id,
+                "record_count": one.cardinality,
+                "file_size_in_bytes": one.size,
+                "referenced_data_file": one.data_file,
+                "content_offset": one.offset,
+                "content_size_in_bytes": one.length,
+            }
+            for one in change.added
+        )
+        self.changes.append(change)
+        return number

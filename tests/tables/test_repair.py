@@ -1,0 +1,200 @@
+"""Repair of folders of Parquet files: what bundles have that is wrong is made again."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import alcid
+from alcid import OptionError, ParquetTable
+from alcid.errors import DamagedIndexWarning
+from alcid.formats.puffin import PuffinReader
+from alcid.formats.source import BytesSource
+from alcid.tables import building
+from alcid.tables.index_file import index_file
+from alcid.tables.repair_report import Mended, NotMended, RepairReport
+from alcid.tables.verify_report import Finding
+from tests.tables.paimon.forging import flip
+
+OPTIONS = {"file-index.bloom-filter.columns": "id", "file-index.bitmap.columns": "name"}
+INDEXES = {("id", "bloom-filter"): 3, ("name", "bitmap"): 3}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ParquetTable:
+    """Three files with indexes, in one bundle."""
+    for number in range(3):
+        pq.write_table(rows_of(number), tmp_path / f"{number}.parquet")
+    made = alcid.parquet(tmp_path)
+    made.build_indexes(OPTIONS)
+    return made
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the data files that builds read."""
+    found: list[str] = []
+
+    def note(*args: Any, **named: Any) -> Any:
+        found.append(named["path"])
+        return index_file(*args, **named)
+
+    monkeypatch.setattr(building, "index_file", note)
+    return found
+
+
+def rows_of(number: int) -> pa.Table:
+    ids = range(number * 1000, number * 1000 + 1000)
+    return pa.table({"id": ids, "name": [f"n{one % 7}" for one in ids]})
+
+
+def bundle_of(table: ParquetTable) -> Path:
+    (found,) = Path(table.location, "_alcid").glob("*.puffin")
+    return found
+
+
+def indexes(table: ParquetTable) -> dict[tuple[str, str], int]:
+    return {(one.column, one.index_type): one.fresh for one in table.indexes()}
+
+
+def repaired(table: ParquetTable) -> RepairReport:
+    """Repair: a dry run says the same and changes nothing, and nothing is left to a second one."""
+    files = {one: one.stat().st_mtime_ns for one in Path(table.location).rglob("*")}
+    trial = table.repair(dry_run=True)
+    assert {one: one.stat().st_mtime_ns for one in Path(table.location).rglob("*")} == files
+    report = table.repair()
+    assert (trial.mended, trial.not_mended, trial.dry_run) == (
+        report.mended,
+        report.not_mended,
+        True,
+    )
+    assert table.repair().mended == ()
+    found = table.verify()
+    assert [(one.file, one.what, one.problem) for one in found.problems] == [
+        (one.file, one.what, one.problem) for one in report.not_mended
+    ]
+    return report
+
+
+def test_a_sound_table_is_left_alone(table: ParquetTable, read: list[str]) -> None:
+    report = repaired(table)
+    assert (report.ok, report.mended, report.commits, read) == (True, (), 0, [])
+
+
+def test_an_index_that_lies_is_built_again_of_its_file_only(
+    table: ParquetTable, read: list[str]
+) -> None:
+    """A file was changed, and neither its time nor its size shows it."""
+    path = Path(table.location, "1.parquet")
+    before = path.stat()
+    names = pa.array([f"n{one % 7 + 1}" for one in range(1000)])
+    pq.write_table(rows_of(1).set_column(1, "name", names), path)
+    assert path.stat().st_size == before.st_size
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    report = repaired(table)
+    assert {one.file for one in report.mended} == {"1.parquet"}
+    assert {one.done for one in report.mended} == {"built anew"}
+    assert set(read) == {"1.parquet"}
+    assert (report.ok, indexes(table)) == (True, INDEXES)
+    assert table.count("name = 'n7'") == 142
+
+
+def test_a_damaged_payload_is_built_again(table: ParquetTable, read: list[str]) -> None:
+    flip(bundle_of(table), 10)
+    table = alcid.parquet(table.location)
+    report = repaired(table)
+    assert {(one.file, one.done) for one in report.mended} == {("0.parquet", "built anew")}
+    assert set(read) == {"0.parquet"}
+    assert str(report).startswith(f"mended {len(report.mended)} problem")
+    assert (report.ok, indexes(table)) == (True, INDEXES)
+
+
+@pytest.mark.parametrize("part", ["alcid-directory-v1", "alcid-files-v1"])
+def test_a_bundle_that_is_damaged_in_part_is_made_again(table: ParquetTable, part: str) -> None:
+    bundle = bundle_of(table)
+    blobs = PuffinReader(BytesSource(bundle.read_bytes())).blobs
+    place = next(one for one in blobs if one.type == part)
+    flip(bundle, place.offset + place.length - 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamagedIndexWarning)
+        table = alcid.parquet(table.location)
+    report = repaired(table)
+    assert [(one.file, one.done) for one in report.mended] == [
+        (bundle.name, "its indexes are built anew")
+    ]
+    assert (report.ok, indexes(table)) == (True, INDEXES)
+
+
+def test_a_bundle_that_cannot_be_read_is_removed(table: ParquetTable) -> None:
+    bundle = bundle_of(table)
+    flip(bundle, -10)
+    with pytest.warns(DamagedIndexWarning):
+        table = alcid.parquet(table.location)
+    report = repaired(table)
+    assert [(one.file, one.what, one.done) for one in report.mended] == [
+        (bundle.name, "bundle", "dropped: build_indexes makes others")
+    ]
+    assert (report.ok, bundle.exists(), indexes(table)) == (True, False, {})
+
+
+def test_indexes_of_a_bundle_that_cannot_be_read_are_built_if_others_have_them(
+    table: ParquetTable, read: list[str]
+) -> None:
+    first = bundle_of(table)
+    pq.write_table(rows_of(3), Path(table.location, "3.parquet"))
+    table.build_indexes(OPTIONS)
+    flip(first, -10)
+    read.clear()
+    with pytest.warns(DamagedIndexWarning):
+        table = alcid.parquet(table.location)
+    report = repaired(table)
+    assert [one.done for one in report.mended] == ["its indexes are built anew"]
+    assert sorted(read) == ["0.parquet", "1.parquet", "2.parquet"]
+    assert indexes(table) == dict.fromkeys(INDEXES, 4)
+
+
+def test_a_data_file_that_is_damaged_is_told(table: ParquetTable) -> None:
+    path = Path(table.location, "2.parquet")
+    before = path.stat()
+    flip(path, -1)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    report = repaired(table)
+    assert [(one.file, one.what, one.advice) for one in report.not_mended] == [
+        ("2.parquet", "", "restore the file, or write it anew")
+    ]
+    assert report.mended == ()
+
+
+def test_leftovers_are_removed_when_they_are_old_enough(table: ParquetTable) -> None:
+    draft = Path(table.location, "_alcid", f".{'0' * 32}.tmp")
+    draft.write_bytes(b"")
+    assert [one.path for one in table.repair().kept] == [f"_alcid/{draft.name}"]
+    assert [one.path for one in table.repair(timedelta(0)).removed] == [f"_alcid/{draft.name}"]
+    assert not draft.exists()
+    with pytest.raises(OptionError, match="older_than"):
+        table.repair(timedelta(-1))
+
+
+def test_long_lists_are_cut_in_the_text() -> None:
+    found = [Finding(f"f{number}", "bitmap of 'id'", "wrong") for number in range(12)]
+    report = RepairReport(
+        tuple(Mended.of(one, "built anew") for one in found),
+        tuple(NotMended.of(one, "restore it") for one in found[:1]),
+        (),
+        (),
+        None,
+        0,
+        0.5,
+    )
+    first, left, *mended, more = str(report).splitlines()
+    assert first == "mended 12 problems; removed 0 leftovers (0 B); 1 NOT mended; 0.5 s"
+    assert left == "not mended: f0: bitmap of 'id': wrong: restore it"
+    assert (len(mended), mended[0]) == (10, "mended: f0: bitmap of 'id': wrong: built anew")
+    assert more == "and 2 more mended"

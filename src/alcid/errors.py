@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from alcid.printable import printable
+
 __all__ = [
     "AlcidError",
     "AlcidWarning",
@@ -28,7 +30,16 @@ __all__ = [
 
 
 class AlcidError(Exception):
-    """Base of every error that Alcid raises on purpose."""
+    r"""Base of every error that Alcid raises on purpose.
+
+    Its message is one line, whatever names the file that it tells of has.
+
+    >>> print(AlcidError("a.index: unknown index \x1b[2J\n"))
+    a.index: unknown index \x1b[2J\n
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class FormatError(AlcidError, ValueError):

@@ -5,8 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from alcid.byte_map.values import Value, printable, value_of, value_text
+from alcid.byte_map.values import Value, value_of, value_text
 from alcid.formats.file_index.keys import Key, order_float
+from alcid.printable import printable
 from alcid.types import DataType
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from alcid.formats.cursor import Cursor
 from alcid.formats.file_index.keys import Key, float_order, key_type
+from alcid.printable import printable
 from alcid.types import DataType
 
 __all__ = [
@@ -19,7 +20,6 @@ __all__ = [
     "key_reading",
     "key_text",
     "not_finite",
-    "printable",
     "value_of",
     "value_text",
 ]
@@ -121,20 +121,6 @@ def decimal_text(value: Decimal) -> str:
 def not_finite(value: float) -> str:
     """The name of NaN or of an infinity, which JSON lacks."""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def printable(text: str) -> str:
-    r"""Text on one line that moves no cursor and changes no colour: the rest as escapes.
-
-    >>> print(printable("größe\n\x1b[31m"))
-    größe\n\x1b[31m
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
 
 
 def key_text(key: Key, data_type: DataType) -> str:

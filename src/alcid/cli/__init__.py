@@ -73,7 +73,7 @@ def _fail(message: str, status: int) -> int:
 
 
 def _tell(message: str) -> None:
-    from alcid.byte_map.values import printable
+    from alcid.printable import printable
 
     sys.stderr.write(f"alcid: {printable(message)}\n")
 

@@ -11,7 +11,8 @@ from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
-from alcid.byte_map.values import decimal_text, not_finite, printable
+from alcid.byte_map.values import decimal_text, not_finite
+from alcid.printable import printable
 
 __all__ = [
     "Picture",

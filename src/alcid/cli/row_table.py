@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 from rich.cells import cell_len, set_cell_size
 
-from alcid.byte_map.values import printable
 from alcid.cli.row_text import texts
 from alcid.cli.text_table import aligned
+from alcid.printable import printable
 
 __all__ = ["table_lines"]
 

@@ -9,12 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from alcid.byte_map.values import printable, value_text
+from alcid.byte_map.values import value_text
 from alcid.cli.inspect import FileIndexReport, Listing
 from alcid.cli.inspect.file_index import IndexReport
 from alcid.cli.inspect.wording import INDEX_TITLES, facts_text, index_row, item_row, item_titles
 from alcid.cli.probe import ProbeReport
 from alcid.cli.text_table import aligned
+from alcid.printable import printable
 
 __all__ = ["TextOutput"]
 

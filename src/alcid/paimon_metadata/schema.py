@@ -26,6 +26,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 from alcid.errors import ColumnError, FormatError, UnsupportedError
@@ -147,10 +148,10 @@ class TableSchema:
             raise FormatError(f"damaged schema: {error!r}", file=file) from None
 
     def to_json(self) -> bytes:
-        """As Paimon writes it; the ids of inner fields follow that of their column."""
+        """As Paimon writes that of a new table: ids of inner fields follow that of their column."""
         fields = []
         for one in self.fields:
-            inner = iter(range(one.id + 1, self.highest_field_id + 1))
+            inner = count(one.id + 1)
             described = {"id": one.id, "name": one.name}
             described["type"] = _type_json(one.data_type, one.nullable, inner)
             more = {"description": one.description, "defaultValue": one.default_value}

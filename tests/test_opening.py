@@ -55,6 +55,12 @@ def test_folder_of_parquet_files_has_no_past(tmp_path: Path, given: dict[str, st
         alcid.table(tmp_path, **given)  # type: ignore[arg-type]
 
 
+def test_only_paimon_tables_have_what_is_not_compacted(tmp_path: Path) -> None:
+    pq.write_table(ROWS, tmp_path / "a.parquet")
+    with pytest.raises(OptionError, match=r"^merge_on_read: .* is no Paimon table"):
+        alcid.table(tmp_path, merge_on_read=True)
+
+
 def test_file_is_refused_with_its_folder(tmp_path: Path) -> None:
     pq.write_table(ROWS, tmp_path / "a.parquet")
     for opened in (alcid.table, alcid.parquet):

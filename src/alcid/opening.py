@@ -43,6 +43,7 @@ def table(
     index_path: str | os.PathLike[str] | None = None,
     snapshot_id: int | None = None,
     ref: str | None = None,
+    merge_on_read: bool = False,
     strict: bool = False,
 ) -> ParquetTable | PaimonTable | IcebergTable:
     """Open a table of any kind; which it is, is the type of what is given back.
@@ -58,6 +59,7 @@ def table(
         index_path: Where the indexes of a folder of Parquet files are, if not beside the data.
         snapshot_id: Read a Paimon or Iceberg table as it was at this snapshot.
         ref: Read a tag of a Paimon table, or a branch or a tag of an Iceberg table.
+        merge_on_read: Read rows of a Paimon table that no compaction has taken in yet, too.
         strict: Raise where an index is damaged, in place of a warning.
 
     Raises:
@@ -83,6 +85,7 @@ def table(
                 " spark=alcid.session(...)"
             )
         _only_for_folders(name, index_path)
+        _only_for_paimon(name, merge_on_read)
         return iceberg(
             name,
             spark,
@@ -96,8 +99,14 @@ def table(
     if not is_file and TableFolder(storage).exists():
         _only_for_folders(name, index_path)
         return PaimonTable(
-            storage, snapshot_id=snapshot_id, tag=ref, strict=strict, engine=_engine(spark)
+            storage,
+            snapshot_id=snapshot_id,
+            tag=ref,
+            merge_on_read=merge_on_read,
+            strict=strict,
+            engine=_engine(spark),
         )
+    _only_for_paimon(name, merge_on_read)
     if snapshot_id is not None or ref is not None:
         raise OptionError(
             f"{name}: a folder of Parquet files, which has neither snapshots nor tags"
@@ -125,6 +134,11 @@ def _only_for_folders(name: str, index_path: object) -> None:
         raise OptionError(
             f"index_path: {name} keeps its indexes itself; it is for folders of Parquet files"
         )
+
+
+def _only_for_paimon(name: str, merge_on_read: bool) -> None:
+    if merge_on_read:
+        raise OptionError(f"merge_on_read: {name} is no Paimon table, and has nothing to merge")
 
 
 def parquet(

@@ -41,6 +41,15 @@ def test_a_dry_run_says_what_then_is_upserted(alcid: Alcid, tmp_path: Path) -> N
     assert found.to_arrow()["name"].to_pylist() == ["changed", "new"]
 
 
+def test_what_is_not_compacted_is_read_if_asked_for(alcid: Alcid, tmp_path: Path) -> None:
+    paimon_table(tmp_path / "t", keyed=True).upsert(rows_of(0, 10), write_only=True)
+    count = ("query", tmp_path / "t", "--count")
+    run = alcid(*count)
+    assert (run.out, run.err.count("--merge-on-read")) == ("0\n", 1)
+    run = alcid(*count, "--merge-on-read")
+    assert (run.out, run.err) == ("10\n", "")
+
+
 def test_it_is_for_paimon_tables_with_a_key(alcid: Alcid, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n")
     folder = parquet_folder(tmp_path / "events", files=1)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     AnyTable: TypeAlias = ParquetTable | PaimonTable | IcebergTable
 
-__all__ = ["Opening", "PastOpening", "open_table", "start_spark"]
+__all__ = ["Opening", "ReadOpening", "open_table", "start_spark"]
 
 _MASTER = "spark.master"
 _NO_ICEBERG = "the session has no Iceberg"
@@ -71,8 +71,8 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class PastOpening(Opening):
-    """Options of commands that only read, so that they also take a table of the past."""
+class ReadOpening(Opening):
+    """Options of commands that only read: they also take a table of the past, or not compacted."""
 
     snapshot: Annotated[
         int | None,
@@ -92,6 +92,13 @@ class PastOpening(Opening):
             show_default=False,
         ),
     ] = None
+    merge_on_read: Annotated[
+        bool,
+        typer.Option(
+            "--merge-on-read",
+            help="Read rows of a Paimon table that no compaction has taken in yet, too.",
+        ),
+    ] = False
 
 
 def open_table(
@@ -120,15 +127,16 @@ def open_table(
     if is_iceberg and not could_have_iceberg(pairs("--conf", how.conf), os.environ):
         raise no_iceberg(name)
     spark = start_spark(how) if needs_spark or how.needs_spark or is_iceberg else None
-    past = (how.snapshot, how.ref) if isinstance(how, PastOpening) else (None, None)
+    read = how if isinstance(how, ReadOpening) else ReadOpening()
     try:
         opened = alcid.table(
             name,
             spark,
             storage_options=pairs("--storage-option", how.storage_option) or None,
             index_path=how.index_path,
-            snapshot_id=past[0],
-            ref=past[1],
+            snapshot_id=read.snapshot,
+            ref=read.ref,
+            merge_on_read=read.merge_on_read,
             strict=how.strict,
         )
     except UnsupportedError as error:

@@ -189,7 +189,7 @@ def test_level_0_is_left_out_and_said_once(tmp_path: Path) -> None:
     note = (
         f"level 0 is not yet compacted ({count_text(len(left), 'file')}, "
         f"{count_text(sum(file.rows for file in left), 'row')}), and left out as Paimon leaves it "
-        "out: alcid.paimon(..., merge_on_read=True) reads it"
+        "out: merge_on_read=True (--merge-on-read) reads it"
     )
     with pytest.warns(AlcidWarning) as caught:
         rows = table.scan().to_arrow()

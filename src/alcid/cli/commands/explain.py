@@ -17,7 +17,7 @@ from alcid.cli.options import (
     names,
     require_place,
 )
-from alcid.cli.tables import PastOpening, open_table
+from alcid.cli.tables import ReadOpening, open_table
 
 __all__ = ["explain"]
 
@@ -25,7 +25,7 @@ __all__ = ["explain"]
 @command(Section.ASK)
 def explain(
     table: TableName,
-    how: PastOpening,
+    how: ReadOpening,
     where: Where = None,
     select: Select = None,
     order_by: OrderBy = None,

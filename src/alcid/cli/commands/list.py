@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from alcid.cli.app import Section, command
 from alcid.cli.options import Json, TableName
-from alcid.cli.tables import PastOpening, open_table
+from alcid.cli.tables import ReadOpening, open_table
 
 if TYPE_CHECKING:
     from alcid.tables.build_report import IndexInfo
@@ -17,7 +17,7 @@ _TITLES = ("COLUMN", "INDEX", "FRESH", "STALE", "ABSENT", "DAMAGED", "BYTES", "P
 
 
 @command(Section.INDEX, "list")
-def list_indexes(table: TableName, how: PastOpening, as_json: Json = False) -> None:
+def list_indexes(table: TableName, how: ReadOpening, as_json: Json = False) -> None:
     """List the indexes of a table.
 
     Each with how many of the files have it, and what it takes. FRESH are files whose index can be

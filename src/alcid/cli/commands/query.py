@@ -20,7 +20,7 @@ from alcid.cli.options import (
     names,
     require_place,
 )
-from alcid.cli.tables import PastOpening, open_table
+from alcid.cli.tables import ReadOpening, open_table
 
 __all__ = ["query"]
 
@@ -30,7 +30,7 @@ _SHOWN = 20
 @command(Section.ASK)
 def query(
     table: TableName,
-    how: PastOpening,
+    how: ReadOpening,
     where: Where = None,
     select: Select = None,
     order_by: OrderBy = None,

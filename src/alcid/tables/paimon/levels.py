@@ -42,7 +42,7 @@ class NotCompacted:
         return (
             f"level 0 is not yet compacted ({count_text(self.files, 'file')}, "
             f"{count_text(self.rows, 'row')}), and left out as Paimon leaves it out: "
-            "alcid.paimon(..., merge_on_read=True) reads it"
+            "merge_on_read=True (--merge-on-read) reads it"
         )
 
 

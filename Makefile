@@ -21,9 +21,11 @@ demo: .venv/.installed ## Make tables, index and ask them, change them, check ev
 
 # More processes than cores: those that share a Spark or a peer wait for it much of the time.
 WORKERS ?= 3
-test: .venv/.installed ## Run the tests and the doctests (WORKERS=3: in so many processes)
+test: .venv/.installed ## Run the tests and the doctests, and say what they reach (WORKERS=3: in so many processes)
 	$(BIN)/python -m tests.interop.peers
-	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -n $(WORKERS)
+	rm -rf .cache/coverage
+	HYPOTHESIS_PROFILE=ci ALCID_COVERAGE=.cache/coverage $(BIN)/pytest -n $(WORKERS)
+	$(BIN)/python -m tests.covering .cache/coverage
 
 docs: .venv/.installed ## Build the documents into site/; a link that leads nowhere is an error
 	$(BIN)/zensical build --strict

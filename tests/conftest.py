@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import covering  # noqa: F401  # it sees only what is imported after it
+
+# isort: split
 from alcid.errors import UnsupportedError
 from alcid.spark.session import session
 from tests.golden.jvm import QUICK_JAVA

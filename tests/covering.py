@@ -1,0 +1,79 @@
+"""Which lines and branches of `src/alcid` the tests reach.
+
+If ALCID_COVERAGE names a folder, measuring begins when this module is imported, so `conftest.py`
+imports it before anything of alcid, and each process of the tests leaves a file there when it ends.
+`python -m tests.covering FOLDER` puts them together and says whether enough is reached: all of
+`formats`, and 95 % of the whole. That can only be where nothing is skipped, so the status tells it
+with ALCID_REQUIRE_PEERS alone. What other processes run, such as Spark's tasks, is not seen.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+_SOURCE = "src/alcid"
+_WHOLE = f"{_SOURCE}/formats/"
+_LEAST = 95.0
+
+
+def _measure(folder: Path) -> None:
+    import slipcover  # changes functions until they were run: a tenth of what tracing costs
+
+    assert "alcid" not in sys.modules
+    measured = slipcover.Slipcover(branch=True, source=[_SOURCE])
+    slipcover.ImportManager(
+        measured, slipcover.FileMatcher(sources=[_SOURCE])
+    ).__enter__()  # for good
+
+    def written() -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{os.getpid()}.json").write_text(json.dumps(measured.get_coverage()), "utf-8")
+
+    atexit.register(written)
+
+
+def _together(folder: Path) -> dict[str, Any]:
+    """What all processes have reached."""
+    import slipcover
+
+    first, *others = (json.loads(path.read_text("utf-8")) for path in folder.glob("*.json"))
+    for other in others:
+        slipcover.merge_coverage(first, other)
+    merged: dict[str, Any] = first
+    return merged
+
+
+def _missing(files: dict[str, Any]) -> list[str]:
+    """Lines, and branches from a line to another, that were not reached: a text for each file."""
+    told = []
+    for name, found in sorted(files.items()):
+        lines = [str(line) for line in found["missing_lines"]]
+        branches = [f"{start}->{end}" for start, end in found["missing_branches"]]
+        if lines or branches:
+            told.append(f"{name}: {', '.join((*lines, *branches))}")
+    return told
+
+
+def main() -> int:
+    """Say what was reached; the status is 1 if that is too little, and nothing was left out."""
+    found = _together(Path(sys.argv[1]))
+    own = {name: one for name, one in found["files"].items() if name.startswith(_WHOLE)}
+    missing, reached = _missing(own), found["summary"]["percent_covered"]
+    print(
+        f"{len(own)} files of {_WHOLE}: {len(missing)} with lines or branches that no test reached"
+    )
+    print("\n".join(missing))
+    print(f"{_SOURCE}: {reached:.2f} % of lines and branches, expected at least {_LEAST:.0f} %")
+    is_enough = bool(own) and not missing and reached >= _LEAST
+    return int(not is_enough and bool(os.environ.get("ALCID_REQUIRE_PEERS")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+if folder := os.environ.get("ALCID_COVERAGE"):
+    _measure(Path(folder).resolve())

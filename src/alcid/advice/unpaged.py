@@ -12,14 +12,13 @@ import numpy as np
 
 from alcid.advice.asked import AskedQuery
 from alcid.advice.sample_plans import SamplePlans
+from alcid.parquet_file.layout_reader import UNPAGED
 from alcid.plan.conform import file_columns
 
 __all__ = ["PAGE_ROWS", "as_count", "lack_pages", "pages_with_rows"]
 
 PAGE_ROWS = 2048
 """Of the pages that Alcid writes, and that advice speaks of."""
-
-_MISSING = "no offset index"
 
 
 def as_count(query: AskedQuery) -> AskedQuery:
@@ -60,4 +59,4 @@ def _lacks_pages(plans: SamplePlans, file: int, columns: Sequence[str]) -> bool:
     if not inside or not plans.pages.has(file):
         return False
     layout = plans.pages.layout(file, inside)
-    return any(layout.column(name).whole == _MISSING for name in inside)
+    return any(layout.column(name).whole == UNPAGED for name in inside)

@@ -17,10 +17,12 @@ from alcid.parquet_file.report import ReadReport
 from alcid.parquet_file.requests import Coalescing, RangeReader
 from alcid.parquet_file.schema import Field, arrow_fields, split_fields
 
-__all__ = ["read_layout"]
+__all__ = ["UNPAGED", "read_layout"]
 
 Integers = npt.NDArray[np.int64]
 
+UNPAGED = "no offset index"
+"""Why single pages of a column are not read, if its writer has not said where they are."""
 _OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 
@@ -134,7 +136,7 @@ def _whole(field: Field, leaf: int, groups: Sequence[RowGroup], footer: Footer) 
             return f"dates of the old calendar ({key.decode()})"
     if field.nested:
         return "nested"
-    return "" if all(chunk.offset_index for chunk in chunks) else "no offset index"
+    return "" if all(chunk.offset_index for chunk in chunks) else UNPAGED
 
 
 def _chunks(groups: Sequence[RowGroup], leaf: int) -> list[Chunk]:

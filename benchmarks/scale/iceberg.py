@@ -9,9 +9,8 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +19,12 @@ from pyarrow import feather
 from alcid.bundle import BundleWriter
 from alcid.formats.puffin import PuffinReader
 from alcid.formats.source import BytesSource
-from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
-from alcid.tables.iceberg.catalog import OwnQuery, VectorCommit
+from alcid.iceberg_metadata.table_metadata import StatisticsFile
 from alcid.tables.iceberg.publishing import BUNDLE_SUFFIX
 from alcid.tables.iceberg.table import IcebergTable
 from alcid.tables.index_file import IndexedFile
 from benchmarks.scale.files import FIELDS, ROWS, ManyFiles
+from tests.iceberg.saved import SavedTable
 
 __all__ = ["make_iceberg", "open_iceberg"]
 
@@ -60,52 +59,11 @@ def make_iceberg(files: ManyFiles, folder: Path) -> None:
 
 def open_iceberg(folder: Path) -> IcebergTable:
     """Open the table, with its files and bundle."""
-    table = IcebergTable(_Kept(folder))
+    entries = feather.read_table(folder / _ENTRIES)
+    saved = SavedTable("lake.db.many", (folder / _METADATA).read_text(), {_SNAPSHOT: entries})
+    table = IcebergTable(saved)
     _ = table.snapshot  # which is read when it is first asked for
     return table
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A table that cannot change; see `CatalogTable`."""
-
-    folder: Path
-    name: str = "lake.db.many"
-
-    def load(self) -> TableMetadata:
-        return TableMetadata.from_json((self.folder / _METADATA).read_text(), name=self.name)
-
-    def entries(self, snapshot_id: int) -> pa.Table:
-        assert snapshot_id == _SNAPSHOT
-        return feather.read_table(self.folder / _ENTRIES)
-
-    def data_location(self, name: str) -> str:
-        return str(self.folder / "data" / name)
-
-    def metadata_location(self, name: str) -> str:
-        return str(self.folder / name)
-
-    def set_statistics(self, base: TableMetadata, statistics: StatisticsFile) -> None:
-        _fixed(base, statistics)
-
-    def remove_statistics(self, base: TableMetadata, snapshot_id: int) -> None:
-        _fixed(base, snapshot_id)
-
-    def commit_vectors(self, change: VectorCommit) -> int:
-        _fixed(change)
-
-    def append(self, rows: object) -> None:
-        _fixed(rows)
-
-    def check_append(self, rows: object) -> None:
-        _fixed(rows)
-
-    def rows(self, query: OwnQuery) -> object:
-        _fixed(query)
-
-
-def _fixed(*wanted: object) -> NoReturn:
-    raise AssertionError(f"a table that is only read: {wanted}")
 
 
 def _metadata(folder: Path, listed: StatisticsFile) -> dict[str, object]:

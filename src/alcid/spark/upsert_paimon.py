@@ -13,7 +13,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -70,20 +70,11 @@ def _arranged(df: DataFrame, job: UpsertJob) -> DataFrame:
     ]
     fields = [field for field, _ in keys]
     columns = TargetColumns(pa.schema(fields), tuple(range(len(fields))), (), ())
-    routed = _function(_Route(job, columns))(*(name for _, name in keys))
+    # A function of Spark gives Python the key columns only, and not all of the rows.
+    routed = f.arrow_udf(_Route(job, columns).routed, _ROUTE)(*(name for _, name in keys))
     return rows.select(
         "*", routed.alias(_ROUTED), f.monotonically_increasing_id().alias(_ORDER)
     ).repartitionById(job.routing.channels, f.col(f"{_ROUTED}.channel"))
-
-
-def _function(route: _Route) -> Any:
-    """A function of Spark: it gives Python the key columns only, and not all of the rows."""
-    from pyspark.sql.functions import arrow_udf
-
-    def routed(keys: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # Spark looks at it
-        return route(keys)
-
-    return arrow_udf(routed, _ROUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +85,10 @@ class _Route:
     columns: TargetColumns
     """The key."""
 
-    def __call__(self, batches: Iterator[tuple[pa.Array, ...] | pa.Array]) -> Iterator[pa.Array]:
+    def routed(self, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        """Numbers for each row; Spark goes by these types, though it gives one column as itself."""
         for batch in batches:
-            keys = batch if isinstance(batch, tuple) else (batch,)  # the key is one column
+            keys = (batch,) if isinstance(batch, pa.Array) else batch  # the key is one column
             numbers = [pa.array(np.zeros(len(keys[0]), np.int32))] * 3
             problem = None
             try:

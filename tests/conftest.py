@@ -1,7 +1,7 @@
 """Hypothesis profiles, and the line of the header that says how to run the same examples again.
 
 HYPOTHESIS_PROFILE chooses one: `dev` (the default) draws new examples in every run, `ci` the same
-ones in every run, `fuzz` draws many new ones.
+ones in every run, `few` few of these, `fuzz` draws many new ones.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 PATIENT = settings.get_profile("patient")
 settings.register_profile("dev", PATIENT)
 settings.register_profile("ci", PATIENT, derandomize=True, print_blob=True, max_examples=60)
+settings.register_profile("few", settings.get_profile("ci"), max_examples=15)
 settings.register_profile("fuzz", PATIENT, print_blob=True, max_examples=10_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 

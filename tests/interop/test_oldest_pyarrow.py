@@ -39,7 +39,7 @@ def test_plans_and_reads_work_with_the_oldest_pyarrow() -> None:
     ended = subprocess.run(
         [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS],
         cwd=ROOT,
-        env=os.environ | {"HYPOTHESIS_PROFILE": "ci", "ALCID_COVERAGE": ""},
+        env=os.environ | {"HYPOTHESIS_PROFILE": "few", "ALCID_COVERAGE": ""},
         capture_output=True,
         text=True,
         check=False,

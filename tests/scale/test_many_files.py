@@ -15,10 +15,11 @@ import pytest
 
 import alcid
 from alcid import DamagedIndexWarning, FileIndex
+from alcid.errors import FormatError
 from alcid.paimon_metadata.commit import Change
 from alcid.plan import positions
 from alcid.storage.local import LocalFiles
-from alcid.tables.paimon import index_containers
+from alcid.tables.paimon import index_beginnings, index_containers
 from alcid.tables.table import Table
 from tests.tables.paimon import small_tables
 
@@ -194,3 +195,65 @@ def test_over_a_network_sizes_of_index_files_are_listed(
     assert len(warned) == 1
     assert (spent.lists, spent.stats, spent.reads) == (1, 1, FILES - 19 - 1)
     assert int(files.indexes.fresh("kind", "bitmap").sum()) == FILES - 1
+
+
+def test_damaged_index_files_among_many_are_said_and_their_files_kept(tmp_path: Path) -> None:
+    """Of most the heads are alike and read at once; these are read alone, and say what is wrong."""
+    table = paimon(tmp_path / "t")
+    beside = [f"bucket-0/{one.file.index_files[0]}" for one in table.snapshot.placed]
+    good = (tmp_path / "t" / beside[0]).read_bytes()
+    damage = {0: b"", 3: good[:9], 30: b"\xff" + good[1:], 50: good[:-1], 79: good + b"x"}
+    for place, data in damage.items():
+        (tmp_path / "t" / beside[place]).write_bytes(data)
+    (tmp_path / "t" / beside[60]).unlink()
+    table.refresh()
+    with pytest.warns(DamagedIndexWarning, match="index not used") as warned:
+        explanation = table.scan("kind = 70").explain()
+    wrong = sorted({*damage, 60})
+    assert explanation.fates is not None
+    left = [place for place, one in enumerate(explanation.fates) if one.fate.stage == "read"]
+    assert left == wrong
+    told = [str(one.message) for one in warned]
+    assert len(told) == len(wrong)
+    for place, text in zip(wrong, told, strict=True):
+        assert Path(beside[place]).name in text
+    with pytest.raises(FormatError, match=re.escape(Path(beside[0]).name)):
+        alcid.paimon(tmp_path / "t", strict=True).scan("kind = 70").explain()
+
+
+@pytest.mark.parametrize(("head", "room"), [(400, 1 << 20), (16 << 10, 9_000), (64, 0)])
+def test_index_files_that_are_not_held_whole_are_asked_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: int, room: int
+) -> None:
+    made = paimon(tmp_path / "t")
+    queries = ("kind = 17", "word = 'word 51'", "kind = 17 OR score > 5")
+    expected = [made.scan(where).explain() for where in queries]
+    monkeypatch.setattr(index_beginnings, "_HEAD", head)
+    monkeypatch.setattr(index_containers, "_MOST_HELD", room)
+    table = alcid.paimon(tmp_path / "t")
+    for where, one in zip(queries, expected, strict=True):
+        found = table.scan(where).explain()
+        stages = [(stage.name, stage.after, stage.dropped) for stage in found.stages]
+        assert stages == [(stage.name, stage.after, stage.dropped) for stage in one.stages]
+
+
+def test_files_of_other_heads_are_read_with_those_that_are_alike(tmp_path: Path) -> None:
+    """Indexes of some files are of other columns, and lie in their manifests or are none."""
+    table = paimon(tmp_path / "t")
+    types = {"kind": "INT", "word": "STRING", "score": "DOUBLE"}
+    for number in range(0, FILES, 7):
+        options = {"file-index.bitmap.columns": "kind", "file-index.bsi.columns": "kind"}
+        path = tmp_path / "t" / "bucket-0" / table.snapshot.placed[number].file.index_files[0]
+        path.write_bytes(FileIndex.build(rows_of(number), options).to_bytes())
+    table.refresh()
+    files = table.snapshot
+    files.indexes.load(np.arange(FILES))
+    for number, one in enumerate(files.placed):
+        path = tmp_path / "t" / "bucket-0" / one.file.index_files[0]
+        index = FileIndex.from_bytes(path.read_bytes(), types)
+        lengths = {(entry.column, entry.index_type): entry.length for entry in index.entries}
+        for column in types:
+            for index_type in ("bloom-filter", "bitmap", "range-bitmap", "bsi"):
+                length = lengths.get((column, index_type))
+                assert files.indexes.fresh(column, index_type)[number] == (length is not None)
+                assert files.indexes.lengths(column, index_type)[number] == (length or 0)

@@ -15,7 +15,7 @@ from alcid.bundle.searching import SMALL
 from alcid.errors import FormatError
 from alcid.formats.file_index import BUILDERS, READERS
 from alcid.formats.file_index.bitmap_search import BitmapSearch, usual_keys
-from alcid.formats.file_index.bloom_filters import is_usual, may_have_any
+from alcid.formats.file_index.bloom_filters import are_usual, may_have_any
 from alcid.formats.file_index.column import KeyColumn, read_column
 from alcid.formats.file_index.container import Container, write_container
 from alcid.formats.file_index.container_heads import ContainerHeads
@@ -58,7 +58,7 @@ def test_bloom_filters_of_any_size_are_asked_as_alone(kind: str) -> None:
         for size in (1, 5, 80, 300)
         for fpp in (0.3, 0.01, 0.0001)
     ]
-    assert all(map(is_usual, payloads))
+    assert are_usual(payloads).all()
     for wanted in ([3], [3, 77], list(range(500, 510))):
         keys = keys_of(kind, wanted)
         alone = [not reader_of("bloom-filter", one, kind).is_in(keys).skip for one in payloads]
@@ -70,7 +70,8 @@ def test_bloom_filters_of_any_size_are_asked_as_alone(kind: str) -> None:
     "payload", [b"", b"\0\0\0\1", b"\0\0\0\0\xff", b"\0\0\0\x41\xff", b"\xff\xff\xff\xff\xff"]
 )
 def test_filters_that_are_not_usual_are_left_to_their_reader(payload: bytes) -> None:
-    assert not is_usual(payload)
+    usual = BUILDERS["bloom-filter"](column_of("INT", [1, 2]))
+    assert are_usual([usual, payload, usual]).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -185,6 +186,66 @@ def test_a_head_of_a_known_shape_with_damage_says_so() -> None:
         except FormatError as error:
             found = str(error)
         assert found == expected, place
+
+
+def entries_of(heads: ContainerHeads, every: Sequence[bytes], most: int) -> list[Any]:
+    """What is read of containers at once, of each by its names; None: to be read alone."""
+    found: list[Any] = [None] * len(every)
+    for like in heads.read_like([one[:most] for one in every], [len(one) for one in every]):
+        for row, member in enumerate(like.members.tolist()):
+            assert found[member] is None
+            pairs = zip(like.starts[row].tolist(), like.lengths[row].tolist(), strict=True)
+            found[member] = dict(zip(like.names, pairs, strict=True))
+    return found
+
+
+def alone(data: bytes) -> dict[tuple[str, str], tuple[int, int]] | None:
+    """The same by the plain reader; None if it is damaged."""
+    try:
+        entries = Container.open(BytesSource(data)).entries
+    except FormatError:
+        return None
+    return {(one.column, one.index_type): (one.start, one.length) for one in entries}
+
+
+def test_heads_that_are_alike_are_read_at_once_as_one_by_one() -> None:
+    rng = np.random.default_rng(8)
+    names = [("id", "bloom-filter"), ("größe", "bitmap"), ("größe", "bsi")]
+    every = []
+    for _ in range(200):
+        taken = names[: rng.integers(0, 4)] if rng.random() < 0.3 else names
+        every.append(container({name: int(rng.integers(0, 300)) for name in taken}))
+    every += [container({names[0]: None, names[1]: 4}), b"", b"short", bytes(40)]
+    for most in (1 << 20, 120, 60, 20):  # with all of them at hand, and with less and less
+        found = entries_of(ContainerHeads(), every, most)
+        read = [place for place, one in enumerate(found) if one is not None]
+        assert [found[place] for place in read] == [alone(every[place]) for place in read]
+        assert len(read) > 190 if most == 1 << 20 else not read or most > 20
+
+
+def test_of_heads_that_are_alike_none_with_damage_is_taken() -> None:
+    good = container({("id", "bloom-filter"): 5, ("id", "bitmap"): 6})
+    damaged = []
+    for place in range(len(good) - 11):  # in the head
+        for bit in (1, 0x80):
+            flipped = bytearray(good)
+            flipped[place] ^= bit
+            damaged.append(bytes(flipped))
+    damaged += [good + b"x", good[:-1]]
+    every = [good, *damaged, good]
+    found = entries_of(ContainerHeads(), every, 1 << 20)
+    assert found[0] == found[-1] == alone(good)
+    for data, one in zip(every, found, strict=True):
+        assert one is None or one == alone(data)
+    assert sum(one is None for one in found) > 100
+
+
+def test_the_first_of_many_heads_may_be_damaged() -> None:
+    good = container({("id", "bloom-filter"): 5, ("id", "bitmap"): 6})
+    heads = ContainerHeads()
+    assert entries_of(heads, [good + b"x", good, good], 1 << 20) == [None, None, None]
+    heads.read(BytesSource(good), good)  # as whoever reads those alone does
+    assert entries_of(heads, [good + b"x", good], 1 << 20) == [None, alone(good)]
 
 
 class Reads:

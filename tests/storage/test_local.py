@@ -13,6 +13,7 @@ import pytest
 from alcid.errors import FileGoneError, NameTakenError, StorageError
 from alcid.formats.source import Range
 from alcid.storage import Storage
+from alcid.storage.local import LocalFiles
 
 
 def test_a_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,3 +173,42 @@ def test_a_storage_goes_to_another_process(tmp_path: Path) -> None:
     process.start()
     assert queue.get(timeout=60) == b"12"
     process.join()
+
+
+def test_a_start_takes_one_call_to_open_and_is_the_same_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = Storage.open(tmp_path)
+    paths = [f"{size}" for size in (0, 7, 64, 65, 1000)]
+    for path in paths:
+        storage.put(path, bytes(int(path)))
+    before = storage.traffic
+    quick = storage.read_starts(paths, 64, {})
+    spent = storage.traffic - before
+    assert (spent.stats, spent.reads, spent.bytes_read) == (0, 5, 7 + 3 * 64)
+    monkeypatch.setattr(LocalFiles, "remote", True)
+    before = storage.traffic
+    assert storage.read_starts(paths, 64, {}) == quick
+    spent = storage.traffic - before
+    assert (spent.stats, spent.reads, spent.bytes_read) == (5, 4, 7 + 3 * 64)
+
+
+def test_what_is_no_file_has_no_start(tmp_path: Path) -> None:
+    storage = Storage.open(tmp_path)
+    storage.put("a", b"x")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("folder", "pipe"):
+        with pytest.raises(StorageError, match="not a file of bytes"):
+            storage.read_starts(["a", path], 10, {})
+
+
+def test_a_start_that_is_cut_short_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = Storage.open(tmp_path)
+    storage.put("a", b"0123456789")
+    real = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, length, at: real(file, length, at)[: 4 - at])
+    with pytest.raises(StorageError, match="short read: 4 bytes at offset 0, expected 10"):
+        storage.read_starts(["a"], 20, {})

@@ -310,3 +310,22 @@ def test_any_ranges_equal_slices(
     assert storage.source("a").read_ranges(one[1:] for one in only) == [
         DATA[offset : offset + length] for _, offset, length in only
     ]
+
+
+def test_starts_of_files_are_their_sizes_and_first_bytes(storage: Storage) -> None:
+    sizes = {"a": 0, "b/c": 1, "b/d": 99, "b/e": 100, "f": 101, "g": 5_000}
+    for path, size in sizes.items():
+        storage.put(path, DATA[:size])
+    paths = [*sizes, "b/missing", "missing/too"]
+    before = storage.traffic
+    found = storage.read_starts(paths, 100, {"b/d": 99, "g": 5_000})
+    spent = storage.traffic - before
+    expected = [(size, DATA[: min(size, 100)]) for size in sizes.values()]
+    assert found == [*expected, None, None]
+    assert spent.bytes_read == sum(len(data) for _, data in expected)
+    assert storage.read_starts([], 100, {}) == []
+
+
+def test_starts_do_not_lead_out_of_the_storage(storage: Storage) -> None:
+    with pytest.raises(StorageError, match="not a path below its storage"):
+        storage.read_starts(["../a"], 10, {})

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from alcid.errors import FormatError, UnsupportedError
 from alcid.paimon_metadata.avro import nullable, read_as, record_schema, write_records
-from alcid.paimon_metadata.statistics import RowStats
+from alcid.paimon_metadata.statistics import NO_STATS, RowStats
 
 __all__ = ["ADD", "DELETE", "DataFile", "ManifestEntry", "read_manifest", "write_manifest"]
 
@@ -174,6 +174,11 @@ def stats_of(record: Mapping[str, Any]) -> RowStats:
     )
 
 
+def _key_stats_of(record: Mapping[str, Any]) -> RowStats:
+    """The same of a key; files of a table without one share what they do not have."""
+    return NO_STATS if record == _NO_STATS else stats_of(record)
+
+
 def stats_record(stats: RowStats) -> dict[str, Any]:
     """The same, to be written."""
     counts = None if stats.null_counts is None else list(stats.null_counts)
@@ -182,6 +187,9 @@ def stats_record(stats: RowStats) -> dict[str, Any]:
         "_MAX_VALUES": stats.maximum,
         "_NULL_COUNTS": counts,
     }
+
+
+_NO_STATS = stats_record(NO_STATS)
 
 
 def _entry(record: Mapping[str, Any], file: str) -> ManifestEntry:
@@ -206,7 +214,7 @@ def _entry(record: Mapping[str, Any], file: str) -> ManifestEntry:
             rows=found["_ROW_COUNT"],
             min_key=found["_MIN_KEY"],
             max_key=found["_MAX_KEY"],
-            key_stats=stats_of(found["_KEY_STATS"]),
+            key_stats=_key_stats_of(found["_KEY_STATS"]),
             value_stats=stats_of(found["_VALUE_STATS"]),
             min_sequence=found["_MIN_SEQUENCE_NUMBER"],
             max_sequence=found["_MAX_SEQUENCE_NUMBER"],
@@ -221,7 +229,9 @@ def _entry(record: Mapping[str, Any], file: str) -> ManifestEntry:
             external_path=found.get("_EXTERNAL_PATH"),
             first_row_id=found.get("_FIRST_ROW_ID"),
             write_columns=None if written is None else tuple(written),
-            unknown=tuple(name for name in found.keys() - _KNOWN if found[name] is not None),
+            unknown=()
+            if _KNOWN.issuperset(found)
+            else tuple(name for name in found.keys() - _KNOWN if found[name] is not None),
         ),
     )
 

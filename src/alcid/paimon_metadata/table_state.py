@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Sequence, Set
 from functools import cached_property
 
 from alcid.paimon_metadata.index_manifest import IndexEntry, read_index_manifest
 from alcid.paimon_metadata.manifest import ADD, Identity, ManifestEntry, read_manifest
 from alcid.paimon_metadata.manifest_list import ManifestMeta, read_manifest_list
 from alcid.paimon_metadata.snapshot import Snapshot
+from alcid.paimon_metadata.uncollected import uncollected
 from alcid.storage import Storage
 
 __all__ = ["MANIFEST_FOLDER", "TableState"]
 
 MANIFEST_FOLDER = "manifest"
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Let no garbage be looked for: entries are many objects, and none of them is any.
-
-    It halves the time for 20,000 files.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class TableState:
@@ -93,6 +77,7 @@ class TableState:
         (data,) = self._read([(name, None)])
         return tuple(read_index_manifest(data, file=f"{MANIFEST_FOLDER}/{name}"))
 
+    @uncollected()
     def read(self, manifests: Sequence[ManifestMeta]) -> list[list[ManifestEntry]]:
         """The entries of some manifests; those that are not known yet in one round of reads."""
         missing = [meta for meta in manifests if meta.name not in self._held]
@@ -104,6 +89,7 @@ class TableState:
         return [found[m.name] if m.name in found else self._held[m.name] for m in manifests]
 
     @cached_property
+    @uncollected()
     def _all(self) -> tuple[dict[Identity, ManifestEntry], set[Identity]]:
         added: dict[Identity, ManifestEntry] = {}
         deleted: set[Identity] = set()

@@ -13,9 +13,10 @@
 
 from __future__ import annotations
 
+from alcid.storage.backend import Start
 from alcid.storage.listing import Listing
 from alcid.storage.retry import Retry
 from alcid.storage.storage import Storage, StorageSource
 from alcid.storage.traffic import Traffic
 
-__all__ = ["Listing", "Retry", "Storage", "StorageSource", "Traffic"]
+__all__ = ["Listing", "Retry", "Start", "Storage", "StorageSource", "Traffic"]

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from alcid.errors import FileGoneError
 from alcid.storage.listing import Entry, is_hidden
 
-__all__ = ["Backend", "Known", "below", "check_unchanged", "is_unchanged"]
+__all__ = ["Backend", "Known", "Start", "below", "check_unchanged", "is_unchanged"]
 
 
 class Known(NamedTuple):
@@ -16,6 +16,13 @@ class Known(NamedTuple):
 
     size: int | None = None
     version: str | None = None
+
+
+class Start(NamedTuple):
+    """The first bytes of a file, and how many it has."""
+
+    size: int
+    data: bytes
 
 
 class Backend(Protocol):

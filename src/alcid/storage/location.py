@@ -18,6 +18,7 @@ __all__ = ["Location"]
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 _FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(/(?:[^/].*)?)", re.DOTALL)
 _S3 = {"s3", "s3a", "s3n"}
+_LEADING_ELSEWHERE = frozenset(("", ".", ".."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def join(root: str, path: str) -> str:
     """`path` below `root`; an empty path is the root itself."""
     if not path:
         return root
-    if path[0] == "/" or "\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/")):
+    if path[0] == "/" or "\0" in path or not _LEADING_ELSEWHERE.isdisjoint(path.split("/")):
         raise StorageError(f"not a path below its storage: {path!r}", file=root)
     return root + path if root.endswith("/") else f"{root}/{path}"
 

@@ -17,7 +17,7 @@ from alcid.errors import (
 )
 from alcid.formats.source import Range
 from alcid.storage.arrow_s3 import ArrowS3Files
-from alcid.storage.backend import Backend, Known
+from alcid.storage.backend import Backend, Known, Start
 from alcid.storage.fsspec_files import FsspecFiles
 from alcid.storage.listing import Listing, listing_of
 from alcid.storage.local import LocalFiles
@@ -35,6 +35,7 @@ _Result = TypeVar("_Result")
 _LIBRARIES = ("arrow", "fsspec")
 _LONGEST = 1 << 60  # no file has so many bytes
 _Parts = list[bytes]  # within the class, `list` is its method
+_Starts = list[Start | None]
 
 
 class Storage:
@@ -199,6 +200,49 @@ class Storage:
             source, offset, length = ranges[position]
             parts.insert(position, source.read(offset, length))
         return parts
+
+    def read_starts(
+        self, paths: Sequence[str], most: int, sizes: Mapping[str, int]
+    ) -> Sequence[Start | None]:
+        """The first bytes of files and their sizes, in one round of reads.
+
+        On a disk a file is opened once for both.
+
+        Args:
+            paths: The files.
+            most: Bytes of each, at most.
+            sizes: Those that are known, by their paths; others are asked for.
+
+        Returns:
+            For each file what was read; None where there is none.
+
+        Raises:
+            FileGoneError: A file went while it was read.
+            StorageError: Any other failure.
+        """
+        found: _Starts = [None] * len(paths)
+        if isinstance(self._backend, LocalFiles) and not self._backend.remote:
+            found = self._backend.read_starts(paths, most)
+            self._traffic.add(bytes_read=sum(len(one.data) for one in found if one is not None))
+        others = [place for place, one in enumerate(found) if one is None]
+
+        def size_of(place: int) -> int | None:
+            try:
+                return self.source(paths[place], sizes.get(paths[place])).size
+            except FileGoneError:
+                return None
+
+        run = run_all if self._backend.remote else map
+        there = [
+            (place, size)
+            for place, size in zip(others, run(size_of, others), strict=True)
+            if size is not None
+        ]
+        files = [File(paths[place], Known(size)) for place, size in there]
+        parts = self._read(files, [(at, 0, min(size, most)) for at, (_, size) in enumerate(there)])
+        for (place, size), part in zip(there, parts, strict=True):
+            found[place] = Start(size, part)
+        return found
 
     def _read(self, files: Sequence[File], places: Sequence[Place]) -> _Parts:
         backend = self._backend

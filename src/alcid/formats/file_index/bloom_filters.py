@@ -13,20 +13,27 @@ from alcid.formats.file_index.entries import integers_at
 from alcid.formats.file_index.hashes import hash_column
 from alcid.formats.file_index.keys import Key, KeyType
 
-__all__ = ["is_usual", "may_have_any"]
+__all__ = ["are_usual", "may_have_any"]
 
 _HEAD = 4
 _MOST_BYTES = 1 << 28
 _MOST_FUNCTIONS = 64
 
 
-def is_usual(payload: bytes) -> bool:
-    """Whether a filter holds some bits, and has a number of hash functions that is often seen.
+def are_usual(payloads: Sequence[bytes]) -> npt.NDArray[np.bool_]:
+    """Which filters hold some bits, and have a number of hash functions that is often seen.
 
     Others are asked one by one, and say what is wrong with them.
+
+    >>> are_usual([bytes((0, 0, 0, 1, 255)), b"damaged", b""]).tolist()
+    [True, False, False]
     """
-    functions = int.from_bytes(payload[:_HEAD], "big")
-    return _HEAD < len(payload) < _MOST_BYTES and 0 < functions <= _MOST_FUNCTIONS
+    lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+    heads = b"".join([payload[:_HEAD].ljust(_HEAD, b"\0") for payload in payloads])
+    functions = np.frombuffer(heads, ">u4")
+    is_sized = (lengths > _HEAD) & (lengths < _MOST_BYTES)
+    usual: npt.NDArray[np.bool_] = is_sized & (functions > 0) & (functions <= _MOST_FUNCTIONS)
+    return usual
 
 
 def may_have_any(

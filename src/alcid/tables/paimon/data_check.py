@@ -25,7 +25,7 @@ from alcid.tables.entry_check import untrue_of
 from alcid.tables.paimon.checked_table import CheckedTable
 from alcid.tables.paimon.data_files import DataScan, PlacedFile
 from alcid.tables.paimon.file_bounds import bounds_of
-from alcid.tables.paimon.index_containers import index_sources
+from alcid.tables.paimon.index_beginnings import index_sources
 from alcid.tables.paimon.key_check import check_keys
 from alcid.tables.payloads import Payloads
 from alcid.tables.stored_options import stored_options

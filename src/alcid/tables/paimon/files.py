@@ -16,6 +16,7 @@ from alcid.paimon_metadata.paths import partition_values
 from alcid.paimon_metadata.schema import Field, TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.paimon_metadata.table_state import TableState
+from alcid.paimon_metadata.uncollected import uncollected
 from alcid.plan import Bounds, Column, TableColumns
 from alcid.storage import Listing, Storage
 from alcid.tables.conversions import FieldConversion, column_type, convert
@@ -45,6 +46,7 @@ class PaimonFiles(OpenFiles):
 
     holds_partitions = True
 
+    @uncollected()
     def __init__(
         self,
         storage: Storage,

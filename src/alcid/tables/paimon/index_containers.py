@@ -9,82 +9,29 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 
-from alcid.bundle.kept import KeptSource
-from alcid.errors import DamagedIndexWarning, FileGoneError, FormatError
+from alcid.errors import DamagedIndexWarning, FormatError
 from alcid.formats.file_index import READERS
 from alcid.formats.file_index.container import Entry
 from alcid.formats.file_index.container_heads import ContainerHeads
-from alcid.formats.source import BytesSource, Range, Source
-from alcid.plan.threads import wait_for_each
+from alcid.formats.source import BytesSource, Source
 from alcid.storage import Storage
 from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.paimon.index_beginnings import Beginning, read_beginnings
 
-__all__ = ["IndexContainers", "IndexPlaces", "index_sources"]
+__all__ = ["IndexContainers", "IndexPlaces"]
 
 Integers = npt.NDArray[np.int64]
 
-_NOTHING: Mapping[str, int] = {}
-_HEAD = 16 << 10  # bytes of a sidecar that are read with its head
 _MANY, _LISTED = 256, 8  # files of a folder, and one of so many, for which all of it is listed
 _ROUND = 4096  # containers whose heads are in memory together
 _MOST_HELD = 256 << 20  # bytes of containers beside their files
 _ABSENT = -2  # a start that none has: -1 is that of an index of which nothing is written
-
-
-def index_sources(
-    storage: Storage, files: Sequence[PlacedFile], sizes: Mapping[str, int] = _NOTHING
-) -> list[Source | FormatError | None]:
-    """The containers of files; None where there is none.
-
-    Of a file beside the data nothing is read but its first bytes, all of them in one round.
-
-    Args:
-        storage: The folder of the table.
-        files: The data files.
-        sizes: Of files beside the data, by their paths, as far as they are known.
-    """
-    found: list[Source | FormatError | None] = [None] * len(files)
-    beside: list[tuple[int, str]] = []
-    for place, one in enumerate(files):
-        if one.file.embedded_index is not None:
-            found[place] = BytesSource(one.file.embedded_index, f"{one.path} in its manifest")
-        elif len(one.file.index_files) > 1:
-            found[place] = FormatError(
-                "index files", file=one.path, found=len(one.file.index_files), expected="one"
-            )
-        elif one.file.index_files:
-            beside.append((place, f"{one.folder}{one.file.index_files[0]}"))
-    for (place, _), source in zip(
-        beside, _kept(storage, [path for _, path in beside], sizes), strict=True
-    ):
-        found[place] = source
-    return found
-
-
-def _kept(
-    storage: Storage, paths: Sequence[str], sizes: Mapping[str, int]
-) -> list[Source | FormatError]:
-    """Files whose first bytes are held."""
-
-    def open_one(path: str) -> Source | FormatError:
-        try:
-            source = KeptSource(storage.source(path, sizes.get(path)))
-        except FileGoneError:
-            return FormatError("its index file is not there", file=path)
-        return source
-
-    sources = wait_for_each(open_one, paths, remote=storage.remote)
-    kept = [one for one in sources if isinstance(one, KeptSource)]
-    heads = storage.read_ranges([Range(one.whole, 0, min(one.size, _HEAD)) for one in kept])
-    for one, head in zip(kept, heads, strict=True):
-        one.hold(0, head)
-    return sources
 
 
 class IndexPlaces:
@@ -112,7 +59,7 @@ class IndexContainers:
         self._storage, self._files, self._strict = storage, files, strict
         self._loaded = np.array([not (enabled and one.file.has_index) for one in files], bool)
         self._heads, self._lock = ContainerHeads(), Lock()
-        self._whole: dict[int, bytes] = {}
+        self._whole = [b""] * len(files)
         self._beside: dict[int, Source] = {}
         self._held = 0
         self.damaged = np.zeros(len(files), bool)
@@ -126,11 +73,9 @@ class IndexContainers:
             missing = files[~self._loaded[files]]
             sizes = self._listed_sizes(missing)
             for start in range(0, len(missing), _ROUND):
-                some = missing[start : start + _ROUND].tolist()
-                placed = [self._files[file] for file in some]
-                sources = index_sources(self._storage, placed, sizes)
-                for file, source in zip(some, sources, strict=True):
-                    self._enter(file, source)
+                some = missing[start : start + _ROUND]
+                placed = [self._files[file] for file in some.tolist()]
+                self._enter(some, read_beginnings(self._storage, placed, sizes))
                 self._loaded[some] = True
 
     def _listed_sizes(self, files: Integers) -> dict[str, int]:
@@ -150,40 +95,65 @@ class IndexContainers:
                 found.update(zip(listing.paths.to_pylist(), listing.sizes.tolist(), strict=True))
         return found
 
-    def _enter(self, file: int, source: Source | FormatError | None) -> None:
-        if source is None:
-            return
+    def _enter(self, files: Integers, beginnings: Sequence[Beginning | FormatError | None]) -> None:
+        """Take what was read of some files: of all that are alike at once, else one by one."""
+        there = [place for place, one in enumerate(beginnings) if isinstance(one, Beginning)]
+        known = [one for one in beginnings if isinstance(one, Beginning)]
+        is_alike = np.zeros(len(files), bool)
+        for like in self._heads.read_like([one.data for one in known], [one.size for one in known]):
+            members = np.array(there, np.int64)[like.members]
+            is_alike[members] = True
+            for number, name in enumerate(like.names):
+                self._place(name, files[members], like.starts[:, number], like.lengths[:, number])
+        for file, one, is_known in zip(files.tolist(), beginnings, is_alike.tolist(), strict=True):
+            if one is not None and (is_known or self._enter_one(file, one)):
+                self._keep(file, one)
+
+    def _enter_one(self, file: int, beginning: Beginning | FormatError) -> bool:
+        """Take one whose head is its own, or is damaged; whether it can be used."""
         try:
-            if isinstance(source, FormatError):
-                raise source
-            begin = source.read(0, min(source.size, _HEAD))
-            entries = self._heads.read(source, begin)
+            if isinstance(beginning, FormatError):
+                raise beginning
+            entries = self._heads.read(beginning.source(self._storage), beginning.data)
         except FormatError as error:
             if self._strict:
                 raise
-            warnings.warn(f"index not used: {error}", DamagedIndexWarning, stacklevel=3)
+            warnings.warn(f"index not used: {error}", DamagedIndexWarning, stacklevel=4)
             self.damaged[file] = True
-            return
-        if isinstance(source, KeptSource):
-            self._keep(file, source, begin)
+            return False
         for entry in entries:
-            if entry.index_type in READERS:
-                name = entry.column, entry.index_type
-                if name not in self.places:
-                    self.places[name] = IndexPlaces(len(self._files))
-                places = self.places[name]
-                places.starts[file], places.lengths[file] = entry.start, entry.length
+            self._place((entry.column, entry.index_type), file, entry.start, entry.length)
+        return True
 
-    def _keep(self, file: int, source: KeptSource, begin: bytes) -> None:
+    def _place(
+        self,
+        name: tuple[str, str],
+        files: Integers | int,
+        starts: Integers | int,
+        lengths: Integers | int,
+    ) -> None:
+        """Note where the indexes of a name are, if they are of a type that is read."""
+        if name[1] in READERS:
+            if name not in self.places:
+                self.places[name] = IndexPlaces(len(self._files))
+            places = self.places[name]
+            places.starts[files], places.lengths[files] = starts, lengths
+
+    def _keep(self, file: int, beginning: Beginning | FormatError) -> None:
         """Keep what was read of a container beside its file, as long as there is room."""
-        if self._held + len(begin) > _MOST_HELD:
-            self._beside[file] = source.whole
+        if isinstance(beginning, FormatError):
             return
-        self._held += len(begin)
-        if len(begin) == source.size:
-            self._whole[file] = begin
+        if not beginning.is_beside:
+            self._whole[file] = beginning.data
+            return
+        if self._held + len(beginning.data) > _MOST_HELD:
+            self._beside[file] = self._storage.source(beginning.path, beginning.size)
+            return
+        self._held += len(beginning.data)
+        if beginning.is_whole:
+            self._whole[file] = beginning.data
         else:
-            self._beside[file] = source
+            self._beside[file] = beginning.source(self._storage)
 
     def entry(self, column: str, index_type: str, file: int) -> Entry:
         """Where an index of a file is, which has one."""
@@ -194,17 +164,16 @@ class IndexContainers:
         """The container of a file, which has one."""
         if file in self._beside:
             return self._beside[file]
-        one = self._files[file]
-        if file in self._whole:
-            return BytesSource(self._whole[file], f"{one.folder}{one.file.index_files[0]}")
-        return BytesSource(one.file.embedded_index or b"", f"{one.path} in its manifest")
+        one, whole = self._files[file], self._whole[file]
+        if one.file.embedded_index is None:
+            return BytesSource(whole, f"{one.folder}{one.file.index_files[0]}")
+        return BytesSource(whole, f"{one.path} in its manifest")
 
     def at_hand(self, column: str, index_type: str, files: Integers) -> list[bytes]:
         """The indexes of files, which have one, as far as they are in memory; else empty."""
-        places = self.places[column, index_type]
+        places, whole = self.places[column, index_type], self._whole
         starts, ends = places.starts[files], places.starts[files] + places.lengths[files]
-        found = []
-        for file, start, end in zip(files.tolist(), starts.tolist(), ends.tolist(), strict=True):
-            whole = self._files[file].file.embedded_index or self._whole.get(file, b"")
-            found.append(whole[start:end] if start >= 0 else b"")
-        return found
+        return [
+            whole[file][start:end] if start >= 0 else b""
+            for file, start, end in zip(files.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        ]

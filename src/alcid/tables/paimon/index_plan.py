@@ -19,7 +19,7 @@ from alcid.storage import Storage
 from alcid.tables.build_report import SkippedCounter
 from alcid.tables.paimon.data_files import PlacedFile, place_files, table_paths
 from alcid.tables.paimon.files import PaimonFiles
-from alcid.tables.paimon.index_containers import index_sources
+from alcid.tables.paimon.index_beginnings import index_sources
 from alcid.tables.payloads import IndexName
 from alcid.types import INDEX_TYPES, DataType
 

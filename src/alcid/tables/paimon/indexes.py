@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import compress
 from threading import Lock
 
 import numpy as np
@@ -14,7 +15,7 @@ from alcid.bundle.bloom import Answer
 from alcid.errors import FormatError
 from alcid.formats.file_index import READERS
 from alcid.formats.file_index.bitmap_search import BitmapSearch
-from alcid.formats.file_index.bloom_filters import is_usual, may_have_any
+from alcid.formats.file_index.bloom_filters import are_usual, may_have_any
 from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.file_index.reader import EmptyReader, IndexReader
 from alcid.formats.source import Section
@@ -93,8 +94,8 @@ class PaimonIndexes:
         for start in range(0, len(files), _TOGETHER):
             some = slice(start, start + _TOGETHER)
             filters = self._containers.at_hand(column, "bloom-filter", files[some])
-            usual = np.fromiter(map(is_usual, filters), bool, len(filters))
-            answers = may_have_any([one for one in filters if is_usual(one)], keys, key_type)
+            usual = are_usual(filters)
+            answers = may_have_any([*compress(filters, usual.tolist())], keys, key_type)
             may_match[some][usual], is_known[some] = answers, usual
         others = files[~is_known].tolist()
         may_match[~is_known] = wait_for_each(ask, others, remote=self._remote)

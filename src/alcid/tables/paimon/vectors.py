@@ -59,14 +59,15 @@ def vector_places(
 
     Where a data file has two of them, nobody knows which one holds: its rows are not read.
     """
+    entries = [entry for entry in entries if entry.index_type == DELETION_VECTORS]
+    if not entries:
+        return {}
     numbers = {
         (one.entry.partition, one.entry.bucket, one.file.name): number
         for number, one in enumerate(files)
     }
     found: dict[int, StoredVectors] = {}
     for entry in entries:
-        if entry.index_type != DELETION_VECTORS:
-            continue
         for place in entry.ranges or ():
             number = numbers.get((entry.partition, entry.bucket, place.data_file))
             if number is None:  # of a file that this read does not see

@@ -62,6 +62,9 @@ SOAK_SECONDS ?= 3600
 soak: .venv/.installed ## Do random steps to tables for long, with Java and Spark too; ask random cases of all kinds; load, races, faults, kills (MACHINES=300, SOAK_SECONDS=3600, ALCID_SEED)
 	$(BIN)/python -m tests.cross --seconds $(SOAK_SECONDS) --seed $(or $(ALCID_SEED),1) --workers 2
 	$(BIN)/python -m tests.faults.kills --runs 200
+	$(BIN)/python -m tests.faults.kills --spark driver --runs 60 --seed $(or $(ALCID_SEED),1)
+	$(BIN)/python -m tests.faults.kills --spark executor --runs 120 --seed $(or $(ALCID_SEED),1)
+	$(BIN)/python -m tests.faults.kills --spark worker --runs 60 --seed $(or $(ALCID_SEED),1)
 	$(BIN)/python -m tests.faults --runs 2000
 	ALCID_READERS=50 ALCID_SECONDS=600 ALCID_ROUNDS=100 $(BIN)/pytest -o faulthandler_timeout=0 tests/load tests/iceberg/test_racing.py
 	ALCID_MACHINES=$(MACHINES) $(BIN)/pytest -n 2 -o faulthandler_timeout=0 \

@@ -1,10 +1,15 @@
 """Processes that are killed at a random call to their files, and what they leave.
 
-    python -m tests.faults.kills [--runs N] [--seed S] [--run R]
+    python -m tests.faults.kills [--runs N] [--seed S] [--run R] [--folder F]
+        [--spark driver|executor|worker]
 
 In each run a table goes through a few operations. Each is done by a process of its own, which kills
 itself before some call, or within a write: when a file is on the disk, but does not have its name
 yet. Then the table is looked at, and the operation is done again. `--run` does a single one again.
+
+With `--spark` there is one operation in a run, or two at a time, which Spark does: see
+`driver_kills.py` and `executor_kills.py`. A run that is done again chooses the same, but moments
+are those of a clock.
 """
 
 from __future__ import annotations
@@ -18,14 +23,22 @@ import tempfile
 import time
 import traceback
 import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
 
 from alcid.errors import AlcidWarning
-from alcid.testing.faulty_files import Call, Decide, Fault
+from alcid.testing.faulty_files import Decide
+from tests.faults.driver_kills import DriverKills
+from tests.faults.executor_kills import ExecutorKills, WorkerKills
+from tests.faults.killing import die, killing
 from tests.faults.operations import Operation, Rows, operations
+from tests.faults.spark_kills import SparkKills, local_settings
 from tests.faults.subjects import SUBJECTS, Subject
 from tests.faults.sweep import check_after
+from tests.iceberg.lake import lake_settings
+from tests.spark.cluster import cluster
 
 __all__ = ["Kills"]
 
@@ -41,6 +54,7 @@ class Kills:
         self._subjects = {name: SUBJECTS[name](folder / name) for name in SUBJECT_NAMES}
         self.killed = 0
         """How many processes were killed; others came to their end."""
+        self.told: Counter[str] = Counter()
 
     def run(self, number: int) -> None:
         """Let a table go through a few operations; an error tells which."""
@@ -65,7 +79,7 @@ class Kills:
         chosen = source.choice([one for one in every if not every[one].only_reads])
         at, within = source.randrange(90), source.random() < 0.5
         log.append(f"{chosen} killed {'within a write from' if within else 'before'} call {at}")
-        is_killed = self._attempt(subject, every[chosen], _killing(at, within=within))
+        is_killed = self._attempt(subject, every[chosen], killing(at, die, within=within))
         check_after(subject, every[chosen], rows, is_done=not is_killed)
         return every[chosen].after
 
@@ -88,22 +102,27 @@ class Kills:
         return ended != 0
 
 
-def _killing(at: int, *, within: bool) -> Decide:
-    def decide(call: Call) -> Fault | None:
-        if call.number >= at:
-            if within and call.kind in {"put", "replace"}:
-                Path.hardlink_to = Path.replace = _die  # type: ignore[method-assign]
-            elif not within:
-                _die()
-        return None
-
-    return decide
-
-
-def _die(*_: Any, **__: Any) -> NoReturn:
-    """End without a chance to do anything more."""
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError("SIGKILL does not return")
+@contextmanager
+def _opened(what: str | None, folder: Path, seed: int) -> Iterator[Kills | SparkKills]:
+    """Runs that kill something of a Spark, or processes without one."""
+    warehouse = folder / "lake"
+    match what:
+        case None:
+            yield Kills(folder, seed)
+        case "driver":
+            with DriverKills(folder, seed, local_settings(warehouse)) as kills:
+                yield kills
+        case "worker":
+            with WorkerKills(folder, seed, local_settings(warehouse)) as kills:
+                yield kills
+        case _:
+            with (
+                cluster(folder / "cluster") as machines,
+                ExecutorKills(
+                    folder, seed, machines, machines.settings() | lake_settings(warehouse)
+                ) as kills,
+            ):
+                yield kills
 
 
 def main() -> int:
@@ -111,12 +130,15 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--run", type=int)
+    parser.add_argument("--spark", choices=["driver", "executor", "worker"])
+    parser.add_argument("--folder", type=Path, help="a new one, which is kept")
     given = parser.parse_args()
     warnings.simplefilter("ignore", AlcidWarning)
     numbers = range(given.runs) if given.run is None else [given.run]
     begin, failed = time.monotonic(), 0
-    with tempfile.TemporaryDirectory() as folder:
-        kills = Kills(Path(folder), given.seed)
+    with ExitStack() as stack:
+        folder = given.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        kills = stack.enter_context(_opened(given.spark, folder.resolve(), given.seed))
         for number in numbers:
             try:
                 kills.run(number)
@@ -124,7 +146,8 @@ def main() -> int:
                 failed += 1
                 traceback.print_exc()
     seconds = time.monotonic() - begin
-    print(f"{len(numbers)} runs, {kills.killed} kills, {failed} failed, in {seconds:.0f} s")
+    told = "".join(f"; {count} {what}" for what, count in sorted(kills.told.items()))
+    print(f"{len(numbers)} runs, {kills.killed} kills, {failed} failed, in {seconds:.0f} s{told}")
     return 1 if failed else 0
 
 

@@ -14,6 +14,7 @@ from alcid import IcebergTable, PaimonTable, ParquetTable
 __all__ = ["AT_ONCE", "Operation", "Rows", "operations", "rows_of", "shown", "table_rows"]
 
 AT_ONCE = timedelta(0)
+SOME = "id >= 7 AND name = 'n3'"
 
 AnyTable: TypeAlias = PaimonTable | ParquetTable | IcebergTable
 Rows: TypeAlias = tuple[tuple[int, str], ...]
@@ -34,6 +35,9 @@ class Operation:
     is_told: bool = False
     """Whether what cannot be read is told by the answer."""
     only_reads: bool = False
+    rest: Callable[[Any, Rows], Any] | None = None
+    """Does what is missing, of one that may be cut off with some of its rows in the table: which
+    these are, is given."""
 
 
 def rows_of(ids: Iterable[int], prefix: str = "n") -> Rows:
@@ -59,9 +63,23 @@ def table_rows(table: AnyTable) -> Rows:
 
 
 def operations(
-    before: Rows, kind: str, *, is_keyed: bool = False, step: int = 0
+    before: Rows,
+    kind: str,
+    *,
+    is_keyed: bool = False,
+    step: int = 0,
+    frame: Callable[[pa.Table], Any] | None = None,
 ) -> Mapping[str, Operation]:
-    """What can be done to a table that holds some rows; in each step of a series to others."""
+    """What can be done to a table that holds some rows; in each step of a series to others.
+
+    Args:
+        before: The rows.
+        kind: That of the table.
+        is_keyed: Whether it has a primary key.
+        step: Of the series.
+        frame: Makes DataFrames of the rows that are given, for a table that has a session.
+    """
+    given = frame or _as_they_are
     found = {
         **_reads(before),
         **_index_work(before),
@@ -75,18 +93,40 @@ def operations(
         left = tuple(row for row in before if row[0] >= first)
         found["delete"] = Operation(lambda t: t.delete(f"id < {first}", progress=False), left)
     if is_keyed:
-        found |= _keyed_work(before, 2 * step)
-    elif kind == "paimon":
-        new = rows_of(range(40 + 5 * step, 45 + 5 * step))
-        found["append"] = Operation(
-            lambda t: t.append(arrow_of(new)), (*before, *new), is_repeatable=False
+        found |= _keyed_work(before, 2 * step, given)
+    elif kind == "paimon" or frame is not None:
+        found["append"] = _append(before, kind, step, given)
+    if frame is not None:
+        found["read"] = Operation(
+            lambda t: shown(t.read(SOME).toArrow()),
+            before,
+            found["look-up"].answer,
+            only_reads=True,
         )
     return found
 
 
+def _as_they_are(rows: pa.Table) -> pa.Table:
+    return rows
+
+
+def _append(before: Rows, kind: str, step: int, given: Callable[[pa.Table], Any]) -> Operation:
+    new = rows_of(range(40 + 5 * step, 45 + 5 * step))
+
+    def append_rest(table: Any, held: Rows) -> None:
+        table.append(given(arrow_of(tuple(row for row in new if row not in held))))
+
+    return Operation(
+        lambda t: t.append(given(arrow_of(new))),
+        (*before, *new),
+        is_repeatable=False,
+        rest=append_rest if kind == "parquet" else None,  # a folder has no commits
+    )
+
+
 def _reads(before: Rows) -> Mapping[str, Operation]:
     def where(table: Any) -> Rows:
-        return shown(table.scan("id >= 7 AND name = 'n3'").to_arrow())
+        return shown(table.scan(SOME).to_arrow())
 
     def top(table: Any) -> list[int]:
         found: list[int] = table.scan(order_by="id DESC", limit=4).to_arrow()["id"].to_pylist()
@@ -118,15 +158,17 @@ def _index_work(before: Rows) -> Mapping[str, Operation]:
     }
 
 
-def _keyed_work(before: Rows, first: int) -> Mapping[str, Operation]:
+def _keyed_work(
+    before: Rows, first: int, given: Callable[[pa.Table], Any]
+) -> Mapping[str, Operation]:
     new, gone = rows_of(range(first + 8, first + 18), "m"), {first + 1, first + 2}
     kinds = ["+I"] * len(new) + ["-D"] * len(gone)
-    given = arrow_of((*new, *((one, "") for one in sorted(gone))), kind=kinds)
+    rows = arrow_of((*new, *((one, "") for one in sorted(gone))), kind=kinds)
     replaced = gone | {one for one, _ in new}
     kept = tuple(row for row in before if row[0] not in replaced)
     return {
         "upsert": Operation(
-            lambda t: t.upsert(given, row_kind="kind"), tuple(sorted((*kept, *new)))
+            lambda t: t.upsert(given(rows), row_kind="kind"), tuple(sorted((*kept, *new)))
         ),
         "compact": Operation(lambda t: t.compact(progress=False), before),
         "repair": Operation(lambda t: t.repair(AT_ONCE, progress=False), before),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
@@ -186,7 +186,7 @@ class Iceberg(Subject):
         return rows_of(one for one in range(24) if one != 3)
 
 
-SUBJECTS: Mapping[str, Callable[..., Subject]] = {
+SUBJECTS: Mapping[str, type[Subject]] = {
     "parquet": ParquetFolder,
     "paimon": PaimonAppend,
     "paimon-dynamic": PaimonKeyed,

@@ -11,14 +11,14 @@ import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from alcid.errors import AlcidError, AlcidWarning
 from alcid.testing.faulty_files import Call, Decide, Fault, often, once, since
-from tests.faults.operations import AT_ONCE, Operation, Rows, table_rows
+from tests.faults.operations import AT_ONCE, AnyTable, Operation, Rows, table_rows
 from tests.faults.subjects import Subject
 
-__all__ = ["Case", "cases", "count_calls", "run_case", "run_often"]
+__all__ = ["Case", "cases", "check_after", "check_answer", "count_calls", "run_case", "run_often"]
 
 PASSING = {Fault.TIMEOUT, Fault.LOST_TIMEOUT, Fault.STALE}
 """What nobody may notice, if it happens once; over a network short reads too."""
@@ -28,6 +28,12 @@ OFTEN = (
     *(Fault.SHORT, Fault.STALE),
 )
 """What may happen to any call."""
+
+
+class Opens(Protocol):
+    """What opens a table, as it is now."""
+
+    def open(self) -> AnyTable: ...
 
 
 @dataclass(frozen=True)
@@ -131,14 +137,17 @@ def check_answer(operation: Operation, found: Any) -> None:
         assert found == operation.answer, f"{found}, expected {operation.answer}"
 
 
-def check_after(subject: Subject, operation: Operation, before: Rows, *, is_done: bool) -> None:
+def check_after(subject: Opens, operation: Operation, before: Rows, *, is_done: bool) -> None:
     """See what the table holds; do it again; see that nothing is wrong or lying about."""
     table = subject.open()
     held = table_rows(table)
-    assert held == operation.after or (held == before and not is_done), f"holds {held}"
+    is_some = operation.rest is not None and _is_between(before, held, operation.after)
+    assert held == operation.after or ((held == before or is_some) and not is_done), f"holds {held}"
     if operation.only_reads:
         return
-    if held != operation.after or operation.is_repeatable:
+    if operation.rest is not None and held != operation.after:
+        operation.rest(table, held)
+    elif held != operation.after or operation.is_repeatable:
         check_answer(operation, operation.run(table))
     table = subject.open()
     assert table_rows(table) == operation.after
@@ -151,3 +160,8 @@ def check_after(subject: Subject, operation: Operation, before: Rows, *, is_done
             assert report.ok, report
     assert not report.leftovers, report.leftovers
     assert table_rows(subject.open()) == operation.after
+
+
+def _is_between(before: Rows, held: Rows, after: Rows) -> bool:
+    """Whether some rows are there already, each once."""
+    return set(before) <= set(held) <= set(after) and len(set(held)) == len(held)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -44,6 +45,20 @@ def ids(table: IcebergTable) -> list[int]:
 def test_the_current_snapshot(lake: SparkSession, snapshots: list[int]) -> None:
     table = alcid.iceberg(TABLE, lake)
     assert (table.name, table.snapshot_id) == (TABLE, snapshots[2])
+    assert ids(table) == [1, 2, 3]
+
+
+def test_in_a_thread_in_which_the_session_was_not_used(
+    lake: SparkSession, snapshots: list[int]
+) -> None:
+    """No session is active there, and by none the settings of its catalogs are known."""
+    session = lake.newSession()
+    kept = "spark.sql.catalog.lake"
+    for key in ("", ".type", ".warehouse"):
+        session.conf.set(f"spark.sql.catalog.same{key}", str(lake.conf.get(kept + key)))
+    with ThreadPoolExecutor(1) as pool:
+        table = pool.submit(alcid.iceberg, "same.opening.t", session).result()
+    assert (table.name, table.snapshot_id) == ("same.opening.t", snapshots[2])
     assert ids(table) == [1, 2, 3]
 
 

@@ -44,6 +44,10 @@ ONE_KILLED = ({(0, 0), (1, 0), (0, 1)}, {(0, 0), (1, 0), (1, 1)})
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
+class DriverEndedError(AssertionError):
+    """There is no answer, as the process is gone."""
+
+
 class Driver:
     """A process that serves the requests of `cluster_driver.py`."""
 
@@ -64,7 +68,8 @@ class Driver:
     def _receive(self) -> Any:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, f"the driver has ended:\n{self._log.read_text()[-4000:]}"
+        if not line:
+            raise DriverEndedError(f"the driver has ended:\n{self._log.read_text()[-4000:]}")
         answer = json.loads(line)
         assert "error" not in answer, answer["error"]
         return answer["answer"]
@@ -94,6 +99,7 @@ def driver(
             text=True,
             env=environment,
             cwd=folder,
+            start_new_session=True,  # by which a kill finds all that it has started
         )
     try:
         yield Driver(process, log)

@@ -26,16 +26,14 @@ from alcid.spark.ways import Way
 from alcid.storage import Storage
 from alcid.tables import ParquetTable, building
 from alcid.tables.paimon.table import PaimonTable
+from tests.faults.spark_requests import KillRequests
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
-class Requests:
+class Requests(KillRequests):
     """Each method is a request; folders are those of tables."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
 
     def look(self) -> list[dict[str, Any]]:
         """Where the executors have `alcid` from."""

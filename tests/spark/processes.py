@@ -23,12 +23,8 @@ def wait_for(met: Callable[[], bool], what: str, patience: float = PATIENCE) -> 
 def below(process: int) -> list[int]:
     """The children of a process, and theirs."""
     parents: dict[int, list[int]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with suppress(OSError):
-                # After the name, which may hold anything: the state, then the parent.
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                parents.setdefault(int(fields[1]), []).append(int(folder.name))
+    for other, fields in _status().items():
+        parents.setdefault(int(fields[1]), []).append(other)
     found: list[int] = []
     todo = [process]
     while todo:
@@ -36,6 +32,23 @@ def below(process: int) -> list[int]:
         found += children
         todo += children
     return found
+
+
+def _status() -> dict[int, list[str]]:
+    """Of every process: state, parent, group, session and more."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                # After the name, which may hold anything.
+                text = (folder / "stat").read_text()
+                found[int(folder.name)] = text.rpartition(")")[2].split()
+    return found
+
+
+def in_session(leader: int) -> list[int]:
+    """All processes of the session that one has begun, also if those between have ended."""
+    return [process for process, fields in _status().items() if int(fields[3]) == leader]
 
 
 def command_of(process: int) -> str:

@@ -90,7 +90,7 @@ def metadata(tmp_path: Path) -> Path:
     (folder.parent / "data").mkdir()
     for name in ("v3.metadata.json", "snap-7.avro", "version-hint.text", "../data/a.parquet"):
         (folder / name).write_bytes(b"any bytes")
-    for name in (DRAFT, LOST, "cut.stats"):  # which are no business of ours there
+    for name in (LOST, "cut.stats"):  # which are no business of ours there
         (folder / "../data" / name).write_bytes(b"any bytes")
     put_bundle(folder / LISTED)
     with alcid.puffin.create(folder / "7-of-others.stats", properties={"created-by": "Iceberg"}):
@@ -124,6 +124,21 @@ def named(report: CleanReport) -> tuple[list[tuple[str, str]], list[tuple[str, s
 def test_what_is_listed_and_what_is_not_ours_stays(metadata: Path) -> None:
     before = everything(metadata)
     assert named(clean(metadata, older_than=NOW)) == ([], [])
+    assert everything(metadata) == before
+
+
+def test_what_a_killed_delete_was_writing_beside_the_data_goes(metadata: Path) -> None:
+    """Nobody else removes it: Iceberg's own procedures pass over names that begin with a dot."""
+    before = everything(metadata)
+    (metadata / "../data/city=Graz").mkdir()
+    left = [metadata / "../data" / DRAFT, metadata / "../data/city=Graz" / DRAFT]
+    for path in left:
+        path.write_bytes(b"half of its bytes")
+    both = [(DRAFT, "unfinished"), (f"city=Graz/{DRAFT}", "unfinished")]
+    assert named(clean(metadata)) == ([], both)
+    for path in left:
+        set_age(str(path), 2 * DAY)
+    assert named(clean(metadata)) == (both, [])
     assert everything(metadata) == before
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from alcid.errors import ConflictError, UnsupportedError
+from alcid.spark.jvm import active
 from alcid.spark.jvm.iceberg_errors import java_errors
 from alcid.spark.schema import quoted
 
@@ -38,7 +39,8 @@ class JavaTable:
             UnsupportedError: It is none of Iceberg, or a metadata table.
         """
         self._spark, self._java = spark, _Java.of(spark._jvm)
-        with java_errors(name):
+        # A catalog that was not used yet is loaded by the settings of the session that is active.
+        with java_errors(name), active(spark):
             found = self._java.resolve(spark._jsparkSession, name)
             place = found.identifier()
             last = str(place.name())

@@ -1,11 +1,12 @@
-"""Cleaning: what work on indexes and statistics has left beside an Iceberg table's metadata.
+"""Cleaning: what work on indexes, statistics and deletes has left of an Iceberg table.
 
     metadata/5160393-4a7f...e1.stats   of us, and no snapshot lists it: another's commit came first
     metadata/_alcid/20250801T093000.123456Z-5f1e0c7ab2d4.puffin   of a build that was killed
     metadata/.5f1e0c7ab2d45f1e0c7ab2d45f1e0c7a.tmp   a file that was being written
+    data/.5f1e0c7ab2d45f1e0c7ab2d45f1e0c7a.tmp   the same, of a delete
 
 Nothing else is ever removed. Data files, manifests and files of others that no snapshot needs are
-for Iceberg's own `remove_orphan_files`, which passes over the last two of these.
+for Iceberg's own `remove_orphan_files`, which passes over the last three of these.
 """
 
 from __future__ import annotations
@@ -58,12 +59,22 @@ def find_leftovers(table: IcebergTable) -> list[Leftover]:
     files = list_files(storage)
     metadata = table.catalog.load()  # after the listing: all that was registered until then counts
     found = [*_statistics(storage, files, metadata), *_staged(storage, files)]
-    found += (
-        Leftover(file.path, "unfinished", file.size, file.changed, storage)
-        for file in files
-        if is_draft(file.name.removeprefix(f"{FOLDER}/"))
-    )
+    found += _drafts(storage, files)
+    data = table.places.folder(table.catalog.data_location("any").rpartition("/")[0])
+    if not data.remote:  # only on a disk there are drafts
+        others = f"{storage.location}/"
+        below = [
+            one for one in list_files(data) if not f"{data.location}/{one.path}".startswith(others)
+        ]
+        found += _drafts(data, below)
     return sorted(found, key=lambda one: one.path)
+
+
+def _drafts(storage: Storage, files: list[ListedFile]) -> Iterator[Leftover]:
+    """Files that were being written."""
+    for file in files:
+        if is_draft(file.name.rpartition("/")[2]):
+            yield Leftover(file.path, "unfinished", file.size, file.changed, storage)
 
 
 def _statistics(

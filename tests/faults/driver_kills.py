@@ -1,0 +1,101 @@
+"""The driver of a Spark is killed with its JVM, while two operations are on the way.
+
+It is killed at a random moment, or kills itself at a random call to its files: most of the time
+goes by in Spark's jobs, and what tells is a few calls at the end. Another driver goes on.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from tests.faults.spark_kills import SparkKills
+from tests.spark.cluster import Driver, DriverEndedError
+from tests.spark.processes import in_session, is_running, kill, wait_for
+
+__all__ = ["DriverKills", "cut_off"]
+
+AT_ONCE = 2
+"""How many operations a driver has on the way when it is killed."""
+MOST_CALLS = 25
+TRIES = 6
+"""How often operations may all be done before anything is killed."""
+
+
+class DriverKills(SparkKills):
+    """The driver of a local Spark, with its JVM."""
+
+    def _run(self, source: random.Random, log: list[str]) -> None:
+        for _ in range(TRIES):
+            if self._try(source, log):
+                return
+
+    def _try(self, source: random.Random, log: list[str]) -> bool:
+        """Begin two operations, and look at the tables; whether one of them was cut off."""
+        names = source.sample(self._names, AT_ONCE)
+        chosen = {name: self._table(name).choose(source, reads=False) for name in names}
+        asked = [self._series[name].asked(one) for name, one in chosen.items()]
+        log += [f"{one} of {name}" for name, one in chosen.items()]
+        if source.random() < 0.5:
+            delay = self._delay(source, self._series[names[0]], chosen[names[0]])
+            log.append(f"killed after {delay:.2f} s")
+            ended = cut_off(self.driver(), asked, after=delay)
+        else:
+            at, within = source.randrange(MOST_CALLS), source.random() < 0.5
+            log.append(f"killed {'within a write from' if within else 'before'} call {at}")
+            ended = cut_off(self.driver(), asked, at_call=at, within=within)
+        is_killed = len(ended) < len(asked)
+        if is_killed:
+            self.killed += 1
+            self.told["operations cut off"] += len(asked) - len(ended)
+            self.close()
+        for name, one in chosen.items():
+            series = self._series[name]
+            self._check(series, one, is_done=series.place in ended)
+        return is_killed
+
+
+def cut_off(
+    victim: Driver,
+    asked: Sequence[dict[str, Any]],
+    *,
+    after: float | None = None,
+    at_call: int = 0,
+    within: bool = False,
+) -> set[str]:
+    """Kill a driver and all below it; which operations were done by then, by their places.
+
+    If all were, it goes on.
+
+    Args:
+        victim: The driver.
+        asked: The operations that it begins.
+        after: The seconds until then; without, it kills itself.
+        at_call: When: before this call to its files.
+        within: Rather in the next write.
+    """
+    leader = victim.process.pid
+    ended: set[str] = set()
+    with suppress(DriverEndedError, BrokenPipeError):
+        if after is None:
+            victim.ask("die_at", number=at_call, within=within)
+        for one in asked:
+            victim.ask("begin", **one)
+        if after is not None:
+            time.sleep(after)
+            ended = set(victim.ask("ended"))
+            if len(ended) < len(asked):
+                kill(in_session(leader))
+        for one in asked:
+            found = victim.ask("end", place=one["place"])
+            assert found["problem"] is None, found["problem"]
+            ended.add(one["place"])
+        return ended
+    kill(in_session(leader))
+    victim.process.wait()
+    # What Java has started ends with it: what is not written by then never will be.
+    wait_for(lambda: not any(map(is_running, in_session(leader))), "the end of the session")
+    return ended

@@ -1,0 +1,92 @@
+"""An executor of a cluster is killed, or a Python worker, while an operation is on the way.
+
+On a cluster, Spark does tasks again, and nobody notices; a local Spark gives up at once.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.faults.spark_kills import SparkKills
+from tests.spark.cluster import Cluster, Driver
+from tests.spark.processes import below, command_of, in_session, is_running, kill
+
+__all__ = ["ExecutorKills", "WorkerKills"]
+
+_WORKER = "pyspark.worker"  # in the command of Python workers, and of what forks them
+
+
+class ExecutorKills(SparkKills):
+    """One executor of a cluster, or one of its Python workers; all goes on as if nothing was."""
+
+    retries = True
+
+    def __init__(
+        self, folder: Path, seed: int, machines: Cluster, settings: Mapping[str, str]
+    ) -> None:
+        """Kill what the machines run."""
+        super().__init__(folder, seed, settings, machines.python)
+        self._machines = machines
+
+    def use(self, found: Driver) -> None:
+        """Take a driver that is there."""
+        self._driver = found
+
+    def _run(self, source: random.Random, log: list[str]) -> None:
+        name = source.choice(self._names)
+        series = self._table(name)
+        operation = series.choose(source, reads=True)
+        delay = self._delay(source, series, operation)
+        log.append(f"{operation} of {name}, after {delay:.2f} s")
+        before = self.driver().ask("failed_tasks")
+        self.driver().ask("begin", **series.asked(operation))
+        time.sleep(delay)
+        while series.place not in self.driver().ask("ended"):
+            victim, what = self._victim(source)
+            if victim is not None:
+                kill([victim])
+                log.append(f"{what} killed")
+                self.killed += 1
+                self.told[f"{what} killed"] += 1
+                break
+        found = self.driver().ask("end", place=series.place)
+        is_done = found["problem"] is None
+        assert is_done or not self.retries, found["problem"]
+        if is_done:
+            self._seconds[name, operation] = found["seconds"]
+        self.told["tasks lost"] += self.driver().ask("failed_tasks") - before
+        self.told["errors"] += not is_done
+        if not self.retries:
+            self.driver().ask("settle")
+        self._check(series, operation, is_done=is_done)
+
+    def _victim(self, source: random.Random) -> tuple[int | None, str]:
+        """A process, if there is one, and what it is."""
+        executors = self._machines.executors()
+        workers = [one for executor in executors for one in below(executor) if _is_worker(one)]
+        if workers and source.random() < 0.5:
+            return source.choice(workers), "worker"
+        # There may be none: both may have been killed a moment ago.
+        return (source.choice(executors) if executors else None), "executor"
+
+
+class WorkerKills(ExecutorKills):
+    """A Python worker of a local Spark: what it does fails, or goes on if it needed none."""
+
+    retries = False
+
+    def __init__(self, folder: Path, seed: int, settings: Mapping[str, str]) -> None:
+        """Work in a folder."""
+        SparkKills.__init__(self, folder, seed, settings)
+
+    def _victim(self, source: random.Random) -> tuple[int | None, str]:
+        # Not those below it: where what has forked them was killed, they go on alone.
+        workers = [one for one in in_session(self.driver().process.pid) if _is_worker(one)]
+        return (source.choice(workers) if workers else None), "worker"
+
+
+def _is_worker(process: int) -> bool:
+    return _WORKER in command_of(process) and is_running(process)

@@ -1,0 +1,169 @@
+"""What the driver of a Spark is asked while it, or what it has started, is killed."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pyarrow as pa
+
+from alcid.errors import AlcidError, AlcidWarning
+from alcid.plan import Draft
+from alcid.spark.jvm import map_in_arrow, spark_exceptions
+from alcid.testing.faulty_files import Faults
+from tests.faults.killing import counted_calls, die_with_children, killing
+from tests.faults.operations import Operation, Rows
+from tests.faults.spark_tables import Series, SparkTable, frames, make_iceberg
+from tests.faults.sweep import check_after, check_answer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["KillRequests"]
+
+
+_GOOD_JOBS, _MOST_JOBS = 3, 20
+PROBLEMS: tuple[type[Exception], ...] = (AlcidError, *spark_exceptions())
+
+
+class KillRequests:
+    """Each method is a request; a table is named by its place."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._running: dict[str, Future[float]] = {}
+        self._pool = ThreadPoolExecutor()
+        self._armed = ExitStack()
+
+    def make_iceberg(self, place: str) -> Rows:
+        """Make a table of the catalog; what it holds."""
+        return make_iceberg(self._spark, place)
+
+    def begin(self, place: str, **asked: Any) -> None:
+        """Begin an operation; this is answered when it is about to run."""
+        operation = self._operation(place=place, **asked)
+        begun = threading.Event()
+
+        def run() -> float:
+            with _BY_TASKS.held():
+                begun.set()
+                start = time.monotonic()
+                found = operation.run(SparkTable(self._spark, place).open())
+                seconds = time.monotonic() - start
+            check_answer(operation, found)
+            return seconds
+
+        self._running[place] = self._pool.submit(run)
+        begun.wait()
+
+    def ended(self) -> list[str]:
+        """The tables on which nothing runs any more."""
+        return [place for place, one in self._running.items() if one.done()]
+
+    def end(self, place: str) -> dict[str, Any]:
+        """Wait for the end of an operation: the seconds that it took, or the error it gave.
+
+        An answer that is wrong is no such error, and is raised.
+        """
+        try:
+            return {"seconds": self._running.pop(place).result(), "problem": None}
+        except PROBLEMS:
+            return {"seconds": None, "problem": traceback.format_exc()}
+
+    def check(self, *, is_done: bool, **asked: Any) -> float | None:
+        """See what an operation has left, as `check_after` does; seconds that it took again."""
+        self._armed.close()
+        operation = self._operation(**asked)
+        taken: list[float] = []
+
+        def run(table: Any) -> Any:
+            start = time.monotonic()
+            found = operation.run(table)
+            taken.append(time.monotonic() - start)
+            return found
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AlcidWarning)
+            table = SparkTable(self._spark, asked["place"])
+            before = _rows(asked["rows"])
+            check_after(table, replace(operation, run=run), before, is_done=is_done)
+        return taken[0] if taken else None
+
+    def die_at(self, number: int, *, within: bool) -> None:
+        """Let this process and its JVM be killed at a call to files, if no check comes before."""
+        faults = Faults()
+        faults.plan(killing(number, die_with_children, within=within))
+        self._armed.enter_context(counted_calls(faults))
+
+    def settle(self) -> None:
+        """Wait until tasks have Python workers again.
+
+        Spark keeps idle ones for later. If what has forked them was killed, the next task that is
+        given one of them fails, whatever it does; a local Spark does not try it again.
+        """
+        good = 0
+        for _ in range(_MOST_JOBS):
+            try:
+                map_in_arrow(self._spark.range(0, 2, 1, 2), _same, "id bigint").collect()
+                good += 1
+            except PROBLEMS:
+                good = 0
+            if good == _GOOD_JOBS:
+                return
+        raise AssertionError(f"no {_GOOD_JOBS} jobs in a row among {_MOST_JOBS}")
+
+    def failed_tasks(self) -> int:
+        """How many tasks Spark has had to do again, or has given up."""
+        tracker = self._spark.sparkContext.statusTracker()
+        jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(None))
+        stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+        found = map(tracker.getStageInfo, stages)
+        return sum(one.numFailedTasks for one in found if one is not None)
+
+    def _operation(
+        self, name: str, place: str, rows: Sequence[Sequence[Any]], step: int, operation: str
+    ) -> Operation:
+        series = Series(name, place, _rows(rows), step)
+        return series.operations(frames(self._spark))[operation]
+
+
+class _ByTasks:
+    """Lets tasks do what a driver does by itself where a table is small; for several at a time."""
+
+    def __init__(self) -> None:
+        self._lock, self._holders = threading.Lock(), 0
+        self._patch = mock.patch.object(Draft, "is_small", False)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        with self._lock:
+            if not self._holders:
+                self._patch.start()
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holders -= 1
+                if not self._holders:
+                    self._patch.stop()
+
+
+_BY_TASKS = _ByTasks()
+
+
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
+
+
+def _rows(given: Sequence[Sequence[Any]]) -> Rows:
+    """Rows as they were before they were JSON."""
+    return tuple((int(one), str(name)) for one, name in given)

@@ -1,0 +1,106 @@
+"""Tables that Spark works on while it is killed, and what they should hold."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import alcid
+from tests.faults.operations import AnyTable, Operation, Rows, arrow_of, operations, rows_of
+from tests.faults.subjects import INDEXES, SUBJECTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ICEBERG", "LIFE", "Series", "SparkTable", "frames", "make_iceberg", "make_in_folder"]
+
+ICEBERG = "iceberg"
+LIFE = 8
+"""How many operations a table goes through."""
+TASKS_READ = ("count", "read", "verify")
+
+
+@dataclass(frozen=True)
+class Series:
+    """A table that goes from one operation to the next; what is known of it without Spark."""
+
+    name: str
+    """One of `SUBJECTS`."""
+    place: str
+    """Its folder, or the name of an Iceberg table."""
+    rows: Rows
+    step: int = 0
+
+    def operations(self, frame: Callable[[pa.Table], Any] | None = None) -> Mapping[str, Operation]:
+        """What can be done to it now; without `frame`, to be looked at only."""
+        subject = SUBJECTS[self.name]
+        return operations(
+            self.rows,
+            subject.kind,
+            is_keyed=subject.is_keyed,
+            step=self.step,
+            frame=frame or (lambda rows: rows),
+        )
+
+    def choose(self, source: random.Random, *, reads: bool) -> str:
+        """An operation; with `reads` also one that changes nothing, but has tasks."""
+        every = self.operations()
+        return source.choice(
+            [one for one in every if not every[one].only_reads or (reads and one in TASKS_READ)]
+        )
+
+    def after(self, operation: str) -> Series:
+        """The table when that is done."""
+        return replace(self, rows=self.operations()[operation].after, step=self.step + 1)
+
+    def asked(self, operation: str) -> dict[str, Any]:
+        """An operation, as it is asked of a driver."""
+        return {
+            "name": self.name,
+            "place": self.place,
+            "rows": self.rows,
+            "step": self.step,
+            "operation": operation,
+        }
+
+
+@dataclass(frozen=True)
+class SparkTable:
+    """What opens the table for `check_after`."""
+
+    spark: SparkSession
+    place: str
+
+    def open(self) -> AnyTable:
+        return alcid.table(self.place, self.spark)
+
+
+def frames(spark: SparkSession) -> Callable[[pa.Table], Any]:
+    """Makes DataFrames of two partitions, so that two tasks have them to write."""
+    return lambda rows: spark.createDataFrame(rows).repartition(2)
+
+
+def make_in_folder(name: str, folder: Path) -> Series:
+    """A table that needs no catalog."""
+    subject = SUBJECTS[name](folder)
+    return Series(name, str(folder / "table"), subject.before)
+
+
+def make_iceberg(spark: SparkSession, place: str) -> Rows:
+    """Three files, of which two are indexed, and a deletion vector; what the table holds."""
+    spark.sql(
+        f"CREATE TABLE {place} (id BIGINT, name STRING) USING iceberg"
+        " TBLPROPERTIES ('format-version' = '3')"
+    )
+    for number in range(3):
+        if number == 2:
+            alcid.iceberg(place, spark).build_indexes(INDEXES, progress=False)
+        rows = arrow_of(rows_of(range(number * 8, number * 8 + 8)))
+        spark.createDataFrame(rows).coalesce(1).writeTo(place).append()
+    alcid.iceberg(place, spark).delete("id = 3", progress=False)
+    return rows_of(one for one in range(24) if one != 3)

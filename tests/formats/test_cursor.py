@@ -115,3 +115,8 @@ def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
         path.write_bytes(b"0123")
         with pytest.raises(FormatError, match=r"short read at offset 2: found 2, expected 8"):
             source.read(2, 8)
+
+
+@pytest.mark.parametrize("text", ["a\ud800", "\udc00", "\udc00\ud800"])
+def test_half_of_a_surrogate_pair_comes_back_as_java_has_it(text: str) -> None:
+    assert decode_modified_utf8(encode_modified_utf8(text)) == text

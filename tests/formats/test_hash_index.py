@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from alcid import FormatError, LimitError, UnsupportedError
 from alcid.formats.hash_index import HashIndex, hash_array
+from alcid.pictures.bytes import distribution
 
 HASHES = st.lists(st.integers(-(2**31), 2**31 - 1) | st.integers(-3, 3), max_size=50)
 
@@ -111,3 +112,36 @@ def test_equality_and_pickling() -> None:
     assert index != [1, 2]
     assert pickle.loads(pickle.dumps(index)) == index
     assert repr(index) == "<HashIndex of 2 hashes>"
+
+
+@pytest.mark.parametrize(
+    ("hashes", "found"),
+    [
+        (b"\0\0\0\7", "bytes: from_bytes reads those"),
+        (bytearray(4), "bytes: from_bytes reads those"),
+        (pa.array([1, None], pa.int32()), "nulls, expected int32, as hash_rows gives them"),
+        (np.zeros((2, 2), np.int32), "2 dimensions, expected one"),
+        ([[1], [2]], "2 dimensions, expected one"),
+        (np.array([1.5]), "float64, expected int32, as hash_rows gives them"),
+        (np.array([1]), "int64, expected int32, as hash_rows gives them"),
+    ],
+)
+def test_what_are_no_hashes_is_named(hashes: Any, found: str) -> None:
+    with pytest.raises(UnsupportedError) as raised:
+        hash_array(hashes)
+    assert str(raised.value) == f"hashes: found {found}"
+
+
+def test_contains_beyond_both_ends() -> None:
+    index = HashIndex([-5, 3, 9])
+    assert index.contains([9, 10, -6, -5, 4, 3, 2**31 - 1]).tolist() == [
+        *[True, False, False, True, False, True, False]
+    ]
+    assert HashIndex().contains([1]).tolist() == [False]
+
+
+def test_a_picture_counts_the_hashes_of_each_eighth() -> None:
+    title, (said, spread) = HashIndex([-(2**31), -1, 0, 2**31 - 1]).picture()
+    assert (title, said) == ("Hash index of 4 keys", "<p>Hash index of 4 keys</p>")
+    expected = distribution(np.array([-(2**31), -1, 0, 2**31 - 1]), -(2**31), 2**31 - 1, bins=8)
+    assert spread == expected.replace(">rows<", ">hashes<")

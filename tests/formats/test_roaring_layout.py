@@ -43,7 +43,11 @@ def test_containers_fill_the_bitmap_and_hold_its_rows(
 def test_the_kinds_of_containers(rows: range, container: RoaringContainer) -> None:
     bitmap = BitMap(rows)
     bitmap.run_optimize()
-    assert RoaringLayout.of(bitmap.serialize()).containers == (container,)
+    layout = RoaringLayout.of(bitmap.serialize())
+    assert layout.containers == (container,)
+    has_runs = container.kind == "runs"
+    assert (layout.has_runs, layout.flags_at) == (has_runs, 4)
+    assert (layout.keys_at, layout.offsets_at) == ((5, None) if has_runs else (8, 12))
 
 
 def test_offsets_are_left_out_with_runs_in_few_containers() -> None:

@@ -27,6 +27,7 @@ DAY_IN_MILLIS = 86_400_000
 TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 """By the unit of an Arrow time or timestamp."""
 
+_MOST_BYTES = (1 << 31) - 1
 # From each of these on, a number and its sign need a byte more: 80, 8000, 800000 ...
 _BYTE_MORE = np.array([1 << 8 * count + 7 for count in range(8)], np.uint64)
 
@@ -37,11 +38,10 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
         kind = array.type
         return plain(pa.nulls(0, kind.value_type if pa.types.is_dictionary(kind) else kind))
     if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()  # an Array, except for what is too large for one
-        if isinstance(array, pa.ChunkedArray):
-            array = pa.concat_arrays(
-                [plain(chunk).cast(_large(chunk.type)) for chunk in array.chunks]
-            )
+        # Each chunk fits offsets of 32 bits; all together may not.
+        if (large := _large(array.type)) != array.type and array.nbytes > _MOST_BYTES:
+            array = array.cast(large)
+        array = array.combine_chunks()
     if isinstance(array.type, pa.BaseExtensionType):
         return plain(array.storage)
     if pa.types.is_dictionary(array.type):

@@ -410,3 +410,17 @@ def test_a_row_beyond_two_gigabytes_is_refused_before_it_is_read() -> None:
     half = pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, nothing])
     with pytest.raises(LimitError, match="at most 2147483647 bytes, found 2400000024"):
         hash_rows([half, half])
+
+
+def test_rows_say_how_many_they_are() -> None:
+    rows = binary_rows([pa.array([1, 2, 3]), pa.array(["a", "longer than a slot", None])])
+    assert repr(rows) == f"<BinaryRows: 3, bytes: {3 * 24 + 24}>"
+
+
+@pytest.mark.parametrize(
+    ("precision", "nanos"), [(4, 456_000), (6, 456_000), (7, 456_789), (9, 456_789)]
+)
+def test_of_a_timestamp_as_much_goes_in_as_a_data_file_keeps(precision: int, nanos: int) -> None:
+    column = pa.array([123_456_789], pa.timestamp("ns"))
+    (row,) = binary_rows([column], [f"TIMESTAMP({precision})"])
+    assert struct.unpack("<8xiiq", row) == (nanos, 16, 123)

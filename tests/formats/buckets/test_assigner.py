@@ -342,3 +342,20 @@ def test_a_long_array_is_assigned_in_batches_with_the_same_result(
 def test_options_and_routing_travel_to_tasks() -> None:
     for sent in (BucketOptions(max_buckets=3), Routing(4, 2)):
         assert pickle.loads(pickle.dumps(sent)) == sent
+
+
+def test_an_assigner_says_what_it_holds() -> None:
+    assigner = BucketAssigner(BucketOptions(target_row_num=2), 1, Routing(2, 2))
+    assert repr(assigner) == "<BucketAssigner of channel 1, buckets: 0, keys: 0>"
+    mine = [
+        hash_ for hash_ in range(10) if Routing(2, 2).channel(EMPTY_ROW_HASH, np.int32(hash_)) == 1
+    ]
+    assigner.assign(mine[:3])
+    assert repr(assigner) == "<BucketAssigner of channel 1, buckets: 2, keys: 3>"
+
+
+@pytest.mark.parametrize("bucket", [-1, 1 << 15])
+def test_a_bucket_that_cannot_be_is_named(bucket: int) -> None:
+    with pytest.raises(FormatError) as raised:
+        BucketAssigner().restore(bucket, HashIndex([1]))
+    assert str(raised.value) == f"bad bucket: found {bucket}, expected 0 to 32767"

@@ -18,7 +18,8 @@ from alcid.formats.deletion_vector import (
     WrittenVectors,
 )
 from alcid.formats.deletion_vector import writer as deletion_vector_writer
-from alcid.formats.source import BytesSource, FileSource
+from alcid.formats.deletion_vector.file import vector_places
+from alcid.formats.source import BytesSource, FileSource, Section
 from alcid.testing import CountingSource
 
 # Two files of Paimon's own: {2, 3}, then {1}.
@@ -373,3 +374,32 @@ def test_rolled_files_hold_every_vector_once(
         assert [place.cardinality for place in written.ranges] == list(map(len, read.values()))
     assert found == list(vectors.items())
     assert [vector.bits for _, vector in found] == [bits or v.bits for v in vectors.values()]
+
+
+def test_places_of_vectors_are_found_without_looking_into_them() -> None:
+    written = DeletionVectorFile.write(
+        {"a": DeletionVector([1]), "b": DeletionVector([2, 3]), "c": DeletionVector([], bits=64)}
+    )
+    whole = Section(BytesSource(written.data, "x"))
+    assert list(vector_places(whole)) == [(1, 30), (31, 32), (63, 20)]
+    assert list(vector_places(whole, 31)) == [(31, 32), (63, 20)]
+    assert list(vector_places(whole.section(0, 1))) == []
+
+
+@pytest.mark.parametrize(("size", "end"), [(11, 31), (23, 31), (-1, 31), (22, 30)])
+def test_a_length_that_does_not_fit_ends_the_search_for_places(size: int, end: int) -> None:
+    data = DeletionVectorFile.write({"a": DeletionVector([1])}).data
+    assert len(data) == 31
+    data = data[:1] + size.to_bytes(4, "big", signed=True) + data[5:end]
+    with pytest.raises(FormatError) as raised:
+        list(vector_places(Section(BytesSource(data, "x"))))
+    assert str(raised.value) == (
+        f"x: bad length of a deletion vector at offset 1: found {size}, expected 12 to {end - 9}"
+    )
+
+
+def test_rolled_vectors_are_of_the_kind_that_is_asked_for() -> None:
+    (file,) = DeletionVectorFile.roll(VECTORS, bits=64)
+    assert file == WrittenVectors(FILE_64, RANGES_64)
+    (file,) = DeletionVectorFile.roll(VECTORS)
+    assert file == WrittenVectors(FILE_32, RANGES_32)

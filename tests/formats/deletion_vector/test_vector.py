@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64, FrozenBitMap
 
 from alcid import FormatError, LimitError, OptionError, UnsupportedError
-from alcid.formats.deletion_vector import DeletionVector, encoding
+from alcid.formats.deletion_vector import DeletionVector, encoding, positions
+from alcid.formats.deletion_vector import vector as vector_module
 from alcid.formats.source import BytesSource, Section
+from alcid.pictures.bytes import distribution
 
 LARGEST_32 = 2**31 - 1
 LARGEST = ((2**31 - 2) << 32) | 2**31
@@ -545,4 +547,60 @@ def test_a_vector_is_read_from_a_part_of_a_file() -> None:
     assert str(caught.value) == (
         f"a.puffin: bad length of a deletion vector at offset 6: found {len(data) - 8}, "
         f"expected {len(data) - 2}"
+    )
+
+
+def test_positions_of_a_range_are_taken_from_the_keys_that_it_touches() -> None:
+    bitmaps = positions.group([5, 9, 2**32, 2**32 + 7, 3 * 2**32 + 1])
+    assert positions.between(bitmaps, 6, 2**32).tolist() == [9, 2**32]
+    assert positions.between(bitmaps, 2**32 + 1, 3 * 2**32).tolist() == [2**32 + 7]
+    assert positions.between(bitmaps, 9, 9).tolist() == [9]
+    assert positions.between(bitmaps, 10, 2**32 - 1).tolist() == []
+    assert positions.between(bitmaps, 0, LARGEST).tolist() == [
+        *[5, 9, 2**32, 2**32 + 7, 3 * 2**32 + 1]
+    ]
+
+
+def test_a_vector_of_very_many_rows_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    vector = DeletionVector(range(1000, 1003))
+    monkeypatch.setattr(vector_module, "_MOST_DRAWN", 3)
+    title, parts = vector.picture()
+    assert (title, len(parts)) == ("Deletion vector of 32 bits", 2)
+    monkeypatch.setattr(vector_module, "_MOST_DRAWN", 2)
+    title, (said,) = vector.picture()
+    assert title == "Deletion vector of 32 bits"
+    assert str(said) == "<p>Deletion vector of 32 bits: 3 rows from 1,000 to 1,002.</p>"
+    whole = DeletionVector([0, 40])
+    _, (_, spread) = whole.picture()
+    assert spread == distribution(np.array([0, 40]), 0, 40, what="deleted rows")
+
+
+@pytest.mark.parametrize("asked", [[2**70, -(2**70), -1, 1], [LARGEST + 1, -1, -2, 1]])
+def test_positions_beyond_the_limits_are_not_contained(asked: list[int]) -> None:
+    assert DeletionVector([1, 5]).contains(asked).tolist() == [False, False, False, True]
+    far = DeletionVector([5, 2**33]).contains(asked)
+    assert (far.tolist(), far.dtype) == ([False] * 4, np.dtype(bool))
+    nowhere = DeletionVector([70]).contains(np.array([1, 2]))
+    assert (nowhere.tolist(), nowhere.dtype) == ([False, False], np.dtype(bool))
+
+
+def test_where_the_bitmaps_of_a_vector_lie() -> None:
+    for bits, positions_, places in (
+        (32, [1], [(0, 8, 18)]),
+        (64, [1], [(0, 20, 18)]),
+        (64, [2**32, 2**32 + 9], [(0, 20, 8), (1, 32, 20)]),
+    ):
+        data = DeletionVector(positions_).to_bytes(bits=bits)  # type: ignore[arg-type]
+        section = Section(BytesSource(data))
+        kind, stored = encoding.stored_bitmaps(section, data)
+        assert kind == bits
+        assert [(one.key, one.offset, one.length) for one in stored] == places
+
+
+def test_a_negative_length_is_named_as_it_is() -> None:
+    data = b"\xff\xff\xff\xff" + DeletionVector([1]).to_bytes()[4:]
+    with pytest.raises(FormatError) as raised:
+        DeletionVector.from_bytes(data, name="x")
+    assert str(raised.value) == (
+        "x: bad length of a deletion vector at offset 0: found -1, expected 22"
     )

@@ -7,8 +7,10 @@ import pyarrow as pa
 import pytest
 
 from alcid import FormatError, LimitError
+from alcid.formats.file_index import bloom_filter as module
 from alcid.formats.file_index.bloom_filter import BloomFilterReader, build, lean_sizing, sizing
 from alcid.formats.file_index.column import KeyColumn, read_column
+from alcid.formats.file_index.hashes import hash_integers
 from alcid.formats.file_index.keys import KeyType
 from alcid.formats.source import BytesSource, Section
 from alcid.types import DataType
@@ -92,3 +94,37 @@ def test_probing_single_bytes_equals_probing_the_whole_filter() -> None:
     assert "filter" in whole.__dict__
     assert alone == together
     assert 0 < alone.count(False) < 40
+
+
+class Endless:
+    """A source that states its size, and is not read."""
+
+    name = "x.index"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def read(self, offset: int, length: int) -> bytes:
+        raise AssertionError(f"read {length} bytes at {offset}")
+
+
+def test_a_filter_that_no_writer_makes_is_refused_unread() -> None:
+    largest = 4 + ((1 << 31) - 8) // 8
+    assert BloomFilterReader(Section(Endless(largest)), BIGINT).bits == (1 << 31) - 8
+    with pytest.raises(FormatError) as raised:
+        BloomFilterReader(Section(Endless(largest + 1)), BIGINT)
+    assert str(raised.value) == (
+        "x.index: bloom filter too large at offset 0: found 2147483648, expected 2147483640"
+    )
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 15])
+def test_many_hashes_are_asked_at_once(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(module, "_BLOCK", block)
+    reader = reader_of(build(column_of(list(range(0, 400, 2))), fpp=0.05))
+    asked = hash_integers(np.arange(500))
+    found = reader.may_have(asked)
+    assert found[:400:2].all()
+    assert found.tolist() == [not reader.is_in([value]).skip for value in range(500)]
+    assert 0 < np.count_nonzero(found[1:400:2]) < 40
+    assert reader.may_have(asked[:0]).tolist() == []

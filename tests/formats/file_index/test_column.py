@@ -159,3 +159,14 @@ def test_a_decimal_beyond_64_bits_is_refused() -> None:
 def test_a_timestamp_in_seconds_beyond_64_bits_of_milliseconds_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="4611686018427387904 in row 0 does not fit"):
         keys_of(pa.array([2**62], pa.timestamp("s")))
+
+
+@pytest.mark.parametrize(("precision", "ticks"), [(0, 1000), (6, 1_000_000)])
+def test_seconds_fit_a_key_up_to_the_last_that_64_bits_hold(precision: int, ticks: int) -> None:
+    most = (2**63 - 1) // ticks
+    kind = DataType.parse(f"TIMESTAMP({precision})")
+    column = read_column(pa.array([most, -most], pa.timestamp("s")), kind)
+    assert column.keys.tolist() == [most * ticks, -most * ticks]
+    for value in (most + 1, -most - 1):
+        with pytest.raises(UnsupportedError, match=rf"^{value} in row 2 does not fit a key$"):
+            read_column(pa.array([0, None, value], pa.timestamp("s")), kind)

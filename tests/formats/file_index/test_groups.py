@@ -71,3 +71,13 @@ def test_a_slice_of_an_array_is_ranked_by_its_own_values() -> None:
     keys, ranks = rank_bytes(array)
     assert keys.to_pylist() == [b"a", b"b"]
     assert ranks.tolist() == [1, 0, 1]
+
+
+def test_long_values_that_begin_alike_are_compared_to_their_ends() -> None:
+    """What 16 words do not tell apart, in two groups that begin with another letter."""
+    suffixes = [b"c", b"", b"a", b"ab", b"c", b"\0", b"a", b"z" * 300, b"z" * 299 + b"y"]
+    values = [begin * 130 + suffix for suffix in suffixes for begin in (b"y", b"x")]
+    values += [b"w", b"x" * 112, b"x" * 113, b"y" * 7]
+    keys, ranks = rank_bytes(pa.array(values, pa.large_binary()))
+    assert keys.to_pylist() == sorted(set(values))
+    assert ranks.tolist() == [sorted(set(values)).index(value) for value in values]

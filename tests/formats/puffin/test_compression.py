@@ -12,6 +12,7 @@ import xxhash
 import zstandard
 
 from alcid import AlcidError, FormatError, LimitError, OptionError
+from alcid.formats.puffin import compression
 from alcid.formats.puffin.compression import CODECS, compress, decompress
 from alcid.testing import flips, truncations
 
@@ -169,3 +170,21 @@ def test_damage_never_gives_other_content(codec: str, content: bytes) -> None:
         else:
             assert found == content, damage.what
     assert seen >= 2 * len(frame) - 1  # LZ4 has more than one way to repeat the same bytes
+
+
+def test_a_frame_that_holds_less_than_it_states_is_refused() -> None:
+    """The libraries see it themselves; should one not, it is seen here."""
+    frame = bytearray(lz4.frame.compress(b"abc", store_size=True))
+    frame[6] = 4
+    frame[14] = xxhash.xxh32_intdigest(bytes(frame[4:14])) >> 8 & 0xFF
+    with pytest.raises(FormatError) as raised:
+        decompress("lz4", bytes(frame), 10, file="x", offset=7)
+    assert str(raised.value).startswith("x: lz4 frame: damaged (LZ4F_decompress failed")
+
+    def error(problem: str, **details: object) -> FormatError:
+        return FormatError(f"frame: {problem}", **details)  # type: ignore[arg-type]
+
+    with pytest.raises(FormatError) as raised:
+        compression._checked(b"abc", 4, True, b"", error)
+    assert str(raised.value) == "frame: holds less than it states: found 3, expected 4 bytes"
+    assert compression._checked(b"abcd", 4, True, b"", error) == b"abcd"

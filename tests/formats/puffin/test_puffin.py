@@ -6,6 +6,8 @@ import io
 import json
 import os
 import pickle
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,12 @@ import alcid
 from alcid import AlcidError, FormatError, LimitError, OptionError, UnsupportedError
 from alcid.formats import puffin
 from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.puffin import footer as footer_module
+from alcid.formats.puffin import writer as writer_module
+from alcid.formats.puffin.footer import write_footer
+from alcid.formats.puffin.writer import created_by
 from alcid.formats.source import BytesSource, FileObjectSource, FileSource
+from alcid.formats.theta.sketch import ThetaSketch
 from alcid.testing import CountingSource
 
 EMPTY = b'PFA1PFA1{"blobs":[]}\x0c\0\0\0\0\0\0\0PFA1'
@@ -660,3 +667,134 @@ def test_arguments_of_other_classes_are_named() -> None:
         for read in (reader.read, reader.read_deletion_vector, reader.read_theta_sketch):
             with pytest.raises(UnsupportedError, match="blob: found int, expected Blob"):
                 read(0)
+
+
+# --- what is said of it ---
+
+
+def test_a_footer_of_2_gibibytes_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(footer_module, "_LARGEST", 12)
+    assert len(write_footer([], {})) == 28
+    monkeypatch.setattr(footer_module, "_LARGEST", 11)
+    with pytest.raises(LimitError) as raised:
+        write_footer([], {})
+    assert str(raised.value) == "a footer holds less than 2 GiB of JSON, found 12 bytes"
+
+
+def test_the_writer_is_named_with_its_version_if_it_has_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def installed(name: str) -> str:
+        assert name == "alcid"
+        return "1.2.3"
+
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(writer_module, "version", installed)
+    assert created_by.__wrapped__() == "Alcid 1.2.3"
+    monkeypatch.setattr(writer_module, "version", missing)
+    assert created_by.__wrapped__() == "Alcid"
+
+
+def test_blobs_are_copied_as_they_are_stored() -> None:
+    file = io.BytesIO()
+    with puffin.create(file, properties={}) as writer:
+        writer.add("first", b"12345")
+        writer.add("x", b"a" * 1000, fields=[1], snapshot_id=2, properties={"p": "q"}, codec="zstd")
+    reader = puffin.open(file)
+    blob = reader.blobs[1]
+    stored = reader.read_stored(blob)
+
+    other = io.BytesIO()
+    with puffin.create(other, properties={}) as writer:
+        copied = writer.add_stored(blob, stored)
+        copied.properties["p"] = "changed"
+        assert writer.blobs[0].properties == {"p": "q"}
+        assert repr(writer) == f"<PuffinWriter: open, blobs: 1, bytes: {4 + len(stored)}>"
+        with pytest.raises(UnsupportedError, match="blob"):
+            writer.add_stored("x", b"")  # type: ignore[arg-type]
+    assert repr(writer) == f"<PuffinWriter: finished, blobs: 1, bytes: {writer.file_size}>"
+    again = puffin.open(other)
+    assert again.blobs == (replace(blob, offset=4),)
+    assert again.read(again.blobs[0]) == b"a" * 1000
+    with pytest.raises(AlcidError, match=r"^the Puffin file is finished: nothing can be added$"):
+        writer.add_stored(blob, stored)
+
+
+def test_a_sketch_is_written_as_icebergs_statistics_are() -> None:
+    sketch = ThetaSketch().update(pa.array([1, 2, 3]))
+    file = io.BytesIO()
+    with puffin.create(file, properties={}) as writer:
+        blob = writer.add_theta_sketch(sketch, 7, snapshot_id=8, sequence_number=9)
+        other = writer.add("other", b"")
+    assert blob == puffin.Blob(
+        type="apache-datasketches-theta-v1",
+        fields=(7,),
+        snapshot_id=8,
+        sequence_number=9,
+        offset=4,
+        length=blob.length,
+        codec="zstd",
+        properties={"ndv": "3"},
+    )
+    reader = puffin.open(file)
+    assert reader.read(blob) == sketch.to_bytes()
+    assert reader.read_theta_sketch(blob) == sketch
+    with pytest.raises(FormatError) as raised:
+        reader.read_theta_sketch(other)
+    assert str(raised.value) == (
+        f"<BytesIO>: not a theta sketch at offset {other.offset}: "
+        "found 'other', expected 'apache-datasketches-theta-v1'"
+    )
+
+
+@pytest.mark.parametrize("properties", [{}, {"by": "us"}])
+def test_a_reader_shows_its_blobs(properties: dict[str, str]) -> None:
+    file = io.BytesIO()
+    with puffin.create(file, properties=properties) as writer:
+        writer.add("some-type", b"12", fields=[3, 4], properties={"a": "b", "c": "d"})
+    reader = puffin.open(file)
+    assert repr(reader) == "<PuffinReader <BytesIO>, blobs: 1>"
+    title, parts = reader.picture()
+    assert title == "Puffin file <BytesIO>"
+    assert len(parts) == 1 + len(properties)
+    shown = reader._repr_html_()
+    for text in ("Blobs of &lt;BytesIO&gt;", "some-type", "3, 4", "a b, c d", *properties):
+        assert text in shown
+    assert ("Properties" in shown) == bool(properties)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            EMPTY[:19],
+            "too short for a Puffin file at offset 0: found 19 bytes, expected at least 20",
+        ),
+        (
+            b"XFA1" + EMPTY[4:-1] + b"2",
+            "not a Puffin file: bad tail magic at offset 28: found 50464132, expected 50464131",
+        ),
+    ],
+    ids=["short", "neither"],
+)
+def test_what_is_no_puffin_file_is_named(data: bytes, message: str) -> None:
+    with pytest.raises(FormatError) as raised:
+        puffin.open(io.BytesIO(data))
+    assert str(raised.value) == f"<BytesIO>: {message}"
+
+
+def test_blobs_that_are_not_what_is_asked_for_are_named() -> None:
+    reader = puffin.open(io.BytesIO(TWO_BLOBS))
+    with pytest.raises(FormatError) as raised:
+        reader.read_deletion_vector(reader.blobs[0])
+    assert str(raised.value) == (
+        "<BytesIO>: not a deletion vector at offset 4: "
+        "found 'some-blob', expected 'deletion-vector-v1'"
+    )
+    with pytest.raises(FormatError) as raised:
+        reader.read(replace(reader.blobs[1], length=3))
+    assert str(raised.value) == (
+        "<BytesIO>: blob of another file at offset 13: found 3 bytes, expected an end before 15"
+    )

@@ -276,3 +276,13 @@ def test_what_is_cut_off_or_goes_on_is_refused(name: str) -> None:
     for data in [*(damage.data for damage in truncations(SAMPLES[name])), SAMPLES[name] + b"\0"]:
         with pytest.raises(FormatError):
             read(data)
+
+
+def test_the_least_hash_is_1() -> None:
+    assert content(read(encode(compact(MAX_THETA, 1, 2)))) == (MAX_THETA, [1, 2])
+    with pytest.raises(FormatError) as raised:
+        read(encode(compact(MAX_THETA, 0, 2)))
+    assert str(raised.value) == (
+        "<bytes>: bad hash at offset 16: found 0, "
+        f"expected ascending, above 0 and below {MAX_THETA}"
+    )

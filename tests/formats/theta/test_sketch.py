@@ -11,7 +11,11 @@ import pyarrow as pa
 import pytest
 
 from alcid import FormatError, UnsupportedError
+from alcid.formats.theta.murmur import murmur
+from alcid.formats.theta.single_values import single_values
 from alcid.formats.theta.sketch import ThetaSketch
+from alcid.pictures.bytes import histogram
+from alcid.pictures.page import table
 
 
 def longs(start: int, stop: int) -> pa.Array:
@@ -222,3 +226,47 @@ def test_a_refused_column_leaves_the_sketch_as_it_was() -> None:
 def test_an_error_names_the_bytes_as_the_caller_does() -> None:
     with pytest.raises(FormatError, match=r"^a\.stats: truncated at offset 0: found 0 bytes"):
         ThetaSketch.from_bytes(b"", name="a.stats")
+
+
+def test_the_hashes_of_a_sketch_are_a_copy() -> None:
+    sketch = ThetaSketch().update(longs(0, 3))
+    assert sketch.hashes.tolist() == sorted(sketch.hashes.tolist())
+    hashes = sketch.hashes
+    hashes[:] = 0
+    assert (len(sketch), 0 in sketch.hashes.tolist()) == (3, False)
+
+
+def test_sketches_are_united_by_an_operator() -> None:
+    one, other = ThetaSketch().update(longs(0, 10)), ThetaSketch().update(longs(5, 30))
+    assert (one | other) == one.union(other) == ThetaSketch().update(longs(0, 30))
+    assert ((one | other).ndv, one.ndv, other.ndv) == (30, 10, 25)
+
+
+@pytest.mark.parametrize("count", [0, 100, 4096, 20_000])
+def test_a_sketch_of_a_column_keeps_its_lowest_hashes(count: int) -> None:
+    sketch = ThetaSketch.of(longs(0, count))
+    parts = [murmur(values) >> np.uint64(1) for values in single_values(longs(0, count))]
+    every = np.sort(np.concatenate([np.zeros(0, np.uint64), *parts])).tolist()
+    assert sketch.hashes.tolist() == every[:4096]
+    assert sketch.theta == (1.0 if count <= 4096 else every[4096] / 2.0**63)
+    if count <= 4096:
+        assert sketch == ThetaSketch().update(longs(0, count))
+
+
+@pytest.mark.parametrize(("count", "about"), [(0, ""), (1, ""), (3, ""), (50_000, "about ")])
+def test_a_picture_counts_the_hashes_of_each_tenth_of_theta(count: int, about: str) -> None:
+    sketch = ThetaSketch().update(longs(0, count))
+    title, parts = sketch.picture()
+    value = "value" if count == 1 else "values"
+    assert title == f"Theta sketch of {about}{sketch.ndv:,} distinct {value}"
+    facts = table(
+        ["estimate", "theta", "hashes"],
+        [[f"{sketch.estimate:,.1f}", f"{sketch.theta:.4g}", len(sketch)]],
+        numbers=(0, 1, 2),
+    )
+    assert parts[:2] == [f"<p>{title}</p>", facts]
+    tenths = [0] * 10
+    for hash_ in sketch.hashes.tolist():
+        tenths[int(hash_ / (sketch.theta * 2.0**63) * 10)] += 1
+    labels = [f"{tenth} % of theta" for tenth in range(0, 100, 10)]
+    assert parts[2:] == ([histogram(labels, tenths, what="hashes")] if count else [])

@@ -192,15 +192,12 @@ def _integers(values: Any) -> IntArray:
         if values.null_count:
             raise UnsupportedError(f"positions must not be null, found {values.null_count} nulls")
         values = values.to_numpy(zero_copy_only=False)
-    if not isinstance(values, np.ndarray):
-        raise UnsupportedError(
-            f"positions must be a NumPy or Arrow array, found {type(values).__name__}"
-        )
-    if values.ndim != 1:
-        raise UnsupportedError(f"positions must have one dimension, found {values.ndim}")
-    if len(values) and values.dtype.kind not in "iu":
-        raise UnsupportedError(f"positions must be integers, found NumPy's {values.dtype}")
-    return values
+    integers: IntArray = values
+    if integers.ndim != 1:
+        raise UnsupportedError(f"positions must have one dimension, found {integers.ndim}")
+    if len(integers) and integers.dtype.kind not in "iu":
+        raise UnsupportedError(f"positions must be integers, found NumPy's {integers.dtype}")
+    return integers
 
 
 def _listed(values: Any) -> list[int]:

@@ -40,6 +40,7 @@ LARGEST_COMPRESSED = 4 << 20
 _END = struct.Struct("<i4s4s")
 _FIXED = len(MAGIC) + _END.size
 _FIRST_READ = 64 << 10
+_LARGEST = (1 << 31) - 1  # the footer has 32 bits for the size of its JSON
 _COMPRESSED = 1
 _ESCAPE = re.compile(r"\\(?:u00[01][a-f]|.)")  # Java writes the hexadecimal digits as capitals
 
@@ -156,7 +157,7 @@ def write_footer(
             limit = f"at most {LARGEST_COMPRESSED} bytes"
             raise LimitError(f"a compressed footer holds {limit}, found {len(payload)}")
         payload = compress("lz4", payload)
-    if len(payload) >= 1 << 31:
+    if len(payload) > _LARGEST:
         raise LimitError(f"a footer holds less than 2 GiB of JSON, found {len(payload)} bytes")
     flags = bytes((_COMPRESSED if compressed else 0, 0, 0, 0))
     return b"".join((MAGIC, payload, _END.pack(len(payload), flags, MAGIC)))

@@ -1,0 +1,101 @@
+"""Arrow arrays without their wrapping, also where they are too large for 32 bits."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from alcid.formats import arrays
+from alcid.formats.arrays import byte_offsets, changes, least_bytes, plain, split_by
+
+
+@pytest.mark.parametrize(
+    ("arrow_type", "large"),
+    [
+        (pa.string(), pa.large_string()),
+        (pa.binary(), pa.large_binary()),
+        (pa.binary(2), pa.binary(2)),
+    ],
+)
+def test_chunks_beyond_offsets_of_32_bits_become_large(
+    monkeypatch: pytest.MonkeyPatch, arrow_type: pa.DataType, large: pa.DataType
+) -> None:
+    chunks = pa.chunked_array([["ab", None], [], ["cd"]], arrow_type)
+    assert plain(chunks).type == arrow_type
+    monkeypatch.setattr(arrays, "_MOST_BYTES", chunks.nbytes)
+    assert plain(chunks).type == arrow_type
+    monkeypatch.setattr(arrays, "_MOST_BYTES", chunks.nbytes - 1)
+    assert plain(chunks).equals(pa.array(["ab", None, "cd"], large))
+
+
+@pytest.mark.parametrize(
+    ("arrow_type", "large"),
+    [
+        (pa.string(), pa.large_string()),
+        (pa.binary(), pa.large_binary()),
+        (pa.int8(), pa.int8()),
+    ],
+)
+def test_a_dictionary_whose_values_overflow_when_repeated_becomes_large(
+    arrow_type: pa.DataType, large: pa.DataType
+) -> None:
+    values: list[Any] = [7, 5] if arrow_type == pa.int8() else ["ab", "cd"]
+
+    class Overflowing:
+        """Values that together have 2 GiB, which would take a second to repeat."""
+
+        type = arrow_type
+
+        def take(self, indices: pa.Array) -> pa.Array:
+            raise pa.ArrowInvalid(f"Take operation overflowed at {indices}")
+
+        def cast(self, arrow_type: pa.DataType) -> pa.Array:
+            return pa.array(values, arrow_type)
+
+    array = SimpleNamespace(dictionary=Overflowing(), indices=pa.array([1, None, 0, 1]))
+    found = arrays._decoded(cast("pa.DictionaryArray", array))
+    assert found.equals(pa.array([values[1], None, values[0], values[1]], large))
+
+
+def test_wrapping_is_taken_off() -> None:
+    texts = ["a", None, "a"]
+    expected = pa.array(texts)
+    encoded = expected.dictionary_encode()
+    assert plain(encoded).equals(expected)
+    assert plain(pa.chunked_array([encoded, encoded[:1]])).equals(pa.array([*texts, "a"]))
+    assert plain(pa.chunked_array([], encoded.type)).equals(pa.array([], pa.string()))
+    assert plain(pa.chunked_array([], pa.int8())).equals(pa.array([], pa.int8()))
+    runs = pa.RunEndEncodedArray.from_arrays([2, 3], pa.array([5, None]))
+    assert plain(runs).equals(pa.array([5, 5, None]))
+    views = plain(pa.array(texts, pa.string_view())), plain(pa.array(texts, pa.binary_view()))
+    assert all(view.equals(pa.array(texts, pa.large_binary())) for view in views)
+    wrapped = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"x" * 16], pa.binary(16)))
+    assert plain(wrapped).equals(pa.array([b"x" * 16], pa.binary(16)))
+
+
+def test_offsets_of_a_slice_are_its_own() -> None:
+    keys = pa.array([b"ab", b"", b"cde", b"f"], pa.large_binary())
+    assert byte_offsets(keys).tolist() == [0, 2, 2, 5, 6]
+    assert byte_offsets(keys[1:3]).tolist() == [2, 2, 5]
+    assert byte_offsets(keys[:0]).tolist() == [0]
+
+
+def test_changes_and_parts() -> None:
+    numbers = np.array([3, 3, 1, 1, 3])
+    assert changes(numbers).tolist() == [True, False, True, False, True]
+    assert changes(numbers[:0]).tolist() == []
+    parts = split_by(np.arange(5) * 10, numbers)
+    assert [part.tolist() for part in parts] == [[0, 10], [20, 30], [40]]
+
+
+@pytest.mark.parametrize("bits", [7, 8, 15, 63, 64, 71, 119, 126])
+def test_the_least_bytes_of_a_number_are_those_of_python(bits: int) -> None:
+    values = [sign * (1 << bits) + step for sign in (1, -1) for step in (-1, 0, 1)]
+    words = np.array([divmod(value % (1 << 128), 1 << 64) for value in values], np.uint64)
+    found = least_bytes(words[:, 1].copy(), words[:, 0].copy())
+    signed = [value if value >= 0 else ~value for value in values]
+    assert found.tolist() == [value.bit_length() // 8 + 1 for value in signed]

@@ -5,8 +5,6 @@ python -m benchmarks.scale.ask <folder of the tables> <kind> <files>
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
 import resource
 import sys
@@ -14,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
-from benchmarks.measure import best, cost_of
+from benchmarks.measure import best, cost_of, memory_in_use
 from benchmarks.questions import WrongAnswerError
 from benchmarks.scale.questions import left_files, questions
 from benchmarks.scale.tables import expected_of, open_table
@@ -64,28 +60,12 @@ def ask(base: Path, kind: str, count: int) -> Asked:
     for _ in range(_FIRST + _AGAIN):
         for question in questions(count):
             table.scan(**question.query).explain()
-        held.append(_resident())
+        held.append(memory_in_use())
     growth = held[-1] - max(held[:_FIRST])
     if growth > _MOST_GROWTH:
         raise WrongAnswerError(f"{kind}: {growth >> 20} MB more after {_AGAIN} plans: {held}")
     fastest = best(opened)
     return Asked(kind, count, (1000 * fastest.wall, 1000 * fastest.cpu), plans, left, peak, growth)
-
-
-def _resident() -> int:
-    """The memory of this process in bytes, without what its allocators keep for later.
-
-    That is up to 80 MB, and rises for some rounds though what is in use stays the same.
-    """
-    gc.collect()
-    pa.default_memory_pool().release_unused()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
-    if trim is not None:
-        trim(0)
-    for line in Path("/proc/self/status").read_text("ascii").splitlines():
-        if line.startswith("RssAnon:"):  # without libraries, whose pages come and go
-            return int(line.split()[1]) << 10
-    raise OSError("/proc/self/status: no RssAnon")
 
 
 def main(arguments: Sequence[str]) -> None:

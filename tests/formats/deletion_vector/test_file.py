@@ -403,3 +403,13 @@ def test_rolled_vectors_are_of_the_kind_that_is_asked_for() -> None:
     assert file == WrittenVectors(FILE_64, RANGES_64)
     (file,) = DeletionVectorFile.roll(VECTORS)
     assert file == WrittenVectors(FILE_32, RANGES_32)
+
+
+def test_a_negative_length_is_named_as_it_is() -> None:
+    file = DeletionVectorFile.from_bytes(b"\1\xff\xff\xff\xff" + FILE_32[5:], name="x")
+    with pytest.raises(FormatError) as raised:
+        file.read(RANGES_32[0])
+    assert str(raised.value) == (
+        "x: bad length of a deletion vector (data file 'a') at offset 1: "
+        "found -1, expected 24, or 16 with 64 bits, by its range"
+    )

@@ -52,3 +52,9 @@ def test_the_alpha_rule_passes_over_blocks_above_theta() -> None:
     assert said(rule.kept()) == ([100, 200, 300], theta)
     rule.add(hashes_of(theta - 1))
     assert said(rule.kept()) == ([100, 200, 300], int(theta * (2 / 3)))
+
+
+def test_the_alpha_rule_takes_1_and_not_0() -> None:
+    rule = sketch.AlphaRule(nominal_entries=2)
+    rule.add(hashes_of(1, 0))
+    assert said(rule.kept()) == ([1], MAX_THETA)

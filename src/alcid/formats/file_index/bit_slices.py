@@ -39,7 +39,7 @@ def serialize_slices(codes: IntArray, count: int) -> list[bytes]:
         chosen = range(start, min(start + at_once, count))
         packed = np.zeros((len(chosen), padded), np.uint8)
         for row, bit in enumerate(chosen):
-            if bit % 8 == 0 or row == 0:
+            if bit % 8 == 0:
                 plane = np.ascontiguousarray(planes[:, bit // 8])
             bits = np.packbits(plane & np.uint8(1 << bit % 8), bitorder="little")
             packed[row, : len(bits)] = bits

@@ -13,7 +13,6 @@ TESTS = (
     "tests/parquet_file",
     "--ignore=tests/parquet_file/test_damage.py",  # damages of bytes that we parse ourselves
     "--deselect=tests/parquet_file/test_read.py::test_five_thousand_columns",  # takes long
-    "tests/plan/test_bounds.py",
     "tests/plan/test_edges.py",
     "--deselect=tests/plan/test_edges.py::TestManyColumns",  # counts bytes, for long
     "tests/plan/test_sorting.py",

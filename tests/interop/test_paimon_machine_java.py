@@ -16,7 +16,7 @@ from tests.tables.paimon.machine_runs import machine_count, noted, seed
 
 __all__ = ["seed"]
 
-STEPS = 20
+STEPS, KEYED_STEPS = 20, 12
 VECTORS = {"deletion-vectors.enabled": "true"}
 KEYED: dict[str, dict[str, str]] = {
     "vectors": VECTORS | {"bucket": "2"},
@@ -47,4 +47,4 @@ def test_upserts_of_java_go_on_while_we_build_indexes(
         machine = KeyMachine(source, tmp_path / "t", java_paimon, KEYED[kind])
         machine.log.append(f"ALCID_SEED={seed}, {kind} {number}")
         with noted(machine.log):
-            machine.run(STEPS)
+            machine.run(KEYED_STEPS)

@@ -26,7 +26,7 @@ from tests.plan.states import State, States
 
 IS_FUZZ = settings.get_current_profile_name() == "fuzz"
 TABLES = 400 if IS_FUZZ else 6
-QUESTIONS, QUESTIONS_AFTERWARDS = (400, 200) if IS_FUZZ else (70, 30)
+QUESTIONS, QUESTIONS_AFTERWARDS = (400, 200) if IS_FUZZ else (45, 25)
 STATES_OF_A_QUESTION = 3
 """The states take turns, with and without deleted rows."""
 DEFAULT_SEED = "2025"

@@ -59,8 +59,9 @@ fuzz: .venv/.installed ## Fuzz every decoder (FUZZ_SECONDS=60 each), then run th
 
 MACHINES ?= 300
 SOAK_SECONDS ?= 3600
-soak: .venv/.installed ## Do random steps to tables for long, with Java and Spark too; ask random cases of all kinds; load, races, faults, kills (MACHINES=300, SOAK_SECONDS=3600, ALCID_SEED)
+soak: .venv/.installed ## Do random steps to tables for long, with Java and Spark too; ask random cases of all kinds; load, races, faults, kills (MACHINES=300, SOAK_SECONDS=3600, ALCID_SEED, CORPUS=folders of other people's files and tables)
 	$(BIN)/python -m tests.cross --seconds $(SOAK_SECONDS) --seed $(or $(ALCID_SEED),1) --workers 2
+	$(if $(CORPUS),$(BIN)/python -m tests.corpus $(CORPUS),@echo "no CORPUS=folder of other people's files: not asked")
 	$(BIN)/python -m tests.faults.kills --runs 200
 	$(BIN)/python -m tests.faults.kills --spark driver --runs 60 --seed $(or $(ALCID_SEED),1)
 	$(BIN)/python -m tests.faults.kills --spark executor --runs 120 --seed $(or $(ALCID_SEED),1)

@@ -70,6 +70,9 @@ class Settings:
 
     timezone: str
     case_sensitive: bool
+    escaped_string_literals: bool = False
+    """Whether a backslash in a string literal stands for itself, as Spark's
+    `spark.sql.parser.escapedStringLiterals` says."""
 
 
 _settings: ContextVar[Settings | None] = ContextVar("alcid.settings", default=None)

@@ -48,6 +48,12 @@ def test_nan_is_the_greatest_and_both_zeros_are_equal(key: SortKey, expected: li
     assert sorted_places([(column, DOUBLE)], [key]).tolist() == expected
 
 
+def test_a_signalling_nan_is_sorted_as_any_other() -> None:
+    numbers = np.array([0x7FF0000000000001, 0x3FF0000000000000], np.uint64).view(np.float64)
+    column = pa.chunked_array([pa.array(numbers)])
+    assert sorted_places([(column, DOUBLE)], [SortKey("c")]).tolist() == [1, 0]
+
+
 def test_text_goes_by_its_bytes_and_char_as_if_padded() -> None:
     column = pa.chunked_array([["é", "z", "a", "a\t", "a "]])
     assert sorted_places([(column, DataType.parse("STRING"))], [SortKey("c")]).tolist() == [

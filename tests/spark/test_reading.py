@@ -18,6 +18,7 @@ import pytest
 import alcid
 from alcid.plan import Draft
 from alcid.plan.planner import make_plan
+from alcid.predicate import parse
 from alcid.spark import reading, ways
 from alcid.spark.ways import Way
 from tests.storage.conftest import KEYS, bucket, moto_port
@@ -496,3 +497,39 @@ def test_a_read_is_planned_once(
     monkeypatch.setattr("alcid.plan.run.make_plan", counted)
     table.read(where).collect()
     assert len(plans) == 1
+
+
+NAMES = ("it's", r"it\'s", r"a\b", r"a\\b", "a\nb", r"a\nb", "50%", r"50\%", 'say "it\'s"', "\t")
+
+
+@pytest.fixture(scope="module")
+def quoted_names(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of names with quotes and backslashes; sessions of the module show it as `names`."""
+    folder = tmp_path_factory.mktemp("names")
+    pq.write_table(pa.table({"id": range(len(NAMES)), "name": list(NAMES)}), folder / "a.parquet")
+    spark.read.parquet(str(folder)).createOrReplaceTempView("names")
+    yield folder
+    spark.catalog.dropTempView("names")
+
+
+@pytest.mark.parametrize("escaped", ["false", "true"])
+@pytest.mark.parametrize("rest", ["", " AND rand() < 2"], ids=["ours", "Spark's"])
+def test_literals_mean_what_they_mean_to_the_session(
+    spark: SparkSession, quoted_names: Path, escaped: str, rest: str
+) -> None:
+    """Backslashes are escapes, or stand for themselves, as the session says."""
+    key = "spark.sql.parser.escapedStringLiterals"
+    before = spark.conf.get(key)
+    spark.conf.set(key, escaped)
+    try:
+        table = alcid.parquet(quoted_names, spark)
+        for number, name in enumerate(NAMES):  # a literal that no text has been made of
+            rows = table.read((alcid.col("name") == name) & parse("id >= 0" + rest))
+            assert [row.id for row in rows.collect()] == [number]
+        texts = (r"'a\\b'", r"'a\b'", r"'it\'s'", r"'50\%'", '"it\'s"', r"'a\nb'", r"r'a\b'")
+        wheres = [f"name = {text}{rest}" for text in texts]
+        for where in (*wheres, rf"name LIKE '50\%'{rest}", rf"name LIKE 'it%'{rest}"):
+            expected = spark.sql(f"SELECT id FROM names WHERE {where}").collect()
+            assert table.read(where, columns=["id"]).collect() == expected, where
+    finally:
+        spark.conf.set(key, before)

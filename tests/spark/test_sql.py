@@ -543,7 +543,31 @@ def test_without_a_jvm_every_row_is_read(spark: SparkSession, tables: Beside) ->
     assert (use.where, use.reason) == ("TRUE", "Spark Connect does not show its plan")
     found = sorted(shown(sql(query, connected=table)))
     assert found == sorted(shown(tables.plain("SELECT id FROM t WHERE k = 3 AND id < 50")))
-    assert spark.catalog.dropTempView("connected")  # where names are looked up when a query runs
+    assert not spark.catalog.dropTempView("connected")
+
+
+def test_without_a_jvm_views_of_the_session_stay(spark: SparkSession, tables: Beside) -> None:
+    from pyspark.errors import ParseException
+
+    connected: Any = Connected(spark)
+    table = parquet(tables["t"].location, connected)
+    spark.range(3).createOrReplaceTempView("mine")
+    spark.range(7).createOrReplaceTempView("other")
+    try:
+        query = """
+            WITH few AS (SELECT id FROM mine WHERE id < 5)  -- of the table, not of the view
+            SELECT count(*), '{}' AS braces FROM few JOIN other USING (id);
+        """
+        assert [tuple(row) for row in sql(query, mine=table).collect()] == [(5, "{}")]
+        assert spark.table("mine").count() == 3
+        ordered = sql("SELECT id FROM mine ORDER BY id DESC LIMIT 2", mine=table)
+        assert shown(ordered) == shown(tables.plain("SELECT id FROM t ORDER BY id DESC LIMIT 2"))
+        with pytest.raises(ParseException):
+            sql("CREATE TEMPORARY VIEW made AS SELECT * FROM mine", mine=table)
+        assert not spark.catalog.dropTempView("made")
+    finally:
+        spark.catalog.dropTempView("mine")
+        spark.catalog.dropTempView("other")
 
 
 def test_side_session_shows_no_rows_to_the_optimiser(spark: SparkSession) -> None:

@@ -74,11 +74,11 @@ class Scan:
         if query.limit is not None and not (_is_integer(query.limit) and query.limit >= 0):
             raise PredicateError(f"limit: found {query.limit!r}, expected a number, 0 or more")
         self._order = parse_order(query.order_by) if query.order_by is not None else ()
-        given = Constant(True) if query.where is None else parse(query.where)
-        self._where = normalize(given)
-        # Also those that no row is looked at for: Spark resolves them where it filters.
-        self._named = given.columns()
         with engine.settings():
+            given = Constant(True) if query.where is None else parse(query.where)
+            self._where = normalize(given)
+            # Also those that no row is looked at for: Spark resolves them where it filters.
+            self._named = given.columns()
             self._use(files)
 
     def _use(self, files: TableFiles) -> None:

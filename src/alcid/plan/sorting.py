@@ -151,7 +151,8 @@ def _comparable(column: pa.ChunkedArray, data_type: DataType | None, name: str) 
     if pa.types.is_floating(values.type):
         width = max(values.type.bit_width // 8, 4)
         numbers = values.cast(pa.float32() if width == 4 else pa.float64()).fill_null(0.0)
-        ranks = order_floats(numbers.to_numpy() + 0.0)  # -0.0 + 0.0 is 0.0
+        ranks = order_floats(numbers.to_numpy())
+        ranks = np.where(ranks == -1, 0, ranks)  # -0.0 comes just below 0.0, and equals it
         return pa.array(ranks, mask=pc.is_null(values).to_numpy(zero_copy_only=False))
     if root == "CHAR" and data_type.length:
         values = pc.utf8_rpad(values.cast(pa.large_string()), data_type.length)

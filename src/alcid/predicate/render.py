@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import numpy as np
 
+from alcid.options import current_settings
 from alcid.predicate.text import SessionTimestamp
 
 __all__ = ["quote_literal", "quote_name", "quote_text"]
@@ -52,7 +53,9 @@ def quote_name(name: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """A text literal."""
+    """A text literal, which means the same to a session that reads no escapes."""
+    if current_settings().escaped_string_literals and _ESCAPED.search(text):
+        return f"CAST(X'{text.encode().hex().upper()}' AS STRING)"
     return "'" + _ESCAPED.sub(lambda match: _ESCAPES[match[0]], text) + "'"
 
 

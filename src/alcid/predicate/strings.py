@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from alcid.errors import PredicateError
+from alcid.options import current_settings
 from alcid.predicate.render import quote_text
 
 __all__ = ["Strings", "like_prefix", "take_strings"]
@@ -100,6 +101,8 @@ def _value(match: re.Match[str]) -> str | bytes | None:
             raise PredicateError("not a predicate: a quote or a comment is not closed")
         case "comment" if "/*" in match["comment"]:  # Spark's nest, so its end is elsewhere
             raise PredicateError("not a predicate: a comment within a comment")
+        case "raw1" | "raw2" | "single" | "double" if current_settings().escaped_string_literals:
+            return match[0][1:-1]  # Spark cuts off two characters, so that r'..' keeps a quote
         case "raw1" | "raw2" as group:
             return match[group]
         case "hex1" | "hex2" as group:

@@ -42,10 +42,15 @@ class SparkEngine:
         self.session = session
 
     def settings(self) -> AbstractContextManager[None]:
-        """The time zone and the case rule of the session, as they are now."""
+        """The time zone, the case rule and the escapes of the session, as they are now."""
         conf = self.session.conf
-        zone = str(conf.get("spark.sql.session.timeZone"))
-        return using(Settings(zone, conf.get("spark.sql.caseSensitive") == "true"))
+        return using(
+            Settings(
+                str(conf.get("spark.sql.session.timeZone")),
+                conf.get("spark.sql.caseSensitive") == "true",
+                conf.get("spark.sql.parser.escapedStringLiterals") == "true",
+            )
+        )
 
     def map(self, work: Work[R], sizes: npt.NDArray[np.int64], tell: Tell) -> list[R]:
         """Do work on all items, as a job of few tasks."""

@@ -131,11 +131,9 @@ class _Question:
         return cls(query, spark, read, side, planned, relations if planned.has_time else None)
 
     def answer(self) -> DataFrame:
-        if self.side is None:
-            for name, table in self.tables.items():
-                self._rows(table).createOrReplaceTempView(quoted(name))
-            return self.spark.sql(self.query)
         rows = {name: self._rows(table) for name, table in self.tables.items()}
+        if self.side is None:
+            return _with_names(self.spark, self.query, rows)
         if self.planned is not None and self.relations is not None:
             numbered = {number: rows[name] for number, name in self.relations.items()}
             return self.side.run_with(self.planned, numbered)
@@ -183,6 +181,21 @@ def _session_of(tables: Mapping[str, Table[Any]]) -> SparkSession:
         if not same_session(spark, other):
             raise OptionError(f"tables {first} and {name}: are of two Spark sessions, expected one")
     return spark
+
+
+def _with_names(spark: SparkSession, query: str, rows: Mapping[str, DataFrame]) -> DataFrame:
+    """Run a query in which the rows have names that hide the session's views and replace none.
+
+    The names are common table expressions around the query, over DataFrames that Spark takes as
+    arguments of the text. A command in parentheses is a syntax error, so none is run.
+    """
+    if not rows:
+        return spark.sql(query)
+    frames = {f"rows{number}": frame for number, frame in enumerate(rows.values())}
+    names = zip(map(quoted, rows), frames, strict=True)
+    named = ", ".join(f"{name} AS (SELECT * FROM {{{frame}}})" for name, frame in names)
+    inner = query.strip().rstrip(";").replace("{", "{{").replace("}", "}}")
+    return spark.sql(f"WITH {named} (\n{inner}\n)", **frames)
 
 
 def _needs(planned: Planned, schemas: Mapping[int, pa.Schema]) -> Mapping[int, Need] | str:

@@ -6,7 +6,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +19,7 @@ from alcid.bundle import Bundle, BundleSet, Kind, State
 from alcid.bundle.kinds import INDEX
 from alcid.errors import AlcidError, FormatError, OptionError, UnsupportedError
 from alcid.formats.file_index import BUILDERS
-from alcid.options import BsiOptions, IndexSpec, Settings
+from alcid.options import BsiOptions, IndexSpec
 from alcid.storage import Listing, Storage
 from alcid.tables.build_plan import plan_build
 from alcid.tables.build_report import SkippedCounter
@@ -115,7 +115,7 @@ class VerifyWork:
         """Read and compare the files of a share."""
         listing, total = take_files(self.listing, share.items), Checked()
         # Bundles spell columns as their files do, whatever the rule for queries is.
-        with options.using(Settings(options.current_settings().timezone, case_sensitive=True)):
+        with options.using(replace(options.current_settings(), case_sensitive=True)):
             bundles = self.folder.load(on_damage=_ignore).against(listing, on_damage=_ignore)
             read_many = self.folder.storage.read_ranges
             check = partial(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -16,7 +16,6 @@ from alcid import options
 from alcid.bundle import BundleSet, open_bundles
 from alcid.errors import AlcidError, FileGoneError, FormatError, LimitError, UnsupportedError
 from alcid.iceberg_metadata.schema import Field
-from alcid.options import Settings
 from alcid.parquet_file import open_scan
 from alcid.tables.checked import Checked
 from alcid.tables.engine import Share, Tell
@@ -58,7 +57,7 @@ class DataFileWork:
         """Look at the files of a share."""
         total, files = Checked(), self.data.take(pa.array(share.items))
         # Bundles spell columns as their files do, whatever the rule for queries is.
-        with options.using(Settings(options.current_settings().timezone, case_sensitive=True)):
+        with options.using(replace(options.current_settings(), case_sensitive=True)):
             indexes = FileChecker(self._bundles(files), self.places.read_ranges)
             metrics = MetricsChecker(files, self.fields, self.mapping)
             check = partial(self._check, files, self.read[share.items], indexes, metrics)

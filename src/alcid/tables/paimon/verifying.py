@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from alcid import options as settings
 from alcid.errors import AlcidError, FileGoneError, FormatError, UnsupportedError
-from alcid.options import Settings
 from alcid.paimon_metadata.schema import TableSchema, schema_path
 from alcid.paimon_metadata.table_folder import TableFolder
 from alcid.paimon_metadata.table_options import TableOptions
@@ -127,7 +126,7 @@ class VerifyWork:
         total = Checked()
         # Indexes spell columns as their files do, whatever the rule for queries is.
         with (
-            settings.using(Settings(settings.current_settings().timezone, case_sensitive=True)),
+            settings.using(replace(settings.current_settings(), case_sensitive=True)),
             closing(in_order(self._check, share.items.tolist(), share.threads)) as results,
         ):
             for found in results:

@@ -18,7 +18,7 @@ _DATA_PAGES = (0, 3)
 _PAGES: Choice = {1: None, 2: None, 3: None}
 _COLUMN: Choice = {4: None, 5: None, 7: None, 9: None, 11: None, 13: _PAGES}
 _CHUNK: Choice = {1: None, 3: _COLUMN, 4: None, 5: None, 8: {}}
-_METADATA: Choice = {3: None, 4: {1: _CHUNK, 3: None}, 5: None, 6: None}
+_METADATA: Choice = {4: {1: _CHUNK, 3: None}, 5: None, 6: None}
 _DICTIONARY = (2, 8)  # encodings: the old number, and the one of today
 
 
@@ -50,9 +50,8 @@ class RowGroup:
 class Footer:
     """What a footer says, as far as rows are read by it."""
 
-    rows: int
     groups: tuple[RowGroup, ...]
-    """Without those that have no rows."""
+    """Without those that have no rows; all others together are the rows of the file."""
     elements: tuple[bytes, ...]
     """The schema elements, each as it was written, the root first."""
     metadata: dict[bytes, bytes]
@@ -82,7 +81,6 @@ def parse_footer(source: Source, tail: bytes) -> Footer:
     elements = tuple(reader.spans(2))
     metadata = reader.struct(_METADATA)
     return Footer(
-        get(metadata, 3, int, file=name),
         tuple(_groups(_structs(metadata, 4, name), begin, name)),
         elements,
         {

@@ -105,9 +105,6 @@ def _check_groups(footer: Footer, leaves: int, file: str) -> None:
                 found=f"{len(group.chunks)} columns",
                 expected=leaves,
             )
-    rows = sum(group.rows for group in footer.groups)
-    if footer.rows != rows:
-        raise FormatError("bad number of rows", file=file, found=footer.rows, expected=rows)
 
 
 def _choose(

@@ -14,7 +14,14 @@ import pyarrow.parquet as pq
 from alcid.errors import FormatError
 from alcid.parquet_file.decoding import naming_damage
 
-__all__ = ["ScanField", "leaf_count", "parse_metadata", "rows_of", "scan_fields"]
+__all__ = [
+    "ScanField",
+    "leaf_count",
+    "parse_metadata",
+    "row_count_problem",
+    "rows_of",
+    "scan_fields",
+]
 
 
 class ScanField(NamedTuple):
@@ -71,12 +78,24 @@ def leaf_count(kind: pa.DataType) -> int:
 def rows_of(metadata: pq.FileMetaData, file: str) -> tuple[int, ...]:
     """The rows of each row group, the empty ones too.
 
+    Their sum is the number of rows of the file, whatever its footer states beside.
+
     Raises:
-        FormatError: They are not as many as the file says.
+        FormatError: A number is negative.
     """
     rows = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-    if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
-        raise FormatError(
-            "bad number of rows", file=file, found=metadata.num_rows, expected=sum(rows)
-        )
+    if min(rows, default=0) < 0:
+        raise FormatError("bad row group in the metadata", file=file, found=f"{min(rows)} rows")
     return rows
+
+
+def row_count_problem(metadata: pq.FileMetaData) -> str:
+    """How the footer contradicts itself about the number of rows; empty if it does not.
+
+    Early versions of parquet-rs wrote 0. Nothing else of such a footer is used to leave out rows.
+    """
+    stated = metadata.num_rows
+    total = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    if stated == total:
+        return ""
+    return f"the footer says {stated} rows, its row groups have {total}"

@@ -100,7 +100,7 @@ class ParquetScan:
         """The rows of each row group, the empty ones too.
 
         Raises:
-            FormatError: They are not as many as the file says.
+            FormatError: A number is negative.
         """
         return rows_of(self.metadata, self.source.name)
 

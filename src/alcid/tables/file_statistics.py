@@ -18,6 +18,7 @@ from pyarrow import types
 from alcid.bundle import ColumnStatistics, Statistics
 from alcid.bundle.statistics import statistics_array
 from alcid.errors import UnsupportedError
+from alcid.parquet_file.metadata import row_count_problem
 from alcid.tables.file_columns import FileColumn, stored_type
 from alcid.types import DataType
 
@@ -63,8 +64,10 @@ _Chunk = tuple[int, pq.Statistics | None]
 
 
 def _chunks(column: FileColumn, metadata: pq.FileMetaData) -> list[_Chunk]:
-    """For each row group its rows, and what is said of the column."""
+    """For each row group its rows, and what is said of the column; nothing by a doubtful footer."""
     groups = map(metadata.row_group, range(metadata.num_row_groups))
+    if row_count_problem(metadata):
+        return [(group.num_rows, None) for group in groups]
     return [(group.num_rows, group.column(column.leaf).statistics) for group in groups]
 
 

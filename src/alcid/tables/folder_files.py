@@ -20,6 +20,7 @@ from alcid.errors import (
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.options import fold_name
 from alcid.parquet_file import ParquetScan
+from alcid.parquet_file.metadata import row_count_problem
 from alcid.plan import Bounds, BundleIndexes, Column, TableColumns
 from alcid.storage import Listing, Storage, Traffic
 from alcid.tables.bundle_layouts import known_layouts
@@ -61,6 +62,7 @@ class FolderFiles(OpenFiles):
         self._index_storage, self._bundles, self._distrusted = index_storage, bundles, distrusted
         self.location, self.has_options = storage.location, storage.has_options
         self._bounds: dict[tuple[str, DataType], Bounds | None] = {}
+        self._row_count_problems: list[str] = []
         self.columns, self._schemas = self._read_columns(partitions)
         self.deletions = self._deletions(deletions)
         self.indexes = BundleIndexes(
@@ -97,7 +99,9 @@ class FolderFiles(OpenFiles):
                 path = self.paths[file].as_py()
                 metadata = require(scan, ParquetScan, path).metadata
                 found = file_columns(metadata, path)
-                self.rows[file] = metadata.num_rows
+                self.rows[file] = sum(scan.group_rows)
+                if problem := row_count_problem(metadata):
+                    self._row_count_problems.append(f"{path}: {problem}")
                 schema_of[file] = enter(schema_bytes(found), file, found)
         hidden = {fold_name(column.name) for column in partitions.columns}
         inside = [
@@ -130,8 +134,12 @@ class FolderFiles(OpenFiles):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Nothing is to be said."""
-        return ()
+        """Which files contradict themselves about their rows."""
+        if not self._row_count_problems:
+            return ()
+        first, *others = self._row_count_problems
+        more = f"; so do {len(others)} other files" if others else ""
+        return (f"{first}, which count{more}",)
 
     def load_deletions(self, _files: npt.NDArray[np.int64], /) -> None:
         """They were given."""

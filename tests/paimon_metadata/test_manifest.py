@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import orc
 
 from alcid.errors import AlcidError, FormatError, UnsupportedError
 from alcid.paimon_metadata.index_manifest import read_index_manifest, write_index_manifest
@@ -92,3 +95,49 @@ def test_what_a_newer_paimon_says_of_a_file_is_not_lost(manifests: list[Path]) -
         write_manifest([entry], "zstd")
     gone = replace(entry, kind=DELETE)
     assert read_manifest(write_manifest([gone], "zstd"), file="m")[0].identity == entry.identity
+
+
+def arrow_type(kind: Any) -> Any:
+    """The type that Java gives to a field of a manifest in ORC, out of its type in Avro."""
+    match kind:
+        case ["null", inner] | {"type": ["null", inner]}:
+            return arrow_type(inner)
+        case {"type": "record", "fields": fields}:
+            return pa.struct([(field["name"], arrow_type(field["type"])) for field in fields])
+        case {"type": "array", "items": item}:
+            return pa.list_(arrow_type(item))
+        case {"logicalType": "timestamp-millis"}:
+            return pa.timestamp("ns")
+    return {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "bytes": pa.binary()}[
+        kind
+    ]
+
+
+def as_orc(data: bytes) -> bytes:
+    """The records of an Avro file as an ORC file, which Arrow writes."""
+    schema = fastavro.reader(io.BytesIO(data)).writer_schema
+    rows = pa.Table.from_struct_array(pa.array(records(data), arrow_type(schema)))
+    sink = io.BytesIO()
+    orc.write_table(rows, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def test_records_in_orc_mean_what_they_mean_in_avro(manifests: list[Path]) -> None:
+    for path in manifests[::5]:
+        read, _ = kind_of(path)
+        data = path.read_bytes()
+        assert read(as_orc(data), file=path.name) == read(data, file=path.name)
+
+
+def test_damage_to_orc_is_named(manifests: list[Path]) -> None:
+    path = next(path for path in manifests if kind_of(path)[0] is read_manifest)
+    data = as_orc(path.read_bytes())
+    with pytest.raises(FormatError, match="manifest-7"):
+        read_manifest(data[:-20], file="manifest-7")
+    with pytest.raises(FormatError, match=r"manifest-7.*3 bytes"):
+        read_manifest(data[:3], file="manifest-7")
+    many = io.BytesIO()
+    orc.write_table(pa.table({"_KIND": np.zeros(1_000_000, np.int8)}), many, compression="zstd")
+    assert len(many.getvalue()) < 100_000
+    with pytest.raises(FormatError, match=r"records of an ORC manifest.*1000000"):
+        read_manifest(many.getvalue(), file="manifest-7")

@@ -251,6 +251,7 @@ def test_which_options_stop_which_writes() -> None:
         stopped[first].add(key)
     assert {"type", "branch", "scan.tag-name", "data-evolution.enabled"} <= stopped["read"]
     assert stopped["build"] == {
+        "manifest.format",
         "metadata.iceberg.storage",
         "commit.callbacks",
         "commit.strict-mode.last-safe-snapshot",

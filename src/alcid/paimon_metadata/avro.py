@@ -14,6 +14,7 @@ import fastavro
 
 from alcid.errors import FormatError, OptionError
 from alcid.paimon_metadata.avro_container import plain_container
+from alcid.paimon_metadata.orc_records import is_orc, orc_records
 
 __all__ = ["CODECS", "nullable", "read_as", "record_schema", "write_records"]
 
@@ -39,7 +40,7 @@ def _records(data: bytes, *, file: str) -> Iterator[Record]:
 
 
 def read_as(parse: Callable[[Record, str], T], data: bytes, *, what: str, file: str) -> list[T]:
-    """All records of a container, each as what it means.
+    """All records of a container, each as what it means; of an ORC file, if it is one.
 
     Args:
         parse: Makes something of a record, and is given the name of the file for its errors.
@@ -51,7 +52,8 @@ def read_as(parse: Callable[[Record, str], T], data: bytes, *, what: str, file: 
         FormatError: It is damaged, or a record lacks something.
     """
     try:
-        return [parse(record, file) for record in _records(data, file=file)]
+        records = orc_records if is_orc(data) else _records
+        return [parse(record, file) for record in records(data, file=file)]
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"damaged {what}: {error!r}", file=file) from None
 

@@ -64,7 +64,6 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "row-tracking.enabled": _ROW_IDS,
     "data-evolution.enabled": _ROW_IDS,
     "query-auth.enabled": Refusal(_ALL, "a catalog says who may see which rows", _OFF),
-    "manifest.format": Refusal(_ALL, "only manifests in Avro are supported", ("avro",)),
     "primary-key.nullable": Refusal(_ALL, "nulls in keys are not supported", _OFF, keyed=True),
     "sequence.snapshot-ordering": Refusal(
         _ALL, "rows ordered by their snapshot are not supported", _OFF, keyed=True
@@ -101,6 +100,9 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "scan.fallback-snapshot-branch": _BRANCH,
     "scan.fallback-delta-branch": _BRANCH,
     # What a commit must do besides.
+    "manifest.format": Refusal(
+        _COMMITS, "manifests are written in Avro only; write with Paimon's Java", ("avro",)
+    ),
     "metadata.iceberg.storage": Refusal(
         _COMMITS, "no Iceberg metadata would be written; commit with Paimon's Java", ("disabled",)
     ),

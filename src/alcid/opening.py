@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from alcid.columns import ColumnTypes
 from alcid.errors import OptionError, UnsupportedError
+from alcid.paimon_metadata.snapshot import MAIN
 from alcid.paimon_metadata.table_folder import TableFolder, table_location
 from alcid.storage import Storage
 from alcid.tables import PaimonTable, ParquetTable
@@ -58,7 +59,8 @@ def table(
         storage_options: Keys, endpoint and such; see `alcid.storage.Storage.open`.
         index_path: Where the indexes of a folder of Parquet files are, if not beside the data.
         snapshot_id: Read a Paimon or Iceberg table as it was at this snapshot.
-        ref: Read a tag of a Paimon table, or a branch or a tag of an Iceberg table.
+        ref: Read a tag or a branch of a Paimon or Iceberg table; of a Paimon table, a tag if both
+            have the name.
         merge_on_read: Read rows of a Paimon table that no compaction has taken in yet, too.
         strict: Raise where an index is damaged, in place of a warning.
 
@@ -96,12 +98,17 @@ def table(
         )
     storage = Storage.open(location_or_name, storage_options)
     is_file = not storage.remote and Path(storage.location).is_file()
-    if not is_file and TableFolder(storage).exists():
+    folder = TableFolder(storage)
+    if not is_file and folder.exists():
         _only_for_folders(name, index_path)
+        is_branch = (
+            ref is not None and ref in folder.branches() and ref not in folder.snapshots.tags()
+        )
         return PaimonTable(
             storage,
             snapshot_id=snapshot_id,
-            tag=ref,
+            tag=None if is_branch else ref,
+            branch=ref if is_branch and ref is not None else MAIN,
             merge_on_read=merge_on_read,
             strict=strict,
             engine=_engine(spark),
@@ -194,6 +201,7 @@ def paimon(
     storage_options: Mapping[str, Any] | None = None,
     snapshot_id: int | None = None,
     tag: str | None = None,
+    branch: str = MAIN,
     merge_on_read: bool = False,
     strict: bool = False,
 ) -> PaimonTable:
@@ -207,6 +215,7 @@ def paimon(
         storage_options: Keys, endpoint and such; see `alcid.storage.Storage.open`.
         snapshot_id: Read the table as it was at this snapshot.
         tag: Read the table as a tag keeps it.
+        branch: Read a branch: its schema, snapshots and tags. Nothing is written to one but main.
         merge_on_read: Read rows of a primary-key table that no compaction has taken in yet, too.
             Without, a table with deletion vectors is read as Paimon reads it: without them.
         strict: Raise where an index is damaged, in place of a warning.
@@ -228,6 +237,7 @@ def paimon(
         Storage.open(_location(path, warehouse, table), storage_options),
         snapshot_id=snapshot_id,
         tag=tag,
+        branch=branch,
         merge_on_read=merge_on_read,
         strict=strict,
         engine=_engine(spark),

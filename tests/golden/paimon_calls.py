@@ -43,6 +43,8 @@ class JavaCalls:
     def _open(self, table: Path, options: Mapping[str, str] | None = None) -> Any:
         location = self.jvm.paimon.fs.Path(str(table))
         opened = self.jvm.paimon.table.FileStoreTableFactory.create(self._files, location)
+        if options and "branch" in options:
+            opened = self.call("table.FileStoreTable", "switchToBranch", opened, options["branch"])
         return opened.copy(self._map(options)) if options else opened
 
     def _store(self, opened: Any) -> Any:

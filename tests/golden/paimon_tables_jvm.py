@@ -65,12 +65,12 @@ class JavaPaimon(JavaWriting, JavaReading, JavaUpkeep):
         self._schemas(table).createTable(schema)
         return table
 
-    def _schemas(self, table: Path) -> Any:
+    def _schemas(self, table: Path, branch: str = "main") -> Any:
         return self.jvm.paimon.schema.SchemaManager(
-            self._files, self.jvm.paimon.fs.Path(str(table))
+            self._files, self.jvm.paimon.fs.Path(str(table)), branch
         )
 
-    def alter(self, table: Path, change: str, *arguments: str) -> None:
+    def alter(self, table: Path, change: str, *arguments: str, branch: str = "main") -> None:
         """Make one `SchemaChange`: `renameColumn`, `addColumn`, `updateColumnType`, ...
 
         The second argument of the last two is an SQL type.
@@ -79,7 +79,7 @@ class JavaPaimon(JavaWriting, JavaReading, JavaUpkeep):
         if change in ("addColumn", "updateColumnType"):
             given[1] = self.jvm.data_type(given[1])
         made = getattr(self.jvm.paimon.schema.SchemaChange, change)(*given)
-        self._schemas(table).commitChanges(self.items([made]))
+        self._schemas(table, branch).commitChanges(self.items([made]))
 
     def alter_within(self, table: Path, change: str, path: Sequence[str], *arguments: str) -> None:
         """Make a `SchemaChange` of a field within a column."""

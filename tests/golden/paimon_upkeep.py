@@ -117,6 +117,11 @@ class JavaUpkeep(JavaCalls):
         """Give a name to a snapshot."""
         self.call("table.Table", "createTag", self._open(table), name, snapshot, None)
 
+    def branch(self, table: Path, name: str, tag: str | None = None) -> None:
+        """Make a branch: empty, or with what a tag keeps; `{"branch": name}` then opens it."""
+        given = [name] if tag is None else [name, tag]
+        self.call("table.Table", "createBranch", self._open(table), *given)
+
     def hash_indexes(self, table: Path) -> dict[tuple[str, int], list[int]]:
         """The hashes of the keys of every dynamic bucket, by the path of its partition."""
         store = self._store(self._open(table))

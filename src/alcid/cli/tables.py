@@ -88,7 +88,7 @@ class ReadOpening(Opening):
             "--tag",
             "--ref",
             metavar="NAME",
-            help="Read the table as a tag keeps it (Paimon, Iceberg), or a branch (Iceberg).",
+            help="Read the table as a tag keeps it, or a branch (Paimon, Iceberg).",
             show_default=False,
         ),
     ] = None

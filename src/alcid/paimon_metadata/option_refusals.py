@@ -48,7 +48,9 @@ _OFF: Final = ("false",)
 _TRAVEL: Final = Refusal(
     _ALL, "it reads another state of the table; remove it, and name a snapshot or tag when opening"
 )
-_BRANCH: Final = Refusal(_ALL, "it reads from branches, which is not supported")
+_BRANCH: Final = Refusal(
+    _ALL, "it reads from several branches, which is not supported; name one when opening"
+)
 _ROW_IDS: Final = Refusal(_ALL, "tables with row ids are not supported", _OFF)
 _APART: Final = Refusal(_ALL, "it keeps columns in files of their own, which is not supported")
 _PER_LEVEL: Final = Refusal(_FILES, "files are written the same way on every level", ("",))
@@ -59,7 +61,7 @@ _KEY_INDEX: Final = Refusal(
 REFUSALS: Final[dict[str, Refusal]] = {
     # What a table is.
     "type": Refusal(_ALL, "only tables of type table are supported", ("table",)),
-    "branch": Refusal(_ALL, "only the branch main is supported", ("main",)),
+    "branch": Refusal(_ALL, "remove it, and name the branch when opening", ("main",)),
     "chain-table.enabled": Refusal(_ALL, "chain tables are not supported", _OFF),
     "row-tracking.enabled": _ROW_IDS,
     "data-evolution.enabled": _ROW_IDS,

@@ -17,7 +17,10 @@ from alcid.errors import FileGoneError, FormatError, UnsupportedError
 from alcid.paimon_metadata.schema import parse_json, to_json
 from alcid.storage import Storage
 
-__all__ = ["COMMIT_KINDS", "Snapshot", "SnapshotFolder", "snapshot_path"]
+__all__ = ["COMMIT_KINDS", "MAIN", "Snapshot", "SnapshotFolder", "branch_folder", "snapshot_path"]
+
+MAIN = "main"
+"""The branch that a table has without any being made."""
 
 COMMIT_KINDS = ("APPEND", "COMPACT", "OVERWRITE", "ANALYZE")
 
@@ -30,9 +33,25 @@ _REQUIRED = (
 )
 
 
-def snapshot_path(number: int) -> str:
+def branch_folder(branch: str) -> str:
+    """The folder of the schemas, snapshots and tags of a branch, with a `/` at its end.
+
+    Manifests and data files of all branches lie in the folder of the table.
+
+    Raises:
+        UnsupportedError: No name of a branch.
+
+    >>> branch_folder("test"), branch_folder("main")
+    ('branch/branch-test/', '')
+    """
+    if not branch or "/" in branch:
+        raise UnsupportedError(f"branch: found {branch!r}, expected a name")
+    return "" if branch == MAIN else f"branch/branch-{branch}/"
+
+
+def snapshot_path(number: int, branch: str = MAIN) -> str:
     """Where a snapshot lies in the folder of its table."""
-    return f"snapshot/snapshot-{number}"
+    return f"{branch_folder(branch)}snapshot/snapshot-{number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +127,12 @@ def _json_name(name: str) -> str:
 
 
 class SnapshotFolder:
-    """The snapshots and tags of a table."""
+    """The snapshots and tags of a branch of a table."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, branch: str = MAIN) -> None:
         """Nothing is read yet; `storage` is the folder of the table."""
-        self._storage = storage
+        self._storage, self._branch = storage, branch
+        self._folder = branch_folder(branch)
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot; None for a table to which nothing was ever committed.
@@ -120,8 +140,8 @@ class SnapshotFolder:
         The hint `LATEST` is where the search begins: it may be behind, or wrong.
         """
         hint = self._hint(_LATEST)
-        if hint is not None and self._storage.exists(snapshot_path(hint)):
-            while self._storage.exists(snapshot_path(hint + 1)):
+        if hint is not None and self._storage.exists(self.path(hint)):
+            while self._storage.exists(self.path(hint + 1)):
                 hint += 1
             with suppress(FileGoneError):  # expired by now
                 return self.get(hint)
@@ -142,7 +162,7 @@ class SnapshotFolder:
             FileGoneError: There is none, or it has expired.
         """
         try:
-            found = self._read(snapshot_path(number))
+            found = self._read(f"snapshot/snapshot-{number}")
         except FileGoneError:
             known = self.numbers()
             there = f"there are {known[0]} to {known[-1]}" if known else "there is none yet"
@@ -151,7 +171,7 @@ class SnapshotFolder:
             ) from None
         if found.id != number:
             raise FormatError(
-                "snapshot id", file=snapshot_path(number), found=found.id, expected=number
+                "snapshot id", file=self.path(number), found=found.id, expected=number
             )
         return found
 
@@ -173,14 +193,14 @@ class SnapshotFolder:
 
     def tags(self) -> list[str]:
         """The names of all tags."""
-        paths = self._storage.list("tag").paths.to_pylist()
+        paths = self._listed("tag")
         return sorted(
             path.removeprefix("tag/tag-") for path in paths if path.startswith("tag/tag-")
         )
 
     def numbers(self) -> list[int]:
         """The numbers of all snapshots, ascending."""
-        paths = self._storage.list("snapshot").paths.to_pylist()
+        paths = self._listed("snapshot")
         return sorted(int(found[1]) for path in paths if (found := _NAME.fullmatch(path)))
 
     def hint(self, snapshot: Snapshot) -> None:
@@ -190,15 +210,24 @@ class SnapshotFolder:
         """
         names = _HINTS if snapshot.id == 1 else (_LATEST,)
         for name in names:
-            self._storage.replace(name, str(snapshot.id).encode())
+            self._storage.replace(self._folder + name, str(snapshot.id).encode())
+
+    def path(self, number: int) -> str:
+        """Where a snapshot lies in the folder of the table."""
+        return snapshot_path(number, self._branch)
+
+    def _listed(self, folder: str) -> list[str]:
+        """The files of a folder of the branch, by their paths in it."""
+        paths: list[str] = self._storage.list(self._folder + folder).paths.to_pylist()
+        return [path.removeprefix(self._folder) for path in paths]
 
     def _hint(self, path: str) -> int | None:
         try:
-            source = self._storage.source(path)
+            source = self._storage.source(self._folder + path)
             return int(source.read(0, source.size))
         except (FileGoneError, ValueError):
             return None
 
     def _read(self, path: str) -> Snapshot:
-        source = self._storage.source(path)
+        source = self._storage.source(self._folder + path)
         return Snapshot.parse(source.read(0, source.size), file=source.name)

@@ -9,7 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from alcid.paimon_metadata.schema import TableSchema
-from alcid.paimon_metadata.snapshot import snapshot_path
+from alcid.paimon_metadata.snapshot import MAIN, snapshot_path
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.storage import Storage
 from alcid.tables.checked import Checked
@@ -28,6 +28,7 @@ class CheckedTable:
     schemas: Mapping[int, TableSchema]
     """Of its files, by their ids."""
     options: TableOptions
+    branch: str = MAIN
 
     def schema_of(self, placed: PlacedFile) -> TableSchema:
         """The schema by which a file was written."""
@@ -44,7 +45,7 @@ class CheckedTable:
     @property
     def is_expired(self) -> bool:
         """Whether the snapshot has gone meanwhile, and so its files may."""
-        return not self.storage.exists(snapshot_path(self.snapshot_id))
+        return not self.storage.exists(snapshot_path(self.snapshot_id, self.branch))
 
     def gone(self, path: str, what: str = "") -> Checked:
         """What to say of a file that is not there."""

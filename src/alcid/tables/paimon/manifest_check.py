@@ -9,7 +9,8 @@ from alcid.errors import FileGoneError, FormatError, StorageError
 from alcid.paimon_metadata.index_manifest import read_index_manifest
 from alcid.paimon_metadata.manifest import ADD, ManifestEntry, read_manifest
 from alcid.paimon_metadata.manifest_list import read_manifest_list
-from alcid.paimon_metadata.snapshot import Snapshot, SnapshotFolder, snapshot_path
+from alcid.paimon_metadata.snapshot import Snapshot
+from alcid.paimon_metadata.table_folder import TableFolder
 from alcid.paimon_metadata.table_state import MANIFEST_FOLDER, TableState
 from alcid.storage import Storage
 from alcid.tables.verify_report import Findings
@@ -19,16 +20,17 @@ __all__ = ["read_state"]
 _TRIES = 5
 
 
-def read_state(storage: Storage, findings: Findings) -> TableState | None:
+def read_state(folder: TableFolder, findings: Findings) -> TableState | None:
     """The table at its latest snapshot; None if it cannot be told, as its metadata is damaged.
 
     Args:
-        storage: The folder of the table.
-        findings: Is told what is wrong.
+        folder: The schemas and snapshots of a branch of it.
+        findings: Collects what is wrong.
     """
+    storage, snapshots = folder.storage, folder.snapshots
     for left in reversed(range(_TRIES)):
         try:
-            snapshot = SnapshotFolder(storage).latest()
+            snapshot = snapshots.latest()
         except FormatError as error:
             findings.add(error.file or "", "snapshot", error)
             return None
@@ -37,7 +39,7 @@ def read_state(storage: Storage, findings: Findings) -> TableState | None:
             _ = state.indexes
             _check_counts(state, state.read(state.manifests), findings)
         except (FormatError, StorageError):
-            if left and snapshot and not storage.exists(snapshot_path(snapshot.id)):
+            if left and snapshot and not storage.exists(snapshots.path(snapshot.id)):
                 continue  # it has expired while it was read
             if snapshot is None or not _find_damage(storage, snapshot, findings):
                 raise

@@ -110,6 +110,7 @@ def _known(table: PaimonTable, files: PaimonFiles) -> KnownCounts | None:
 
 def _latest_files(table: PaimonTable) -> PaimonFiles:
     """The files of the latest snapshot."""
+    table.committer()  # there is none of a table of the past, or of a branch
     for _ in range(_TRIES):  # others may commit
         table.refresh()
         files, latest = table.snapshot, table.folder.snapshots.latest()

@@ -14,6 +14,7 @@ from alcid.errors import OptionError, UnsupportedError, require
 from alcid.options import OptionValue
 from alcid.paimon_metadata.commit import Committer
 from alcid.paimon_metadata.schema import TableSchema
+from alcid.paimon_metadata.snapshot import MAIN
 from alcid.paimon_metadata.table_folder import TableFolder
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.paimon_metadata.table_state import TableState
@@ -52,6 +53,7 @@ class PaimonTable(Table[PaimonFiles]):
         *,
         snapshot_id: int | None = None,
         tag: str | None = None,
+        branch: str = MAIN,
         merge_on_read: bool = False,
         strict: bool = False,
         engine: Engine | None = None,
@@ -62,7 +64,7 @@ class PaimonTable(Table[PaimonFiles]):
             raise OptionError("snapshot_id and tag: found both, expected one of them")
         if snapshot_id is not None:
             require(snapshot_id, int, "snapshot_id")
-        self.folder = TableFolder(storage)
+        self.folder = TableFolder(storage, branch)
         self._snapshot_id, self._tag, self._merge_on_read = snapshot_id, tag, merge_on_read
         self._last = TableState(storage, None)  # what it has read is not read again
         self.refresh()
@@ -82,8 +84,13 @@ class PaimonTable(Table[PaimonFiles]):
         """What makes snapshots of the table as it is known here.
 
         Raises:
-            UnsupportedError: It was opened as it was in the past.
+            UnsupportedError: It was opened as it was in the past, or at a branch.
         """
+        if self.folder.branch != MAIN:
+            raise UnsupportedError(
+                f"{self.location}: opened at the branch {self.folder.branch}, which nothing is "
+                "written to; write with Paimon's Java"
+            )
         if self._snapshot_id is not None or self._tag is not None:
             raise UnsupportedError(
                 f"{self.location}: opened at a snapshot of the past, which nothing is written to"
@@ -296,7 +303,10 @@ class PaimonTable(Table[PaimonFiles]):
             progress: As for `build_indexes`.
         """
         with self.engine.settings():
-            return verify(self.storage, self.engine, sample=sample, progress=progress)
+            branch = self.folder.branch
+            return verify(
+                self.storage, self.engine, sample=sample, progress=progress, branch=branch
+            )
 
     def repair(
         self,
@@ -352,6 +362,7 @@ class PaimonTable(Table[PaimonFiles]):
             self.storage.rehearsal(),
             snapshot_id=self._snapshot_id,
             tag=self._tag,
+            branch=self.folder.branch,
             merge_on_read=self._merge_on_read,
             strict=self._strict,
             engine=Threads(like=self.engine),
@@ -362,14 +373,19 @@ class PaimonTable(Table[PaimonFiles]):
         if self.snapshot.not_compacted == NotCompacted():
             return self
         return PaimonTable(
-            self.storage, merge_on_read=True, strict=self._strict, engine=self.engine
+            self.storage,
+            branch=self.folder.branch,
+            merge_on_read=True,
+            strict=self._strict,
+            engine=self.engine,
         )
 
     def _open(self, before: PaimonFiles | None = None) -> PaimonFiles:
         state = self._state() if before is None else before.state
         self._last = state
         latest = self.folder.latest_schema()
-        options = TableOptions.parse(latest.options, has_primary_key=bool(latest.primary_keys))
+        given = self.folder.options(latest)
+        options = TableOptions.parse(given, has_primary_key=bool(latest.primary_keys))
         if self._merge_on_read and options.merge_engine != "deduplicate":
             raise UnsupportedError(
                 f"merge_on_read: merge-engine={options.merge_engine}, expected deduplicate"

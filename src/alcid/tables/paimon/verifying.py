@@ -12,6 +12,7 @@ import numpy as np
 from alcid import options as settings
 from alcid.errors import AlcidError, FileGoneError, FormatError, UnsupportedError
 from alcid.paimon_metadata.schema import TableSchema, schema_path
+from alcid.paimon_metadata.snapshot import MAIN
 from alcid.paimon_metadata.table_folder import TableFolder
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.paimon_metadata.table_state import TableState
@@ -44,6 +45,7 @@ def verify(
     sample: float = 1.0,
     seed: int = 0,
     progress: Progress | bool | None = False,
+    branch: str = MAIN,
 ) -> VerifyReport:
     """Read the files of the latest snapshot, and compare them with what the table says of them.
 
@@ -65,6 +67,7 @@ def verify(
         sample: Which share of the data files to read; one at least. All are looked for.
         seed: Another number takes other files.
         progress: How to tell how far it is, see `alcid.tables.progress.telling`.
+        branch: Of the table.
 
     Raises:
         OptionError: A share that is not above 0 and at most 1.
@@ -73,12 +76,12 @@ def verify(
     """
     check_share(sample)
     begin = time.monotonic()
-    folder = TableFolder(storage)
+    folder = TableFolder(storage, branch)
     schema = folder.latest_schema()
-    options = TableOptions.parse(schema.options, has_primary_key=bool(schema.primary_keys))
+    options = TableOptions.parse(folder.options(schema), has_primary_key=bool(schema.primary_keys))
     listed = list_files(storage)  # before snapshots are read: a commit may come
     total = Checked()
-    state = read_state(storage, total.findings)
+    state = read_state(folder, total.findings)
     placed: list[PlacedFile] = []
     leftovers: list[Leftover] = []
     keys_live_twice = 0
@@ -86,7 +89,7 @@ def verify(
         placed = place_files(state.entries, table_paths(schema, options))
         schemas = _read_schemas(folder, placed, total.findings)
         number = 0 if state.snapshot is None else state.snapshot.id
-        table = CheckedTable(storage, number, schema, schemas, options)
+        table = CheckedTable(storage, number, schema, schemas, options, branch)
         _look_at_metadata(table, placed, state, total)
         checks = [
             *_chosen(table, placed, listed, sample, seed),

@@ -146,8 +146,31 @@ def test_no_session() -> None:
 
 
 def test_a_session_without_a_jvm() -> None:
+    class Connected:
+        conf: dict[str, str]
+
+        def __init__(self) -> None:
+            self.conf = {}
+
     with pytest.raises(UnsupportedError, match=r"found Spark Connect: .* starts one$"):
-        alcid.iceberg(TABLE, object())
+        alcid.iceberg(TABLE, Connected())
+
+
+def test_a_catalog_in_place_of_a_session() -> None:
+    from pyiceberg.catalog.noop import NoopCatalog
+
+    with pytest.raises(UnsupportedError, match=r"^spark: found pyiceberg.*NoopCatalog, expected"):
+        alcid.iceberg(TABLE, NoopCatalog("mine"))
+
+
+@pytest.mark.usefixtures("snapshots")
+def test_a_view_is_named_as_one(lake: SparkSession) -> None:
+    lake.sql(f"CREATE TEMPORARY VIEW seen AS SELECT * FROM {TABLE}")
+    try:
+        with pytest.raises(UnsupportedError, match=r"^seen: a view, expected an Iceberg table"):
+            alcid.iceberg("seen", lake)
+    finally:
+        lake.catalog.dropTempView("seen")
 
 
 def test_a_session_without_iceberg(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipimport import zipimporter
 
@@ -18,6 +19,7 @@ from alcid.errors import OptionError, UnsupportedError
 from alcid.spark.jvm import map_in_arrow
 from alcid.spark.jvm.side_session import same_session
 from alcid.spark.session import session
+from alcid.spark.spark_errors import naming_missing_package, spark_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,3 +151,28 @@ def test_settings_of_the_user_win_and_nothing_is_printed(spark: SparkSession) ->
     said = [line for line in ended.stderr.splitlines() if "incubator" not in line]  # Java itself
     assert (ended.returncode, said) == (0, [])
     assert ended.stdout.splitlines() == ["pyspark.daemon", "false", "1g", "7 5", "1 True"]
+
+
+@pytest.mark.parametrize("version", ["3.5.3", "4.0.1"])
+def test_an_older_pyspark_is_refused_by_its_version(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", version)
+    (tmp_path / "a").mkdir()
+    for use in (alcid.session, lambda: alcid.parquet(tmp_path / "a", spark)):
+        with pytest.raises(UnsupportedError, match=rf"^PySpark {version}: .* Spark 4\.1 or newer"):
+            use()
+
+
+def test_executors_without_the_package_are_told_apart() -> None:
+    from pyspark.errors import PythonException
+
+    trace = "Traceback (most recent call last):\n ...\nModuleNotFoundError: No module named 'alcid'"
+    cure = r"executors has no alcid: .*--py-files alcid\.zip"
+    with pytest.raises(UnsupportedError, match=cure), naming_missing_package():
+        raise PythonException(trace)
+    with pytest.raises(PythonException, match="numpy"), naming_missing_package():
+        raise PythonException("ModuleNotFoundError: No module named 'numpy'")
+    told = spark_error(PythonException(trace))
+    assert isinstance(told, UnsupportedError)
+    assert "\n" not in str(told)

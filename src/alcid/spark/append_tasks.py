@@ -15,6 +15,7 @@ import pyarrow as pa
 from alcid.errors import AlcidError, FileGoneError, StorageError
 from alcid.options import Settings, current_settings, using
 from alcid.spark import jvm
+from alcid.spark.spark_errors import naming_missing_package
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +40,8 @@ def run_tasks(
         AlcidError: What a task raised, if it would raise it again.
     """
     task = _Task(write, current_settings())
-    answers = jvm.map_in_arrow(rows, task, _ANSWER).collect()
+    with naming_missing_package():
+        answers = jvm.map_in_arrow(rows, task, _ANSWER).collect()
     for answer, _ in answers:
         if answer is not None:
             yield pickle.loads(answer)

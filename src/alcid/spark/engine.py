@@ -15,6 +15,7 @@ from alcid.spark import jvm
 from alcid.spark.append_folder import append_to_folder
 from alcid.spark.append_paimon import append_to_paimon
 from alcid.spark.reading import count_by_spark, to_spark, way_of
+from alcid.spark.session import require_version
 from alcid.spark.shares import run_shares
 from alcid.spark.upsert_paimon import upsert_to_paimon
 from alcid.tables import ParquetTable
@@ -38,7 +39,8 @@ class SparkEngine:
     has_spark = True
 
     def __init__(self, session: SparkSession) -> None:
-        """Use a session; any will do."""
+        """Use a session; any of a supported Spark will do."""
+        require_version()
         self.session = session
 
     def settings(self) -> AbstractContextManager[None]:

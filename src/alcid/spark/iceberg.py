@@ -15,7 +15,7 @@ from alcid.spark import jvm
 from alcid.spark.iceberg_vectors import scan_tasks
 from alcid.spark.jvm.iceberg import RUNTIME_CLASS, JavaTable
 from alcid.spark.jvm.iceberg_errors import java_errors
-from alcid.spark.near_names import near_names
+from alcid.spark.near_names import is_view, near_names
 from alcid.spark.schema import quoted
 from alcid.tables.iceberg.catalog import OwnQuery, VectorCommit
 
@@ -39,6 +39,11 @@ class SparkCatalogTable:
             StorageError: There is none.
             UnsupportedError: It is none of Iceberg, the session has no Iceberg, or no JVM.
         """
+        if not hasattr(session, "conf"):
+            raise UnsupportedError(
+                f"spark: found {_class_name(session)}, expected a Spark session with Iceberg's "
+                "runtime, whose catalogs have the table: alcid.session(config=...)"
+            )
         if not jvm.has_jvm(session):
             raise UnsupportedError(
                 "Iceberg tables need a session with a JVM of its own, found Spark Connect: "
@@ -57,6 +62,11 @@ class SparkCatalogTable:
         except StorageError as error:
             if not error.problem.startswith("no such table"):
                 raise
+            if is_view(session, name):
+                raise UnsupportedError(
+                    f"{name}: a view, expected an Iceberg table: open the table that it selects "
+                    "from, or ask the view itself with spark.sql"
+                ) from None
             raise StorageError(error.problem + near_names(session, name), file=name) from None
         self.name, self._sql_name = self._java.name, self._java.sql_name
         # The file of each metadata that were given out, so that a commit is against just these.
@@ -165,3 +175,7 @@ class SparkCatalogTable:
         limit = f" LIMIT {query.limit}" if query.limit is not None else ""
         columns = ", ".join(map(quoted, query.columns)) or "1"
         return self.session.sql(f"SELECT {columns} FROM {source}{where}{order}{limit}")
+
+
+def _class_name(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"

@@ -1,4 +1,7 @@
-"""What somebody may have meant who asked for a table that the catalogs do not have."""
+"""What somebody may have meant who asked for a table that the catalogs do not have.
+
+It may be a view, or a name that is mistyped.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,18 @@ from alcid.spark.schema import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["near_names"]
+__all__ = ["is_view", "near_names"]
 
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 _CATALOG = re.compile(r"spark\.sql\.catalog\.([^.]+)")
+
+
+def is_view(session: SparkSession, name: str) -> bool:
+    """Whether a name is that of a view, temporary or of a catalog."""
+    try:
+        return session.catalog.getTable(name).tableType in ("TEMPORARY", "VIEW")
+    except spark_exceptions():  # there is nothing of that name, or it may not be looked up
+        return False
 
 
 def near_names(session: SparkSession, name: str) -> str:

@@ -17,7 +17,9 @@ from alcid.spark.java import ensure_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["register", "running_session", "session"]
+__all__ = ["register", "require_version", "running_session", "session"]
+
+_OLDEST = (4, 1)
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 _SECRET = re.compile("secret|password|token|key|credential", re.IGNORECASE)
@@ -64,12 +66,30 @@ def running_session() -> SparkSession | None:
     Raises:
         UnsupportedError: PySpark is missing.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise UnsupportedError("no PySpark: pip install 'alcid[spark]'") from None
+    require_version()
+    from pyspark.sql import SparkSession
+
     # The active session is that of this thread; another thread may have started the one there is.
     return SparkSession.getActiveSession() or SparkSession._instantiatedSession
+
+
+def require_version() -> None:
+    """Make sure that there is a PySpark, and that it is new enough.
+
+    Raises:
+        UnsupportedError: PySpark is missing or too old; the message says what to install.
+    """
+    try:
+        from pyspark import __version__ as version
+        from pyspark.sql import SparkSession  # noqa: F401 - which a partial install lacks
+    except ImportError:
+        raise UnsupportedError("no PySpark: pip install 'alcid[spark]'") from None
+    release = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    if release < _OLDEST:
+        raise UnsupportedError(
+            f"PySpark {version}: Alcid works with Spark 4.1 or newer, on a cluster of the same "
+            "version: pip install 'alcid[spark]'; without a session it needs no Spark"
+        )
 
 
 def register(spark: SparkSession) -> None:

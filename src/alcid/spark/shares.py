@@ -24,6 +24,7 @@ from alcid.errors import AlcidError, AlcidWarning
 from alcid.formats.arrays import split_by
 from alcid.options import Settings, current_settings, using
 from alcid.spark import jvm
+from alcid.spark.spark_errors import naming_missing_package
 from alcid.tables.engine import Share, Tell, Work
 
 if TYPE_CHECKING:
@@ -80,7 +81,9 @@ def run_shares(spark: SparkSession, work: Work[R], sizes: Integers, tell: Tell) 
         except BaseException:
             spark.interruptTag(tag)
             raise
-    answers = dict(zip(*running.result().to_pydict().values(), strict=True))
+    with naming_missing_package():
+        collected = running.result()
+    answers = dict(zip(*collected.to_pydict().values(), strict=True))
     return _results([pickle.loads(answers[number]) for number in range(len(shares))])
 
 

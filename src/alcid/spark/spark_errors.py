@@ -6,17 +6,23 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from alcid.errors import AlcidError, PredicateError
+from alcid.errors import AlcidError, PredicateError, UnsupportedError
 from alcid.options import did_you_mean
 from alcid.spark.jvm import spark_exceptions
 
-__all__ = ["spark_error", "spark_errors"]
+__all__ = ["naming_missing_package", "spark_error", "spark_errors"]
 
 _NO_TABLE = re.compile(r"^The table or view `([^`]+)` cannot be found")
 _STATE = re.compile(r"[. ]*SQLSTATE: \w+")
 _CALL = "An error occurred while calling"  # of a method of Java, by Py4J
 _CLASS = re.compile(r"^: (?:[\w$]+\.)+[\w$]+: ")
 _CONDITION = re.compile(r"^\[([A-Z_.0-9]+)\] ")
+_NO_PACKAGE = re.compile(r"ModuleNotFoundError: No module named '(alcid|pyspark_alcid)\b")
+_MISSING_PACKAGE = (
+    "the Python of Spark's executors has no alcid: install it there, or ship it with the job: "
+    "spark-submit --py-files alcid.zip, or spark.addArtifacts('alcid.zip', pyfile=True) "
+    "over Spark Connect"
+)
 
 
 @contextmanager
@@ -39,10 +45,27 @@ def spark_errors(tables: Collection[str] = ()) -> Iterator[None]:
         raise found from error
 
 
+@contextmanager
+def naming_missing_package() -> Iterator[None]:
+    """Say what to do where the Python that runs the tasks cannot import Alcid.
+
+    Raises:
+        UnsupportedError: In place of the trace of the task that failed.
+    """
+    try:
+        yield
+    except spark_exceptions() as error:
+        if not _NO_PACKAGE.search(str(error)):
+            raise
+        raise UnsupportedError(_MISSING_PACKAGE) from error
+
+
 def spark_error(error: Exception, tables: Collection[str] = ()) -> AlcidError | None:
     """What Spark raised as an error of this library; None if it is not Spark's."""
     from pyspark.errors import AnalysisException
 
+    if isinstance(error, spark_exceptions()) and _NO_PACKAGE.search(str(error)):
+        return UnsupportedError(_MISSING_PACKAGE)
     if isinstance(error, AnalysisException):
         return PredicateError(_line(error, tables))
     if isinstance(error, spark_exceptions()):

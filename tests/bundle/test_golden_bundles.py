@@ -9,6 +9,7 @@ import pytest
 
 from alcid import AlcidError
 from alcid.bundle import Bundle, BundleSet, Kind, probe
+from alcid.bundle.kinds import VERSION
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.source import BytesSource
 from alcid.testing import flips
@@ -34,19 +35,22 @@ def test_the_case_is_written_with_the_same_content(golden: Golden) -> None:
 
 def test_there_are_golden_bundles_of_each_version() -> None:
     found = {golden.path.parent.name for golden in BUNDLES}
-    assert found == {"1.0"}
-    assert {golden.path.stem for golden in BUNDLES} == set(cases())
+    assert found == {"1.0", VERSION}
+    for version in found:
+        of_version = [one for one in BUNDLES if one.path.parent.name == version]
+        assert {golden.path.stem for golden in of_version} == set(cases())
 
 
-def golden_bundle(name: str) -> Bundle:
-    (golden,) = (golden for golden in BUNDLES if golden_id(golden) == f"1.0/{name}")
+def golden_bundle(name: str, version: str = "1.0") -> Bundle:
+    (golden,) = (golden for golden in BUNDLES if golden_id(golden) == f"{version}/{name}")
     return Bundle.open(BytesSource(golden.data, name))
 
 
 @pytest.mark.parametrize("index_type", INDEX_TYPES)
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
 @pytest.mark.parametrize("name", ["indexes", "iceberg"])
-def test_indexes_of_a_golden_bundle_answer(name: str, index_type: str) -> None:
-    bundle = golden_bundle(name)
+def test_indexes_of_a_golden_bundle_answer(name: str, version: str, index_type: str) -> None:
+    bundle = golden_bundle(name, version)
     for row in range(3):
         ids = table_of(row).column("id").to_pylist()
         keys = [value for value in ids if value is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from datetime import date, datetime
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +19,8 @@ from alcid import FormatError
 from alcid.bundle import ColumnStatistics
 from alcid.bundle.statistics import statistics_array
 from alcid.formats.source import BytesSource
-from alcid.parquet_file import read_rows
+from alcid.parquet_file import open_scan, read_rows
+from alcid.parquet_file.statistics import FooterStatistics
 from alcid.tables.file_columns import FileColumn, file_columns
 from alcid.tables.file_statistics import footer_statistics, value_statistics
 from alcid.testing.strategies import SampleColumn, columns
@@ -29,15 +28,15 @@ from alcid.types import DataType
 from tests.parquet_file.kit import COLUMNS, NESTED, NULLS, ROWS, with_nulls, written
 
 
-def described(data: bytes) -> tuple[dict[str, FileColumn], pq.FileMetaData]:
-    metadata = pq.read_metadata(io.BytesIO(data))
-    found = file_columns(metadata, "a.parquet")
-    return {column.name: column for column in found}, metadata
+def described(data: bytes) -> tuple[dict[str, FileColumn], FooterStatistics]:
+    scan = open_scan(BytesSource(data, "a.parquet"))
+    found = file_columns(scan.metadata, "a.parquet")
+    return {column.name: column for column in found}, scan.statistics
 
 
 def from_footer(data: bytes, name: str = "c") -> ColumnStatistics | None:
-    columns, metadata = described(data)
-    return footer_statistics(columns[name], metadata)
+    columns, statistics = described(data)
+    return footer_statistics(columns[name], statistics)
 
 
 def one(array: pa.Array, **options: Any) -> ColumnStatistics:
@@ -96,10 +95,10 @@ def _comparable(bound: pa.Scalar, values: pa.ChunkedArray) -> Any:
 @pytest.mark.parametrize("name", sorted(COLUMNS))
 def test_statistics_bound_the_values_of_every_type(name: str, nulls: str) -> None:
     data = written(pa.table({"c": with_nulls(COLUMNS[name], nulls)}), row_group_size=300)
-    columns, metadata = described(data)
+    columns, statistics = described(data)
     values = read_rows(BytesSource(data)).column("c")
     for known in (
-        footer_statistics(columns["c"], metadata),
+        footer_statistics(columns["c"], statistics),
         value_statistics(columns["c"], values),
     ):
         if name in ("null", "duration", "decimal256"):  # no such type
@@ -129,9 +128,9 @@ def test_statistics_bound_any_values(data: st.DataObject, name: str, group: int)
         row_group_size=group,
         store_decimal_as_integer=data.draw(st.booleans()),
     )
-    found, metadata = described(file)
+    found, statistics = described(file)
     values = read_rows(BytesSource(file)).column("c")
-    for known in (footer_statistics(found["c"], metadata), value_statistics(found["c"], values)):
+    for known in (footer_statistics(found["c"], statistics), value_statistics(found["c"], values)):
         assert known is not None
         assert known.data_type == sample.data_type
         check_bounds(known, values)
@@ -241,11 +240,11 @@ def test_a_nan_in_the_bounds_of_one_row_group_voids_all() -> None:
 def test_int96_and_nested_columns_have_no_statistics() -> None:
     table = pa.table({"c": pa.array([0, 10**15], pa.timestamp("us")), "n": [[1], [2]]})
     data = written(table, use_deprecated_int96_timestamps=True)
-    columns, metadata = described(data)
+    columns, statistics = described(data)
     assert columns["c"].data_type == DataType.parse("TIMESTAMP_LTZ(6)")  # as Spark reads it
     assert columns["c"].problem == ""  # an index is fine
     for name, column in columns.items():
-        assert footer_statistics(column, metadata) is None
+        assert footer_statistics(column, statistics) is None
         assert value_statistics(column, table.column(name)) is None
 
 
@@ -268,10 +267,10 @@ def test_char_and_varchar_are_taken_from_sparks_schema() -> None:
         spark_field("c", {"comment": "plain"}),
     ]
     data = spark_file(fields, pa.table({"a": ["ab   "], "b": ["cd"], "c": ["ef"]}), version="4.1.4")
-    columns, metadata = described(data)
+    columns, statistics = described(data)
     found = {name: str(column.data_type) for name, column in columns.items()}
     assert found == {"a": "CHAR(5)", "b": "VARCHAR(7)", "c": "STRING"}
-    known = footer_statistics(columns["a"], metadata)
+    known = footer_statistics(columns["a"], statistics)
     assert known is not None
     assert (known.data_type, known.minimum) == (DataType.parse("CHAR(5)"), b"ab   ")
 
@@ -285,15 +284,15 @@ def test_a_collated_column_gets_no_statistics_and_the_reason() -> None:
     ]
     maps = pa.array([[("a", "B")]], pa.map_(pa.string(), pa.string()))
     data = spark_file(fields, pa.table({"c": ["Ef"], "m": maps, "d": ["x"]}))
-    columns, metadata = described(data)
+    columns, statistics = described(data)
     assert {name: column.problem for name, column in columns.items()} == {
         "c": "collated by spark.UTF8_LCASE",
         "m": "collated by icu.UNICODE_CI",
         "d": "",
     }
-    assert footer_statistics(columns["c"], metadata) is None
+    assert footer_statistics(columns["c"], statistics) is None
     assert value_statistics(columns["c"], pa.array(["Ef"])) is None
-    assert footer_statistics(columns["d"], metadata) is not None
+    assert footer_statistics(columns["d"], statistics) is not None
 
 
 MOMENTS = pa.table(
@@ -320,11 +319,11 @@ MOMENTS = pa.table(
 def test_dates_of_the_old_calendar_get_no_statistics_and_the_reason(
     keys: dict[str, str], old: str
 ) -> None:
-    columns, metadata = described(spark_file([], MOMENTS, **keys))
+    columns, statistics = described(spark_file([], MOMENTS, **keys))
     for name, column in columns.items():
         reason = "dates of the old calendar (org.apache.spark.legacyDateTime)"
         assert column.problem == (reason if name in old else "")
-        known = footer_statistics(column, metadata)
+        known = footer_statistics(column, statistics)
         assert (known is None) == (name in old or name == "n")
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import alcid
@@ -71,8 +69,8 @@ def test_a_build_counts_the_rows_of_the_row_groups_and_copies_no_statistics(tmp_
 
 def test_statistics_of_a_footer_that_contradicts_itself_are_not_known() -> None:
     for stated, bounds in (6, (0, 5, 0)), (0, (None, None, None)):
-        metadata = pq.read_metadata(io.BytesIO(stating(stated)))
-        known = footer_statistics(file_columns(metadata, "a.parquet")[0], metadata)
+        scan = open_scan(BytesSource(stating(stated)))
+        known = footer_statistics(file_columns(scan.metadata, "a.parquet")[0], scan.statistics)
         assert isinstance(known, ColumnStatistics)
         assert (known.minimum, known.maximum, known.nulls) == bounds
 

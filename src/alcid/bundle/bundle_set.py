@@ -92,7 +92,7 @@ class BundleSet:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of which there are statistics, sorted."""
-        return tuple(sorted({s.column for b in self.bundles for s in b.files.statistics}))
+        return tuple(sorted({s.column for b in self.bundles for s in b.statistics}))
 
     @property
     def rows(self) -> pa.Int64Array:
@@ -146,7 +146,7 @@ class BundleSet:
         """
         groups: dict[str, list[tuple[int, Statistics]]] = {}
         for base, bundle in zip(self._bases.tolist(), self.bundles, strict=False):
-            for known in bundle.files.statistics:
+            for known in bundle.statistics:
                 if known.column == column:
                     groups.setdefault(str(known.data_type), []).append((base, known))
         found = (self._gather(parts) for _, parts in sorted(groups.items()))

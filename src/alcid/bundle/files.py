@@ -35,6 +35,10 @@ CORE = pa.schema(
 """The first columns of the table, but for `schema`, which the first bundles did not have."""
 _SCHEMA = pa.field("schema", pa.dictionary(pa.int32(), pa.binary()))
 
+_FLOATS, _TEXTS = ("FLOAT", "DOUBLE"), ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
+_ALWAYS_SIGNED = ("BOOLEAN", "TINYINT", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
+_INTEGERS = ("SMALLINT", "INT", "BIGINT")  # the narrower unsigned integers, too, are of these
+
 Integers = npt.NDArray[np.int64]
 
 
@@ -73,6 +77,29 @@ class Statistics:
             self.values.type,
             metadata={"column": self.column, "type": str(self.data_type)},
         )
+
+    def without_doubt(self, *, bounds_hold: bool) -> Statistics:
+        """Only what was of all values, and bounds if they hold anyway."""
+        values, root = self.values, self.data_type.root
+        fields = dict(zip((one.name for one in values.type), values.flatten(), strict=True))
+        of_values = pa.repeat(False, len(values))
+        if root in _FLOATS:
+            of_values = pc.is_valid(fields["has_nan"])
+        elif root in _TEXTS:
+            both = (
+                pc.and_(pc.is_valid(fields[bound]), fields[f"{bound}_exact"])
+                for bound in ("min", "max")
+            )
+            of_values = pc.and_(*both).fill_null(False)
+        kept = {"nulls": of_values}
+        if not bounds_hold:
+            kept |= {"min": of_values, "max": of_values}
+        for name, holds in kept.items():
+            fields[name] = pc.if_else(holds, fields[name], pa.scalar(None, fields[name].type))
+        undoubted = pa.StructArray.from_arrays(
+            list(fields.values()), fields=list(values.type), mask=values.is_null()
+        )
+        return Statistics(self.column, self.data_type, undoubted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +219,36 @@ class FileTable:
         if found.problem:
             raise error(found.problem)
         return found
+
+    def undoubted_statistics(self) -> tuple[Statistics, ...]:
+        """The statistics that hold, whatever writer a footer was of that they were copied from.
+
+        Before version 1.1 that was not asked. Statistics of all values of a column are told from
+        those of a footer by what no footer said then: whether there is a NaN, and that a text was
+        not cut. Of the others stay the bounds of signed integers, dates, times and timestamps.
+        """
+        return tuple(
+            one.without_doubt(
+                bounds_hold=one.data_type.root in _ALWAYS_SIGNED
+                or (one.data_type.root in _INTEGERS and self._is_signed(one.column))
+            )
+            for one in self.statistics
+        )
+
+    def _is_signed(self, column: str) -> bool:
+        """Whether no file has unsigned integers in a column, as far as their schemas say."""
+        if self.schemas.null_count:
+            return False
+        try:
+            kinds = [
+                pa.ipc.read_schema(pa.py_buffer(schema)).field(column).type
+                for schema in self.schemas.dictionary.to_pylist()
+                if schema is not None
+            ]
+        except (pa.ArrowException, OSError, ValueError, KeyError):  # damaged, or another column
+            return False
+        plain = [one.value_type if pa.types.is_dictionary(one) else one for one in kinds]
+        return all(map(pa.types.is_signed_integer, plain))
 
     def take(self, rows: Integers, statistics: Sequence[Statistics]) -> FileTable:
         """Some of the files, with `statistics` of them that were taken elsewhere."""

@@ -21,10 +21,15 @@ __all__ = [
     "VERSION_PROPERTY",
     "Kind",
     "check_version",
+    "has_trusted_statistics",
 ]
 
-VERSION = "1.0"
-"""The version that is written."""
+VERSION = "1.1"
+"""The version that is written.
+
+Since 1.1 statistics are copied from a footer only where its writer is trusted; see
+`alcid.parquet_file.statistics`.
+"""
 VERSION_PROPERTY = "alcid.bundle-version"
 REPLACES_PROPERTY = "alcid.replaces"
 """The names of other bundles that one is written for, with commas between."""
@@ -94,6 +99,15 @@ class Kind:
                 return f"pages of {self.column!r}"
             case _:
                 return "container"
+
+
+def has_trusted_statistics(version: str) -> bool:
+    """Whether a bundle of a version that was checked has no statistics of doubtful footers.
+
+    >>> has_trusted_statistics("1.0"), has_trusted_statistics("1.1"), has_trusted_statistics("1.12")
+    (False, True, True)
+    """
+    return int(version.partition(".")[2]) >= 1
 
 
 def check_version(version: str, name: str) -> None:

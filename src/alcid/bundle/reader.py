@@ -6,7 +6,7 @@ import zlib
 from functools import cached_property
 
 from alcid.bundle.directory import Directory
-from alcid.bundle.files import FileTable
+from alcid.bundle.files import FileTable, Statistics
 from alcid.bundle.footer_check import CRC_PROPERTY, check_footer, number
 from alcid.bundle.kept import KeptSource
 from alcid.bundle.kinds import (
@@ -18,6 +18,7 @@ from alcid.bundle.kinds import (
     VERSION_PROPERTY,
     Kind,
     check_version,
+    has_trusted_statistics,
 )
 from alcid.bundle.series import Series
 from alcid.errors import ChecksumError, FormatError, LimitError
@@ -150,6 +151,18 @@ class Bundle:
                 expected=self.file_count,
             )
         return files
+
+    @cached_property
+    def statistics(self) -> tuple[Statistics, ...]:
+        """The statistics of its files that may be used, by column and type.
+
+        Raises:
+            FormatError: The table of files is damaged.
+        """
+        files = self.files
+        if has_trusted_statistics(self.version):
+            return files.statistics
+        return files.undoubted_statistics()
 
     def series(self, kind: Kind) -> Series | None:
         """All payloads of a kind, if it has any; reads their directory the first time.

@@ -9,16 +9,16 @@ from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
 from alcid.parquet_file.report import ReadReport
 from alcid.parquet_file.tail import END, MAGIC, footer_length, read_tails
-from alcid.parquet_file.thrift import Choice, Struct, StructReader, get
+from alcid.parquet_file.thrift import AS_STORED, Choice, Struct, StructReader, get
 
 __all__ = ["Chunk", "Footer", "RowGroup", "parse_footer", "read_footer"]
 
 _MOST_CODECS = 64  # 8 are known; a number of one byte
 _DATA_PAGES = (0, 3)
 _PAGES: Choice = {1: None, 2: None, 3: None}
-_COLUMN: Choice = {4: None, 5: None, 7: None, 9: None, 11: None, 13: _PAGES}
+_COLUMN: Choice = {4: None, 5: None, 7: None, 9: None, 11: None, 12: AS_STORED, 13: _PAGES}
 _CHUNK: Choice = {1: None, 3: _COLUMN, 4: None, 5: None, 8: {}}
-_METADATA: Choice = {4: {1: _CHUNK, 3: None}, 5: None, 6: None}
+_METADATA: Choice = {3: None, 4: {1: _CHUNK, 3: None}, 5: None, 6: None, 7: None}
 _DICTIONARY = (2, 8)  # encodings: the old number, and the one of today
 
 
@@ -36,6 +36,8 @@ class Chunk:
     """Where its offset index is, and how long."""
     coded_pages: int | None
     """How many data pages need the dictionary, if that is known."""
+    statistics: bytes
+    """As they are stored, and not to be trusted: see `alcid.parquet_file.statistics`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,18 @@ class Footer:
     """What a footer says, as far as rows are read by it."""
 
     groups: tuple[RowGroup, ...]
-    """Without those that have no rows; all others together are the rows of the file."""
+    """Without those that have no rows."""
+    group_rows: tuple[int, ...]
+    """The rows of every row group; together they are the rows of the file."""
+    stated_rows: int
+    """The rows that the file states beside, which need not be right."""
     elements: tuple[bytes, ...]
     """The schema elements, each as it was written, the root first."""
     metadata: dict[bytes, bytes]
     """Keys and values that the writer left, such as ARROW:schema."""
     created_by: bytes
+    column_orders: tuple[int, ...]
+    """For each leaf column the field that its order is in Parquet's union; 0: not known."""
     tail: bytes
     """The last bytes of the file, as far as they were read."""
 
@@ -80,14 +88,18 @@ def parse_footer(source: Source, tail: bytes) -> Footer:
     reader = StructReader(tail[-END - length : -END], name=name, offset=begin)
     elements = tuple(reader.spans(2))
     metadata = reader.struct(_METADATA)
+    groups = _structs(metadata, 4, name)
     return Footer(
-        tuple(_groups(_structs(metadata, 4, name), begin, name)),
+        tuple(_groups(groups, begin, name)),
+        tuple(get(group, 3, int, file=name) for group in groups),
+        get(metadata, 3, int, file=name),
         elements,
         {
             get(pair, 1, bytes, file=name): get(pair, 2, bytes, b"", file=name)
             for pair in _structs(metadata, 5, name)
         },
         get(metadata, 6, bytes, b"", file=name),
+        tuple(next(iter(one), 0) for one in _structs(metadata, 7, name)),
         tail,
     )
 
@@ -144,6 +156,7 @@ def _chunk(values: Struct, end: int, file: str) -> Chunk | None:
         length,
         place if place[1] else None,
         _coded_pages(_structs(inner, 13, file), file),
+        get(inner, 12, bytes, b"", file=file),
     )
 
 

@@ -16,12 +16,13 @@ import pyarrow as pa
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
 from alcid.parquet_file.decoding import arrow_file, naming_damage, rows_without_columns
-from alcid.parquet_file.footer import Chunk, RowGroup, parse_footer
+from alcid.parquet_file.footer import Chunk, Footer, RowGroup, parse_footer
 from alcid.parquet_file.held import HeldFile
 from alcid.parquet_file.metadata import ScanField, parse_metadata, rows_of, scan_fields
 from alcid.parquet_file.report import ReadReport
 from alcid.parquet_file.requests import Coalescing, RangeReader
 from alcid.parquet_file.schema import ColumnPlaces
+from alcid.parquet_file.statistics import FooterStatistics
 from alcid.parquet_file.tail import END, footer_length, read_tails
 
 __all__ = ["ParquetScan", "open_scan", "open_scans"]
@@ -218,9 +219,22 @@ class ParquetScan:
         return ColumnPlaces((field.name for field in self.fields), self.source.name)
 
     @cached_property
+    def statistics(self) -> FooterStatistics:
+        """What the footer says of its columns, as far as it is trusted.
+
+        Raises:
+            FormatError: It is damaged.
+        """
+        return FooterStatistics(self._parsed, self.source.name)
+
+    @cached_property
+    def _parsed(self) -> Footer:
+        return parse_footer(self.source, self._footer)
+
+    @cached_property
     def _groups(self) -> dict[int, RowGroup]:
         """The row groups that have rows, by their numbers."""
-        footer = parse_footer(self.source, self._footer)
+        footer = self._parsed
         numbers = [number for number, rows in enumerate(self.group_rows) if rows]
         if [group.rows for group in footer.groups] != [self.group_rows[one] for one in numbers]:
             raise FormatError("bad row group in the metadata", file=self.source.name)

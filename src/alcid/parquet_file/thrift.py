@@ -15,16 +15,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from alcid.errors import FormatError
 
-__all__ = ["Choice", "Struct", "StructReader", "get"]
+__all__ = ["AS_STORED", "Choice", "Struct", "StructReader", "get"]
 
 Struct = dict[int, Any]
 """A struct: its values by field number. A list is a list, bytes are bytes."""
 Choice: TypeAlias = "Mapping[int, Choice | None]"
 """The fields that are wanted, and those of the structs in them; None for all."""
+AS_STORED: Choice = MappingProxyType({})
+"""For a field that is wanted as the bytes it has, to be read later; compared by identity."""
 
 _T = TypeVar("_T")
 _MOST_NESTED = 32  # Parquet's metadata nests 8 deep, a hostile file as deep as it is long
@@ -132,7 +135,12 @@ class StructReader:
             if wanted is None:
                 found[number] = self._value(kind, depth)
             elif number in wanted:
-                found[number] = self._value(kind, depth, wanted[number])
+                inside = wanted[number]
+                if inside is AS_STORED:
+                    self._skip(kind, depth)
+                    found[number] = data[position : self.position]
+                else:
+                    found[number] = self._value(kind, depth, inside)
             else:
                 self._skip(kind, depth)
             position = self.position

@@ -29,6 +29,8 @@ from alcid.errors import (
 from alcid.formats.source import Source
 from alcid.options import IndexSpec, find_column
 from alcid.parquet_file import FileLayout, read_layout, read_rows
+from alcid.parquet_file.footer import parse_footer
+from alcid.parquet_file.statistics import FooterStatistics
 from alcid.tables.file_columns import FileColumn, file_columns
 from alcid.tables.file_statistics import footer_statistics, value_statistics
 from alcid.tables.page_bytes import pack_pages
@@ -132,9 +134,10 @@ def index_file(
     columns = file_columns(metadata, source.name, _encrypted(layout))
     work = _Work(kept, layout, columns, rows)
     work.build(specs, resolve or resolve_spec)
+    statistics = FooterStatistics(parse_footer(kept, footer), source.name)
     for column in columns:
         if column.name not in work.statistics and work.is_single(column):
-            known = footer_statistics(column, metadata)
+            known = footer_statistics(column, statistics)
             if known is not None:
                 work.statistics[column.name] = known
     work.pack()

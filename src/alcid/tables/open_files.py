@@ -319,7 +319,7 @@ def footer_statistics(
         # Arrow must not be asked for a column that is encrypted; empty row groups it may.
         with suppress(UnsupportedError):
             scan.check(range(len(scan.group_rows)), [column.leaf])
-            known = group_statistics(column, scan.metadata)
+            known = group_statistics(column, scan.statistics)
             if known is not None:
                 found[name] = known
     return found

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pytest
 import alcid as library
 from tests.cli.samples import Alcid
 from tests.cli.writing import ids_of, paimon_table, rows_of, same_numbers, state, text_of
+from tests.parquet_file.kit import int96, int96_written, java_int96
 
 
 def test_a_dry_run_says_what_then_is_appended(alcid: Alcid, tmp_path: Path) -> None:
@@ -63,6 +64,28 @@ def test_files_of_every_kind_are_appended_in_one_snapshot(alcid: Alcid, tmp_path
     assert alcid("append", folder, packed, "--json").json["rows"] == 10
     found = library.paimon(folder).scan(order_by="id").to_arrow()
     assert found.to_pylist() == rows_of(0, 50).to_pylist()
+
+
+def test_int96_is_appended_exactly(alcid: Alcid, tmp_path: Path) -> None:
+    """Arrow alone takes the first of these for the year 1816."""
+    folder, file = tmp_path / "t", tmp_path / "rows.parquet"
+    alcid("create", folder, "--schema", "coarse TIMESTAMP(6)")
+    values = pa.array([int96(2_932_896, 0), java_int96(-1744877000), None], pa.binary(12))
+    file.write_bytes(int96_written(pa.table({"coarse": values})))
+    assert alcid("append", folder, file).status == 0
+    assert library.paimon(folder).scan().to_arrow()["coarse"].to_pylist() == [
+        datetime(9999, 12, 31),
+        datetime(1969, 12, 31, 23, 59, 58, 255123),
+        None,
+    ]
+    fine = tmp_path / "fine"
+    alcid("create", fine, "--schema", "coarse TIMESTAMP(9)")
+    run = alcid("append", fine, file)
+    assert (run.status, "would result in out of bounds timestamp" in run.err) == (1, True)
+    file.write_bytes(int96_written(pa.table({"coarse": values[1:]})))
+    assert alcid("append", fine, file).status == 0
+    found = library.paimon(fine).scan().to_arrow()["coarse"]
+    assert found.cast(pa.int64()).to_pylist() == [-1744877000, None]
 
 
 def test_csv_and_json_have_the_types_of_the_table(alcid: Alcid, tmp_path: Path) -> None:

@@ -117,7 +117,32 @@ def written(table: pa.Table, **options: Any) -> bytes:
     return file.getvalue()
 
 
-def encrypted(table: pa.Table, *, write_page_index: bool = False, **keys: Any) -> bytes:
+def int96(day: int, nanos: int) -> bytes:
+    """A value of INT96: a day counted from 1970-01-01, and nanoseconds of the day."""
+    return nanos.to_bytes(8, "little", signed=True) + (day + 2_440_588).to_bytes(4, "little")
+
+
+def java_int96(nanos: int) -> bytes:
+    """A timestamp as Paimon's Java writes it: before 1970 the nanoseconds are negative."""
+    days, rest = divmod(abs(nanos), 86_400 * 10**9)
+    return int96(days, rest) if nanos >= 0 else int96(-days, -rest)
+
+
+def int96_written(table: pa.Table, **options: Any) -> bytes:
+    """The bytes of a Parquet file in which all binary(12) of a table, also nested, are INT96."""
+    data = written(table, write_statistics=False, store_schema=False, **options)
+    length = int.from_bytes(data[-8:-4], "little")
+    pages, footer = data[: -8 - length], data[-8 - length : -8]
+    for header in (b"\x15", b"\x25"):  # the repetition follows the length, or its id follows
+        kind = b"\x15\x0e\x15\x18" + header
+        footer = footer.replace(kind, b"\x15\x06" + bytes((header[0] + 0x10,)))
+    footer = footer.replace(b"\x15\x0e\x19", b"\x15\x06\x19")  # the type of a column chunk
+    return pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def encrypted(
+    table: pa.Table, *, write_page_index: bool = False, int96: bool = False, **keys: Any
+) -> bytes:
     """The bytes of a Parquet file with a plain footer; `keys` say which columns are encrypted."""
     encryption = pytest.importorskip("pyarrow.parquet.encryption")
 
@@ -135,7 +160,11 @@ def encrypted(table: pa.Table, *, write_page_index: bool = False, **keys: Any) -
     )
     file = io.BytesIO()
     with pq.ParquetWriter(
-        file, table.schema, encryption_properties=properties, write_page_index=write_page_index
+        file,
+        table.schema,
+        encryption_properties=properties,
+        write_page_index=write_page_index,
+        use_deprecated_int96_timestamps=int96,
     ) as writer:
         writer.write_table(table)
     return file.getvalue()

@@ -24,7 +24,24 @@ _Read: TypeAlias = Callable[[Any, pa.Schema], pa.Table]
 def _parquet(data: Any, _table: pa.Schema) -> pa.Table:
     from pyarrow import parquet
 
-    return parquet.ParquetFile(data).read()
+    file = parquet.ParquetFile(data)
+    leaves = map(file.schema.column, range(len(file.schema)))
+    return _int96(data) if any(one.physical_type == "INT96" for one in leaves) else file.read()
+
+
+def _int96(data: Any) -> pa.Table:
+    """Rows in nanoseconds, or in microseconds if there are years that nanoseconds do not reach."""
+    from alcid.formats.source import BytesSource
+    from alcid.parquet_file import open_scan
+    from alcid.parquet_file.decoding import int96_as
+
+    data.seek(0)
+    scan = open_scan(BytesSource(data.read()))
+    try:
+        with int96_as("ns"):
+            return scan.read()
+    except UnsupportedError:
+        return scan.read()
 
 
 def _orc(data: Any, _table: pa.Schema) -> pa.Table:

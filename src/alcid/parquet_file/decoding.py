@@ -16,6 +16,7 @@ __all__ = [
     "Int96Unit",
     "arrow_file",
     "int96_as",
+    "int96_unit",
     "naming_damage",
     "rows_without_columns",
     "take_rows",
@@ -40,11 +41,16 @@ def int96_as(unit: Int96Unit) -> Iterator[None]:
         _int96.reset(before)
 
 
+def int96_unit() -> Int96Unit:
+    """What INT96 is read as, here and now."""
+    return _int96.get()
+
+
 def arrow_file(file: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
     """A file for Arrow to decode; its footer is read unless it is given.
 
-    INT96 becomes microseconds, unless `int96_as` says otherwise. All of the file is in memory, so
-    nothing is read ahead.
+    INT96 becomes microseconds, unless `int96_as` says otherwise; its values are wrong at times, see
+    `alcid.parquet_file.int96`. All of the file is in memory, so nothing is read ahead.
     """
     return pq.ParquetFile(
         file,

@@ -76,7 +76,7 @@ def read_rows(
     Raises:
         FormatError: The file is damaged, or it has no such position.
         ColumnError: It has no such column, or more than one.
-        UnsupportedError: A column is encrypted.
+        UnsupportedError: A column is encrypted, or INT96 timestamps do not fit their type.
     """
     if positions is None and layout is None:
         scan = open_scan(source, read_ranges=read_ranges, report=report)
@@ -108,7 +108,8 @@ def read_many(
     Raises:
         FormatError: A file is damaged, or it has no such position.
         ColumnError: A file has no such column, or more than one.
-        UnsupportedError: A column is encrypted, or is of another type than in the first file.
+        UnsupportedError: A column is encrypted, is of another type than in the first file, or has
+            INT96 timestamps that do not fit their type.
     """
     report = ReadReport() if report is None else report
     coalescing = Coalescing() if coalescing is None else coalescing

@@ -10,16 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from alcid.errors import FormatError
+from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
 from alcid.parquet_file.decoding import take_rows
+from alcid.parquet_file.int96 import as_bytes, has_int96, restore_int96
 from alcid.parquet_file.layout import ColumnLayout
 from alcid.parquet_file.page_header import values_of_pages
 from alcid.parquet_file.pages import PageSet, Segments, select_pages, select_segments
 from alcid.parquet_file.report import ReadReport
 from alcid.parquet_file.requests import Coalescing, Fetched, RangeReader
 from alcid.parquet_file.schema import Field
-from alcid.parquet_file.virtual import DATA_START, assemble, decode
+from alcid.parquet_file.virtual import DATA_START, arrow_schema, assemble, decode
 
 __all__ = ["Wanted", "read_run"]
 
@@ -55,6 +56,7 @@ def read_run(
 
     Raises:
         FormatError: A file is damaged.
+        UnsupportedError: INT96 timestamps of rows that are wanted do not fit their type.
     """
     segments = select_segments([file.starts for file in files], [file.positions for file in files])
     reader = RangeReader([file.source for file in files], coalescing, report, read_ranges)
@@ -120,8 +122,8 @@ class _Batches:
     def _decode_or_name(self, pages: PageSet, fetched: Fetched, begin: int, end: int) -> pa.Table:
         try:
             return self._decode(pages, fetched, begin, end)
-        except FormatError:
-            # Which file is damaged? The first that cannot be decoded alone.
+        except (FormatError, UnsupportedError):
+            # Which file is it? The first that cannot be decoded alone.
             for segment in range(begin, end) if end - begin > 1 else ():
                 self._decode(pages, fetched, segment, segment + 1)
             raise
@@ -131,8 +133,10 @@ class _Batches:
         bases, bounds = pages.bases, self.segments.bounds
         starts, lengths = _slots(pages, begin, end)
         name, _ = self.reader.place(int(starts[0]))
+        fields = tuple(self.fields[place] for place in pages.columns)
+        with_int96 = [place for place, field in enumerate(fields) if has_int96(field)]
         data = assemble(
-            tuple(self.fields[place] for place in pages.columns),
+            tuple(map(as_bytes, fields)) if with_int96 else fields,
             pages.codecs[:, begin:end],
             pages.values[:, begin:end],
             np.add.reduceat(pages.lengths[:, first:last], pages.cuts[begin:end] - first, axis=1),
@@ -151,9 +155,12 @@ class _Batches:
                 expected=f"{rows} rows of {len(pages.columns)} columns",
             )
         wanted = slice(int(bounds[begin]), int(bounds[end]))
-        if wanted.stop - wanted.start == rows:
-            return table
-        return take_rows(table, pa.array(pages.index[wanted] - bases[begin]))
+        if wanted.stop - wanted.start < rows:
+            table = take_rows(table, pa.array(pages.index[wanted] - bases[begin]))
+        if with_int96:
+            schema = arrow_schema(tuple(fields[place] for place in with_int96), name)
+            table = restore_int96(table, dict(zip(with_int96, schema, strict=True)), name)
+        return table
 
     def _check_pages(self, pages: PageSet, data: pa.Buffer, first: int, last: int) -> None:
         """Compare each page's own number of values with the rows that it must hold."""

@@ -12,12 +12,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
 from alcid.parquet_file.decoding import arrow_file, naming_damage, rows_without_columns
 from alcid.parquet_file.footer import Chunk, Footer, RowGroup, parse_footer
 from alcid.parquet_file.held import HeldFile
+from alcid.parquet_file.int96 import footer_as_bytes, restore_int96
 from alcid.parquet_file.metadata import ScanField, parse_metadata, rows_of, scan_fields
 from alcid.parquet_file.report import ReadReport
 from alcid.parquet_file.requests import Coalescing, RangeReader
@@ -162,7 +164,7 @@ class ParquetScan:
         Raises:
             FormatError: The file is damaged, or has no such row group.
             ColumnError: It has no such column, or more than one.
-            UnsupportedError: A column is encrypted.
+            UnsupportedError: A column is encrypted, or INT96 timestamps do not fit their type.
         """
         report = ReadReport() if report is None else report
         every = range(len(self.group_rows)) if row_groups is None else row_groups
@@ -179,7 +181,9 @@ class ParquetScan:
         held = HeldFile(self.source, self._fetch(groups, together, reader), report)
         # Beside an encrypted column, Arrow 19 does not read two others at a time.
         encrypted = any(None in self._groups[group].chunks for group in groups)
-        table = self._decode(held, groups, leaves if encrypted else [together])
+        with_int96 = not self._int96_leaves.isdisjoint(together)
+        metadata = self._metadata_as_bytes if with_int96 else self.metadata
+        table = self._decode(held, metadata, groups, leaves if encrypted else [together])
         if table.shape != (rows, len(fields)):
             raise FormatError(
                 "damaged pages",
@@ -187,15 +191,27 @@ class ParquetScan:
                 found=f"{table.num_rows} rows of {table.num_columns} columns",
                 expected=f"{rows} rows of {len(fields)} columns",
             )
+        if with_int96:
+            schema = self._arrow_schema()
+            restored = {
+                place: schema.field(field)
+                for place, field in enumerate(fields)
+                if not self._int96_leaves.isdisjoint(self.fields[field].leaves)
+            }
+            table = restore_int96(table, restored, self.source.name)
         order = {field: place for place, field in enumerate(fields)}
         return table.select([order[field] for field in chosen])
 
     def _decode(
-        self, held: HeldFile, groups: Sequence[int], parts: Sequence[Sequence[int]]
+        self,
+        held: HeldFile,
+        metadata: pq.FileMetaData,
+        groups: Sequence[int],
+        parts: Sequence[Sequence[int]],
     ) -> pa.Table:
         """The columns of each part, side by side."""
         with naming_damage(self.source.name):
-            reader = arrow_file(pa.PythonFile(held, mode="r"), self.metadata).reader
+            reader = arrow_file(pa.PythonFile(held, mode="r"), metadata).reader
             tables = [
                 reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
                 for leaves in parts
@@ -203,6 +219,23 @@ class ParquetScan:
         fields = [field for table in tables for field in table.schema]
         arrays = [array for table in tables for array in table.columns]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+    @cached_property
+    def _int96_leaves(self) -> frozenset[int]:
+        schema = self.metadata.schema
+        return frozenset(
+            leaf for leaf in range(len(schema)) if schema.column(leaf).physical_type == "INT96"
+        )
+
+    @cached_property
+    def _metadata_as_bytes(self) -> pq.FileMetaData:
+        """The metadata of the file with bytes in the place of INT96, see `int96`."""
+        return parse_metadata(footer_as_bytes(self._footer, self.source.name), self.source.name)
+
+    def _arrow_schema(self) -> pa.Schema:
+        """The columns as Arrow describes them, with INT96 in the unit that is asked for."""
+        with naming_damage(self.source.name, "damaged footer"):
+            return arrow_file(pa.BufferReader(b""), self.metadata).schema_arrow
 
     def _has_rows(self, group: int) -> bool:
         if not 0 <= group < len(self.group_rows):

@@ -89,14 +89,18 @@ class StructReader:
 
         They can be put into another list as they are. The position stays where it is.
         """
+        return [self._data[begin:end] for begin, end in self.ranges(number)]
+
+    def ranges(self, number: int) -> list[tuple[int, int]]:
+        """Where each of these structs begins and ends; each begins where the one before ends."""
         begin = self.position
-        found: list[bytes] = []
+        found: list[tuple[int, int]] = []
         try:
             if self._seek(number):
                 for _ in range(self._list_head()[0]):
                     start = self.position
                     self._struct(0)
-                    found.append(self._data[start : self.position])
+                    found.append((start, self.position))
         except IndexError:
             raise self._error("truncated metadata", len(self._data)) from None
         self.position = begin

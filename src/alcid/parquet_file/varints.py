@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["read_varints", "unzigzag"]
+__all__ = ["read_varints", "unzigzag", "varint"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -54,3 +54,17 @@ def unzigzag(values: Integers) -> Integers:
     [0, -1, 1, -2]
     """
     return (values >> 1) ^ -(values & 1)
+
+
+def varint(value: int) -> bytes:
+    """The bytes of one number that is not negative.
+
+    >>> varint(300).hex()
+    'ac02'
+    """
+    found = bytearray()
+    while value >= 0x80:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)

@@ -23,9 +23,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from alcid.errors import LimitError
-from alcid.parquet_file.decoding import arrow_file, naming_damage
+from alcid.errors import FormatError, LimitError
+from alcid.parquet_file.decoding import (
+    Int96Unit,
+    arrow_file,
+    int96_as,
+    int96_unit,
+    naming_damage,
+)
 from alcid.parquet_file.schema import Field
+from alcid.parquet_file.varints import varint
 
 __all__ = ["DATA_START", "arrow_schema", "assemble", "decode"]
 
@@ -88,7 +95,7 @@ def assemble(
     footer = b"".join(
         [
             shape.head,
-            b"\x16" + _varint(2 * int(rows.sum())),
+            b"\x16" + varint(2 * int(rows.sum())),
             b"\x19" + _list_head(count, 12),
             groups.tobytes(),
             shape.tail,
@@ -110,7 +117,7 @@ def assemble(
 @lru_cache(maxsize=64)
 def _shape(fields: tuple[Field, ...]) -> _Shape:
     elements = [element for field in fields for element in field.elements]
-    root = b"\x48\x06schema\x15" + _varint(2 * len(fields)) + b"\x00"
+    root = b"\x48\x06schema\x15" + varint(2 * len(fields)) + b"\x00"
     head = b"".join([b"\x15\x04\x19", _list_head(len(elements) + 1, 12), root, *elements])
     leaves = [leaf for field in fields for leaf in field.leaves]
     group = bytearray(b"\x19" + _list_head(len(leaves), 12))
@@ -122,10 +129,10 @@ def _shape(fields: tuple[Field, ...]) -> _Shape:
         group.extend(_HOLE)
 
     for leaf in leaves:
-        group.extend(b"\x26\x00\x1c\x15" + _varint(2 * leaf.physical_type) + b"\x19\x05")
+        group.extend(b"\x26\x00\x1c\x15" + varint(2 * leaf.physical_type) + b"\x19\x05")
         group.extend(b"\x19" + _list_head(len(leaf.path), 8))
         for name in leaf.path:
-            group.extend(_varint(len(name)) + name)
+            group.extend(varint(len(name)) + name)
         for header in (b"\x15", b"\x16", b"\x16", b"\x16", b"\x26"):
             hole(header)
         group.extend(b"\x00\x00")
@@ -136,8 +143,8 @@ def _shape(fields: tuple[Field, ...]) -> _Shape:
     tail = b"\x28"
     if fields[0].arrow:
         value = base64.b64encode(_joined([field.arrow for field in fields]))
-        tail = b"\x19\x1c\x18\x0cARROW:schema\x18" + _varint(len(value)) + value + b"\x00\x18"
-    tail += _varint(len(created_by)) + created_by + b"\x00"
+        tail = b"\x19\x1c\x18\x0cARROW:schema\x18" + varint(len(value)) + value + b"\x00\x18"
+    tail += varint(len(created_by)) + created_by + b"\x00"
     return _Shape(head, np.frombuffer(bytes(group), np.uint8), np.array(holes), tail)
 
 
@@ -149,16 +156,7 @@ def _joined(schemas: Iterable[bytes]) -> bytes:
 
 
 def _list_head(count: int, kind: int) -> bytes:
-    return bytes((count << 4 | kind,)) if count < 15 else bytes((0xF0 | kind,)) + _varint(count)
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
+    return bytes((count << 4 | kind,)) if count < 15 else bytes((0xF0 | kind,)) + varint(count)
 
 
 def decode(data: pa.Buffer, file: str) -> pa.Table:
@@ -172,7 +170,20 @@ def decode(data: pa.Buffer, file: str) -> pa.Table:
 
 
 def arrow_schema(fields: tuple[Field, ...], file: str) -> pa.Schema:
-    """The names and types that Arrow gives columns, read from a file without rows."""
+    """The names and types that Arrow gives columns, read from a file without rows.
+
+    Raises:
+        FormatError: The schemas of Parquet and of Arrow contradict each other.
+    """
+    try:
+        return _arrow_schema(fields, int96_unit())
+    except FormatError as error:
+        raise FormatError(error.problem, file=file) from None
+
+
+@lru_cache(maxsize=64)
+def _arrow_schema(fields: tuple[Field, ...], unit: Int96Unit) -> pa.Schema:
     leaves = sum(len(field.leaves) for field in fields)
     none = np.zeros((leaves, 0), np.int64)
-    return decode(assemble(fields, none, none, none, none[0], ()), file).schema
+    with int96_as(unit):
+        return decode(assemble(fields, none, none, none, none[0], ()), "").schema

@@ -6,12 +6,14 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import alcid
 from alcid import DamagedIndexWarning, FileGoneError, StorageError
+from tests.parquet_file.kit import int96_written, java_int96
 
 ROWS = 20_000
 MAP = pa.map_(pa.string(), pa.int64())
@@ -229,6 +231,25 @@ def test_int96_is_an_instant_beside_other_instants(tmp_path: Path) -> None:
     pq.write_table(pa.table({"at": moments}), tmp_path / "c.parquet")
     with pytest.raises(alcid.UnsupportedError, match=r"c\.parquet: column at"):
         alcid.parquet(tmp_path)
+
+
+def test_int96_before_1970_is_indexed_as_spark_reads_it(tmp_path: Path) -> None:
+    """Of a negative time of day, which Paimon's Java writes, Arrow alone makes the year 2554."""
+    nanos = [-1744877000, -86_400 * 10**9, 0, 1_500_000]
+    data = int96_written(
+        pa.table({"id": range(4), "at": pa.array(map(java_int96, nanos), pa.binary(12))})
+    )
+    (tmp_path / "a.parquet").write_bytes(data)
+    table = alcid.parquet(tmp_path)
+    kinds = ("bitmap", "bloom-filter", "bsi", "range-bitmap")
+    for options in ({}, {f"file-index.{kind}.columns": "at" for kind in kinds}):
+        if options:
+            table.build_indexes(options)
+        for row, one in enumerate(nanos):
+            text = np.datetime64(one // 1000, "us")
+            assert ids(table, f"at = TIMESTAMP'{text}Z'") == [row]
+        assert ids(table, "at < TIMESTAMP'1970-01-01 00:00:00Z'") == [0, 1]
+    assert table.verify().ok
 
 
 def test_vectors_add_up_and_need_their_files(folder: Path) -> None:

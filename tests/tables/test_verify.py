@@ -329,6 +329,36 @@ def test_statistics_that_are_not_true_are_found(
     assert not wrong or str(report.problems[0].problem).startswith(problem or "")
 
 
+def test_bounds_in_nanoseconds_are_compared_which_python_has_not(local: Storage) -> None:
+    values = pa.array([-7, 5, 1_700_000_000_123_456_789], pa.timestamp("ns"))
+    put_table(local, "a.parquet", pa.table({"at": values}))
+    one = {"file-index.bloom-filter.columns": "at"}
+
+    def cut(files: Files) -> None:
+        lower = {"minimum": pa.scalar(-8, values.type), "minimum_exact": False}
+        files["a.parquet"] = with_statistics(files["a.parquet"], "at", **lower)
+
+    forge(local, one, cut)
+    assert verified(local).ok
+
+    def lie(files: Files) -> None:
+        lower = {"minimum": pa.scalar(-6, values.type), "minimum_exact": False}
+        files["a.parquet"] = with_statistics(files["a.parquet"], "at", **lower)
+        others = read_column(values[1:], DataType.parse("TIMESTAMP(9)"))
+        bloom = BUILDERS["bloom-filter"](others, items=100, fpp=0.001)
+        kind = Kind.index("at", "bloom-filter")
+        files["a.parquet"] = with_payload(files["a.parquet"], kind, bloom)
+
+    forge(local, one, lie)
+    report = verified(local)
+    assert {(one.what, str(one.problem)) for one in report.problems} == {
+        ("statistics of 'at'", "min: found -6, expected -7"),
+        ("bloom-filter of 'at'", "1 row missing, the first is row 0"),
+    }
+    (example,) = (one.example for one in report.indexes if one.example is not None)
+    assert example == Example("a.parquet", 0, "1969-12-31 23:59:59.999999993")
+
+
 def test_long_text_has_bounds_that_are_true_though_they_are_no_values(local: Storage) -> None:
     values = ["a" * 100 + "x", "b", "\U0010ffff" * 40]
     put_table(local, "a.parquet", pa.table({"text": values, "high": [b"\xff" * 70] * 3}))

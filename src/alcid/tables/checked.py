@@ -14,7 +14,7 @@ from alcid.tables.index_check import compare_index
 from alcid.tables.verify_report import Example, Findings, IndexCheck
 from alcid.types import DataType
 
-__all__ = ["Checked"]
+__all__ = ["Checked", "value_text"]
 
 _LONGEST_VALUE = 80  # characters of an example
 
@@ -105,5 +105,19 @@ class Checked:
             check.false_negatives += difference.false_negatives
             check.false_positives += difference.false_positives
             row = difference.row
-            value = repr(values[row].as_py()) if row < len(values) else "which there is not"
+            value = value_text(values[row]) if row < len(values) else "which there is not"
             check.example = check.example or Example(path, row, value[:_LONGEST_VALUE])
+
+
+def value_text(value: pa.Scalar) -> str:
+    """A value as Python writes it; as SQL does what Python's own times do not reach.
+
+    >>> value_text(pa.scalar("auk")), value_text(pa.scalar(-1, pa.timestamp("ns")))
+    ("'auk'", '1969-12-31 23:59:59.999999999')
+    """
+    if getattr(value.type, "unit", "") != "ns":  # else Arrow asks for pandas
+        try:
+            return repr(value.as_py())
+        except (ValueError, OverflowError):  # a year that Python does not have
+            pass
+    return str(value.cast(pa.string()).as_py())

@@ -93,7 +93,7 @@ def compare_statistics(
                 yield column, "statistics of a column that has none"
             else:
                 array = statistics_array(column, data_type, [exact])
-                yield column, untrue(values.as_py(), array[0].as_py())
+                yield column, untrue(_comparable_fields(values), _comparable_fields(array[0]))
 
 
 def untrue(stored: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
@@ -132,6 +132,10 @@ def untrue_of(stored: pa.StructScalar, values: pa.ChunkedArray, data_type: DataT
         "has_nan": exact.has_nan,
     }
     return untrue({field: _comparable(stored[field]) for field in expected}, expected)
+
+
+def _comparable_fields(statistics: pa.StructScalar) -> dict[str, Any]:
+    return {name: _comparable(statistics[name]) for name in statistics}
 
 
 def _comparable(value: Any) -> Any:

@@ -70,16 +70,26 @@ def partition_of(table: PaimonTable, *values: Any) -> bytes:
 
 
 def write_file(
-    table: PaimonTable, rows: pa.Table, *, partition: bytes = EMPTY, bucket: int = 0
+    table: PaimonTable,
+    rows: pa.Table,
+    *,
+    partition: bytes = EMPTY,
+    bucket: int = 0,
+    data: bytes | None = None,
 ) -> ManifestEntry:
-    """Write a data file, of which nobody knows yet, and return its entry."""
+    """Write a data file, of which nobody knows yet, and return its entry.
+
+    `data` are the bytes of the file, if it is not Arrow that writes the rows.
+    """
     schema, options = table.snapshot.schema, table.snapshot.options
-    data = io.BytesIO()
-    pq.write_table(rows, data, row_group_size=max(rows.num_rows // 2, 1))
+    if data is None:
+        file_data = io.BytesIO()
+        pq.write_table(rows, file_data, row_group_size=max(rows.num_rows // 2, 1))
+        data = file_data.getvalue()
     types = [schema.types[name] for name in schema.names]
     file = DataFile(
         name=f"data-{uuid.uuid4()}-0.parquet",
-        size=data.tell(),
+        size=len(data),
         rows=rows.num_rows,
         min_key=EMPTY,
         max_key=EMPTY,
@@ -95,7 +105,7 @@ def write_file(
     )
     entry = ManifestEntry(ADD, partition, bucket, options.bucket, file)
     folder = table_paths(schema, options).bucket(partition, bucket)
-    table.storage.put(PlacedFile(entry, folder).path, data.getvalue())
+    table.storage.put(PlacedFile(entry, folder).path, data)
     return entry
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "PlacedFile",
     "open_data",
     "place_files",
+    "read_columns",
     "read_present",
     "table_paths",
 ]
@@ -98,8 +99,20 @@ def read_present(
     """
     inside = set(scan.names)
     wanted = [name for name in dict.fromkeys(columns) if name in inside]
+    return read_columns(scan, wanted, storage, groups)
+
+
+def read_columns(
+    scan: DataScan, columns: Sequence[str], storage: Storage, groups: Sequence[int] | None = None
+) -> pa.Table:
+    """Columns of a data file as it holds them; for the arguments, see `read_present`.
+
+    Raises:
+        ColumnError: It has no such column.
+        UnsupportedError: It has timestamps that Arrow's nanoseconds do not reach.
+    """
     with int96_as(INT96_UNIT):
-        return scan.read(groups, wanted, read_ranges=storage.read_ranges)
+        return scan.read(groups, columns, read_ranges=storage.read_ranges)
 
 
 def place_files(entries: Iterable[ManifestEntry], paths: Paths) -> list[PlacedFile]:

@@ -23,7 +23,7 @@ from alcid.options import IndexSpec
 from alcid.storage import Storage
 from alcid.tables.engine import Share, Tell
 from alcid.tables.in_order import in_order
-from alcid.tables.paimon.data_files import PlacedFile, open_data
+from alcid.tables.paimon.data_files import PlacedFile, open_data, read_columns
 from alcid.tables.paimon.index_plan import Found, Intent, read_containers
 from alcid.tables.payloads import IndexName, Payloads
 from alcid.types import DataType
@@ -110,8 +110,8 @@ def _build(storage: Storage, intent: Intent) -> Payloads:
     for column, group in groupby(wanted, key=lambda one: one[0].top_level):
         some = list(group)
         try:
-            values = scan.read(None, [column], read_ranges=storage.read_ranges).column(0)
-        except ColumnError as error:
+            values = read_columns(scan, [column], storage).column(0)
+        except (ColumnError, UnsupportedError) as error:
             made.skipped.update({_name(spec): str(error) for spec, _ in some})
         else:
             made.build(_times(values, some[0][1]), some)

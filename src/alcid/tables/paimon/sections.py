@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from alcid.errors import FormatError
 from alcid.formats.arrays import IntArray, split_by
+from alcid.tables.checked import value_text
 from alcid.tables.paimon.key_order import Column, join_columns, rank_rows
 
 __all__ = ["is_raw", "plan_sections"]
@@ -83,7 +84,7 @@ def _turned_round(
     file: int, minimum_keys: Sequence[Column], maximum_keys: Sequence[Column]
 ) -> FormatError:
     least, greatest = (
-        tuple(column[file].as_py() for column in columns)
+        f"({', '.join(value_text(column[file]) for column in columns)})"
         for columns in (minimum_keys, maximum_keys)
     )
     return FormatError(f"least key of data file {file}", found=least, expected=f"<= {greatest}")

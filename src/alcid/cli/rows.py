@@ -12,16 +12,17 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from alcid.errors import FormatError, OptionError, UnsupportedError
+from alcid.errors import AlcidError, FormatError, OptionError, UnsupportedError
+from alcid.formats.source import BytesSource
 from alcid.storage import Storage
 
 __all__ = ["file_schema", "is_parquet", "read_rows", "require_parquet"]
 
-_Read: TypeAlias = Callable[[Any, pa.Schema], pa.Table]
-"""Reads what is given, an Arrow stream of bytes, for a table of some columns."""
+_Read: TypeAlias = Callable[[Any, pa.Schema, str], pa.Table]
+"""Reads what is given, an Arrow stream of bytes, for a table of some columns; errors name it."""
 
 
-def _parquet(data: Any, _table: pa.Schema) -> pa.Table:
+def _parquet(data: Any, _table: pa.Schema, _name: str) -> pa.Table:
     from pyarrow import parquet
 
     file = parquet.ParquetFile(data)
@@ -44,25 +45,26 @@ def _int96(data: Any) -> pa.Table:
         return scan.read()
 
 
-def _orc(data: Any, _table: pa.Schema) -> pa.Table:
-    from pyarrow import orc
+def _orc(data: Any, _table: pa.Schema, name: str) -> pa.Table:
+    from alcid.orc_file import open_orc_scans
 
-    return orc.ORCFile(data).read()
+    (scan,) = open_orc_scans([BytesSource(data.read(), name)])
+    return scan.read()
 
 
-def _arrow(data: Any, _table: pa.Schema) -> pa.Table:
+def _arrow(data: Any, _table: pa.Schema, _name: str) -> pa.Table:
     from pyarrow import feather
 
     return feather.read_table(data)
 
 
-def _csv(data: Any, table: pa.Schema) -> pa.Table:
+def _csv(data: Any, table: pa.Schema, _name: str) -> pa.Table:
     from alcid.cli.text_rows import read_csv
 
     return read_csv(data.read(), table)
 
 
-def _json(data: Any, table: pa.Schema) -> pa.Table:
+def _json(data: Any, table: pa.Schema, _name: str) -> pa.Table:
     from alcid.cli.text_rows import read_json_lines
 
     return read_json_lines(data.read(), table)
@@ -150,11 +152,19 @@ def _read(file: str, table: pa.Schema, storage_options: Mapping[str, Any] | None
     if compression is not None:
         data = pa.CompressedInputStream(data, compression)
     try:
-        return read(data, table)
+        return read(data, table, file)
     except UnsupportedError as error:
-        raise UnsupportedError(f"{file}: {error}") from None
+        raise UnsupportedError(_naming(file, error)) from None
+    except AlcidError as error:
+        if str(error).startswith(file):
+            raise
+        raise FormatError(str(error).splitlines()[0], file=file) from None
     except (pa.ArrowException, OSError, TypeError, ValueError) as error:
         raise FormatError(str(error).splitlines()[0], file=file) from None
+
+
+def _naming(file: str, error: Exception) -> str:
+    return str(error) if str(error).startswith(file) else f"{file}: {error}"
 
 
 def _format(file: str) -> tuple[_Read, str | None]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from alcid.errors import FormatError, LimitError, UnsupportedError
 
-__all__ = ["decompress_chunks"]
+__all__ = ["decompress_chunks", "plain_chunks"]
 
 _HEADER = 3
 _LARGEST = 64 << 20  # bytes of a footer
@@ -67,6 +67,18 @@ def decompress_chunks(data: bytes, codec: int, block_size: int, file: str) -> by
             )
         parts.append(part)
     return b"".join(parts)
+
+
+def plain_chunks(data: bytes, codec: int, block_size: int) -> bytes:
+    """A run of chunks that are not compressed.
+
+    >>> plain_chunks(b"ORC", 1, 1024).hex(" ")
+    '07 00 00 4f 52 43'
+    """
+    if not codec:
+        return data
+    parts = [data[place : place + block_size] for place in range(0, len(data), block_size)]
+    return b"".join((len(part) << 1 | 1).to_bytes(_HEADER, "little") + part for part in parts)
 
 
 def _zlib(chunk: bytes, most: int) -> bytes:

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from alcid.errors import FormatError
 
-__all__ = ["Message", "unzigzag"]
+__all__ = ["Message", "encode_message", "unzigzag"]
 
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 _FIXED = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
@@ -48,6 +50,10 @@ class Message:
                     raise self._error(f"field {tag >> 3}: wire type {kind}, {length} bytes")
                 value, place = data[place : place + length], place + length
             self._fields.setdefault(tag >> 3, []).append(value)
+
+    def __iter__(self) -> Iterator[tuple[int, int | bytes]]:
+        """All fields with their values, as `encode_message` takes them."""
+        return ((field, value) for field, values in self._fields.items() for value in values)
 
     def has(self, field: int) -> bool:
         """Whether there is such a field."""
@@ -119,3 +125,26 @@ def unzigzag(number: int) -> int:
     [0, -1, 1, -2]
     """
     return (number >> 1) ^ -(number & 1)
+
+
+def encode_message(fields: Iterable[tuple[int, int | bytes]]) -> bytes:
+    """A message of numbers that are not negative, and of bytes: texts, or other messages.
+
+    >>> encode_message([(1, 150), (3, b"ORC")]).hex(" ")
+    '08 96 01 1a 03 4f 52 43'
+    """
+    parts = []
+    for field, value in fields:
+        if isinstance(value, int):
+            parts += [_encode_varint(field << 3 | _VARINT), _encode_varint(value)]
+        else:
+            parts += [_encode_varint(field << 3 | _BYTES), _encode_varint(len(value)), value]
+    return b"".join(parts)
+
+
+def _encode_varint(number: int) -> bytes:
+    groups = []
+    while number >= 0x80:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*groups, number])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +15,34 @@ import pyarrow.compute as pc
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import Range, ReadMany, Source, read_each
 from alcid.orc_file.footer import Footer, Stripe, parse_footer
+from alcid.orc_file.map_keys import key_paths
+from alcid.orc_file.one_stripe import LongerSource, one_stripe_file
+from alcid.orc_file.schema import INSTANT, TIMESTAMP, OrcColumn
 from alcid.orc_file.streams import Streams, parse_streams
 from alcid.orc_file.tail import Tail, read_tails
+from alcid.orc_file.timestamps import IN_UTC, has_kind, local_instants, map_kind, shown_by_clock
+from alcid.orc_file.writer_zone import find_writer_zone
 from alcid.parquet_file import Coalescing, ReadReport
 from alcid.parquet_file.decoding import naming_damage, rows_without_columns
 from alcid.parquet_file.held import HeldFile
 from alcid.parquet_file.requests import RangeReader, read_counted
 from alcid.parquet_file.schema import ColumnPlaces
 
+if TYPE_CHECKING:
+    from pyarrow.orc import ORCFile
+
 __all__ = ["OrcScan", "open_orc_scans"]
 
 Integers = npt.NDArray[np.int64]
 
+_ZONE = 3  # the field of a stripe's footer
+_NO_ZONE = {
+    TIMESTAMP: "timestamps in the time zone of a writer that did not say which",
+    INSTANT: (
+        "TIMESTAMP_LTZ in the time zone of a writer that did not say which: if that was UTC, set "
+        "the table's option orc.timestamp-ltz.legacy.type to false, else write the rows again"
+    ),
+}
 _EXPANSION = 4  # a guess: the file does not say how large a stripe is when it is decoded
 
 
@@ -34,10 +51,18 @@ def open_orc_scans(
     *,
     read_ranges: ReadMany = read_each,
     report: ReadReport | None = None,
+    has_local_instants: bool = False,
 ) -> list[OrcScan]:
     """Read the footers of files in one round, and those of their stripes in a second.
 
     Footers longer than 64 KiB take one more; files of up to 64 KiB only the first.
+
+    Args:
+        sources: The files.
+        read_ranges: Reads the ranges; `Storage.read_ranges` for files of a storage.
+        report: Is told what was read.
+        has_local_instants: Whether TIMESTAMP_INSTANT is the instant at which the clock of the
+            writer showed what is meant as UTC: Paimon's `orc.timestamp-ltz.legacy.type`.
 
     Raises:
         FormatError: A file is no ORC file, or a footer is damaged.
@@ -63,7 +88,7 @@ def open_orc_scans(
     read = iter(read_counted(missing, report, read_ranges))
     stripe_footers = [[next(read) if data is None else data for data in known] for known in found]
     return [
-        OrcScan(source, tail.kept(), footer, each)
+        OrcScan(source, tail.kept(), footer, each, has_local_instants=has_local_instants)
         for source, tail, footer, each in zip(sources, tails, footers, stripe_footers, strict=True)
     ]
 
@@ -85,11 +110,17 @@ class OrcScan:
     """
 
     def __init__(
-        self, source: Source, tail: Tail, footer: Footer, stripe_footers: Sequence[bytes]
+        self,
+        source: Source,
+        tail: Tail,
+        footer: Footer,
+        stripe_footers: Sequence[bytes],
+        *,
+        has_local_instants: bool,
     ) -> None:
         """For `open_orc_scans`."""
         self.source, self._tail, self._footer = source, tail, footer
-        self._stripe_footers = stripe_footers
+        self._stripe_footers, self._has_local_instants = stripe_footers, has_local_instants
 
     @property
     def footer_crc(self) -> int:
@@ -145,7 +176,8 @@ class OrcScan:
         Raises:
             FormatError: The file is damaged, or has no such stripe.
             ColumnError: It has no such column, or more than one.
-            UnsupportedError: A column has moments that nanoseconds do not reach.
+            UnsupportedError: A column has moments that nanoseconds do not reach, or of a time zone
+                that is not known, or maps with a null key.
         """
         report = ReadReport() if report is None else report
         every = range(len(self._footer.stripes)) if row_groups is None else row_groups
@@ -162,33 +194,59 @@ class OrcScan:
                 )
         reader = RangeReader([self.source], coalescing or Coalescing(), report, read_ranges)
         held = self._fetch(groups, self._numbers(chosen), reader)
-        inside = [self._footer.columns[place].name for place in sorted(set(chosen))]
-        rows = self._decode(HeldFile(self.source, held, report), groups, inside).select(names)
+        inside = [self._footer.columns[place] for place in sorted(set(chosen))]
+        stripes = _StripeReader(self.source, self._tail, held, report)
+        rows = self._decode(stripes, groups, inside).select(names)
         for number, place in enumerate(chosen):
             if self._footer.columns[place].is_padded:
                 trimmed = pc.utf8_rtrim(rows.column(number), characters=" ")
                 rows = rows.set_column(number, rows.field(number), trimmed)
         return rows
 
-    def _decode(self, held: HeldFile, groups: Sequence[int], columns: list[str]) -> pa.Table:
+    def _decode(
+        self, reader: _StripeReader, groups: Sequence[int], columns: Sequence[OrcColumn]
+    ) -> pa.Table:
         """Some columns, in the order of the file."""
-        from pyarrow.orc import ORCFile
-
-        with naming_damage(self.source.name, "damaged stripe"):
-            file = ORCFile(pa.PythonFile(held, mode="r"))
-            batches = [file.read_stripe(group, columns=columns) for group in groups]
-            schema = batches[0].schema if batches else file.schema
-        for group, batch in zip(groups, batches, strict=True):
-            rows = self._stripe(group).rows
-            if batch.num_rows != rows or batch.schema.names != columns:
+        names = [column.name for column in columns]
+        if not groups:
+            return pa.Table.from_batches([], schema=reader.schema(names))
+        batches = []
+        for group in groups:
+            stripe, streams = self._stripe(group), self._streams[group]
+            reader.check_keys(stripe, streams, columns)
+            batch = reader.read(group, stripe, streams, columns)
+            if batch.num_rows != stripe.rows or batch.schema.names != names:
                 raise FormatError(
                     "damaged stripe",
                     file=self.source.name,
-                    offset=self._stripe(group).offset,
+                    offset=stripe.offset,
                     found=f"{batch.num_rows} rows of {batch.schema.names}",
-                    expected=f"{rows} rows of {columns}",
+                    expected=f"{stripe.rows} rows of {names}",
                 )
-        return pa.Table.from_batches(batches, schema=schema)
+            batches.append(self._localized(batch, streams.zone, columns))
+        return pa.Table.from_batches(batches)
+
+    def _localized(
+        self, batch: pa.RecordBatch, zone_name: str, columns: Sequence[OrcColumn]
+    ) -> pa.RecordBatch:
+        """The timestamps of a stripe as its writer meant them."""
+        if zone_name in IN_UTC:
+            return batch
+        file = self.source.name
+        arrays = batch.columns
+        kinds = [(TIMESTAMP, shown_by_clock)]
+        if self._has_local_instants:
+            kinds.append((INSTANT, local_instants))
+        for place, column in enumerate(columns):
+            for kind, meant in kinds:
+                if not has_kind(column.type, kind):
+                    continue
+                if not zone_name:
+                    raise UnsupportedError(f"{file}: column {column.name}: {_NO_ZONE[kind]}")
+                zone = find_writer_zone(zone_name, file)
+                convert = partial(meant, zone=zone, file=f"{file}: column {column.name}")
+                arrays[place] = map_kind(arrays[place], column.type, kind, convert)
+        return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
     def _fetch(
         self, groups: Sequence[int], numbers: Integers, reader: RangeReader
@@ -233,3 +291,59 @@ class OrcScan:
         stripes = zip(self._stripe_footers, self._footer.stripes, strict=True)
         postscript, name = self._tail.postscript, self.source.name
         return tuple(parse_streams(data, stripe, postscript, name) for data, stripe in stripes)
+
+
+class _StripeReader:
+    """How Arrow decodes stripes, of which all that it needs is held."""
+
+    def __init__(
+        self, source: Source, tail: Tail, held: dict[int, memoryview], report: ReadReport
+    ) -> None:
+        self._source, self._tail, self._held, self._report = source, tail, held, report
+
+    def schema(self, names: Sequence[str]) -> pa.Schema:
+        """The columns, where nothing is read."""
+        with naming_damage(self._source.name, "damaged stripe"):
+            schema = self._file.schema
+        return pa.schema([schema.field(name) for name in names])
+
+    def read(
+        self, group: int, stripe: Stripe, streams: Streams, columns: Sequence[OrcColumn]
+    ) -> pa.RecordBatch:
+        """Columns of a stripe; TIMESTAMP as if it was written in UTC."""
+        names = [column.name for column in columns]
+        if streams.zone in IN_UTC or not any(has_kind(one.type, TIMESTAMP) for one in columns):
+            with naming_damage(self._source.name, "damaged stripe"):
+                return self._file.read_stripe(group, columns=names)
+        fields = [(field, value) for field, value in streams.message if field != _ZONE]
+        return self._read_one(
+            one_stripe_file(self._source, self._tail, stripe, [*fields, (_ZONE, b"GMT")]), names
+        )
+
+    def check_keys(self, stripe: Stripe, streams: Streams, columns: Sequence[OrcColumn]) -> None:
+        """See that no map has a null key.
+
+        Raises:
+            UnsupportedError: One has.
+        """
+        name = self._source.name
+        for path in (path for column in columns for path in key_paths(column)):
+            if path.may_have_nulls(streams):
+                footer = path.stripe_footer(streams, name)
+                file = one_stripe_file(self._source, self._tail, stripe, footer, path.types)
+                path.check(self._read_one(file, None), name)
+
+    def _read_one(self, file: LongerSource, names: list[str] | None) -> pa.RecordBatch:
+        from pyarrow.orc import ORCFile
+
+        held = self._held | {self._source.size: memoryview(file.more)}
+        with naming_damage(self._source.name, "damaged stripe"):
+            opened = ORCFile(pa.PythonFile(HeldFile(file, held, self._report), mode="r"))
+            return opened.read_stripe(0, columns=names)
+
+    @cached_property
+    def _file(self) -> ORCFile:
+        from pyarrow.orc import ORCFile
+
+        held = HeldFile(self._source, self._held, self._report)
+        return ORCFile(pa.PythonFile(held, mode="r"))

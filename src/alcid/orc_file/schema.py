@@ -6,20 +6,51 @@ followed by its children.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from alcid.errors import FormatError, UnsupportedError
 from alcid.orc_file.protobuf import Message, unzigzag
 
-__all__ = ["OrcColumn", "parse_columns"]
+__all__ = [
+    "BOOLEAN",
+    "INSTANT",
+    "LIST",
+    "MAP",
+    "STRUCT",
+    "TIMESTAMP",
+    "OrcColumn",
+    "OrcType",
+    "parse_columns",
+]
 
-_STRUCT, _DECIMAL, _CHAR = 12, 14, 17
-_TIMESTAMPS = (9, 18)  # without, and with, a time zone
+BOOLEAN, TIMESTAMP, LIST, MAP, STRUCT, INSTANT = 0, 9, 10, 11, 12, 18
+_UNION, _DECIMAL, _CHAR = 13, 14, 17
 _MOST_DIGITS = 38
+_MOST_DEPTH = 100
 _MOST_MILLIS = (1 << 63) // 10**6 - 86_400_000
 """A day before the moments end that an int64 of nanoseconds has."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrcType:
+    """A column with its children."""
+
+    kind: int
+    numbers: range
+    """Its own, and those of its children."""
+    children: tuple[OrcType, ...]
+
+    @property
+    def number(self) -> int:
+        """Its own number."""
+        return self.numbers.start
+
+    def walk(self) -> Iterator[OrcType]:
+        """Itself, and all types below."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +58,19 @@ class OrcColumn:
     """A top-level column."""
 
     name: str
-    numbers: range
-    """Its own, and those of its children."""
+    type: OrcType
     problem: str = ""
     """Why it cannot be read; empty if it can."""
-    is_padded: bool = False
-    """Whether it is CHAR(n), which is filled up with spaces that are no part of it."""
+
+    @property
+    def numbers(self) -> range:
+        """Its own number, and those of its children."""
+        return self.type.numbers
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether it is CHAR(n), which is filled up with spaces that are no part of it."""
+        return self.type.kind == _CHAR
 
 
 def parse_columns(footer: Message, file: str) -> tuple[OrcColumn, ...]:
@@ -43,30 +81,44 @@ def parse_columns(footer: Message, file: str) -> tuple[OrcColumn, ...]:
         UnsupportedError: The rows are no structs.
     """
     types = footer.messages(4)
-    if not types or types[0].number(1) != _STRUCT:
+    if not types or types[0].number(1) != STRUCT:
         raise UnsupportedError(f"{file}: an ORC file whose rows are no structs")
     _check_decimals(types, file)
-    names, begins = types[0].texts(3), types[0].numbers(2)
-    bounds = [*begins, len(types)]
-    ascend = all(begin < end for begin, end in pairwise(bounds))
-    if len(names) != len(begins) or bounds[0] != 1 or not ascend:
+    row = _parse_type(types, 0, 0, file)
+    names = types[0].texts(3)
+    if len(names) != len(row.children) or row.numbers.stop != len(types):
         raise FormatError(
             "damaged ORC schema",
             file=file,
-            found=f"columns {begins} of {len(types)} types",
+            found=f"{len(row.children)} columns, {row.numbers.stop} of {len(types)} types",
             expected=f"{len(names)} columns",
         )
     statistics = footer.parts(7)
-    columns = (range(begin, end) for begin, end in zip(begins, bounds[1:], strict=True))
     return tuple(
-        OrcColumn(
-            name,
-            numbers,
-            _problem(numbers, types, statistics, file),
-            types[numbers.start].number(1) == _CHAR,
-        )
-        for name, numbers in zip(names, columns, strict=True)
+        OrcColumn(name, one, _problem(one, statistics, file))
+        for name, one in zip(names, row.children, strict=True)
     )
+
+
+def _parse_type(types: Sequence[Message], number: int, depth: int, file: str) -> OrcType:
+    """A type, of which the children have to follow one another."""
+    end, children = number + 1, []
+    for child in types[number].numbers(2):
+        if child != end or child >= len(types) or depth == _MOST_DEPTH:
+            raise FormatError(
+                "damaged ORC schema",
+                file=file,
+                found=f"child {child} of type {number}, {depth} levels deep",
+                expected=f"child {end} of {len(types)} types, up to {_MOST_DEPTH} levels",
+            )
+        children.append(_parse_type(types, child, depth + 1, file))
+        end = children[-1].numbers.stop
+    kind = types[number].number(1)
+    if kind in (LIST, MAP) and len(children) != (1 if kind == LIST else 2):
+        raise FormatError(
+            "damaged ORC schema", file=file, found=f"{len(children)} children of type {number}"
+        )
+    return OrcType(kind, range(number, end), tuple(children))
 
 
 def _check_decimals(types: Sequence[Message], file: str) -> None:
@@ -77,13 +129,13 @@ def _check_decimals(types: Sequence[Message], file: str) -> None:
             raise FormatError("bad ORC decimal", file=file, found=f"{digits} digits, scale {scale}")
 
 
-def _problem(
-    numbers: range, types: Sequence[Message], statistics: Sequence[bytes], file: str
-) -> str:
+def _problem(column: OrcType, statistics: Sequence[bytes], file: str) -> str:
     """Whether a column has moments that do not fit, by its statistics: Arrow 19 turns them over."""
-    for number in numbers:
-        if types[number].number(1) in _TIMESTAMPS and number < len(statistics):
-            known = Message(statistics[number], file).messages(9)
+    for one in column.walk():
+        if one.kind == _UNION:
+            return "a union, which is not read"
+        if one.kind in (TIMESTAMP, INSTANT) and one.number < len(statistics):
+            known = Message(statistics[one.number], file).messages(9)
             # Least and greatest, in the time zone of the writer, and as its clock showed them.
             moments = [unzigzag(one.number(field)) for one in known for field in range(1, 5)]
             if any(abs(moment) > _MOST_MILLIS for moment in moments):

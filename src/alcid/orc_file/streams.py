@@ -16,6 +16,7 @@ __all__ = ["Streams", "parse_streams"]
 
 Integers = npt.NDArray[np.int64]
 
+_PRESENT = 0  # which values are null
 _INDEXES = (6, 7, 8)  # row indexes and bloom filters, which are not read
 _ROW = 0  # the number of the row itself; whether rows are null is always read
 
@@ -28,6 +29,12 @@ class Streams:
     """The column that each is of."""
     offsets: Integers
     lengths: Integers
+    zone: str
+    """The time zone of the writer, as it called it; empty if it is not known."""
+    with_nulls: frozenset[int]
+    """The columns that may have nulls."""
+    message: Message
+    """The fields of the footer."""
 
     def size(self, columns: Integers) -> int:
         """The bytes of some columns."""
@@ -61,4 +68,11 @@ def parse_streams(data: bytes, stripe: Stripe, postscript: PostScript, file: str
     kinds, columns, lengths = np.array(found, np.int64).reshape(-1, 3).T
     offsets = stripe.offset + np.cumsum(lengths) - lengths
     data_streams = ~np.isin(kinds, _INDEXES)
-    return Streams(columns[data_streams], offsets[data_streams], lengths[data_streams])
+    return Streams(
+        columns[data_streams],
+        offsets[data_streams],
+        lengths[data_streams],
+        "".join(message.texts(3)[-1:]),
+        frozenset(columns[(kinds == _PRESENT) & (lengths > 0)].tolist()),
+        message,
+    )

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from alcid.errors import FormatError
 from alcid.formats.source import Range, ReadMany, Source
+from alcid.orc_file.compression import decompress_chunks
 from alcid.orc_file.footer import MAGIC, PostScript
+from alcid.orc_file.protobuf import Message
 from alcid.parquet_file import ReadReport
 from alcid.parquet_file.requests import read_counted
 
@@ -31,6 +33,11 @@ class Tail:
         """The footer, as it was compressed."""
         end = len(self.data) - self.postscript.length
         return self.data[end - self.postscript.footer_length : end]
+
+    def footer_message(self, file: str) -> Message:
+        """The fields of the footer."""
+        how = self.postscript.codec, self.postscript.block_size
+        return Message(decompress_chunks(self.footer, *how, file), file)
 
     def find(self, offset: int, length: int) -> bytes | None:
         """Bytes of the file, if they are among these."""

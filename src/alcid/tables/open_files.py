@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -73,6 +74,7 @@ class OpenFiles:
         partitions: pa.Table,
         footer_crcs: pa.Array,
         int96_unit: Int96Unit = "us",
+        has_local_instants: bool = False,
     ) -> None:
         """Take what is known of files.
 
@@ -86,9 +88,11 @@ class OpenFiles:
             partitions: The values that stand in the paths, a row for each file.
             footer_crcs: The checksums of their footers when they were indexed; null if not known.
             int96_unit: What INT96 is read as.
+            has_local_instants: See `open_orc_scans`.
         """
         self._storage, self.listing, self._schemas = storage, listing, schemas
         self._footer_crcs, self.int96_unit = footer_crcs, int96_unit
+        self._has_local_instants = has_local_instants
         self.paths, self.sizes, self.rows = listing.paths, listing.sizes, rows
         self.columns, self.partitions = columns, partitions
         self.gap, self.remote = storage.gap, storage.remote
@@ -100,11 +104,11 @@ class OpenFiles:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle what it was made of."""
-        return OpenFiles, (*self._made_of(), self.int96_unit)
+        return OpenFiles, (*self._made_of(), self.int96_unit, self._has_local_instants)
 
     def part(self, files: Integers) -> OpenFiles:
         """Some of the files, to be read elsewhere."""
-        return OpenFiles(*self._made_of(files), self.int96_unit)
+        return OpenFiles(*self._made_of(files), self.int96_unit, self._has_local_instants)
 
     def _made_of(self, files: Integers | None = None) -> _MadeOf:
         """What it was made of, up to the checksums; of some of the files, if they are given."""
@@ -200,7 +204,8 @@ class OpenFiles:
         paged = [file for file in sources if not self._is_striped(file)]
         striped = [file for file in sources if self._is_striped(file)]
         found: dict[int, _DataScan] = {}
-        for some, open_some in (paged, open_scans), (striped, open_orc_scans):
+        open_striped = partial(open_orc_scans, has_local_instants=self._has_local_instants)
+        for some, open_some in (paged, open_scans), (striped, open_striped):
             if some:
                 scans = open_some([sources[file] for file in some], read_ranges=self.read_ranges)
                 found.update(zip(some, scans, strict=True))

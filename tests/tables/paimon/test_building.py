@@ -401,7 +401,7 @@ def test_progress_is_told_for_files_that_are_worked_on(table: PaimonTable) -> No
 def test_work_is_done_the_same_elsewhere(table: PaimonTable) -> None:
     build(table, {**BITMAP, **BLOOM})
     intents = [Intent(one, keep=(("name", "bitmap"),)) for one in place_every(table.snapshot)[0]]
-    work = IndexWork(table.storage, intents, [0, 0], 1 << 20)
+    work = IndexWork(table.storage, intents, [0, 0], 1 << 20, table.snapshot.options)
     again = pickle.loads(pickle.dumps(work))
     share = Share(np.array([1]), 2)
     (made,) = again(share, lambda *_: None)

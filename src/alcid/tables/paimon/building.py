@@ -238,7 +238,7 @@ def make_swaps(
     """Make containers: what was made, and the changes of data files, which nobody has committed."""
     state = table.snapshot.state
     numbers = first_numbers(state, [intent.placed for intent in plan])
-    work = IndexWork(table.storage, plan, numbers, threshold)
+    work = IndexWork(table.storage, plan, numbers, threshold, table.snapshot.options)
     sizes = np.array([intent.placed.file.size for intent in plan], np.int64)
     with telling(progress, "indexing", len(plan)) as tell:
         done = [made for part in table.engine.map(work, sizes, tell) for made in part]

@@ -36,7 +36,7 @@ class CheckedTable:
 
     def open(self, placed: PlacedFile) -> DataScan:
         """Read the footer of a file."""
-        return open_data(self.storage, placed)
+        return open_data(self.storage, placed, self.options)
 
     def read(self, scan: DataScan, columns: Sequence[str]) -> pa.Table:
         """Columns of a file, as far as it has them."""

@@ -72,15 +72,20 @@ def table_paths(schema: TableSchema, options: TableOptions) -> Paths:
     )
 
 
-def open_data(storage: Storage, placed: PlacedFile) -> DataScan:
-    """Read the footer of a data file.
+def open_data(storage: Storage, placed: PlacedFile, options: TableOptions) -> DataScan:
+    """Read the footer of a data file, by the options of its table.
 
     Raises:
         FormatError: It is damaged.
     """
     source = storage.source(placed.path, placed.file.size)
-    opened = open_orc_scans if placed.format == "orc" else open_scans
-    return opened([source], read_ranges=storage.read_ranges)[0]
+    if placed.format != "orc":
+        return open_scans([source], read_ranges=storage.read_ranges)[0]
+    return open_orc_scans(
+        [source],
+        read_ranges=storage.read_ranges,
+        has_local_instants=options.orc_timestamp_ltz_legacy,
+    )[0]
 
 
 def read_present(

@@ -87,7 +87,17 @@ class PaimonFiles(OpenFiles):
         )
         unknown = pa.nulls(len(files), pa.uint32())
         columns = self._read_columns()
-        super().__init__(storage, listing, rows, columns, (), partitions, unknown, INT96_UNIT)
+        super().__init__(
+            storage,
+            listing,
+            rows,
+            columns,
+            (),
+            partitions,
+            unknown,
+            INT96_UNIT,
+            has_local_instants=options.orc_timestamp_ltz_legacy,
+        )
         self.location, self.has_options = storage.location, storage.has_options
         self.indexes = PaimonIndexes(
             storage, self.placed, enabled=options.file_index_read_enabled, strict=strict

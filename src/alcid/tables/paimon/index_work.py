@@ -20,6 +20,7 @@ from alcid.errors import (
 )
 from alcid.formats.file_index.container import Container, write_container
 from alcid.options import IndexSpec
+from alcid.paimon_metadata.table_options import TableOptions
 from alcid.storage import Storage
 from alcid.tables.engine import Share, Tell
 from alcid.tables.in_order import in_order
@@ -62,6 +63,7 @@ class IndexWork:
     """What new index files are numbered from, for each intent."""
     threshold: int
     """A container of more bytes gets a file."""
+    options: TableOptions
 
     def __call__(self, share: Share, tell: Tell) -> list[Made]:
         """Make the containers of a share, and write those that are files."""
@@ -76,7 +78,7 @@ class IndexWork:
     def _make(self, item: int) -> Made:
         intent = self.intents[item]
         try:
-            built = _build(self.storage, intent)
+            built = _build(self.storage, intent, self.options)
             skipped = built.skipped
             (before,) = read_containers(self.storage, [intent.placed])
             payloads = built.built | _copies(before, intent)
@@ -97,12 +99,12 @@ class IndexWork:
             return Made(item, failed=str(error))
 
 
-def _build(storage: Storage, intent: Intent) -> Payloads:
+def _build(storage: Storage, intent: Intent, options: TableOptions) -> Payloads:
     """Read the columns, one at a time, and build their indexes."""
     made = Payloads(for_java=True)
     if not intent.build:
         return made
-    scan = open_data(storage, intent.placed)
+    scan = open_data(storage, intent.placed, options)
     rows, expected = sum(scan.group_rows), intent.placed.file.rows
     if rows != expected:
         raise FormatError("rows", file=scan.source.name, found=rows, expected=expected)

@@ -140,7 +140,7 @@ class KeyReader:
 
     def _open(self, placed: PlacedFile) -> DataScan:
         if placed.path not in self._scans:
-            scan = open_data(self._keyed.storage, placed)
+            scan = open_data(self._keyed.storage, placed, self._keyed.options)
             found, expected = sum(scan.group_rows), placed.file.rows
             if found != expected:
                 raise FormatError("rows", file=placed.path, found=found, expected=expected)

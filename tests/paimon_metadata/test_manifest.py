@@ -13,12 +13,23 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
+import zstandard
 from pyarrow import orc
 
-from alcid.errors import AlcidError, FormatError, UnsupportedError
+from alcid.errors import AlcidError, FormatError
 from alcid.paimon_metadata.index_manifest import read_index_manifest, write_index_manifest
-from alcid.paimon_metadata.manifest import ADD, DELETE, read_manifest, write_manifest
+from alcid.paimon_metadata.manifest import (
+    ADD,
+    DataFile,
+    ManifestEntry,
+    read_manifest,
+    write_manifest,
+)
 from alcid.paimon_metadata.manifest_list import read_manifest_list, write_manifest_list
+from alcid.paimon_metadata.row_bytes import EMPTY, pack_rows
+from alcid.paimon_metadata.statistics import NO_STATS, RowStats
+from alcid.types import DataType
+from tests.bad.avro import container
 from tests.golden.paimon_tables import table_names, unpack_table
 
 KINDS: dict[str, tuple[Any, Any]] = {
@@ -87,16 +98,6 @@ def test_what_is_no_avro_file() -> None:
     assert str(raised.value) == ("m: no Avro file at offset 0: found b'PAR1', expected b'Obj\\x01'")
 
 
-def test_what_a_newer_paimon_says_of_a_file_is_not_lost(manifests: list[Path]) -> None:
-    path = next(path for path in manifests if kind_of(path)[0] is read_manifest)
-    entry = read_manifest(path.read_bytes(), file="m")[0]
-    entry = replace(entry, kind=ADD, file=replace(entry.file, unknown=("_NEW",)))
-    with pytest.raises(UnsupportedError, match="_NEW: written by a newer Paimon"):
-        write_manifest([entry], "zstd")
-    gone = replace(entry, kind=DELETE)
-    assert read_manifest(write_manifest([gone], "zstd"), file="m")[0].identity == entry.identity
-
-
 def arrow_type(kind: Any) -> Any:
     """The type that Java gives to a field of a manifest in ORC, out of its type in Avro."""
     match kind:
@@ -141,3 +142,45 @@ def test_damage_to_orc_is_named(manifests: list[Path]) -> None:
     assert len(many.getvalue()) < 100_000
     with pytest.raises(FormatError, match=r"records of an ORC manifest.*1000000"):
         read_manifest(many.getvalue(), file="manifest-7")
+
+
+def test_sparse_wide_entries_of_one_block_are_read() -> None:
+    """As Java writes them: thousands of files in a block that is next to nothing."""
+    columns, files = 300, 1500
+    packed = pack_rows([pa.nulls(1)] * columns, [DataType("INT")] * columns)[0]
+    stats = RowStats(packed, packed, (7,) * columns)
+    first = DataFile(
+        name="",
+        size=1000,
+        rows=7,
+        min_key=EMPTY,
+        max_key=EMPTY,
+        key_stats=NO_STATS,
+        value_stats=stats,
+        min_sequence=0,
+        max_sequence=6,
+        schema_id=0,
+        level=0,
+    )
+    name = "data-11111111-2222-3333-4444-555555555555-{}.parquet"
+    entries = [
+        ManifestEntry(ADD, EMPTY, 0, -1, replace(first, name=name.format(number)))
+        for number in range(files)
+    ]
+    written = fastavro.reader(io.BytesIO(write_manifest(entries, "none")))
+    file, schema = io.BytesIO(), written.writer_schema
+    assert isinstance(schema, dict)
+    fastavro.writer(file, schema, list(written), codec="zstandard", sync_interval=1 << 30)
+    data = file.getvalue()
+    assert files * (2 * len(packed) + 2 * columns) > (4 << 20) + 100 * len(data)
+    assert read_manifest(data, file="m") == entries
+
+
+@pytest.mark.parametrize("count", [100, 10_000_000])
+def test_records_that_few_bytes_claim_are_refused(count: int) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "f", "type": "int"}]}
+    block = zstandard.ZstdCompressor().compress(bytes(count))
+    data = container(schema, (count, block), codec="zstandard")
+    expected = "damaged manifest" if count == 100 else "records of an Avro block"
+    with pytest.raises(FormatError, match=expected):
+        read_manifest(data, file="m")

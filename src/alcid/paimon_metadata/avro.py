@@ -7,14 +7,15 @@ what the file says of itself.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import fastavro
 
 from alcid.errors import FormatError, OptionError
 from alcid.paimon_metadata.avro_container import plain_container
-from alcid.paimon_metadata.orc_records import is_orc, orc_records
+from alcid.paimon_metadata.orc_records import is_orc, read_orc
+from alcid.paimon_metadata.unknown_fields import FieldFinder, UnknownField, extend_schema
 
 __all__ = ["CODECS", "nullable", "read_as", "record_schema", "write_records"]
 
@@ -25,53 +26,93 @@ T = TypeVar("T")
 Record = dict[str, Any]
 
 
-def _records(data: bytes, *, file: str) -> Iterator[Record]:
-    """The records of a container, one by one: the first that is wrong ends it.
+def _read_avro(data: bytes, *, file: str) -> tuple[Any, Iterator[Record]]:
+    """The schema and the records of a container; the first record that is wrong ends them.
 
     Raises:
         FormatError: It is damaged.
     """
-    plain = plain_container(data, file=file)
-    try:
-        yield from fastavro.reader(io.BytesIO(plain))  # type: ignore[misc]
-    # Whatever a damaged schema or record leads to.
-    except Exception as error:  # noqa: BLE001
-        raise FormatError(f"damaged Avro file: {error!r}", file=file) from None
+    written, parts = plain_container(data, file=file)
+    return written, _records(parts, file=file)
 
 
-def read_as(parse: Callable[[Record, str], T], data: bytes, *, what: str, file: str) -> list[T]:
+def _records(parts: Iterable[bytes], *, file: str) -> Iterator[Record]:
+    """The records of containers without compression, one by one: the first that is wrong ends it.
+
+    Raises:
+        FormatError: One is damaged.
+    """
+    for part in parts:
+        try:
+            yield from fastavro.reader(io.BytesIO(part))  # type: ignore[misc]
+        # Whatever a damaged schema or record leads to.
+        except Exception as error:  # noqa: BLE001
+            raise FormatError(f"damaged Avro file: {error!r}", file=file) from None
+
+
+def read_as(
+    parse: Callable[[Record, tuple[UnknownField, ...], str], T],
+    data: bytes,
+    *,
+    schema: Record,
+    version: int,
+    what: str,
+    file: str,
+) -> list[T]:
     """All records of a container, each as what it means; of an ORC file, if it is one.
 
     Args:
-        parse: Makes something of a record, and is given the name of the file for its errors.
+        parse: Makes something of a record and of its fields that are not known, and is given the
+            name of the file for its errors.
         data: The container.
+        schema: The fields that are known.
+        version: The newest version of its records that is known.
         what: What errors call it.
         file: Its name.
 
     Raises:
-        FormatError: It is damaged, or a record lacks something.
+        FormatError: It is damaged, a record lacks something, or is of a newer version.
     """
+    found: list[T] = []
     try:
-        records = orc_records if is_orc(data) else _records
-        return [parse(record, file) for record in records(data, file=file)]
-    except (KeyError, TypeError, AttributeError) as error:
+        written, records = (read_orc if is_orc(data) else _read_avro)(data, file=file)
+        unknown = FieldFinder(written, schema, file=file)
+        for record in records:
+            if record.get("_VERSION", version) > version:
+                raise FormatError(
+                    f"version of a {what}", file=file, found=record["_VERSION"], expected=version
+                )
+            found.append(parse(record, unknown.find(record), file))
+    except (KeyError, TypeError, AttributeError, StopIteration) as error:
         raise FormatError(f"damaged {what}: {error!r}", file=file) from None
+    return found
 
 
 def write_records(
-    schema: Mapping[str, Any], records: Iterable[Mapping[str, Any]], compression: str
+    schema: Record,
+    records: Iterable[Record],
+    compression: str,
+    unknown: Iterable[tuple[UnknownField, ...]] = (),
 ) -> bytes:
     """A container of records.
 
+    Args:
+        schema: Of the records, as far as it is known.
+        records: What to write; they may be made one by one.
+        compression: The value of `manifest.compression`.
+        unknown: The fields that the records have besides.
+
     Raises:
         OptionError: No such compression.
+        UnsupportedError: A field that is not known is of two types.
     """
     if compression not in CODECS:
         raise OptionError(
             f"manifest.compression: found {compression}, expected one of {', '.join(CODECS)}"
         )
     file = io.BytesIO()
-    fastavro.writer(file, fastavro.parse_schema(dict(schema)), records, codec=CODECS[compression])
+    extended = fastavro.parse_schema(extend_schema(schema, unknown))
+    fastavro.writer(file, extended, records, codec=CODECS[compression])
     return file.getvalue()
 
 

@@ -12,32 +12,49 @@ from __future__ import annotations
 import io
 import json
 import zlib
-from collections.abc import Iterator
-from typing import Any, BinaryIO, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import zstandard
 
 from alcid.errors import FormatError
 
-__all__ = ["MAGIC", "plain_container"]
+__all__ = ["MAGIC", "PlainContainer", "inner_types", "plain_container", "short_name"]
 
 MAGIC: Final = b"Obj\x01"
 _SYNC: Final = 16
 _LONGEST_VARINT: Final = 10
 _DEEPEST: Final = 32
 _PIECE: Final = 1 << 16
-_ALWAYS_ALLOWED: Final = 4 << 20
-_LARGEST_RATIO: Final = 100  # entries have file names of random digits, which take their bytes
+_PART: Final = 4 << 20  # content that becomes records at a time, unless one block has more
+# Limits of the decompressed content. Entries of wide tables are mostly nulls, of which zstd makes
+# next to nothing: 1,000 columns are 18 KB. But each entry has a file name of its own.
+_LARGEST_RATIO: Final = 100
+_LARGEST_ENTRY: Final = 256 << 10
+_ENTRIES_PER_BYTE: Final = 1
+_LARGEST: Final = 1 << 30
+_ALWAYS: Final = 4 << 20
+_ALWAYS_ENTRIES: Final = 64
 
 
-def plain_container(data: bytes, *, file: str) -> bytes:
-    """The same records in a container without compression.
+class PlainContainer(NamedTuple):
+    """The content of a container, checked and without compression."""
 
-    In it every value takes a byte at least, so that records take memory in proportion. The bytes
-    that it decompresses are bounded by those that it has.
+    schema: Any
+    """The schema of its records."""
+    parts: Iterator[bytes]
+    """Containers of some of the blocks each, in order."""
+
+
+def plain_container(data: bytes, *, file: str) -> PlainContainer:
+    """The same records in containers without compression.
+
+    In them every value takes a byte at least, so that records take memory in proportion. What is
+    decompressed is limited by the number of records, which is limited by the bytes that there are.
 
     Raises:
-        FormatError: It is damaged, or no writer of manifests would write it.
+        FormatError: It is damaged, or no writer of manifests would write it; the parts raise it
+            too.
     """
     reader = _Reader(data, file)
     metadata, sync = reader.head()
@@ -52,21 +69,53 @@ def plain_container(data: bytes, *, file: str) -> bytes:
     for name, value in head.items():
         parts += (_long(len(name)), name.encode(), _long(len(value)), value)
     parts += (_long(0), sync)
-    allowed = _ALWAYS_ALLOWED + _LARGEST_RATIO * len(data)
+    blocks = _plain_blocks(reader, sync, codec.decode("latin-1"), len(data), file)
+    return PlainContainer(described, _gather(b"".join(parts), blocks))
+
+
+def _gather(head: bytes, blocks: Iterable[list[bytes]]) -> Iterator[bytes]:
+    """Containers of blocks, of about as many bytes each; one without blocks if there are none."""
+    parts, size, is_first = [head], 0, True
+    for block in blocks:
+        parts += block
+        size += sum(map(len, block))
+        if size >= _PART:
+            yield b"".join(parts)
+            parts, size, is_first = [head], 0, False
+    if size or is_first:
+        yield b"".join(parts)
+
+
+def _plain_blocks(
+    reader: _Reader, sync: bytes, codec: str, size: int, file: str
+) -> Iterator[list[bytes]]:
+    """The blocks without compression.
+
+    Args:
+        reader: Stands behind the head.
+        sync: What stands behind each block.
+        codec: Of the blocks.
+        size: Of the container, in bytes.
+        file: Its name.
+    """
+    records = content_bytes = 0
     for at, count, block in reader.blocks(sync):
-        content = _decompressed(codec.decode("latin-1"), block, allowed, file, at)
-        allowed -= len(content)
-        if not 0 <= count <= len(content):
-            expected = f"0 to {len(content)}, a byte for each"
+        left = _ALWAYS_ENTRIES + _ENTRIES_PER_BYTE * size - records
+        entries = records + min(max(count, 0), left)
+        most = min(_ALWAYS + _LARGEST_RATIO * size + _LARGEST_ENTRY * entries, _LARGEST)
+        content = _decompressed(codec, block, most - content_bytes, file, at)
+        if not 0 <= count <= min(len(content), left):
+            each = f"{len(content)}, a byte for each"
+            expected = f"0 to {each if len(content) < left else left}"
             raise FormatError(
                 "records of an Avro block", file=file, offset=at, found=count, expected=expected
             )
-        parts += (_long(count), _long(len(content)), content, sync)
-    return b"".join(parts)
+        records, content_bytes = entries, content_bytes + len(content)
+        yield [_long(count), _long(len(content)), content, sync]
 
 
 class _Reader:
-    """Steps through a container; every length is held against what is there."""
+    """Steps through a container; every length is compared with what is there."""
 
     def __init__(self, data: bytes, file: str) -> None:
         self._data, self._file, self._at = data, file, 0
@@ -162,8 +211,8 @@ def _check_type(kind: Any, around: tuple[str, ...], file: str) -> None:
     problem = _problem(kind, around) if len(around) <= _DEEPEST else "nested too deeply"
     if problem:
         raise FormatError(f"schema of an Avro file: {problem}", file=file)
-    name = _short(kind["name"]) if isinstance(kind, dict) and "name" in kind else ""
-    for one in _inner(kind):
+    name = short_name(kind["name"]) if isinstance(kind, dict) and "name" in kind else ""
+    for one in inner_types(kind):
         _check_type(one, (*around, name), file)
 
 
@@ -173,7 +222,7 @@ def _problem(kind: Any, around: tuple[str, ...]) -> str:
         case "null":
             return "null outside of a union"
         case str():
-            return f"{kind!r} within itself" if _short(kind) in around else ""
+            return f"{kind!r} within itself" if short_name(kind) in around else ""
         case {"type": "record" | "error", "fields": []}:
             return "a record without fields"
         case {"type": "fixed", "size": size} if not isinstance(size, int) or size < 1:
@@ -185,7 +234,7 @@ def _problem(kind: Any, around: tuple[str, ...]) -> str:
     return f"found {kind!r:.40}"
 
 
-def _inner(kind: Any) -> list[Any]:
+def inner_types(kind: Any) -> list[Any]:
     """The types that a type is made of; null as one of a union takes a byte."""
     match kind:
         case list():
@@ -199,7 +248,7 @@ def _inner(kind: Any) -> list[Any]:
     return [kind["type"]]
 
 
-def _short(name: object) -> str:
+def short_name(name: object) -> str:
     """A name without its namespace, which references may leave out."""
     return str(name).rpartition(".")[2]
 

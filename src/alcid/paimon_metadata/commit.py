@@ -5,6 +5,9 @@ at what the winner did, plans again, and tries the next number. Until the file o
 there, nothing of a commit can be seen; what is left of one that was killed are files that no
 snapshot names.
 
+A manifest is read again before it is put in its place: what reads as something else, or as nothing,
+would end the table.
+
 Entries by which files go are written before those by which files come: when a snapshot expires,
 Paimon removes what went and did not come again *after* it.
 """
@@ -16,12 +19,25 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import pairwise
+from typing import Protocol, TypeVar
 
-from alcid.errors import ConflictError, FileGoneError, StorageError
+import numpy as np
+
+from alcid.errors import ConflictError, FileGoneError, FormatError, StorageError
 from alcid.paimon_metadata.change import Change, check
-from alcid.paimon_metadata.index_manifest import DELETION_VECTORS, write_index_manifest
-from alcid.paimon_metadata.manifest import ADD, ManifestEntry, write_manifest
-from alcid.paimon_metadata.manifest_list import ManifestMeta, write_manifest_list
+from alcid.paimon_metadata.index_manifest import (
+    DELETION_VECTORS,
+    IndexEntry,
+    read_index_manifest,
+    write_index_manifest,
+)
+from alcid.paimon_metadata.manifest import ADD, ManifestEntry, read_manifest, write_manifest
+from alcid.paimon_metadata.manifest_list import (
+    ManifestMeta,
+    read_manifest_list,
+    write_manifest_list,
+)
 from alcid.paimon_metadata.manifest_merging import describe, merge_manifests
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.snapshot import Snapshot, SnapshotFolder
@@ -37,6 +53,9 @@ BATCH = (1 << 63) - 1
 
 _TRIES = 200
 _PAUSE = 0.5  # seconds at most between two tries
+_LARGEST_MANIFEST = 256 << 20  # bytes without compression; readers take 1 GiB
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 
 
 class Committer:
@@ -124,10 +143,10 @@ class Committer:
     ) -> Snapshot:
         before, schema = state.snapshot, self._schema
         entries = [*(one.deleted() for one in change.deleted), *change.added]
-        metas = [draft.manifest(entries, schema)] if entries else []
-        base = merge_manifests(state, self._options, lambda some: draft.manifest(some, schema))
-        delta_list, delta_size = draft.put("manifest-list", draft.list(metas))
-        base_list, base_size = draft.put("manifest-list", draft.list(base))
+        metas = draft.manifests(entries, schema)
+        base = merge_manifests(state, self._options, lambda some: draft.manifests(some, schema))
+        delta_list, delta_size = draft.list(metas)
+        base_list, base_size = draft.list(base)
         rows = sum(one.file.rows if one.kind == ADD else -one.file.rows for one in entries)
         total = 0 if before is None else before.total_record_count or 0
         same_schema = before is not None and before.schema_id == schema.id
@@ -150,6 +169,7 @@ class Committer:
             or (before.statistics if before is not None and same_schema else None),
             next_row_id=0 if before is None else before.next_row_id,
             properties=_properties(before, change) or None,
+            extra={} if before is None else before.inherited,
         )
 
     def _index_manifest(self, draft: _Draft, change: Change, state: TableState) -> str | None:
@@ -167,13 +187,18 @@ class Committer:
         entries = [*left, *change.index_added]
         if not entries:
             return None
-        name, _ = draft.put("index-manifest", write_index_manifest(entries, draft.compression))
-        return name
+        return draft.indexes(entries)
 
 
 def _properties(before: Snapshot | None, change: Change) -> dict[str, str]:
     known = {**((before and before.properties) or {}), **change.properties}
     return {key: value for key, value in known.items() if value is not None}
+
+
+class _Read(Protocol[_T_co]):
+    """Reads what a file of the manifest folder says."""
+
+    def __call__(self, data: bytes, *, file: str) -> Sequence[_T_co]: ...
 
 
 class _Draft:
@@ -183,22 +208,58 @@ class _Draft:
         self._storage, self.compression = storage, compression
         self._unique, self._paths = uuid.uuid4(), list[str]()
 
-    def put(self, kind: str, data: bytes) -> tuple[str, int]:
-        """Write a file; its name and size."""
+    def manifests(
+        self, entries: Sequence[ManifestEntry], schema: TableSchema
+    ) -> list[ManifestMeta]:
+        """Write entries as manifests, as few as readers take."""
+        sizes = np.cumsum([one.bytes_about for one in entries], dtype=np.int64) // _LARGEST_MANIFEST
+        cuts = (np.flatnonzero(np.diff(sizes)) + 1).tolist()
+        return [
+            self._manifest(entries[start:end], schema)
+            for start, end in pairwise([0, *cuts, len(entries)])
+            if start < end
+        ]
+
+    def _manifest(self, entries: Sequence[ManifestEntry], schema: TableSchema) -> ManifestMeta:
+        name, size = self._put("manifest", entries, write_manifest, read_manifest)
+        return describe(entries, schema, name, size)
+
+    def list(self, metas: Sequence[ManifestMeta]) -> tuple[str, int]:
+        """Write a manifest list; its name and size."""
+        return self._put("manifest-list", metas, write_manifest_list, read_manifest_list)
+
+    def indexes(self, entries: Sequence[IndexEntry]) -> str:
+        """Write an index manifest; its name."""
+        name, _ = self._put("index-manifest", entries, write_index_manifest, read_index_manifest)
+        return name
+
+    def _put(
+        self,
+        kind: str,
+        records: Sequence[_T],
+        write: Callable[[Sequence[_T], str], bytes],
+        read: _Read[_T],
+    ) -> tuple[str, int]:
+        """Write a file, if it reads as what it is to say; its name and size.
+
+        Raises:
+            FormatError: It does not: nobody could read the table any more.
+        """
         name = f"{kind}-{self._unique}-{len(self._paths)}"
         path = f"{MANIFEST_FOLDER}/{name}"
+        data = write(records, self.compression)
+        again = read(data, file=path)
+        if again != [*records]:
+            wrong = sum(one != other for one, other in zip(again, records, strict=False))
+            raise FormatError(
+                f"{kind} to be written reads as something else",
+                file=path,
+                found=f"{len(again)} records, {wrong} of them others",
+                expected=f"{len(records)} records",
+            )
         self._paths.append(path)
         self._storage.put(path, data)
         return name, len(data)
-
-    def manifest(self, entries: Sequence[ManifestEntry], schema: TableSchema) -> ManifestMeta:
-        """Write entries as one manifest."""
-        name, size = self.put("manifest", write_manifest(entries, self.compression))
-        return describe(entries, schema, name, size)
-
-    def list(self, metas: Sequence[ManifestMeta]) -> bytes:
-        """The bytes of a manifest list."""
-        return write_manifest_list(metas, self.compression)
 
     def remove(self) -> None:
         """Take all back: another has made the snapshot."""

@@ -14,6 +14,7 @@ from alcid.errors import FormatError
 from alcid.formats.deletion_vector import DeletionVectorRange
 from alcid.paimon_metadata.avro import nullable, read_as, record_schema, write_records
 from alcid.paimon_metadata.manifest import ADD
+from alcid.paimon_metadata.unknown_fields import UnknownField, put_values
 
 __all__ = ["DELETION_VECTORS", "HASH", "IndexEntry", "read_index_manifest", "write_index_manifest"]
 
@@ -69,6 +70,8 @@ class IndexEntry:
     external_path: str | None = None
     global_index: Mapping[str, Any] | None = None
     """Of kinds that are not used here."""
+    unknown: tuple[UnknownField, ...] = ()
+    """What a newer Paimon says besides; it is written again with the rest."""
 
 
 def read_index_manifest(data: bytes, *, file: str) -> list[IndexEntry]:
@@ -77,15 +80,17 @@ def read_index_manifest(data: bytes, *, file: str) -> list[IndexEntry]:
     Raises:
         FormatError: It is damaged.
     """
-    return read_as(_entry, data, what="index manifest", file=file)
+    return read_as(_entry, data, schema=_SCHEMA, version=_VERSION, what="index manifest", file=file)
 
 
 def write_index_manifest(entries: Iterable[IndexEntry], compression: str) -> bytes:
     """An index manifest."""
-    return write_records(_SCHEMA, map(_record, entries), compression)
+    listed = list(entries)
+    unknown = [one.unknown for one in listed]
+    return write_records(_SCHEMA, map(_record, listed), compression, unknown)
 
 
-def _entry(record: Mapping[str, Any], file: str) -> IndexEntry:
+def _entry(record: Mapping[str, Any], unknown: tuple[UnknownField, ...], file: str) -> IndexEntry:
     if record["_KIND"] != ADD:
         raise FormatError("kind of an index entry", file=file, found=record["_KIND"], expected=ADD)
     ranges = record.get("_DELETIONS_VECTORS_RANGES")
@@ -104,6 +109,7 @@ def _entry(record: Mapping[str, Any], file: str) -> IndexEntry:
         ),
         record.get("_EXTERNAL_PATH"),
         record.get("_GLOBAL_INDEX"),
+        unknown,
     )
 
 
@@ -119,7 +125,7 @@ def _record(entry: IndexEntry) -> dict[str, Any]:
             }
             for one in entry.ranges
         ]
-    return {
+    record = {
         "_VERSION": _VERSION,
         "_KIND": ADD,
         "_PARTITION": entry.partition,
@@ -130,5 +136,6 @@ def _record(entry: IndexEntry) -> dict[str, Any]:
         "_ROW_COUNT": entry.rows,
         "_DELETIONS_VECTORS_RANGES": ranges,
         "_EXTERNAL_PATH": entry.external_path,
-        "_GLOBAL_INDEX": entry.global_index,
+        "_GLOBAL_INDEX": entry.global_index and {**entry.global_index},
     }
+    return put_values(record, entry.unknown)

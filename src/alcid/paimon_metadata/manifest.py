@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from alcid.errors import FormatError, UnsupportedError
+from alcid.errors import FormatError
 from alcid.paimon_metadata.avro import nullable, read_as, record_schema, write_records
 from alcid.paimon_metadata.statistics import NO_STATS, RowStats
+from alcid.paimon_metadata.unknown_fields import UnknownField, put_values
 
 __all__ = ["ADD", "DELETE", "DataFile", "ManifestEntry", "read_manifest", "write_manifest"]
 
@@ -56,7 +57,6 @@ _CHECKED: tuple[tuple[str, type], ...] = (
     ("_SCHEMA_ID", int),
     ("_LEVEL", int),
 )
-_KNOWN = {name for _, name, _, _ in _FILE}
 _SCHEMA = record_schema(
     "",
     [
@@ -106,8 +106,8 @@ class DataFile:
     external_path: str | None = None
     first_row_id: int | None = None
     write_columns: tuple[str, ...] | None = None
-    unknown: tuple[str, ...] = ()
-    """Fields that a newer Paimon has filled: what they say would be lost if it was written anew."""
+    unknown: tuple[UnknownField, ...] = ()
+    """What a newer Paimon says of it besides; it is written again with the rest."""
 
     @property
     def has_index(self) -> bool:
@@ -129,6 +129,8 @@ class ManifestEntry:
     bucket: int
     total_buckets: int
     file: DataFile
+    unknown: tuple[UnknownField, ...] = ()
+    """What a newer Paimon says besides, but for what it says of the file."""
 
     @property
     def identity(self) -> Identity:
@@ -138,6 +140,16 @@ class ManifestEntry:
             *(self.partition, self.bucket, file.level, file.name),
             *(file.extra_files, file.embedded_index, file.external_path),
         )
+
+    @property
+    def bytes_about(self) -> int:
+        """About how many bytes it takes in a manifest, without compression."""
+        file = self.file
+        nulls = 2 * len(file.value_stats.null_counts or ())
+        stats = len(file.value_stats.minimum) + len(file.value_stats.maximum) + nulls
+        texts = (file.name, *file.extra_files, *(file.stats_columns or ()))
+        index = len(file.embedded_index or b"")
+        return 200 + stats + index + sum(map(len, texts)) + 4 * (len(file.min_key))
 
     def deleted(self) -> ManifestEntry:
         """The entry by which the file goes."""
@@ -158,12 +170,18 @@ def read_manifest(data: bytes, *, file: str) -> list[ManifestEntry]:
     Raises:
         FormatError: It is damaged.
     """
-    return read_as(_entry, data, what="manifest", file=file)
+    return read_as(_entry, data, schema=_SCHEMA, version=_VERSION, what="manifest", file=file)
 
 
 def write_manifest(entries: Iterable[ManifestEntry], compression: str) -> bytes:
-    """A manifest of entries, in this order."""
-    return write_records(_SCHEMA, map(_record, entries), compression)
+    """A manifest of entries, in this order.
+
+    Raises:
+        UnsupportedError: A field that is not known is of two types.
+    """
+    listed = list(entries)
+    unknown = [both for one in listed if (both := (*one.unknown, *one.file.unknown))]
+    return write_records(_SCHEMA, map(_record, listed), compression, unknown)
 
 
 def stats_of(record: Mapping[str, Any]) -> RowStats:
@@ -192,7 +210,9 @@ def stats_record(stats: RowStats) -> dict[str, Any]:
 _NO_STATS = stats_record(NO_STATS)
 
 
-def _entry(record: Mapping[str, Any], file: str) -> ManifestEntry:
+def _entry(
+    record: Mapping[str, Any], unknown: tuple[UnknownField, ...], file: str
+) -> ManifestEntry:
     kind, found = record["_KIND"], record["_FILE"]
     if kind not in (ADD, DELETE):
         raise FormatError("kind of an entry", file=file, found=kind, expected="0 or 1")
@@ -229,25 +249,19 @@ def _entry(record: Mapping[str, Any], file: str) -> ManifestEntry:
             external_path=found.get("_EXTERNAL_PATH"),
             first_row_id=found.get("_FIRST_ROW_ID"),
             write_columns=None if written is None else tuple(written),
-            unknown=()
-            if _KNOWN.issuperset(found)
-            else tuple(name for name in found.keys() - _KNOWN if found[name] is not None),
+            unknown=tuple(one for one in unknown if one.path[0] == "_FILE"),
         ),
+        tuple(one for one in unknown if one.path[0] != "_FILE"),
     )
 
 
 def _record(entry: ManifestEntry) -> dict[str, Any]:
-    if entry.kind == ADD and entry.file.unknown:
-        raise UnsupportedError(
-            f"{entry.file.name}: {', '.join(entry.file.unknown)}: written by a newer Paimon, its "
-            "entry is not written anew"
-        )
     file = {name: getattr(entry.file, own) for own, name, _, _ in _FILE}
     for name in ("_KEY_STATS", "_VALUE_STATS"):
         file[name] = stats_record(file[name])
     for name in ("_EXTRA_FILES", "_VALUE_STATS_COLS", "_WRITE_COLS"):
         file[name] = None if file[name] is None else list(file[name])
-    return {
+    record = {
         "_VERSION": _VERSION,
         "_KIND": entry.kind,
         "_PARTITION": entry.partition,
@@ -255,3 +269,4 @@ def _record(entry: ManifestEntry) -> dict[str, Any]:
         "_TOTAL_BUCKETS": entry.total_buckets,
         "_FILE": file,
     }
+    return put_values(record, (*entry.unknown, *entry.file.unknown))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from alcid.paimon_metadata.avro import nullable, read_as, record_schema, write_records
 from alcid.paimon_metadata.manifest import STATS_FIELDS, stats_of, stats_record
 from alcid.paimon_metadata.statistics import RowStats
+from alcid.paimon_metadata.unknown_fields import UnknownField, put_values
 
 __all__ = ["ManifestMeta", "read_manifest_list", "write_manifest_list"]
 
@@ -28,8 +29,7 @@ _FIELDS: list[tuple[str, Any] | dict[str, Any]] = [
     *(nullable(name, "int") for name in _SPANS[:4]),
     *(nullable(name, "long") for name in _SPANS[4:]),
 ]
-# What newer writers say too; it is passed on, and left out where nobody has said it.
-_NEWER = {"_TOTAL_BUCKETS": "int", "_EXTRA_FILES": {"type": "array", "items": "string"}}
+_SCHEMA = record_schema("", _FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,20 @@ class ManifestMeta:
     schema_id: int
     spans: tuple[int | None, ...] = (None,) * len(_SPANS)
     """Least and greatest bucket, level and row id; None: not known."""
-    newer: Mapping[str, Any] = field(default_factory=dict)
+    unknown: tuple[UnknownField, ...] = ()
+    """What a newer Paimon says besides; it is written again with the rest."""
+
+    @property
+    def extra_files(self) -> list[str]:
+        """Files beside it, of newer writers: `<manifest>.avro.sidecar`."""
+        values = [one.value for one in self.unknown if one.path == ("_EXTRA_FILES",)]
+        return [
+            name
+            for names in values
+            if isinstance(names, list)
+            for name in names
+            if isinstance(name, str)
+        ]
 
 
 def read_manifest_list(data: bytes, *, file: str) -> list[ManifestMeta]:
@@ -53,18 +66,17 @@ def read_manifest_list(data: bytes, *, file: str) -> list[ManifestMeta]:
     Raises:
         FormatError: It is damaged.
     """
-    return read_as(_meta, data, what="manifest list", file=file)
+    return read_as(_meta, data, schema=_SCHEMA, version=_VERSION, what="manifest list", file=file)
 
 
 def write_manifest_list(metas: Iterable[ManifestMeta], compression: str) -> bytes:
     """A list of manifests."""
     listed = list(metas)
-    said = {name for meta in listed for name in meta.newer}
-    newer = [nullable(name, kind) for name, kind in _NEWER.items() if name in said]
-    return write_records(record_schema("", [*_FIELDS, *newer]), map(_record, listed), compression)
+    unknown = [one.unknown for one in listed]
+    return write_records(_SCHEMA, map(_record, listed), compression, unknown)
 
 
-def _meta(record: Mapping[str, Any], _file: str) -> ManifestMeta:
+def _meta(record: Mapping[str, Any], unknown: tuple[UnknownField, ...], _file: str) -> ManifestMeta:
     return ManifestMeta(
         record["_FILE_NAME"],
         record["_FILE_SIZE"],
@@ -73,12 +85,12 @@ def _meta(record: Mapping[str, Any], _file: str) -> ManifestMeta:
         stats_of(record["_PARTITION_STATS"]),
         record["_SCHEMA_ID"],
         tuple(record.get(name) for name in _SPANS),
-        {name: record[name] for name in _NEWER if record.get(name) is not None},
+        unknown,
     )
 
 
 def _record(meta: ManifestMeta) -> dict[str, Any]:
-    return {
+    record = {
         "_VERSION": _VERSION,
         "_FILE_NAME": meta.name,
         "_FILE_SIZE": meta.size,
@@ -87,5 +99,5 @@ def _record(meta: ManifestMeta) -> dict[str, Any]:
         "_PARTITION_STATS": stats_record(meta.partition_stats),
         "_SCHEMA_ID": meta.schema_id,
         **dict(zip(_SPANS, meta.spans, strict=True)),
-        **meta.newer,
     }
+    return put_values(record, meta.unknown)

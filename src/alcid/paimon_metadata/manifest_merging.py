@@ -26,7 +26,7 @@ __all__ = ["describe", "merge_entries", "merge_manifests"]
 def merge_manifests(
     state: TableState,
     options: TableOptions,
-    write: Callable[[Sequence[ManifestEntry]], ManifestMeta],
+    write: Callable[[Sequence[ManifestEntry]], list[ManifestMeta]],
 ) -> list[ManifestMeta]:
     """The manifests of a state, or fewer ones that say the same.
 
@@ -36,7 +36,7 @@ def merge_manifests(
     Args:
         state: The table.
         options: Of the table: what is small, and what is many.
-        write: Writes entries as a manifest.
+        write: Writes entries as a manifest, or as several where one would be too large.
     """
     metas, target = state.manifests, options.manifest_target_file_size
     went, came = sum(meta.deleted for meta in metas), sum(meta.added for meta in metas)
@@ -57,13 +57,17 @@ def _rewritten(
     metas: Sequence[ManifestMeta],
     state: TableState,
     target: int,
-    write: Callable[[Sequence[ManifestEntry]], ManifestMeta],
+    write: Callable[[Sequence[ManifestEntry]], list[ManifestMeta]],
 ) -> list[ManifestMeta]:
     """What manifests say, without files that came and went within them, cut to a size."""
     entries = merge_entries(chain.from_iterable(state.read(metas)))
     count = sum(meta.added + meta.deleted for meta in metas)
     step = max(target * count // max(sum(meta.size for meta in metas), 1), 1)
-    return [write(entries[start : start + step]) for start in range(0, len(entries), step)]
+    return [
+        meta
+        for start in range(0, len(entries), step)
+        for meta in write(entries[start : start + step])
+    ]
 
 
 def merge_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:

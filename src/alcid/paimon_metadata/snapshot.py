@@ -27,6 +27,8 @@ COMMIT_KINDS = ("APPEND", "COMPACT", "OVERWRITE", "ANALYZE")
 _VERSION = 3
 _NAME = re.compile(r"snapshot/snapshot-(\d+)")
 _HINTS = _LATEST, _EARLIEST = "snapshot/LATEST", "snapshot/EARLIEST"
+_OF_ONE_COMMIT = ("changelogManifestListSize", "operation", "uuid")
+"""What Paimon's own commits say of themselves alone."""
 _REQUIRED = (
     *("id", "schema_id", "base_manifest_list", "delta_manifest_list"),
     *("commit_user", "commit_identifier", "commit_kind", "time_millis"),
@@ -79,6 +81,11 @@ class Snapshot:
     properties: Mapping[str, str] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What else the JSON says."""
+
+    @property
+    def inherited(self) -> dict[str, Any]:
+        """What a newer Paimon says in it, and the next snapshot has to say as well."""
+        return {name: value for name, value in self.extra.items() if name not in _OF_ONE_COMMIT}
 
     @classmethod
     def parse(cls, data: bytes, *, file: str = "<snapshot>") -> Snapshot:

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid import PaimonTable
-from alcid.errors import ConflictError
+from alcid.errors import ConflictError, FormatError
+from alcid.paimon_metadata import commit as commit_module
 from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.manifest import ManifestEntry
+from alcid.paimon_metadata.manifest import ADD, DataFile, ManifestEntry, write_manifest
 from alcid.paimon_metadata.manifest_merging import merge_entries
+from alcid.paimon_metadata.row_bytes import EMPTY, pack_rows
 from alcid.paimon_metadata.snapshot_making import SnapshotMaker
+from alcid.paimon_metadata.statistics import NO_STATS, RowStats
 from alcid.paimon_metadata.table_state import TableState
 from alcid.storage import Storage
+from alcid.types import DataType
 from tests.storage.conftest import KEYS, is_missing
 from tests.tables.paimon.killed_commits import COMMITS, STEPS
 from tests.tables.paimon.machine_runs import IS_SOAK
+from tests.tables.paimon.newer_fields import avro_records, change_snapshot, newer_file
 from tests.tables.paimon.racing import ROOT, Done, race
 from tests.tables.paimon.small_tables import (
     VECTORS,
@@ -399,3 +408,154 @@ def test_what_seems_to_come_again_stays_gone_when_it_is_merged(entry: ManifestEn
     """As for readers, so that a merge does not bring rows back."""
     assert merge_entries([entry, entry.deleted(), entry]) == []
     assert merge_entries([entry.deleted(), entry.deleted()]) == [entry.deleted()]
+
+
+# -- what a newer Paimon says ----------------------------------------------------------------------
+
+
+def test_what_is_not_known_survives_commits_that_merge_manifests(tmp_path: Path) -> None:
+    table = create(tmp_path, options={**VECTORS, "manifest.merge-min-count": "100"})
+    entries = [append(table, [number]) for number in range(3)]
+    folder = tmp_path / "manifest"
+    for number, meta in enumerate(table.snapshot.state.manifests):
+        newer = {("_NEW",): ("int", number), ("_FILE", "_NEW"): ("string", f"file {number}")}
+        newer_file(folder / meta.name, newer)
+    sizes = ("long", lambda one: (folder / one["_FILE_NAME"]).stat().st_size)
+    snapshot = change_snapshot(tmp_path, lambda one: one.update(newThings={"a": [1]}, uuid="u"))
+    for name in ("baseManifestList", "deltaManifestList"):
+        fields = {
+            ("_FILE_SIZE",): sizes,
+            ("_EXTRA_FILES",): ({"type": "array", "items": "string"}, ["side"]),
+            ("_NEW",): ("double", 2.5),
+            ("_PARTITION_STATS", "_NEW"): ("boolean", True),
+        }
+        newer_file(folder / snapshot[name], fields)
+    table.refresh()
+
+    append(table, [3])  # manifests stay, and are listed anew
+    told = json.loads((tmp_path / "snapshot/snapshot-4").read_bytes())
+    assert (told["newThings"], "uuid" in told) == ({"a": [1]}, False)
+    listed = avro_records((folder / told["baseManifestList"]).read_bytes())
+    assert [(one["_EXTRA_FILES"], one["_NEW"]) for one in listed] == [(["side"], 2.5)] * 3
+    assert [one["_PARTITION_STATS"]["_NEW"] for one in listed] == [True] * 3
+
+    set_options(table, manifest__merge_min_count="2")
+    live = table.snapshot.state.entries
+    commit(table, Change(kind="OVERWRITE", deleted=[live[0]]))  # manifests are merged
+    told = json.loads((tmp_path / "snapshot/snapshot-5").read_bytes())
+    assert told["newThings"] == {"a": [1]}
+    (merged,) = avro_records((folder / told["baseManifestList"]).read_bytes())
+    assert "_EXTRA_FILES" not in merged  # nothing lies beside the new manifest
+    written = avro_records((folder / merged["_FILE_NAME"]).read_bytes())
+    news = {one["_FILE"]["_FILE_NAME"]: (one["_NEW"], one["_FILE"]["_NEW"]) for one in written}
+    assert len(news) == 4
+    assert [news[one.file.name] for one in entries] == [(n, f"file {n}") for n in range(3)]
+    assert sorted(news.values(), key=repr)[-1] == (None, None)
+    assert ids(table) == [1, 2, 3]
+
+
+def test_unknown_fields_of_an_index_manifest_survive(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    append(table, list(range(5)))
+    append(table, list(range(5, 10)))
+    table.delete("id = 2")
+    newer = {("_NEW",): ("string", "x"), ("_DELETIONS_VECTORS_RANGES", "*", "_NEW"): ("int", 4)}
+    snapshot = json.loads((tmp_path / "snapshot/snapshot-3").read_bytes())
+    newer_file(tmp_path / f"manifest/{snapshot['indexManifest']}", newer)
+    table.refresh()
+    other = replace(table.snapshot.state.indexes[0], name="index-of-another", index_type="BLOOM")
+    commit(table, Change(kind="COMPACT", index_added=[replace(other, ranges=None, unknown=())]))
+    snapshot = json.loads((tmp_path / "snapshot/snapshot-4").read_bytes())
+    records = avro_records((tmp_path / f"manifest/{snapshot['indexManifest']}").read_bytes())
+    assert [one["_NEW"] for one in records] == ["x", None]
+    assert [one["_NEW"] for one in records[0]["_DELETIONS_VECTORS_RANGES"]] == [4]
+
+
+# -- what is written is read first -----------------------------------------------------------------
+
+
+def test_a_manifest_that_would_read_otherwise_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path)
+    append(table, [1])
+    before = files_below(tmp_path)
+
+    def wrong(entries: Sequence[ManifestEntry], compression: str) -> bytes:
+        return write_manifest([replace(one, bucket=7) for one in entries], compression)
+
+    monkeypatch.setattr(commit_module, "write_manifest", wrong)
+    entry = write_file(table, rows_of([2]))
+    with pytest.raises(FormatError, match=r"manifest to be written reads as something else"):
+        commit(table, Change(kind="APPEND", added=[entry]))
+    assert files_below(tmp_path) - before == {f"bucket-0/{entry.file.name}"}
+    assert ids(table) == [1]
+
+
+def files_below(folder: Path) -> set[str]:
+    return {one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_file()}
+
+
+def wide_entries(commits: int, files: int, columns: int) -> list[list[ManifestEntry]]:
+    """Entries of files of many columns, all of them null."""
+    packed = pack_rows([pa.nulls(1)] * columns, [DataType("INT")] * columns)[0]
+    nulls = (1000,) * columns
+    return [
+        [
+            ManifestEntry(ADD, EMPTY, 0, -1, _wide_file(f"data-{uuid.uuid4()}-0.parquet", stats))
+            for stats in [RowStats(packed, packed, nulls)] * files
+        ]
+        for _ in range(commits)
+    ]
+
+
+def _wide_file(name: str, stats: RowStats) -> DataFile:
+    return DataFile(
+        name=name,
+        size=1000,
+        rows=1000,
+        min_key=EMPTY,
+        max_key=EMPTY,
+        key_stats=NO_STATS,
+        value_stats=stats,
+        min_sequence=0,
+        max_sequence=999,
+        schema_id=0,
+        level=0,
+    )
+
+
+def test_a_wide_and_sparse_table_can_be_read_after_its_manifests_were_merged(
+    tmp_path: Path,
+) -> None:
+    columns = {f"c{number}": "INT" for number in range(2000)}
+    table = create(tmp_path, columns, options={"manifest.merge-min-count": "5"})
+    names: list[str] = []
+    known = table.snapshot.state
+    for entries in wide_entries(10, 30, len(columns)):
+
+        def plan(state: TableState, added: Sequence[ManifestEntry] = entries) -> Change:
+            nonlocal known
+            known = state
+            return Change(kind="APPEND", added=added)
+
+        table.committer().commit(plan, known=known)
+        names += [one.file.name for one in entries]
+    state = TableState(table.storage, table.folder.snapshots.latest())
+    assert [one.file.name for one in state.entries] == names
+    largest = max(state.manifests, key=lambda meta: meta.added)
+    assert largest.added > 200
+    content = largest.added * (2 * len(known.entries[0].file.value_stats.minimum) + 4000)
+    assert content > (4 << 20) + 100 * largest.size  # a limit that refused such manifests
+
+
+def test_a_manifest_has_no_more_than_readers_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_module, "_LARGEST_MANIFEST", 100_000)
+    table = create(tmp_path, {f"c{number}": "INT" for number in range(1000)})
+    (entries,) = wide_entries(1, 20, 1000)
+    made = commit(table, Change(kind="APPEND", added=entries))
+    state = TableState(table.storage, made)
+    assert [meta.added for meta in state.delta] == [5, 5, 6, 4]
+    assert [one.file.name for one in state.entries] == [one.file.name for one in entries]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import fastavro
 import pyarrow as pa
 import pytest
 
 from alcid import OptionError
 from alcid.errors import FormatError
+from alcid.paimon_metadata.commit import Change
 from alcid.storage import Storage
 from alcid.tables.cleaning import CleanReport
 from alcid.tables.leftovers import list_files
@@ -21,7 +24,9 @@ from alcid.tables.paimon.orphans import clean
 from alcid.tables.paimon.table import PaimonTable
 from tests.golden.paimon_tables import table_names, unpack_table
 from tests.tables.maintaining import set_age
-from tests.tables.paimon.forging import flip, state_of
+from tests.tables.paimon.forging import flip, snapshot_of, state_of
+from tests.tables.paimon.newer_fields import change_snapshot, newer_file
+from tests.tables.paimon.small_tables import append, commit, create
 
 UUID = "11111111-2222-3333-4444-555555555555"
 GARBAGE = {
@@ -253,6 +258,102 @@ def test_a_snapshot_that_expires_meanwhile_is_no_error(
     # Both were listed; the one that is gone already is passed over.
     lists = (told["baseManifestList"], told["deltaManifestList"])
     assert removed(cleaned(table)) == {f"manifest/{name}": "manifest" for name in lists}
+
+
+# -- what a newer Paimon names ---------------------------------------------------------------------
+
+OTHER = "99999999-8888-7777-6666-555555555555"
+SIDECAR = f"manifest-{OTHER}-0.avro.sidecar"
+NEWER_FIELDS: dict[str, tuple[str, tuple[str, ...], Any, Any]] = {
+    "the sidecar of a manifest": (
+        "manifest lists",
+        ("_EXTRA_FILES",),
+        ["null", {"type": "array", "items": "string"}],
+        [SIDECAR],
+    ),
+    "a text of a manifest list": ("manifest lists", ("_X",), "string", f"x/{SIDECAR}, 17"),
+    "the statistics of a manifest list": (
+        "manifest lists",
+        ("_PARTITION_STATS", "_X"),
+        {"type": "map", "values": "bytes"},
+        {"file": b"\x2e" + SIDECAR.encode()},
+    ),
+    "an entry": ("manifest", ("_X",), "string", SIDECAR),
+    "the file of an entry": ("manifest", ("_FILE", "_X"), "bytes", SIDECAR.encode()),
+    "an index file": ("index_manifest", ("_X",), {"type": "map", "values": "int"}, {SIDECAR: 1}),
+    "a vector": ("index_manifest", ("_DELETIONS_VECTORS_RANGES", "*", "_X"), "string", SIDECAR),
+}
+
+
+@pytest.mark.parametrize("case", NEWER_FIELDS)
+def test_what_a_field_of_a_newer_paimon_names_is_kept(tmp_path: Path, case: str) -> None:
+    table = unpack_table("vectors_32", tmp_path)
+    field, path, kind, value = NEWER_FIELDS[case]
+    change_snapshot(table, lambda _: None)
+    snapshot, state = snapshot_of(table), state_of(table)
+    names: dict[str, list[str | None]] = {
+        "manifest lists": [snapshot.base_manifest_list, snapshot.delta_manifest_list],
+        "manifest": [meta.name for meta in state.manifests],
+        "index_manifest": [snapshot.index_manifest],
+    }
+    rows = rows_of(table)
+    for name in names[field]:
+        newer_file(table / f"manifest/{name}", {path: (kind, value)})
+    _set_manifest_sizes(table)
+    for name in (SIDECAR, f"manifest-{UUID}-0.avro.sidecar"):
+        put(table, f"manifest/{name}")
+    assert removed(cleaned(table)) == {f"manifest/manifest-{UUID}-0.avro.sidecar": "manifest"}
+    assert (table / f"manifest/{SIDECAR}").exists()
+    assert rows_of(table) == rows
+
+
+def _set_manifest_sizes(table: Path) -> None:
+    """Let manifest lists say how large manifests are."""
+    for path in (table / "manifest").glob("manifest-list-*"):
+        read = fastavro.reader(io.BytesIO(path.read_bytes()))
+        schema, records = read.writer_schema, [cast("dict[str, Any]", one) for one in read]
+        for one in records:
+            one["_FILE_SIZE"] = (table / "manifest" / one["_FILE_NAME"]).stat().st_size
+        file = io.BytesIO()
+        fastavro.writer(file, schema, records, codec="zstandard")
+        path.write_bytes(file.getvalue())
+    for path in (table / "snapshot").glob("snapshot-*"):
+        told = json.loads(path.read_bytes())
+        kept = {
+            name: value for name, value in told.items() if not name.endswith("ManifestListSize")
+        }
+        path.write_text(json.dumps(kept))
+
+
+@pytest.mark.parametrize(
+    "newer", [{"sidecars": [{"of": [SIDECAR]}]}, {"properties": {"sidecar": f"/{SIDECAR}"}}]
+)
+def test_what_a_snapshot_of_a_newer_paimon_names_is_kept(
+    tmp_path: Path, newer: dict[str, Any]
+) -> None:
+    table = unpack_table("append", tmp_path)
+    change_snapshot(table, lambda told: told.update(newer))
+    put(table, f"manifest/{SIDECAR}")
+    assert removed(cleaned(table)) == {}
+    change_snapshot(table, lambda told: told.update(dict.fromkeys(newer)))
+    assert removed(cleaned(table)) == {f"manifest/{SIDECAR}": "manifest"}
+
+
+def test_what_a_file_that_is_gone_named_is_not_kept(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    entry = append(table, [1, 2])
+    state = state_of(tmp_path)
+    named = ("string", f"bucket-0/data-{OTHER}-0.side")
+    newer_file(tmp_path / f"manifest/{state.manifests[0].name}", {("_FILE", "_X"): named})
+    _set_manifest_sizes(tmp_path)
+    put(tmp_path, f"bucket-0/data-{OTHER}-0.side")
+    assert removed(cleaned(tmp_path)) == {}
+    commit(table, Change(kind="OVERWRITE", deleted=[entry]))
+    assert removed(cleaned(tmp_path)) == {}
+    forget(tmp_path, 1)
+    gone = removed(cleaned(tmp_path))
+    assert gone[f"bucket-0/data-{OTHER}-0.side"] == "data file"
+    assert f"bucket-0/{entry.file.name}" in gone
 
 
 def test_old_statistics_go_and_the_newest_stay(tmp_path: Path) -> None:

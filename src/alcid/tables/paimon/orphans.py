@@ -23,11 +23,10 @@ from alcid.storage import Storage
 from alcid.tables.bundle_folder import FOLDER, BundleFolder
 from alcid.tables.cleaning import CleanReport, check_age, remove_old
 from alcid.tables.leftovers import Leftover, ListedFile, is_draft, list_files, old_statistics
-from alcid.tables.paimon.retained import needed_names
+from alcid.tables.paimon.retained import UUID, needed_files
 
 __all__ = ["clean", "find_orphans"]
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _REASONS = {"manifest": "manifest", "index": "index file", "statistics": "statistics"}
 """What lies in the folders beside those of the data."""
 
@@ -77,12 +76,12 @@ def find_orphans(
     Raises:
         FormatError: What a snapshot needs cannot be told.
     """
-    needed = needed_names(storage, {file.path: file.size for file in files})
+    needed = needed_files(storage, {file.path: file.size for file in files})
     bucket = _bucket_folder(schema, options)
     found = [
         Leftover(file.path, reason, file.size, file.changed, storage)
         for file in files
-        if (reason := _reason(file.path, bucket)) and file.path.rpartition("/")[2] not in needed
+        if (reason := _reason(file.path, bucket)) and file.path not in needed
     ]
     begin = len(FOLDER) + 1
     own = [
@@ -100,7 +99,7 @@ def _reason(path: str, bucket: re.Pattern[str]) -> str | None:
     in_bucket = bucket.fullmatch(folder) is not None
     if is_draft(name) and (in_bucket or folder in (*_REASONS, FOLDER)):
         return "unfinished"
-    if not _UUID.search(name):
+    if not UUID.search(name):
         return None
     if not in_bucket:
         return _REASONS.get(folder)

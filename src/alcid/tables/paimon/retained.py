@@ -1,32 +1,36 @@
-"""The files that some snapshot of a Paimon table needs, by their names.
+"""The files that some snapshot of a Paimon table needs.
 
     snapshot/snapshot-<n>   tag/tag-<name>   changelog/changelog-<n>
     branch/branch-<name>/   the same three again
 
 All of these keep files. A data file, with its indexes, is needed where it is live in one of them:
 an entry by which it went does not keep it.
+
+A newer Paimon names files in fields that are not known here, in lists, maps or bytes. Files that
+`clean` removes have a UUID in their names: all whose UUID occurs in such a field are needed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TypeVar
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from alcid.errors import FileGoneError, FormatError
-from alcid.paimon_metadata.index_manifest import read_index_manifest
+from alcid.paimon_metadata.index_manifest import IndexEntry, read_index_manifest
 from alcid.paimon_metadata.manifest import ADD, Identity, read_manifest
-from alcid.paimon_metadata.manifest_list import read_manifest_list
+from alcid.paimon_metadata.manifest_list import ManifestMeta, read_manifest_list
 from alcid.paimon_metadata.snapshot import Snapshot, SnapshotFolder, snapshot_path
 from alcid.paimon_metadata.table_state import MANIFEST_FOLDER
 from alcid.plan.threads import run_in_threads
 from alcid.storage import Storage
 
-__all__ = ["needed_names"]
+__all__ = ["UUID", "NeededFiles", "needed_files"]
 
 _T = TypeVar("_T")
 Integers = npt.NDArray[np.int64]
@@ -35,9 +39,35 @@ _KEEPER = re.compile(
     r"(branch/branch-[^/]+/)?(snapshot/snapshot-\d+|tag/tag-[^/]+|changelog/changelog-\d+)"
 )
 _CHANGELOG = re.compile(r"(^|/)changelog/")
+UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _FOLDERS = ("snapshot", "tag", "changelog", "branch")
 _TRIES = 10
 _TOGETHER = 64  # manifests that are in memory at a time
+
+
+@dataclass(frozen=True, slots=True)
+class NeededFiles:
+    """Files that must stay: by their names, or by a UUID in their names."""
+
+    names: frozenset[str] = frozenset()
+    uuids: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> NeededFiles:
+        """Files of these names, or at these paths."""
+        return cls(frozenset(name.rpartition("/")[2] for name in names))
+
+    @classmethod
+    def within(cls, *values: Any) -> NeededFiles:
+        """Files that are named somewhere in what fields say."""
+        return cls(uuids=frozenset(_uuids(values)))
+
+    def __or__(self, other: NeededFiles) -> NeededFiles:
+        return NeededFiles(self.names | other.names, self.uuids | other.uuids)
+
+    def __contains__(self, path: str) -> bool:
+        name = path.rpartition("/")[2]
+        return name in self.names or not self.uuids.isdisjoint(_uuids([name]))
 
 
 @dataclass(slots=True)
@@ -86,6 +116,8 @@ class _Entries:
     numbers: dict[Identity, int] = field(default_factory=dict)
     names: list[tuple[str, ...]] = field(default_factory=list)
     """The data file, and the files beside it."""
+    unknown: dict[int, NeededFiles] = field(default_factory=dict)
+    """What fields name that are not known, of those that have any."""
 
     def manifest(self, data: bytes, file: str) -> _Manifest:
         """Enter a manifest."""
@@ -94,12 +126,15 @@ class _Entries:
             number = self.numbers.setdefault(entry.identity, len(self.names))
             if number == len(self.names):
                 self.names.append((entry.file.name, *entry.file.extra_files))
+            for one in (*entry.unknown, *entry.file.unknown):
+                before = self.unknown.get(number, NeededFiles())
+                self.unknown[number] = before | NeededFiles.within(one.value)
             (added if entry.kind == ADD else deleted).append(number)
         return _Manifest(np.array(added, np.int64), np.array(deleted, np.int64))
 
 
-def needed_names(storage: Storage, sizes: Mapping[str, int]) -> set[str]:
-    """The names of all files that a snapshot, tag, changelog or branch needs.
+def needed_files(storage: Storage, sizes: Mapping[str, int]) -> NeededFiles:
+    """All files that a snapshot, tag, changelog or branch needs.
 
     Names are enough: they are unique in a table.
 
@@ -114,7 +149,7 @@ def needed_names(storage: Storage, sizes: Mapping[str, int]) -> set[str]:
     for left in reversed(range(_TRIES)):
         kept = _keepers(storage)
         try:
-            return _Reader(storage, sizes).names(kept)
+            return _Reader(storage, sizes).needed(kept)
         except FileGoneError as error:
             # Or a snapshot has expired meanwhile, and what it named with it.
             if not left or all(storage.exists(one.path) for one in kept):
@@ -156,28 +191,36 @@ class _Reader:
     def __init__(self, storage: Storage, sizes: Mapping[str, int]) -> None:
         self._storage, self._sizes = storage, sizes
 
-    def names(self, kept: Sequence[_Kept]) -> set[str]:
-        """All names that some of these need."""
+    def needed(self, kept: Sequence[_Kept]) -> NeededFiles:
+        """All files that some of these need."""
         entries = _Entries()
-        lists = self._of(kept, lambda one: one.lists, _manifest_names)
+        lists = self._of(kept, lambda one: one.lists, _read_list)
         manifests = self._of(
             kept,
-            lambda one: [name for some in one.lists for name in lists.get(some, ())],
+            lambda one: [meta.name for some in one.lists for meta in lists.get(some, ())],
             entries.manifest,
         )
-        indexes = self._of(kept, lambda one: one.indexes, _index_names)
-        needed = {*lists, *manifests, *indexes}
-        needed.update(name for names in indexes.values() for name in names)
-        needed.update(name for one in kept if (name := one.snapshot.statistics))
+        indexes = self._of(kept, lambda one: one.indexes, _read_indexes)
         live = np.zeros(len(entries.names), bool)
         for one in kept:
             for some in one.states:
-                named = [name for part in some for name in lists.get(part, ())]
+                named = [meta.name for part in some for meta in lists.get(part, ())]
                 found = [manifests[name] for name in named if name in manifests]
                 live |= _live(found, len(live))
-        for number in np.flatnonzero(live).tolist():
-            needed.update(entries.names[number])
-        return needed
+        parts = [NeededFiles.of((*lists, *manifests, *indexes))]
+        parts += map(_of_snapshot, kept)
+        parts += (_of_manifest(meta) for metas in lists.values() for meta in metas)
+        parts += (_of_index(entry) for some in indexes.values() for entry in some)
+        parts.append(
+            NeededFiles.of(
+                name for number in np.flatnonzero(live) for name in entries.names[number]
+            )
+        )
+        parts += (named for number, named in entries.unknown.items() if live[number])
+        return NeededFiles(
+            frozenset(chain.from_iterable(one.names for one in parts)),
+            frozenset(chain.from_iterable(one.uuids for one in parts)),
+        )
 
     def _of(
         self,
@@ -216,9 +259,41 @@ def _live(manifests: Sequence[_Manifest], count: int) -> npt.NDArray[np.bool_]:
     return live
 
 
-def _manifest_names(data: bytes, file: str) -> list[str]:
-    return [meta.name for meta in read_manifest_list(data, file=file)]
+def _read_list(data: bytes, file: str) -> list[ManifestMeta]:
+    return read_manifest_list(data, file=file)
 
 
-def _index_names(data: bytes, file: str) -> list[str]:
-    return [entry.name for entry in read_index_manifest(data, file=file)]
+def _read_indexes(data: bytes, file: str) -> list[IndexEntry]:
+    return read_index_manifest(data, file=file)
+
+
+def _of_snapshot(kept: _Kept) -> NeededFiles:
+    snapshot = kept.snapshot
+    known = NeededFiles.of([] if snapshot.statistics is None else [snapshot.statistics])
+    return known | NeededFiles.within(snapshot.extra, snapshot.properties)
+
+
+def _of_manifest(meta: ManifestMeta) -> NeededFiles:
+    others = [one.value for one in meta.unknown if one.value != meta.extra_files]
+    return NeededFiles.of((meta.name, *meta.extra_files)) | NeededFiles.within(others)
+
+
+def _of_index(entry: IndexEntry) -> NeededFiles:
+    names = [entry.name, *([] if entry.external_path is None else [entry.external_path])]
+    others = [one.value for one in entry.unknown]
+    return NeededFiles.of(names) | NeededFiles.within(entry.global_index, others)
+
+
+def _uuids(values: Iterable[Any]) -> Iterator[str]:
+    """The UUIDs in texts and bytes, however deep within lists and maps."""
+    for value in values:
+        match value:
+            case str():
+                yield from UUID.findall(value)
+            case bytes():
+                yield from UUID.findall(value.decode("latin-1"))
+            case Mapping():
+                yield from _uuids(value.keys())
+                yield from _uuids(value.values())
+            case list() | tuple():
+                yield from _uuids(value)

@@ -6,8 +6,9 @@ lists, no refs, and -1 as the snapshot of an empty table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ _NEWEST_FORMAT: Final = 3
 _NONE: Final = -1
 _FEW: Final = 10  # names in a message
 _MAIN: Final = "main"
+_STATISTICS: Final = re.compile(r'([^/"\\]+\.stats)"')
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -49,6 +51,8 @@ class TableMetadata:
     properties: Mapping[str, str]
     snapshot_log: Sequence[tuple[int, int]]
     """When which snapshot became the current one: milliseconds and its id, oldest first."""
+    named_statistics: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    """The names of all `.stats` files that some field names, known or not."""
 
     @classmethod
     def from_json(cls, text: str | bytes, *, name: str = "<table>") -> TableMetadata:
@@ -84,6 +88,7 @@ class TableMetadata:
                 (one.integer("timestamp-ms"), one.integer("snapshot-id"))
                 for one in found.children("snapshot-log", optional=True)
             ),
+            frozenset(_STATISTICS.findall(text if isinstance(text, str) else text.decode())),
         )
         metadata._check(file)
         return metadata

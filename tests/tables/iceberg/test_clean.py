@@ -142,6 +142,21 @@ def test_what_a_killed_delete_was_writing_beside_the_data_goes(metadata: Path) -
     assert everything(metadata) == before
 
 
+@pytest.mark.parametrize("key", ["statistics", "partition-statistics", "newer-statistics"])
+def test_a_statistics_file_that_any_field_names_stays(metadata: Path, key: str) -> None:
+    """Also one of two for the same snapshot, of which readers take the other."""
+    put_bundle(metadata / LOST)
+    known = json.loads(metadata_json(metadata.parent))
+    (listed,) = known["statistics"]
+    path = f"file:{metadata}/{LOST}"
+    known[key] = [{**listed, "statistics-path": path}, *known.get(key, [])]
+    before = everything(metadata)
+    saved = SavedTable("lake.db.t", json.dumps(known), {7: NO_FILES})
+    assert named(IcebergTable(saved).clean(older_than=NOW)) == ([], [])
+    assert everything(metadata) == before
+    assert named(clean(metadata, older_than=NOW)) == ([(LOST, "statistics")], [])
+
+
 def test_a_statistics_file_of_ours_that_no_snapshot_lists_goes(metadata: Path) -> None:
     before = everything(metadata)
     lost = put_bundle(metadata / LOST)

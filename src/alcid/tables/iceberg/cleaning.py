@@ -80,12 +80,13 @@ def _drafts(storage: Storage, files: list[ListedFile]) -> Iterator[Leftover]:
 def _statistics(
     storage: Storage, files: list[ListedFile], metadata: TableMetadata
 ) -> Iterator[Leftover]:
-    """Statistics files that we wrote, and that no snapshot lists."""
+    """Statistics files that we wrote, and that the metadata do not name anywhere."""
     listed = {Location.parse(one.path).text for one in metadata.statistics.values()}
     for file in files:
         if file.name.endswith(_SUFFIX) and "/" not in file.name:
             source = storage.source(file.path, file.size)
-            if source.name not in listed and _we_wrote(source):
+            is_named = source.name in listed or file.name in metadata.named_statistics
+            if not is_named and _we_wrote(source):
                 yield Leftover(file.path, "statistics", file.size, file.changed, storage)
 
 

@@ -24,7 +24,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from alcid.errors import ConflictError, FileGoneError, FormatError, StorageError
+from alcid.errors import ConflictError, FileGoneError, FormatError, StorageError, UnsupportedError
 from alcid.paimon_metadata.change import Change, check
 from alcid.paimon_metadata.index_manifest import (
     DELETION_VECTORS,
@@ -130,7 +130,7 @@ class Committer:
         try:
             snapshot = self._write(draft, change, state, user, identifier)
             is_made = self._maker.make(snapshot, change, state.snapshot)
-        except FileGoneError:
+        except (FileGoneError, UnsupportedError):
             draft.remove()
             raise
         if not is_made:

@@ -135,7 +135,7 @@ class ArrowS3Files:
                 self._opened.popitem(last=False)
         return file
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:  # noqa: ARG002
         """Write an object that does not exist: Arrow cannot ask for that, so it is looked up first.
 
         Names are unique, so that nobody is expected to come between.

@@ -39,7 +39,7 @@ class Backend(Protocol):
     remote: bool
     """Whether reads wait for a network, so that many should run at a time."""
     exclusive: bool
-    """Whether of several that `put` the same name at the same time all but one fail."""
+    """Whether it can see to it that of several that `put` the same name all but one fail."""
 
     def entries(self, under: str, *, hidden: bool) -> list[Entry]:
         """All files below a folder; none if it does not exist."""
@@ -50,8 +50,12 @@ class Backend(Protocol):
     def read(self, path: str, pieces: Sequence[tuple[int, int]], known: Known, /) -> list[bytes]:
         """The bytes of each (offset, length); fewer where the file or the answer ends early."""
 
-    def put(self, path: str, data: bytes) -> None:
-        """Write a whole file under a new name; FileExistsError if it is taken."""
+    def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
+        """Write a whole file under a new name; FileExistsError if it is taken.
+
+        With `exclusive` others may try to take the name at the same time: all but one fail.
+        UnsupportedError if that cannot be seen to, though `exclusive` was said of the backend.
+        """
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a whole file, whether there is one of that name or not."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from threading import Lock
 from typing import Any
 
 from alcid.errors import OptionError, UnsupportedError
@@ -20,6 +22,9 @@ __all__ = ["FsspecFiles"]
 _PAGE = 1000
 _PAGE_TRIES = 5
 _ETAGS = ("ETag", "etag", "e_tag")
+_EXCLUSIVE = ("abfs", "abfss", "az", "gcs", "gs", "memory", "s3")
+"""Schemes whose file systems take a name that is free, and fail if it is not, in one step."""
+_MEMORY = Lock()  # for `memory`, which is not exclusive among threads
 _TIMES = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
 
 
@@ -29,13 +34,14 @@ class FsspecFiles:
     gap = 128 << 10
     largest = 8 << 20
     remote = True
-    exclusive = True
 
     def __init__(
         self, location: Location, options: Mapping[str, Any], traffic: TrafficCounter
     ) -> None:
         self._traffic, scheme = traffic, location.scheme
         kind = _file_system_class(scheme)
+        self.exclusive = scheme in _EXCLUSIVE and _has_mode(kind)
+        self._is_memory = scheme == "memory"
         self._root = str(kind._strip_protocol(location.text)).rstrip("/")
         parts = kind._get_kwargs_from_urls(location.text)
 
@@ -89,9 +95,14 @@ class FsspecFiles:
             for offset, length in pieces
         ]
 
-    def put(self, path: str, data: bytes) -> None:
-        """Write a file that does not exist; on S3 it is the server who sees to that."""
-        self._pipe(path, data, "create")
+    def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
+        """Write a file that does not exist; on S3 and the like it is the server who sees to that.
+
+        Elsewhere fsspec looks for the name, and then writes: that is not exclusive.
+        """
+        in_memory = exclusive and self._is_memory
+        with _MEMORY if in_memory else contextlib.nullcontext():
+            self._pipe(path, data, "create")
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file, over what there is."""
@@ -144,6 +155,12 @@ def _file_system_class(scheme: str) -> Any:
         raise UnsupportedError(f"{scheme}:// is not known to fsspec") from None
     except ImportError as error:  # it says what to install
         raise UnsupportedError(f"{scheme}://: {error}") from None
+
+
+def _has_mode(kind: Any) -> bool:
+    """Whether a file system looks at what is asked of it: older ones write over what there is."""
+    pipe = getattr(kind, "_pipe_file", kind.pipe_file)
+    return "mode" in inspect.signature(pipe).parameters
 
 
 def _known(info: Mapping[str, Any]) -> Known:

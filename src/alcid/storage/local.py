@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import stat
@@ -10,6 +11,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from alcid.errors import UnsupportedError
 from alcid.storage.backend import Known, Start, check_unchanged
 from alcid.storage.listing import Entry, is_hidden
 from alcid.storage.location import Location
@@ -19,6 +21,8 @@ __all__ = ["LocalFiles"]
 
 _Identity = tuple[int, int]
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}
+_NO_EXCLUSIVE_RENAME = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
+_AT_FDCWD, _RENAME_NOREPLACE, _RENAME_EXCL = -100, 1, 4  # of Linux, and the last of macOS
 
 
 class LocalFiles:
@@ -99,7 +103,7 @@ class LocalFiles:
         self._traffic.add(reads=len(found) - found.count(None))
         return found
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Write to a name that listings pass over, then link it to its own, if that is free.
 
         What is on the disk under its own name is whole, even after a loss of power.
@@ -110,7 +114,7 @@ class LocalFiles:
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise
-                _rename(draft, final)
+                _rename(draft, final, exclusive=exclusive)
 
     def replace(self, path: str, data: bytes) -> None:
         """Write to a name that listings pass over, then rename it, over what there is."""
@@ -172,11 +176,45 @@ def _make_folder(folder: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, "not a folder", str(folder)) from None
 
 
-def _rename(draft: Path, final: Path) -> None:
-    """Names are unique, so that nobody is expected to come between these two calls."""
+def _rename(draft: Path, final: Path, *, exclusive: bool = False) -> None:
+    """Rename a file to a name that is free, on a disk without hard links.
+
+    Raises:
+        UnsupportedError: Others may try to take the name, and the disk cannot give it to one only.
+    """
+    if _rename_if_free(draft, final):
+        return
+    if exclusive:
+        raise UnsupportedError(
+            f"{final}: its disk has neither hard links nor renames that fail if a name is taken: "
+            "of two commits at the same time both could win; keep the table on another disk"
+        )
+    # A name that nobody else has thought of: nobody comes between these two calls.
     if final.exists():
         raise FileExistsError(errno.EEXIST, "exists", str(final))
     draft.rename(final)
+
+
+def _rename_if_free(draft: Path, final: Path) -> bool:
+    """Rename a file in one step that fails if the name is taken; False: that cannot be done here.
+
+    Raises:
+        FileExistsError: The name is taken.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(draft), os.fsencode(final)
+    if hasattr(libc, "renameat2"):  # Linux
+        failed = libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_NOREPLACE)
+    elif hasattr(libc, "renamex_np"):  # macOS
+        failed = libc.renamex_np(*names, _RENAME_EXCL)
+    else:
+        return False
+    code = ctypes.get_errno()
+    if not failed:
+        return True
+    if code in _NO_EXCLUSIVE_RENAME:
+        return False
+    raise OSError(code, os.strerror(code), str(final))
 
 
 def _identity(status: os.stat_result) -> _Identity:

@@ -53,7 +53,7 @@ class RehearsedFiles:
         check_unchanged(path, known, Known(len(data), version))
         return [data[offset : offset + length] for offset, length in pieces]
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:  # noqa: ARG002
         """Hold a file under a name that is not taken."""
         try:
             self.stat(path)

@@ -270,8 +270,11 @@ class Storage:
         Raises:
             NameTakenError: There is a file of that name, with other bytes.
         """
+        self._put_once(path, data, exclusive=False)
+
+    def _put_once(self, path: str, data: bytes, *, exclusive: bool) -> None:
         try:
-            self._persist(lambda: self._put(path, data), "could not be written", path)
+            self._persist(lambda: self._put(path, data, exclusive), "could not be written", path)
         except NameTakenError:
             source = self.source(path)
             if source.size != len(data) or source.read(0, len(data)) != data:
@@ -286,15 +289,22 @@ class Storage:
 
         Raises:
             NameTakenError: Another has got the name.
-            UnsupportedError: It takes s3fs, which is not installed.
+            UnsupportedError: It takes s3fs, which is not installed; or the file system cannot do
+                it.
         """
         if self._backend.exclusive:
-            self.put(path, data)
+            self._put_once(path, data, exclusive=True)
             return
+        if self._location.scheme != "s3" or isinstance(self._backend, FsspecFiles):
+            raise UnsupportedError(
+                f"{self._location.name(path)}: {self._location.scheme}:// cannot give a name to "
+                "one of several: of two commits at the same time both could win; keep the table "
+                "on a disk, S3, GCS or Azure, or commit with Paimon's Java"
+            )
         if self._exclusive is None:
             options = {**self._options.options, "library": "fsspec"}
             self._exclusive = Storage.open(self.location, options, retry=self._retry)
-        self._exclusive.put(path, data)
+        self._exclusive.create(path, data)
         self._traffic.add(puts=1, bytes_written=len(data))
 
     def replace(self, path: str, data: bytes) -> None:
@@ -361,9 +371,9 @@ class Storage:
         except FileGoneError:
             return False
 
-    def _put(self, path: str, data: bytes) -> None:
+    def _put(self, path: str, data: bytes, exclusive: bool) -> None:
         try:
-            self._backend.put(path, data)
+            self._backend.put(path, data, exclusive=exclusive)
         except FileExistsError:
             raise NameTakenError("exists already", file=self._location.name(path)) from None
 

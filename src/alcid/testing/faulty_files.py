@@ -24,6 +24,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from threading import Lock
 from typing import NamedTuple, TypeAlias
 
@@ -184,9 +185,9 @@ class FaultyFiles:
         parts = self._files.read(path, pieces, known)
         return [part[: len(part) // 2] for part in parts] if fault is Fault.SHORT else parts
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Write a file under a new name, or half of it."""
-        self._write("put", path, data, self._files.put)
+        self._write("put", path, data, partial(self._files.put, exclusive=exclusive))
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file, or half of it."""

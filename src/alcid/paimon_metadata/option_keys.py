@@ -145,7 +145,7 @@ HARMLESS: Final[dict[str, str]] = {
         data-evolution.merge-into.source-persist data-evolution.reassign.skip-contiguous-row-count
         data-evolution.row-id-conflict-rewrite.max-size data-evolution.row-sidecar.enabled
         data-evolution.row-sidecar.max-selected-rows data-evolution.row-sidecar.max-selection-ratio
-        data-evolution.write-cols-optimization.enabled data-file.external-paths
+        data-evolution.write-cols-optimization.enabled
         data-file.external-paths.specific-fs data-file.external-paths.weights
         fields.default-aggregate-function format-table.commit-hive-sync-url
         format-table.file.compression format-table.implementation

@@ -73,6 +73,8 @@ class TableOptions:
     data_file_prefix: str = _option("data-file.prefix", str, "data-")
     data_file_path_directory: str | None = _option("data-file.path-directory", str, None)
     """The folder in the table that holds the folders of partitions and buckets."""
+    external_paths: tuple[str, ...] = _option("data-file.external-paths", names, ())
+    """Folders outside of the table that data files may lie in, as whole paths."""
     data_file_thin_mode: bool = _option("data-file.thin-mode", flag, False)
     """Whether new files leave out the `_KEY_` columns; a table may have files of both kinds."""
     index_file_in_data_file_dir: bool = _option("index-file-in-data-file-dir", flag, False)

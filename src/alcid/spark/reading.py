@@ -175,6 +175,7 @@ def _unpushed(field: StructField) -> Column:
 
 def _spark_path(location: str) -> str:
     """A folder as Spark's own reader names it."""
+    location = location.rstrip("/")
     return f"file:{location}" if "://" not in location else location.replace("s3://", "s3a://", 1)
 
 

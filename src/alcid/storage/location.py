@@ -59,6 +59,18 @@ class Location:
             raise OptionError(f"{given}: no bucket, expected s3://bucket/...")
         return cls(scheme, f"{scheme}://{rest}")
 
+    @property
+    def root(self) -> str:
+        """The beginning that all files of its file system or bucket have, with a `/` at its end.
+
+        >>> Location.parse("s3://lake/events").root, Location.parse("file:/data/events").root
+        ('s3://lake/', '/')
+        """
+        if "://" not in self.text:
+            return "/"
+        scheme, _, rest = self.text.partition("://")
+        return f"{scheme}://{rest.partition('/')[0]}/"
+
     def name(self, path: str) -> str:
         """The full name of the file at `path` below the root, as errors show it.
 

@@ -99,6 +99,12 @@ class Storage:
         """The same files, to try changes on: these stay in memory, and nobody else sees them."""
         return self.through(RehearsedFiles)
 
+    def whole(self) -> tuple[Storage, str]:
+        """The whole file system or bucket, and the folder of this storage in it, `/` at its end."""
+        location, root = self._location.text, self._location.root
+        folder = f"{location}/"[len(root) :] if location != root else ""
+        return Storage.open(root, self._options.options, retry=self._retry), folder
+
     def through(self, around: Callable[[Backend], Backend]) -> Storage:
         """The same files, asked for through a backend that is put around its own."""
         backend = around(self._backend)

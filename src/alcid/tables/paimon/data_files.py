@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from alcid.errors import UnsupportedError
+from alcid.errors import FormatError, UnsupportedError
 from alcid.orc_file import OrcScan, open_orc_scans
 from alcid.paimon_metadata.manifest import DataFile, ManifestEntry
 from alcid.paimon_metadata.paths import Paths
@@ -17,9 +17,11 @@ from alcid.paimon_metadata.table_options import TableOptions
 from alcid.parquet_file import ParquetScan, open_scans
 from alcid.parquet_file.decoding import Int96Unit, int96_as
 from alcid.storage import Storage
+from alcid.storage.location import Location
 
 __all__ = [
     "INT96_UNIT",
+    "DataPlace",
     "DataScan",
     "PlacedFile",
     "open_data",
@@ -120,8 +122,60 @@ def read_columns(
         return scan.read(groups, columns, read_ranges=storage.read_ranges)
 
 
-def place_files(entries: Iterable[ManifestEntry], paths: Paths) -> list[PlacedFile]:
+@dataclass(frozen=True, slots=True)
+class DataPlace:
+    """The storage that has all data files, and where the table is in it.
+
+    It is that of the table; with files outside of it, the whole file system or bucket.
+    """
+
+    storage: Storage
+    table: str = ""
+    """The folder of the table, with a `/` at its end."""
+    allowed: tuple[str, ...] = ()
+    """Folders outside of the table that its options name."""
+
+    @classmethod
+    def of(cls, storage: Storage, options: TableOptions) -> DataPlace:
+        """The place of a table that has files outside of its folder."""
+        whole, folder = storage.whole()
+        return cls(whole, folder, tuple(map(_location, options.external_paths)))
+
+    def outside(self, path: str) -> str:
+        """Where a file with a whole path is in the storage.
+
+        Raises:
+            UnsupportedError: In none of the folders that the option names, or elsewhere than the
+                table, as in another bucket.
+        """
+        location, root = _location(path), f"{self.storage.location.rstrip('/')}/"
+        if not any(location.startswith(f"{folder}/") for folder in self.allowed):
+            raise UnsupportedError(
+                f"{path}: lies outside of its table, and in none of the folders of "
+                "data-file.external-paths, which is not read"
+            )
+        if not location.startswith(root):
+            raise UnsupportedError(
+                f"{path}: lies outside of its table, and not in {root}, which is not read"
+            )
+        return location[len(root) :]
+
+
+def _location(path: str) -> str:
+    """A whole path in one spelling: Java also writes `FILE:/folder` and `file:///folder`."""
+    scheme, colon, rest = path.partition(":")
+    return Location.parse(f"{scheme.lower()}:{rest}" if colon else path).text
+
+
+def place_files(
+    entries: Iterable[ManifestEntry], paths: Paths, place: DataPlace | None = None
+) -> list[PlacedFile]:
     """Where files are.
+
+    Args:
+        entries: The files.
+        paths: How the paths of the table are made.
+        place: Where they are read, if files outside of the table are.
 
     Raises:
         UnsupportedError: A file of a format that is not read, or that lies outside of the table.
@@ -129,9 +183,18 @@ def place_files(entries: Iterable[ManifestEntry], paths: Paths) -> list[PlacedFi
     placed, entries = [], list(entries)
     paths.learn(entry.partition for entry in entries)
     for entry in entries:
-        found = PlacedFile(entry, paths.bucket(entry.partition, entry.bucket))
-        if entry.file.external_path is not None:
-            raise UnsupportedError(f"{found.path}: lies outside of its table, which is not read")
+        folder = paths.bucket(entry.partition, entry.bucket)
+        found = PlacedFile(entry, folder if place is None else place.table + folder)
+        external = entry.file.external_path
+        if external is not None and place is None:
+            raise UnsupportedError(
+                f"{external}: lies outside of its table, which is for reading rows only"
+            )
+        if external is not None and place is not None:
+            outside = place.outside(external)
+            if not outside.endswith(f"/{entry.file.name}"):
+                raise FormatError("external path", file=entry.file.name, found=external)
+            found = PlacedFile(entry, outside.removesuffix(entry.file.name))
         if found.format not in _FORMATS:
             raise UnsupportedError(
                 f"{found.path}: file format {found.format}, expected {' or '.join(_FORMATS)}"

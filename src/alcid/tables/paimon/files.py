@@ -23,6 +23,7 @@ from alcid.tables.conversions import FieldConversion, column_type, convert
 from alcid.tables.open_files import OpenFiles
 from alcid.tables.paimon.data_files import (
     INT96_UNIT,
+    DataPlace,
     place_files,
     read_present,
     table_paths,
@@ -73,7 +74,14 @@ class PaimonFiles(OpenFiles):
         entries, self.not_compacted = visible_entries(
             state.entries, options, merge_on_read=merge_on_read
         )
-        self.placed = place_files(entries, table_paths(schema, options))
+        outside = [
+            *(entry.file.external_path for entry in state.entries),
+            *(entry.external_path for entry in state.indexes),
+        ]
+        self.reaches_outside = any(path is not None for path in outside)
+        place = DataPlace.of(storage, options) if self.reaches_outside else DataPlace(storage)
+        storage = place.storage
+        self.placed = place_files(entries, table_paths(schema, options), place)
         files = [one.file for one in self.placed]
         rows = np.array([file.rows for file in files], np.int64)
         sizes = np.array([file.size for file in files], np.int64)
@@ -105,7 +113,10 @@ class PaimonFiles(OpenFiles):
         self.deletions = TableVectors(
             storage,
             vector_places(
-                state.indexes, self.placed, beside_data=options.index_file_in_data_file_dir
+                state.indexes,
+                self.placed,
+                beside_data=options.index_file_in_data_file_dir,
+                place=place,
             ),
             rows,
             LevelMerges(

@@ -84,7 +84,8 @@ class PaimonTable(Table[PaimonFiles]):
         """What makes snapshots of the table as it is known here.
 
         Raises:
-            UnsupportedError: It was opened as it was in the past, or at a branch.
+            UnsupportedError: It was opened as it was in the past, or at a branch; or it has files
+                outside of its folder.
         """
         if self.folder.branch != MAIN:
             raise UnsupportedError(
@@ -94,6 +95,11 @@ class PaimonTable(Table[PaimonFiles]):
         if self._snapshot_id is not None or self._tag is not None:
             raise UnsupportedError(
                 f"{self.location}: opened at a snapshot of the past, which nothing is written to"
+            )
+        if self.snapshot.reaches_outside:
+            raise UnsupportedError(
+                f"{self.location}: has files outside of its folder (data-file.external-paths), and "
+                "nothing is written to such a table; write with Paimon's Java"
             )
         return Committer(self.storage, self.snapshot.schema, self.snapshot.options)
 

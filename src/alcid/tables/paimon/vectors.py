@@ -19,7 +19,7 @@ from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, De
 from alcid.paimon_metadata.index_manifest import DELETION_VECTORS, IndexEntry
 from alcid.plan.threads import wait_for_each
 from alcid.storage import Storage
-from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.paimon.data_files import DataPlace, PlacedFile
 
 __all__ = ["INDEX_FOLDER", "Merges", "StoredVectors", "TableVectors", "index_path", "vector_places"]
 
@@ -41,19 +41,36 @@ class StoredVectors:
     """Why it is not to be used."""
 
 
-def index_path(entry: IndexEntry, bucket_folder: str, *, beside_data: bool) -> str:
+def index_path(
+    entry: IndexEntry, bucket_folder: str, *, beside_data: bool, place: DataPlace | None = None
+) -> str:
     """Where an index file lies.
+
+    Args:
+        entry: The index file.
+        bucket_folder: Where the data files of its bucket are.
+        beside_data: Whether index files are there, too.
+        place: Where they are read, if files outside of the table are.
 
     Raises:
         UnsupportedError: Outside of the table.
     """
     if entry.external_path is not None:
-        raise UnsupportedError(f"{entry.name}: lies outside of its table, which is not read")
-    return f"{bucket_folder if beside_data else INDEX_FOLDER}{entry.name}"
+        if place is None:
+            raise UnsupportedError(
+                f"{entry.external_path}: lies outside of its table, which is for reading rows only"
+            )
+        return place.outside(entry.external_path)
+    index_folder = INDEX_FOLDER if place is None else place.table + INDEX_FOLDER
+    return f"{bucket_folder if beside_data else index_folder}{entry.name}"
 
 
 def vector_places(
-    entries: Sequence[IndexEntry], files: Sequence[PlacedFile], *, beside_data: bool
+    entries: Sequence[IndexEntry],
+    files: Sequence[PlacedFile],
+    *,
+    beside_data: bool,
+    place: DataPlace | None = None,
 ) -> dict[int, StoredVectors]:
     """The vectors of data files, by the number of the file.
 
@@ -68,21 +85,22 @@ def vector_places(
     }
     found: dict[int, StoredVectors] = {}
     for entry in entries:
-        for place in entry.ranges or ():
-            number = numbers.get((entry.partition, entry.bucket, place.data_file))
+        for vector in entry.ranges or ():
+            number = numbers.get((entry.partition, entry.bucket, vector.data_file))
             if number is None:  # of a file that this read does not see
                 continue
             if number in found:
                 problem = FormatError(
-                    f"two deletion vectors of {place.data_file}, which repair merges",
+                    f"two deletion vectors of {vector.data_file}, which repair merges",
                     file=entry.name,
                     found=found[number].path,
                     expected="one",
                 )
                 found[number] = replace(found[number], problem=problem)
                 continue
-            path = index_path(entry, files[number].folder, beside_data=beside_data)
-            found[number] = StoredVectors(path, place)
+            folder = files[number].folder
+            path = index_path(entry, folder, beside_data=beside_data, place=place)
+            found[number] = StoredVectors(path, vector)
     return found
 
 

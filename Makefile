@@ -93,7 +93,7 @@ constraints: ## Take the newest versions of everything into constraints.txt
 	rm -rf .constraints-venv
 
 clean: ## Remove all that these commands made, but not the golden files
-	rm -rf .venv .peer-venv .bench-venv .bench-data .constraints-venv .audit-venv .jars .hypothesis .import_linter_cache
+	rm -rf .venv .peer-venv .py3*-venv .bench-venv .bench-data .constraints-venv .audit-venv .jars .hypothesis .import_linter_cache
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .cache alcid-demo build dist site
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 

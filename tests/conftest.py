@@ -124,7 +124,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 _GROUPS = ("spark", "iceberg", "peers", "cluster", "browser", "long", "other")
 _SHARED = ("long", "other")
 _WITH_SPARK = ("spark", "iceberg", "cluster")
-_LONG = ("test_oldest_pyarrow.py", "test_benchmarks.py", "_machine.py", "::test_example_runs[")
+_LONG = (
+    "test_oldest_pyarrow.py",
+    "test_other_pythons.py",
+    "test_benchmarks.py",
+    "_machine.py",
+    "::test_example_runs[",
+)
 
 
 def _group(nodeid: str) -> str:
@@ -136,6 +142,6 @@ def _group(nodeid: str) -> str:
         return "iceberg"
     if nodeid.startswith("tests/spark/") or page in SPARK_PAGES:
         return "cluster" if "_cluster.py" in nodeid else "spark"
-    if nodeid.startswith("tests/interop/") and "test_oldest_pyarrow.py" not in nodeid:
-        return "peers"
-    return "long" if any(part in nodeid for part in _LONG) else "other"
+    if any(part in nodeid for part in _LONG):
+        return "long"
+    return "peers" if nodeid.startswith("tests/interop/") else "other"

@@ -1,4 +1,4 @@
-"""How the peers of these tests are had: an environment with pypaimon, a JVM with some jars.
+"""How the peers of these tests are had: environments with pypaimon or another Python, and JVMs.
 
 Each is a context manager, which raises one of `UNAVAILABLE` where a thing that it needs is missing:
 the network, Java, Maven, a package.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import subprocess
+import sys
 import tempfile
-import venv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -34,6 +35,19 @@ ENVIRONMENT = ROOT / ".peer-venv"
 # pypaimon holds pyarrow below 20, so it cannot live beside the newest one; and because it does, our
 # own code is tested there with the oldest pyarrow that it allows.
 PACKAGES = ("pypaimon==2.1.*", "pyarrow==19.*", "duckdb>=2", "hypothesis", "pytest>=9")
+# What pyproject.toml claims; the tests themselves run on one of them.
+PYTHONS = ("3.11", "3.12", "3.13")
+OTHER_PYTHONS = [
+    version for version in PYTHONS if version != f"{sys.version_info[0]}.{sys.version_info[1]}"
+]
+TEST_PACKAGES = (
+    "datasketches",
+    "fsspec",
+    "hypothesis",
+    "pytest>=9",
+    "pytest-randomly",
+    f"-c{ROOT}/constraints.txt",
+)
 
 
 def unavailable(why: str) -> NoReturn:
@@ -59,22 +73,53 @@ def started(peer: Callable[[], AbstractContextManager[T]], needs: str) -> Iterat
 
 def pypaimon_python() -> Path:
     """The Python of an environment that has pypaimon; it is made where that has not been done."""
-    python = ENVIRONMENT / "bin" / "python"
-    done = ENVIRONMENT / ".installed"
-    ENVIRONMENT.mkdir(exist_ok=True)
-    with (ENVIRONMENT / "lock").open("w") as lock:  # of several processes one makes it
+    return _environment(ENVIRONMENT, Path(sys.executable), PACKAGES)
+
+
+def _environment(folder: Path, python: Path, packages: Sequence[str]) -> Path:
+    """The Python of an environment with our own code and some packages; made if it is not there."""
+    inside = folder / "bin" / "python"
+    done = folder / ".installed"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:  # of several processes one makes it
         fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = "\n".join(PACKAGES)
+        wanted = "\n".join(packages)
         if not done.exists() or done.read_text() != wanted:
-            venv.create(ENVIRONMENT, with_pip=True)
-            (ENVIRONMENT / ".gitignore").write_text("*\n")
-            pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-            command = [*pip, "--editable", str(ROOT), *PACKAGES]
-            ended = subprocess.run(command, capture_output=True, text=True, check=False)
-            if ended.returncode:
-                raise OSError(ended.stderr.strip().splitlines()[-1])
+            _run(str(python), "-m", "venv", str(folder))
+            (folder / ".gitignore").write_text("*\n")
+            pip = [str(inside), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            _run(*pip, "--editable", str(ROOT), *packages)
             done.write_text(wanted)
-    return python
+    return inside
+
+
+def _run(*command: str) -> None:
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        lines = ended.stderr.strip().splitlines() or [f"{command[0]} ended with an error"]
+        raise OSError(lines[-1])
+
+
+# -- other versions of Python ------------------------------------------------------------------
+
+
+def other_python(version: str) -> Path | None:
+    """The Python of an environment with that version, as `3.12`; None where the machine has none.
+
+    Looked for on the PATH, and among the versions of pyenv, whose `python3.12` on the PATH is only
+    a script that may refuse.
+    """
+    named = [found] if (found := shutil.which(f"python{version}")) else []
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    named += map(str, sorted(pyenv.glob(f"{version}.*/bin/python")))
+    for command in named:
+        question = [command, "-c", "import sys; print(sys.executable, *sys.version_info[:2])"]
+        answer = subprocess.run(question, capture_output=True, text=True, check=False)
+        executable, *found_version = answer.stdout.split(" ")
+        if answer.returncode == 0 and ".".join(found_version).strip() == version:
+            folder = ROOT / f".py{version.replace('.', '')}-venv"
+            return _environment(folder, Path(executable), TEST_PACKAGES)
+    return None
 
 
 class PyPaimon:
@@ -221,6 +266,12 @@ def main() -> None:
             get()
         except UNAVAILABLE as error:
             print(f"tests of a peer will be skipped: {error}")
+    for version in OTHER_PYTHONS:
+        try:
+            if other_python(version) is None:
+                print(f"tests on Python {version} will be skipped: the machine has none")
+        except UNAVAILABLE as error:
+            print(f"tests on Python {version} will be skipped: {error}")
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@ Leaves say something of one column: `Comparison`, `Between`, `In`, `Like`, `IsNu
 the same for every row, and `Unknown` is what no index can answer (functions, casts, two columns):
 any row may match it. `And` and `Or` have two children or more, `Not` one.
 
-Nodes are compared with `==` as values. Trees are built with `alcid.col` or from SQL text; the node
-classes are for code that walks a tree.
+Nodes are compared with `==` as values, and NaN equals NaN there. Trees are built with `alcid.col`
+or from SQL text; the node classes are for code that walks a tree.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NoReturn, TypeAlias
@@ -76,6 +77,15 @@ class Predicate:
     def _names(self) -> tuple[str, ...]:
         return ()
 
+    def __eq__(self, other: object) -> bool:
+        # Not a dataclass's own: since Python 3.13 it compares field by field, where NaN differs.
+        if type(other) is not type(self):
+            return NotImplemented
+        return _fields(self) == _fields(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), _fields(self)))
+
     def __and__(self, other: object) -> Predicate:
         return And.of((self, other)) if isinstance(other, Predicate) else NotImplemented
 
@@ -94,7 +104,7 @@ class Predicate:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Comparison(Predicate):
     """A column compared with a literal.
 
@@ -112,7 +122,7 @@ class Comparison(Predicate):
         return f"{quote_name(self.column)} {self.operator} {quote_literal(self.literal)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Between(Predicate):
     """`low <= column AND column <= high`."""
 
@@ -128,7 +138,7 @@ class Between(Predicate):
         return f"{quote_name(self.column)} BETWEEN {low} AND {high}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class In(Predicate):
     """A column equal to one of the literals; negated, to none of them."""
 
@@ -146,7 +156,7 @@ class In(Predicate):
         return f"{quote_name(self.column)} {'NOT ' if self.negated else ''}IN ({listed})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Like(Predicate):
     """A text column that is `text`, or with `prefix` starts with it.
 
@@ -168,7 +178,7 @@ class Like(Predicate):
         return f"{quote_name(self.column)} {word} {quote_text(pattern)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class IsNull(Predicate):
     """A column that is null; negated, one that is not."""
 
@@ -182,7 +192,7 @@ class IsNull(Predicate):
         return f"{quote_name(self.column)} IS {'NOT ' if self.negated else ''}NULL"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Constant(Predicate):
     """TRUE, FALSE or NULL for every row; only TRUE matches."""
 
@@ -192,7 +202,7 @@ class Constant(Predicate):
         return quote_literal(self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Unknown(Predicate):
     """What no index can answer, as SQL text: any row may match it, or its negation."""
 
@@ -206,7 +216,7 @@ class Unknown(Predicate):
         return f"({self.text})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Not(Predicate):
     """The rows for which the child is false; not those for which it is NULL."""
 
@@ -225,7 +235,7 @@ class Not(Predicate):
         return f"NOT {_within(self.child, self._tightness)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class And(Predicate):
     """Every child holds."""
 
@@ -247,7 +257,7 @@ class And(Predicate):
         return " AND ".join(_within(part, self._tightness) for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Or(Predicate):
     """At least one child holds."""
 
@@ -270,6 +280,18 @@ class Or(Predicate):
 
 
 Leaf: TypeAlias = Comparison | Between | In | Like | IsNull
+
+
+def _fields(node: object) -> tuple[object, ...]:
+    """The fields of a node; every NaN in them is the same object, as a tuple compares them."""
+    names: tuple[str, ...] = node.__match_args__  # type: ignore[attr-defined]
+    return tuple(_comparable(getattr(node, name)) for name in names)
+
+
+def _comparable(field: object) -> object:
+    if isinstance(field, tuple):
+        return tuple(map(_comparable, field))
+    return math.nan if isinstance(field, float) and math.isnan(field) else field
 
 
 def _flatten(parts: Iterable[Predicate], kind: type[Predicate]) -> tuple[Predicate, ...]:

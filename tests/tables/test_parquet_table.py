@@ -97,9 +97,9 @@ def test_a_file_of_the_same_size_and_time_but_another_footer_is_not_trusted(fold
     fresh = alcid.parquet(folder)
     # What its bounds say cannot be known to be wrong before the file is opened.
     assert fresh.scan("score < 0").count() == 0
-    assert (
-        fresh.scan("id >= 0", columns=["score"], use_indexes=False).to_arrow().num_rows == 3 * ROWS
-    )
+    scan = fresh.scan("id >= 0", columns=["score"], use_indexes=False)
+    with pytest.warns(DamagedIndexWarning, match=r"part-1\.parquet: another footer"):
+        assert scan.to_arrow().num_rows == 3 * ROWS
     assert fresh.scan("score < 0").count() == ROWS
 
 

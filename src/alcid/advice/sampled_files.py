@@ -6,7 +6,7 @@ the sample have no rows, and no plan looks at them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -58,7 +58,7 @@ class SampledFiles:
         self.sizes, self.columns, self.partitions = files.sizes, files.columns, files.partitions
         self.gap, self.remote, self.int96_unit = files.gap, files.remote, files.int96_unit
         self.location, self.has_options = files.location, files.has_options
-        self.holds_partitions = files.holds_partitions
+        self.holds_partitions, self.replaced = files.holds_partitions, files.replaced
         self.notes: Sequence[str] = ()
         self.remarks: Sequence[str] = ()
 
@@ -104,6 +104,18 @@ class SampledFiles:
     def open(self, files: Sequence[int]) -> Sequence[FileScan]:
         """The footers of files."""
         return self._files.open(files)
+
+    def check_again(self, files: Sequence[int]) -> None:
+        """Compare the footers of files with those that were indexed."""
+        self._files.check_again(files)
+
+    def is_compared(self, file: int) -> bool:
+        """Whether all that is known of a file is of the footer that it had when it was opened."""
+        return self._files.is_compared(file)
+
+    def distrust(self, files: Iterable[int], problem: str) -> None:
+        """Note that files are not those that were indexed."""
+        self._files.distrust(files, problem)
 
     def part(self, files: Integers) -> DataFiles:
         """Some of the files."""

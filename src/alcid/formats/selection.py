@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pyroaring import BitMap
 
@@ -30,6 +30,8 @@ class Selection:
     """The positions, or None for any row."""
     exact: bool = False
     """True when each of these rows matches, so that nothing is left to be looked at."""
+    claims: tuple[Any, ...] = ()
+    """Parts of the predicate that the index says each row satisfies, to see that it is right."""
 
     @property
     def skip(self) -> bool:
@@ -47,7 +49,8 @@ class Selection:
             rows = other.rows if self.rows is None else self.rows
         else:
             rows = self.rows & other.rows
-        return Selection(rows, exact or (rows is not None and not rows))
+        claims = self.claims + other.claims
+        return Selection(rows, exact or (rows is not None and not rows), claims)
 
     def __or__(self, other: Selection) -> Selection:
         """Rows in either."""

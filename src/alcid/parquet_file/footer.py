@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -67,6 +68,11 @@ class Footer:
     """For each leaf column the field that its order is in Parquet's union; 0: not known."""
     tail: bytes
     """The last bytes of the file, as far as they were read."""
+
+    @property
+    def crc(self) -> int:
+        """CRC-32 of the metadata, its length and the magic."""
+        return zlib.crc32(self.tail[-END - footer_length(self.tail) :])
 
 
 def read_footer(source: Source, report: ReadReport, read_ranges: ReadMany = read_each) -> Footer:

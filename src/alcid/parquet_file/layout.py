@@ -93,6 +93,8 @@ class FileLayout:
     columns: tuple[ColumnLayout, ...]
     file: str = "<layout>"
     """What errors call it."""
+    footer_crc: int | None = None
+    """CRC-32 of the footer, where it was read for this layout."""
 
     def __post_init__(self) -> None:
         """Check the arrays, so that whoever reads by them need not."""

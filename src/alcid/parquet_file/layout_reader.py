@@ -71,7 +71,7 @@ def read_layout(
         else:
             leaves = (_paged_leaf(every[0], starts, next(pages), source.name),)
         layouts.append(ColumnLayout(field, leaves, whole))
-    return FileLayout(starts, tuple(layouts), source.name)
+    return FileLayout(starts, tuple(layouts), source.name, footer.crc)
 
 
 def _fields(footer: Footer, file: str) -> tuple[Field, ...]:

@@ -86,6 +86,8 @@ class WholeAccess:
     """The rows, if they are known."""
     why: str
     """Why it is not read by its pages."""
+    is_checked: bool = True
+    """Whether its rows are compared with the predicate."""
 
     def batches(self) -> Iterator[WholeAccess]:
         """The same, a few row groups at a time, so that memory is bounded."""

@@ -13,16 +13,19 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from alcid.errors import FormatError, UnsupportedError
-from alcid.formats.file_index.column import read_column
+from alcid.formats.file_index.column import Keys, read_column
 from alcid.formats.file_index.keys import Key, is_below, key_type
 from alcid.formats.selection import Selection
 from alcid.plan.candidates import Candidates
+from alcid.plan.parts import Part
 from alcid.plan.recorder import Recorder
 from alcid.plan.sorting import SortKey, sorted_places
 from alcid.plan.table_files import Integers, TableFiles
+from alcid.plan.verdict import Mask
 from alcid.predicate import Interval, Nulls, Within, ask
 from alcid.types import DataType
 
@@ -121,13 +124,58 @@ class CutOff:
             return candidates
         return self._within(candidates, self._before(cut), or_null=self.sort.nulls_first)
 
-    def reduce(self, candidates: Candidates, cut: Key | None) -> Candidates:
-        """Leave only those rows of each file that its index counts among the best."""
+    def reduce(self, candidates: Candidates, cut: Key | None) -> tuple[Candidates, Integers]:
+        """Leave only those rows of each file that its index counts among the best.
+
+        Returns:
+            What is left, and the files of which an index has chosen the rows.
+        """
         indexed = set(self._indexed(candidates.files).tolist())
-        return candidates.chosen(
+        pairs = list(zip(candidates.files.tolist(), candidates.selections, strict=True))
+        selections = [
             self._top_of(file, found, cut) if file in indexed and found.exact else found
-            for file, found in zip(candidates.files.tolist(), candidates.selections, strict=True)
-        )
+            for file, found in pairs
+        ]
+        is_chosen = [one is not found for one, (_, found) in zip(selections, pairs, strict=True)]
+        return candidates.chosen(selections), candidates.files[np.array(is_chosen, bool)]
+
+    def disagreeing(self, part: Part, files: Integers, cut: Key | None) -> Integers:
+        """Those of some files of which rows were read that are not as their index has it.
+
+        Args:
+            part: The rows that were read, with the sort column.
+            files: The files whose rows the index has chosen.
+            cut: The cut-off by which it did; None: it has chosen the `k` best.
+        """
+        column, of_row = part.table.column(self.sort.column), part.places.files
+        is_null = pc.is_null(column).to_numpy()
+        try:
+            keys = read_column(column.cast(self.data_type.to_arrow()), self.data_type).keys
+        except (UnsupportedError, pa.ArrowException):
+            return files[:0]
+        if cut is not None:
+            is_wrong = is_null & (not self.sort.nulls_first)
+            is_wrong[~is_null] = ~_are_within(keys, self._before(cut))
+            return np.intersect1d(files, of_row[is_wrong])
+        positions, place_of = part.places.positions, np.cumsum(~is_null) - 1
+        wrong = []
+        for file in np.intersect1d(files, of_row).tolist():
+            rows = np.flatnonzero((of_row == file) & ~is_null)
+            if len(rows):
+                chosen = (
+                    keys.take(pa.array(place_of[rows]))
+                    if isinstance(keys, pa.Array)
+                    else (keys[place_of[rows]])
+                )
+                known = self._rows_within(file, _interval(chosen))
+                if known is not None and not BitMap(positions[rows]) <= known:
+                    wrong.append(file)
+        return np.array(wrong, np.int64)
+
+    def _rows_within(self, file: int, interval: Interval) -> BitMap | None:
+        """The rows of a file that have a value of an interval, by its index."""
+        reader = self.table.indexes.reader(self.name, _INDEX, file, key_type(self.data_type))
+        return ask(reader, Within((interval,))).rows
 
     def _indexed(self, files: Integers) -> Integers:
         """Those of some files that have an index to be asked."""
@@ -141,9 +189,11 @@ class CutOff:
         bounds = self.table.bounds(self.name, self.data_type)
         if bounds is None or not len(candidates.files):
             return candidates
-        possible = bounds.ask(Within((interval,))).possible
+        possible = bounds.ask(Within((interval,))).possible.copy()
         if or_null:
             possible = possible | bounds.ask(Nulls()).possible
+        if self.table.replaced:
+            possible[list(self.table.replaced)] = True
         return candidates.filter(possible[candidates.files])
 
     def _better_than(self, key: Key) -> Interval:
@@ -184,3 +234,29 @@ class CutOff:
             return found
         self.recorder.answered(f"ORDER BY {sort}", _INDEX)
         return Selection(rows, exact=True)
+
+
+def _are_within(keys: Keys, interval: Interval) -> Mask:
+    """Which keys are of an interval."""
+    low, high = interval
+    if isinstance(keys, pa.Array):
+        found = pa.array(np.ones(len(keys), bool))
+        if low is not None:
+            found = pc.and_(found, pc.greater_equal(keys, pa.scalar(low, keys.type)))
+        if high is not None:
+            found = pc.and_(found, pc.less(keys, pa.scalar(high, keys.type)))
+        return found.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    mask: Mask = np.ones(len(keys), bool)
+    if low is not None:
+        mask &= keys >= low
+    if high is not None:
+        mask &= keys < high
+    return mask
+
+
+def _interval(keys: Keys) -> Interval:
+    """The least interval of some keys."""
+    if isinstance(keys, pa.Array):
+        ends = pc.min_max(keys).as_py()
+        return ends["min"], ends["max"] + b"\0"
+    return int(keys.min()), int(keys.max()) + 1

@@ -11,7 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from alcid.errors import FileGoneError
 from alcid.formats.arrays import split_by
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.selection import ANY, Selection
 from alcid.plan.candidates import Candidates
 from alcid.plan.conform import table_schema
 from alcid.plan.leaves import Leaf, leaves_of, share_of
@@ -41,13 +44,35 @@ class DraftPart:
     columns: Sequence[str]
     candidates: Candidates
     use_statistics: bool
+    deletions: Mapping[int, DeletionVector]
+    """The deleted rows of files whose index names rows, for the case that it is not used."""
 
     def read(self, places: Sequence[int]) -> Iterator[Part]:
         """The rows of some of the candidates, a few files at a time."""
         leaves = leaves_of(self.where, self.files)
         reading = Reading(self.files, self.where, leaves, self.where_columns, self.use_statistics)
         for some in self._rounds(places):
-            yield from reading.read(self.candidates.take(some), self.columns)
+            yield from self._read(reading, self.candidates.take(some))
+
+    def _read(self, reading: Reading, candidates: Candidates) -> list[Part]:
+        """The rows of some candidates; without indexes of a file that was not the one indexed."""
+        replaced: set[int] = set()
+        while True:
+            try:
+                return reading.read(candidates, self.columns)
+            except FileGoneError:
+                if replaced == self.files.replaced:
+                    raise
+                replaced = set(self.files.replaced)
+            pairs = zip(candidates.files.tolist(), candidates.selections, strict=True)
+            candidates = candidates.chosen(
+                self._any_row(file) if file in replaced else found for file, found in pairs
+            )
+
+    def _any_row(self, file: int) -> Selection:
+        """The rows of a file that may match, where nothing else is known of it."""
+        vector = self.deletions.get(file)
+        return Selection(vector.live_rows(int(self.files.rows[file]))) if vector else ANY
 
     def _rounds(self, places: Sequence[int]) -> Iterator[npt.NDArray[np.int64]]:
         sizes = self.sizes[list(places)]
@@ -103,6 +128,9 @@ class Draft(DraftPart):
     def part(self) -> DraftPart:
         """The same to be read elsewhere: it pickles, with no more files than it reads."""
         found = self.candidates
+        pairs = enumerate(zip(found.files.tolist(), found.selections, strict=True))
+        indexed = [(place, file) for place, (file, one) in pairs if one.exact or one.claims]
+        vectors = {place: self.deletions.get(file) for place, file in indexed}
         return DraftPart(
             self.table.part(found.files),
             self.where,
@@ -110,6 +138,7 @@ class Draft(DraftPart):
             self.columns,
             Candidates(np.arange(len(found.files)), found.selections),
             self.use_statistics,
+            {place: vector for place, vector in vectors.items() if vector},
         )
 
 

@@ -84,6 +84,8 @@ class Leaf:
                     asked = bounds.ask(self.question(group))
                     found.possible[group.files] = asked.possible[group.files]
                     found.certain[group.files] = asked.certain[group.files]
+        replaced = list(self._table.replaced)
+        found.possible[replaced], found.certain[replaced] = True, False
         return found
 
     @cached_property

@@ -94,7 +94,8 @@ def _live(table: TableFiles, file: int, found: Selection) -> Selection:
     vector = table.deletions.get(file)
     if not vector:
         return found
-    return Selection(vector.live_rows(int(table.rows[file]), found.rows), found.exact)
+    live = vector.live_rows(int(table.rows[file]), found.rows)
+    return Selection(live, found.exact, found.claims)
 
 
 @dataclass(frozen=True, slots=True)

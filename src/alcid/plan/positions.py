@@ -8,7 +8,7 @@ saves, the file is read without it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -108,7 +108,10 @@ class Positions:
             cost = int(self._ability(part).cost[place])
             if rows_needed and found.rows is not None and len(found.rows) * _PAGE < cost:
                 return found & ANY
-            found &= self.select(part, file, rows_needed=rows_needed)
+            answer = self.select(part, file, rows_needed=rows_needed)
+            if answer.exact and answer.rows is not None:
+                answer = replace(answer, claims=(part,))
+            found &= answer
             if found.skip:
                 break
         return found

@@ -2,6 +2,9 @@
 
 Files whose rows are known are read together, page by page; of the others the columns of the
 predicate are read first, and of the rest only what the rows that match need.
+
+Rows are compared with the predicate also where an index, or bounds, say that they match: so it is
+seen that a data file is not the one that was indexed, though its size and time are the same.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from alcid.errors import FileGoneError, FormatError
 from alcid.formats.selection import EVERY, Selection
 from alcid.parquet_file import Coalescing, FileRows, read_many
 from alcid.parquet_file.decoding import int96_as
@@ -23,16 +27,17 @@ from alcid.plan.conform import conform, file_columns, table_schema
 from alcid.plan.leaves import Leaf
 from alcid.plan.parts import Part, Spent
 from alcid.plan.places import Places
-from alcid.plan.row_groups import kept_groups
+from alcid.plan.row_groups import judge_groups, kept_groups
 from alcid.plan.table_files import DataFiles, FileScan, Integers
 from alcid.plan.threads import run_in_threads
-from alcid.predicate import Predicate, matching
+from alcid.predicate import And, Predicate, matching
 
 __all__ = ["Reading"]
 
 _TOGETHER = 512  # rows of files that one thread reads together, or a little more
 _FEW = 1024  # one row of so many: pages are looked at, else all is read
 _Access = PageAccess | WholeAccess
+_Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 @dataclass(slots=True, eq=False)
@@ -49,9 +54,15 @@ class Reading:
     offered: list[Candidates] = field(default_factory=list)
     accesses: list[PageAccess | WholeAccess] = field(default_factory=list)
     spent: Spent = field(default_factory=Spent)
+    _stale: set[int] = field(default_factory=set)
+    """Files with a row that does not match though an index, or bounds, say so."""
 
     def read(self, candidates: Candidates, columns: Sequence[str]) -> list[Part]:
-        """The rows that match, by file and position."""
+        """The rows that match, by file and position.
+
+        Raises:
+            FileGoneError: A file is not the one that was indexed; it is distrusted by now.
+        """
         tasks = list(self._tasks(self.open(candidates, columns)))
         began, traffic = time.perf_counter(), self.table.traffic
         with int96_as(self.table.int96_unit):
@@ -59,6 +70,7 @@ class Reading:
                 lambda task: self._run(task, columns), tasks, waiting=self.table.remote
             )
         self.spent.reading(time.perf_counter() - began, self.table.traffic - traffic)
+        self.refuse(sorted(self._stale))
         return [part for part in parts if len(part)]
 
     def count(self, candidates: Candidates) -> int:
@@ -69,9 +81,13 @@ class Reading:
         """No rows."""
         return table_schema(self.table, columns).empty_table()
 
+    def _is_checked(self, selection: Selection) -> bool:
+        """Whether rows are compared with the predicate: not where partitions alone decide."""
+        return not selection.exact or any(not leaf.is_partition for leaf in self.leaves.values())
+
     def _needed(self, selection: Selection, columns: Sequence[str]) -> list[str]:
         """Columns of the table that are read of a file."""
-        asked = [] if selection.exact else self.where_columns
+        asked = self.where_columns if self._is_checked(selection) else ()
         return list(dict.fromkeys([*asked, *columns]))
 
     def open(self, candidates: Candidates, columns: Sequence[str]) -> list[_Access]:
@@ -89,6 +105,8 @@ class Reading:
         )
         paged: dict[int, PageAccess] = {}
         for (file, found), layout in zip(with_rows, layouts, strict=True):
+            if self._lacks_rows(file, found, int(layout.starts[-1])):
+                continue
             access = PageAccess(file, found, layout, _array(found), inside[file])
             if access.is_sparse:
                 paged[file] = access
@@ -100,9 +118,10 @@ class Reading:
         whole = [(file, found) for file, found in pairs if file not in paged]
         scans = table.open([file for file, _ in whole])
         wholly = {
-            file: self._whole(file, found, scan, inside[file], why[file])
+            file: self._whole(file, found, scan, columns, why[file])
             for (file, found), scan in zip(whole, scans, strict=True)
         }
+        self.refuse(sorted(self._stale))
         accesses = [paged[file] if file in paged else wholly[file] for file, _ in pairs]
         self.offered.append(candidates)
         self.accesses += accesses
@@ -119,11 +138,34 @@ class Reading:
             return "no column of it is needed"
         return "" if self.table.has_pages(file) else "its pages are not known"
 
+    def _lacks_rows(self, file: int, found: Selection, count: int) -> bool:
+        """Whether an index names rows that a file, which has `count`, does not have."""
+        if not found.rows or not (found.exact or found.claims) or found.rows.max() < count:
+            return False
+        self._stale.add(file)
+        return True
+
+    def refuse(self, files: Sequence[int]) -> None:
+        """Give up if there are files that are not those that were indexed.
+
+        Raises:
+            FileGoneError: There are; their indexes are not used from now on.
+        """
+        self._stale.clear()
+        if files:
+            problem = "its rows are not what its indexes or statistics say"
+            self.table.distrust(files, problem)
+            raise FileGoneError(problem, file=self.table.source(files[0]).name)
+
     def _whole(
-        self, file: int, found: Selection, scan: FileScan, inside: Sequence[str], why: str
+        self, file: int, found: Selection, scan: FileScan, columns: Sequence[str], why: str
     ) -> WholeAccess:
         rows = scan.group_rows
         starts = np.cumsum([0, *rows])
+        self._lacks_rows(file, found, int(starts[-1]))
+        is_checked = self._is_checked(found) and not self._is_certain(file, found, scan, columns)
+        needed = self._needed(found, columns) if is_checked else columns
+        inside = file_columns(self.table, file, needed)
         if found.exact or not self.use_statistics:
             groups = [group for group, count in enumerate(rows) if count]
         else:
@@ -137,7 +179,20 @@ class Reading:
             positions = np.concatenate([np.zeros(0, np.int64), *arrays], dtype=np.int64)
         sizes = scan.column_sizes(inside)
         size = int(sizes[groups].sum())
-        return WholeAccess(file, found, scan, groups, starts, size, positions, why)
+        return WholeAccess(file, found, scan, groups, starts, size, positions, why, is_checked)
+
+    def _is_certain(
+        self, file: int, found: Selection, scan: FileScan, columns: Sequence[str]
+    ) -> bool:
+        """Whether a file itself says that all its rows match, as the bounds that are known of it.
+
+        It need not be asked where the columns of the predicate are read anyway.
+        """
+        if not found.exact or found.rows is not None or set(self.where_columns) <= set(columns):
+            return False
+        if self.table.is_compared(file):
+            return True
+        return bool(judge_groups(self.table, file, scan, self.where, self.leaves).certain.all())
 
     def _tasks(self, accesses: Sequence[_Access]) -> Iterator[list[PageAccess] | WholeAccess]:
         """Files that can be read together, and batches of row groups, in the order of files."""
@@ -161,6 +216,7 @@ class Reading:
         return (
             schema_of[access.file] == schema_of[other.file]
             and access.selection.exact == other.selection.exact
+            and access.selection.claims == other.selection.claims
             and sum(one.rows for one in others) < _TOGETHER
         )
 
@@ -169,10 +225,15 @@ class Reading:
             return self._read_groups(task, columns)
         places = Places.of_pages([one.file for one in task], [one.positions for one in task])
         needed = self._needed(task[0].selection, columns)
-        found = conform(self.table, self._read_pages(task), needed, places)
-        if not task[0].selection.exact:
-            mask = self._mask(found)
-            found, places = found.filter(pa.array(mask)), places.filter(mask)
+        try:
+            found = conform(self.table, self._read_pages(task), needed, places)
+        except FormatError:  # where the pages are may be known of another file
+            self.table.check_again([one.file for one in task])
+            raise
+        if self._is_checked(task[0].selection):
+            mask = self._checked(found, task[0].selection, places)
+            if not mask.all():
+                found, places = found.filter(pa.array(mask)), places.filter(mask)
         return Part(found.select(columns), places)
 
     def _read_pages(self, task: Sequence[PageAccess]) -> pa.Table:
@@ -188,12 +249,14 @@ class Reading:
         rows, positions = access.group_rows, access.positions
         chosen = None if positions is None else rows.numbers(positions)
         arrays: dict[str, pa.ChunkedArray] = {}
-        if not access.selection.exact:
+        if access.is_checked:
             asked = list(self.where_columns)
             found = self._groups(access, asked)
             if chosen is not None:
                 found = found.take(pa.array(chosen))
-            mask = self._mask(found)
+            mask = self._checked(
+                found, access.selection, Places.of_groups(access.file, rows, chosen)
+            )
             if not mask.all():
                 chosen = np.flatnonzero(mask) if chosen is None else chosen[mask]
                 found = found.filter(pa.array(mask))
@@ -241,15 +304,28 @@ class Reading:
         )
         return conform(self.table, rows, columns, places)
 
-    def _mask(self, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which rows match; they have the columns of the predicate."""
+    def _checked(self, rows: pa.Table, selection: Selection, places: Places) -> _Mask:
+        """Which rows match; files are noted of which the index says something else."""
+        mask = self._mask(self.where, rows)
+        if (selection.exact or selection.claims) and not mask.all():
+            wrong = ~mask
+            if not selection.exact:
+                claimed = (
+                    And(selection.claims) if len(selection.claims) > 1 else selection.claims[0]
+                )
+                wrong[wrong] = ~self._mask(claimed, rows.filter(pa.array(wrong)))
+            self._stale.update(np.unique(places.filter(wrong).files).tolist())
+        return mask
+
+    def _mask(self, predicate: Predicate, rows: pa.Table) -> _Mask:
+        """For which rows a predicate is true; they have its columns."""
         columns = self.table.columns.columns
         types = {
             name: data_type
             for name in rows.schema.names
             if (data_type := columns[name].data_type) is not None
         }
-        return matching(self.where, rows, types)
+        return matching(predicate, rows, types)
 
 
 def _array(selection: Selection) -> Integers:

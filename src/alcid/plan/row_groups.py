@@ -12,7 +12,7 @@ from alcid.plan.table_files import DataFiles, FileScan
 from alcid.plan.verdict import Verdict, judge
 from alcid.predicate import Predicate
 
-__all__ = ["kept_groups"]
+__all__ = ["judge_groups", "kept_groups"]
 
 
 def kept_groups(
@@ -22,13 +22,26 @@ def kept_groups(
     where: Predicate,
     leaves: Mapping[int, Leaf],
 ) -> list[int]:
-    """The row groups of a file that may have a row of a normalized predicate.
+    """The row groups of a file that may have a row of a normalized predicate."""
+    verdict = judge_groups(table, file, scan, where, leaves)
+    possible = verdict.possible & (np.array(scan.group_rows, np.int64) > 0)
+    return [int(group) for group in np.flatnonzero(possible)]
+
+
+def judge_groups(
+    table: DataFiles,
+    file: int,
+    scan: FileScan,
+    where: Predicate,
+    leaves: Mapping[int, Leaf],
+) -> Verdict:
+    """What the footer of a file says of each of its row groups.
 
     Args:
         table: The table.
         file: Its file.
         scan: The file, whose footer was read.
-        where: The predicate.
+        where: A normalized predicate.
         leaves: Its leaves.
     """
     rows = scan.group_rows
@@ -50,5 +63,4 @@ def kept_groups(
             return Verdict.same(count, possible=possible, certain=certain)
         return Bounds(known[group.name], row_counts).ask(leaf.question(group))
 
-    possible = judge(where, count, ask).possible & (row_counts > 0)
-    return [int(group) for group in np.flatnonzero(possible)]
+    return judge(where, count, ask)

@@ -23,7 +23,7 @@ from alcid.plan.report import counting_stages, fetching_stage, reading_stages
 from alcid.plan.sorting import SortKey, sorted_places
 from alcid.plan.table_files import TableFiles
 from alcid.plan.top import BestRows, TopRows
-from alcid.predicate import Predicate
+from alcid.predicate import Constant, Predicate
 
 __all__ = ["Run"]
 
@@ -44,10 +44,9 @@ class Run:
     def __post_init__(self) -> None:
         self._plan: Plan | None = None
         self._leaves = leaves_of(self.where, self.files)
-        self._reading, self._fetching = (
-            Reading(self.files, self.where, self._leaves, self.asked, self.use_indexes)
-            for _ in range(2)
-        )
+        self._reading = Reading(self.files, self.where, self._leaves, self.asked, self.use_indexes)
+        # What it reads are rows that were found to match.
+        self._fetching = Reading(self.files, Constant(True), {}, (), self.use_indexes)
         self._found: int | None = None
         self._notes: list[str] = []
         self._said: set[str] = set()
@@ -90,7 +89,7 @@ class Run:
 
     def _draft(self, candidates: Candidates, columns: list[str]) -> Draft:
         given = self.files, self.where, self.asked, columns, candidates, self.use_indexes
-        return Draft(*given, table=self.files, leaves=self._leaves)
+        return Draft(*given, self.files.deletions, table=self.files, leaves=self._leaves)
 
     @property
     def is_untouched(self) -> bool:

@@ -84,6 +84,7 @@ class Scan:
     def _use(self, files: TableFiles) -> None:
         """Look names up in these files."""
         self._files, self._settings = files, current_settings()
+        self._distrusted = set(files.replaced)  # as it was opened
         columns = files.columns
         chosen = list(columns.columns) if self.query.columns is None else self.query.columns
         self._columns = [columns.find_whole(name) for name in chosen]
@@ -179,14 +180,25 @@ class Scan:
     def _again_if_gone(self, call: Callable[[Run], _Result], *, keep: bool = False) -> _Result:
         with self._engine.settings():
             self._follow_settings()
-            try:
-                result = call(self._runner(keep))
-            except FileGoneError:
-                self._use(self._reopen())
-                result = call(self._runner(keep))
+            result = self._persist(call, keep)
         for problem in self._runner(keep=True).problems():
             warnings.warn(problem, DamagedIndexWarning, stacklevel=3)
         return result
+
+    def _persist(self, call: Callable[[Run], _Result], keep: bool) -> _Result:
+        """What a call gives; after a file is gone, once more, on the files that there are then.
+
+        A file that is found to be another than was indexed is not met again: this goes on.
+        """
+        is_again = False
+        while True:
+            try:
+                return call(self._runner(keep))
+            except FileGoneError:
+                if is_again and not self._files.replaced - self._distrusted:
+                    raise
+                is_again = True
+                self._use(self._reopen())
 
     def _follow_settings(self) -> None:
         """Look all up again where literals and values in paths mean something else by now."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -68,6 +68,15 @@ class DataFiles(Protocol):
     """Whether requests wait for a network, so that many should run at the same time."""
     int96_unit: Int96Unit
     """What INT96 is read as."""
+    replaced: set[int]
+    """Files that are not those that were indexed, as was seen when they were read."""
+
+    def distrust(self, files: Iterable[int], problem: str) -> None:
+        """Note that files are not those that were indexed, and warn: their indexes are not used.
+
+        Raises:
+            FormatError: The table is strict.
+        """
 
     def bounds(self, column: str, data_type: DataType) -> Bounds | None:
         """What is known of a column, as files spell it, in those where it is of a type."""
@@ -91,6 +100,16 @@ class DataFiles(Protocol):
 
     def open(self, files: Sequence[int]) -> Sequence[FileScan]:
         """The footers of files, in one round."""
+
+    def check_again(self, files: Sequence[int]) -> None:
+        """Compare the footers of files with those that were indexed, as far as these are known.
+
+        Raises:
+            FileGoneError: One is another, and is distrusted by now.
+        """
+
+    def is_compared(self, file: int) -> bool:
+        """Whether all that is known of a file is of the footer that it had when it was opened."""
 
     @property
     def traffic(self) -> Traffic:

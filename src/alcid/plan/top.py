@@ -58,9 +58,12 @@ class TopRows:
         wave = _FIRST_WAVE
         while len(left.files):
             some = left.slice(0, wave).in_order()
+            chosen = np.zeros(0, np.int64)
             if known is not None:
-                some = known.reduce(some, cut)
+                some, chosen = known.reduce(some, cut)
             for part in self.reading.read(some, columns):
+                if known is not None and len(chosen):
+                    self.reading.refuse(known.disagreeing(part, chosen, cut).tolist())
                 best = self._better(best, part)
             left, wave = left.slice(wave, None), min(2 * wave, _LARGEST_WAVE)
             if known is not None and len(best.files) >= self.k:
@@ -74,7 +77,7 @@ class TopRows:
         """The files and rows that are left to be read, as far as indexes tell beforehand."""
         known, cut, left = self._begin(candidates)
         left = left.in_order()
-        return left if known is None else known.reduce(left, cut)
+        return left if known is None else known.reduce(left, cut)[0]
 
     def _begin(self, candidates: Candidates) -> tuple[CutOff | None, Key | None, Candidates]:
         """What tells of the cut-off, what it is so far, and the files that are left.

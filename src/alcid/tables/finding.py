@@ -14,7 +14,6 @@ import numpy as np
 
 from alcid.errors import PredicateError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.selection import Selection
 from alcid.plan import Draft, DraftPart, TableFiles
 from alcid.predicate import Predicate
 from alcid.tables.engine import Share, Tell, Threads
@@ -53,12 +52,12 @@ def find_rows(
         raise PredicateError(
             f"{where}: has a part that only Spark can evaluate, which deletes do not ask"
         )
-    if not draft.files.columns.partitions.keys() >= set(draft.where_columns):
-        # Rows are looked at before they are deleted: an index, or bounds, may be wrong unnoticed.
-        asked = (Selection(found.rows) for found in draft.candidates.selections)
-        draft = replace(draft, candidates=draft.candidates.chosen(asked))
-    found = dict(_known(draft))
-    open_ones = np.array([not one.exact for one in draft.candidates.selections], bool)
+    is_certain = draft.files.columns.partitions.keys() >= set(draft.where_columns)
+    # Else rows are looked at before they are deleted: an index, or bounds, may be wrong unnoticed.
+    found = dict(_known(draft)) if is_certain else {}
+    open_ones = np.array(
+        [not (is_certain and one.exact) for one in draft.candidates.selections], bool
+    )
     rest = replace(draft, candidates=draft.candidates.filter(open_ones))
     work = FindWork(rest.part())
     engine = Threads() if rest.is_small else table.engine

@@ -25,7 +25,7 @@ from alcid.plan import Bounds, BundleIndexes, Column, TableColumns
 from alcid.storage import Listing, Storage, Traffic
 from alcid.tables.bundle_layouts import known_layouts
 from alcid.tables.file_columns import FileColumn, file_columns
-from alcid.tables.open_files import OpenFiles, PlacedColumn
+from alcid.tables.open_files import OpenFiles, PlacedColumn, places_of
 from alcid.tables.partitions import Partitions
 from alcid.tables.schema_bytes import schema_bytes, schema_columns
 from alcid.tables.table_schema import merge_schemas
@@ -60,6 +60,7 @@ class FolderFiles(OpenFiles):
         crcs, paths = bundles.footer_crcs, partitions.to_table()
         super().__init__(storage, listing, rows, unknown, (), paths, crcs)
         self._index_storage, self._bundles, self._distrusted = index_storage, bundles, distrusted
+        self.replaced, self.strict = places_of(distrusted, listing.paths), bundles.strict
         self.location, self.has_options = storage.location, storage.has_options
         self._bounds: dict[tuple[str, DataType], Bounds | None] = {}
         self._row_count_problems: list[str] = []
@@ -160,8 +161,9 @@ class FolderFiles(OpenFiles):
             self._bounds[column, data_type] = None if known is None else Bounds(known, self.rows)
         return self._bounds[column, data_type]
 
-    def _distrust(self, path: str) -> None:
-        self._distrusted.add(path)
+    def is_compared(self, file: int) -> bool:
+        """Whether bounds are of the footer that was compared when the file was opened."""
+        return file not in self.replaced and self._footer_crcs[file].is_valid
 
     def _warn(self, error: AlcidError) -> None:
         """Say that something of a bundle is not used, or raise if that is wanted."""

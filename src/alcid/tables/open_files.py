@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Lock
@@ -11,9 +12,10 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from alcid.bundle import Statistics
-from alcid.errors import FileGoneError, FormatError, UnsupportedError
+from alcid.errors import DamagedIndexWarning, FileGoneError, FormatError, UnsupportedError
 from alcid.formats.source import BytesSource, Range, Source
 from alcid.orc_file import OrcScan, open_orc_scans
 from alcid.parquet_file import (
@@ -33,7 +35,7 @@ from alcid.tables.file_statistics import group_statistics
 from alcid.tables.page_bytes import join_columns
 from alcid.types import DataType
 
-__all__ = ["OpenFiles", "PlacedColumn", "footer_statistics", "take_values"]
+__all__ = ["OpenFiles", "PlacedColumn", "footer_statistics", "places_of", "take_values"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -56,6 +58,7 @@ _MOST_FOOTERS = 256
 _SMALL = 64 << 10  # bytes of a file, no more than are read to find its footer
 _MOST_JOINS = 1024
 _MOST_LAYOUTS = 64 << 20  # bytes of page places
+_MOST_NAMED = 3  # files in warnings
 
 
 class OpenFiles:
@@ -63,6 +66,8 @@ class OpenFiles:
 
     remarks: Sequence[str] = ()
     """What explanations say of every scan."""
+    strict = False
+    """Whether to raise where an index is not used, in place of a warning."""
 
     def __init__(
         self,
@@ -101,14 +106,19 @@ class OpenFiles:
         self._layouts: OrderedDict[tuple[int, str], PlacedColumn] = OrderedDict()
         self._layout_bytes = 0
         self._joins: dict[tuple[int, tuple[str, ...]], FileLayout] = {}
+        self.replaced: set[int] = set()
+        self._distrusted: set[str] = set()
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle what it was made of."""
-        return OpenFiles, (*self._made_of(), self.int96_unit, self._has_local_instants)
+        made_of = *self._made_of(), self.int96_unit, self._has_local_instants
+        return OpenFiles, made_of, {"strict": self.strict}
 
     def part(self, files: Integers) -> OpenFiles:
         """Some of the files, to be read elsewhere."""
-        return OpenFiles(*self._made_of(files), self.int96_unit, self._has_local_instants)
+        part = OpenFiles(*self._made_of(files), self.int96_unit, self._has_local_instants)
+        part.strict, part._distrusted = self.strict, self._distrusted
+        return part
 
     def _made_of(self, files: Integers | None = None) -> _MadeOf:
         """What it was made of, up to the checksums; of some of the files, if they are given."""
@@ -183,8 +193,9 @@ class OpenFiles:
             found = {file: self._scans[file] for file in files if file in self._scans}
         missing = [file for file in files if file not in found]
         scans = self._read_footers(missing)
-        for file, scan in zip(missing, scans, strict=True):
-            self._check_footer(file, scan)
+        self._check_footers(
+            {file: scan.footer_crc for file, scan in zip(missing, scans, strict=True)}
+        )
         found.update(zip(missing, scans, strict=True))
         with self._lock:
             # Small files were read whole; they are read again, so that a change is noticed.
@@ -220,22 +231,61 @@ class OpenFiles:
         }
         return [held.get(id(source), source) for source in sources]
 
-    def _check_footer(self, file: int, scan: _DataScan) -> None:
-        """See that a file is the one that was indexed, though size and version are the same.
+    def _check_footers(self, crcs: Mapping[int, int]) -> None:
+        """See that files are those that were indexed, though size and version are the same.
 
         Raises:
-            FileGoneError: It is another, so what was planned by its indexes does not hold.
+            FileGoneError: One is another, so what was planned by its indexes does not hold.
         """
-        expected = self._footer_crcs[file].as_py()
-        if expected is not None and scan.footer_crc != expected:
-            self._distrust(self.paths[file].as_py())
-            raise FileGoneError(
-                "another footer than when it was indexed, with the same size and version",
-                file=scan.source.name,
-            )
+        others = []
+        for file, crc in crcs.items():
+            expected = None if file in self.replaced else self._footer_crcs[file].as_py()
+            if expected is not None and crc != expected:
+                others.append(file)
+        if others:
+            problem = "another footer than when it was indexed, with the same size and version"
+            self.distrust(others, problem)
+            raise FileGoneError(problem, file=self.source(others[0]).name)
 
-    def _distrust(self, path: str) -> None:
-        """Take note of a file that is another than the one that was indexed."""
+    def check_again(self, files: Sequence[int]) -> None:
+        """Compare the footers of files with those that were indexed, as far as these are known."""
+        with self._lock:
+            for file in files:
+                self._scans.pop(file, None)
+        self._open(files)
+
+    def is_compared(self, _file: int) -> bool:
+        """Manifests may say what they like of a file."""
+        return False
+
+    def distrust(self, files: Iterable[int], problem: str) -> None:
+        """Note that files are not those that were indexed, and warn: their indexes are not used.
+
+        Raises:
+            FormatError: The table is strict.
+        """
+        paths: dict[int, str] = {file: self.paths[file].as_py() for file in files}
+        if self.strict:
+            first = next(iter(paths))
+            raise FormatError(f"indexes of another file: {problem}", file=self.source(first).name)
+        with self._lock:
+            paths = {file: path for file, path in paths.items() if file not in self.replaced}
+            self.replaced.update(paths)
+            self._distrusted.update(paths.values())
+            for file in paths:
+                self._scans.pop(file, None)
+            for known in [one for one in self._layouts if one[0] in paths]:
+                self._layout_bytes -= _size(self._layouts.pop(known)[1])
+            for joined in [one for one in self._joins if one[0] in paths]:
+                del self._joins[joined]
+        if paths:
+            named = ", ".join(list(paths.values())[:_MOST_NAMED])
+            more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+            warnings.warn(
+                f"not used: the indexes of {named}{more}: {problem}; repair builds them again",
+                DamagedIndexWarning,
+                stacklevel=2,
+            )
 
     def layouts(self, files: Sequence[int], columns: Sequence[Sequence[str]]) -> list[FileLayout]:
         """Where pages are."""
@@ -300,6 +350,8 @@ class OpenFiles:
             coalescing=Coalescing(gap=self.gap),
             read_ranges=self.read_ranges,
         )
+        if layout.footer_crc is not None:
+            self._check_footers({file: layout.footer_crc})
         found = {(file, name): (layout.starts, layout.column(name)) for name in names}
         self._keep(found)
         return found
@@ -328,6 +380,14 @@ def footer_statistics(
             if known is not None:
                 found[name] = known
     return found
+
+
+def places_of(some: Collection[str], paths: pa.Array) -> set[int]:
+    """The places of some paths among all; those that are not there are passed over."""
+    if not some:
+        return set()
+    is_one = pc.is_in(paths, value_set=pa.array(sorted(some), pa.string()))
+    return set(np.flatnonzero(is_one.to_numpy(zero_copy_only=False)).tolist())
 
 
 def take_values(table: pa.Table, rows: pa.Array) -> pa.Table:

@@ -74,7 +74,6 @@ class ParquetTable(Table[FolderFiles]):
             storage, index_storage=index_storage, strict=strict, engine=self.engine
         )
         self._deletions: Mapping[str, DeletionVector] = {}
-        self._distrusted: set[str] = set()
         self.refresh()
 
     @classmethod

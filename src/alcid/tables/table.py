@@ -42,6 +42,8 @@ class Table(Shown, ABC, Generic[Files]):
         self._settings: Settings
         self._snapshot: Files
         self._has_warned = False
+        self._distrusted: set[str] = set()
+        """Files that are not those that were indexed, though size and version are the same."""
 
     @abstractmethod
     def _open(self, before: Files | None = None) -> Files:

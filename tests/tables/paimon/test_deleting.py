@@ -16,7 +16,12 @@ from hypothesis import strategies as st
 
 import alcid
 from alcid import DeletionVector, DeletionVectorFile, FileIndex, PaimonTable
-from alcid.errors import ConflictError, PredicateError, UnsupportedError
+from alcid.errors import (
+    ConflictError,
+    DamagedIndexWarning,
+    PredicateError,
+    UnsupportedError,
+)
 from alcid.paimon_metadata.commit import Change, Committer
 from alcid.paimon_metadata.index_manifest import IndexEntry
 from alcid.paimon_metadata.statistics import FULL, collect
@@ -146,8 +151,10 @@ def test_rows_are_looked_at_before_they_are_deleted(tmp_path: Path) -> None:
     file = replace(entry.file, embedded_index=wrong.to_bytes(), value_stats=others)
     commit(table, Change(kind="APPEND", added=[replace(entry, file=file)]))
     assert table.count("id >= 200") == 100  # as the statistics are trusted
-    assert delete(table, "id >= 200") == DeleteReport(0, 0, None)
+    with pytest.warns(DamagedIndexWarning, match="its rows are not what its indexes or statistics"):
+        assert delete(table, "id >= 200") == DeleteReport(0, 0, None)
     assert delete(table, "id = 250") == DeleteReport(0, 0, None)
+    assert table.count("id >= 200") == 0  # and are no longer
 
 
 def test_a_file_of_a_partition_is_not_read(tmp_path: Path) -> None:

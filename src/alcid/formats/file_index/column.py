@@ -16,7 +16,7 @@ from alcid.formats.arrays import DAY_IN_MILLIS, TICKS_PER_SECOND, IntArray, plai
 from alcid.formats.file_index.keys import Key, KeyType, key_type, order_floats
 from alcid.types import DataType
 
-__all__ = ["MOST_ROWS", "KeyColumn", "key_array", "map_key_column", "read_column"]
+__all__ = ["MOST_ROWS", "KeyColumn", "Keys", "key_array", "map_key_column", "read_column"]
 
 MOST_ROWS = (1 << 31) - 1
 Keys: TypeAlias = Any  # a NumPy array of integers, or an Arrow large_binary array

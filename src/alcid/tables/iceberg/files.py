@@ -35,7 +35,7 @@ from alcid.tables.iceberg.partition_bounds import BucketedBounds, FilePartitions
 from alcid.tables.iceberg.places import Places
 from alcid.tables.iceberg.schema_groups import SchemaGroups
 from alcid.tables.iceberg.wanted_fields import WantedField
-from alcid.tables.open_files import PlacedColumn
+from alcid.tables.open_files import PlacedColumn, places_of
 from alcid.types import DataType
 
 __all__ = ["IcebergFiles"]
@@ -60,6 +60,7 @@ class IcebergFiles(IdFiles):
         *,
         strict: bool,
         own_rows: Callable[[OwnQuery], Any] | None = None,
+        distrusted: set[str] | None = None,
     ) -> None:
         """Take a table as it was at a snapshot.
 
@@ -72,6 +73,7 @@ class IcebergFiles(IdFiles):
             found: The bundles of its statistics files.
             strict: Raise where an index is damaged, in place of a warning.
             own_rows: Reads rows by Iceberg's own scan.
+            distrusted: Takes the files that are found to be others than those that were indexed.
         """
         self.own_rows = own_rows
         self.metadata, self.snapshot, self.schema = metadata, snapshot, schema
@@ -80,7 +82,11 @@ class IcebergFiles(IdFiles):
         sizes = data["file_size_in_bytes"].to_numpy()
         self.handed_reason = _problem(entries, metadata)
         storage, paths = self._place(places)
-        self.bundles = bundles_against(found.bundles, self.file_paths, sizes, strict=strict)
+        distrusted = set() if distrusted is None else distrusted
+        replaced = places_of(distrusted, paths)
+        # No bundle has a file of that size.
+        indexed = np.where(np.isin(np.arange(len(sizes)), list(replaced)), -1, sizes)
+        self.bundles = bundles_against(found.bundles, self.file_paths, indexed, strict=strict)
         self._parted = FilePartitions(metadata.specs, data)
         self._groups = SchemaGroups(schema)
         mapping = NameMapping.of(metadata.properties)
@@ -103,6 +109,7 @@ class IcebergFiles(IdFiles):
             Wanted(self._groups.fields, mapping),
             pa.table({str(number): values for number, values in constants.items()}),
         )
+        self._distrusted, self.replaced, self.strict = distrusted, replaced, strict
         self._places, self._index_storage = places, places.find(metadata.location)[0]
         self.location, self.has_options = storage.location, storage.has_options
         self.deletions: TableDeletes | Mapping[int, DeletionVector] = (

@@ -76,12 +76,15 @@ class IdFiles(OpenFiles):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle what it was made of."""
-        return IdFiles, (*self._made_of(), self._wanted, self._constants)
+        made_of = *self._made_of(), self._wanted, self._constants
+        return IdFiles, made_of, {"strict": self.strict}
 
     def part(self, files: Integers) -> IdFiles:
         """Some of the files, to be read elsewhere."""
         constants = take_values(self._constants, pa.array(files))
-        return IdFiles(*self._made_of(files), self._wanted, constants)
+        part = IdFiles(*self._made_of(files), self._wanted, constants)
+        part.strict, part._distrusted = self.strict, self._distrusted
+        return part
 
     def has_pages(self, file: int) -> bool:
         """Whether its columns are known by the names that it has for them."""

@@ -184,6 +184,8 @@ class IcebergTable(Table[IcebergFiles]):
             UnsupportedError: It was opened as it was in the past.
         """
         wanted = building.options_of(self) if options is None else options
+        if rebuild and not dry_run:
+            self._distrusted.clear()
         return building.build(self, wanted, rebuild=rebuild, dry_run=dry_run, progress=progress)
 
     def indexes(self) -> list[IndexInfo]:
@@ -307,6 +309,8 @@ class IcebergTable(Table[IcebergFiles]):
             UnsupportedError: It was opened as it was in the past.
             ConflictError: Others changed the same files again and again.
         """
+        if not dry_run:
+            self._distrusted.clear()
         return repair(self, older_than, dry_run=dry_run, progress=progress)
 
     def clean(
@@ -335,6 +339,7 @@ class IcebergTable(Table[IcebergFiles]):
             self._bundles.find(self.metadata, pinned),
             strict=self._strict,
             own_rows=self.catalog.rows,
+            distrusted=self._distrusted,
         )
 
     def _entries_of(self, snapshot: Snapshot | None) -> Entries:

@@ -20,7 +20,7 @@ from alcid.paimon_metadata.uncollected import uncollected
 from alcid.plan import Bounds, Column, TableColumns
 from alcid.storage import Listing, Storage
 from alcid.tables.conversions import FieldConversion, column_type, convert
-from alcid.tables.open_files import OpenFiles
+from alcid.tables.open_files import OpenFiles, places_of
 from alcid.tables.paimon.data_files import (
     INT96_UNIT,
     DataPlace,
@@ -58,6 +58,7 @@ class PaimonFiles(OpenFiles):
         *,
         merge_on_read: bool,
         strict: bool,
+        distrusted: set[str],
     ) -> None:
         """Take a table as it was at a snapshot; no data file is looked at.
 
@@ -69,6 +70,7 @@ class PaimonFiles(OpenFiles):
             options: Of the table.
             merge_on_read: Read what is not yet compacted, too.
             strict: Raise where an index is damaged, in place of a warning.
+            distrusted: Takes the files that are found to be others than those that were indexed.
         """
         self.state, self.schema, self.schemas, self.options = state, schema, schemas, options
         entries, self.not_compacted = visible_entries(
@@ -107,8 +109,14 @@ class PaimonFiles(OpenFiles):
             has_local_instants=options.orc_timestamp_ltz_legacy,
         )
         self.location, self.has_options = storage.location, storage.has_options
+        self._distrusted, self.replaced = distrusted, places_of(distrusted, paths)
+        self.strict = strict
         self.indexes = PaimonIndexes(
-            storage, self.placed, enabled=options.file_index_read_enabled, strict=strict
+            storage,
+            self.placed,
+            enabled=options.file_index_read_enabled,
+            strict=strict,
+            replaced=self.replaced,
         )
         self.deletions = TableVectors(
             storage,

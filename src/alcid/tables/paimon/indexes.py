@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
 from threading import Lock
 
@@ -36,7 +36,13 @@ class PaimonIndexes:
     """The indexes of the data files of a snapshot."""
 
     def __init__(
-        self, storage: Storage, files: Sequence[PlacedFile], *, enabled: bool, strict: bool
+        self,
+        storage: Storage,
+        files: Sequence[PlacedFile],
+        *,
+        enabled: bool,
+        strict: bool,
+        replaced: Iterable[int] = (),
     ) -> None:
         """Read nothing yet.
 
@@ -45,9 +51,11 @@ class PaimonIndexes:
             files: The data files.
             enabled: False: what indexes there are is not looked at.
             strict: Raise where a container is damaged, in place of a warning.
+            replaced: Files whose indexes are those of others.
         """
         self._containers = IndexContainers(storage, files, enabled=enabled, strict=strict)
         self._count, self._remote = len(files), storage.remote
+        self._replaced = list(replaced)
         self._opened: OrderedDict[tuple[str, str, int], IndexReader] = OrderedDict()
         self._lock = Lock()
 
@@ -66,6 +74,10 @@ class PaimonIndexes:
         places = self._containers.places.get((column, index_type))
         if places is not None:
             states[places.is_there] = State.FRESH
+            if self._replaced:
+                is_there = np.zeros(self._count, bool)
+                is_there[self._replaced] = True
+                states[is_there & places.is_there] = State.STALE
         return states
 
     def fresh(self, column: str, index_type: str) -> npt.NDArray[np.bool_]:

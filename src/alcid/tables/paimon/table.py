@@ -128,6 +128,8 @@ class PaimonTable(Table[PaimonFiles]):
             ColumnError: The table does not have a column.
             UnsupportedError: An option of the table that is not followed.
         """
+        if rebuild and not dry_run:
+            self._distrusted.clear()
         return building.build(self, options, rebuild=rebuild, dry_run=dry_run, progress=progress)
 
     def indexes(self) -> list[IndexInfo]:
@@ -339,6 +341,7 @@ class PaimonTable(Table[PaimonFiles]):
         """
         if dry_run:
             return replace(repair(self.rehearsal(), older_than, progress=progress), dry_run=True)
+        self._distrusted.clear()
         report = repair(self.apart(), older_than, progress=progress)
         self.refresh()
         return report
@@ -405,6 +408,7 @@ class PaimonTable(Table[PaimonFiles]):
             options,
             merge_on_read=self._merge_on_read or options.merge_on_read,
             strict=self._strict,
+            distrusted=self._distrusted,
         )
 
     def _state(self) -> TableState:

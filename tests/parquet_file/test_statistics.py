@@ -117,6 +117,7 @@ CPP, CPP_OLD = "parquet-cpp version 1.5.1-SNAPSHOT", "parquet-cpp version 1.2.0"
 RUST, RUST_OLD = "parquet-rs version 53.0.0", "parquet-rs version 17.0.0 (build 1)"
 DUCKDB, DUCKDB_OLD = "DuckDB version v1.5.0 (build 3a3967aa81)", "DuckDB version v1.4.2 (build 1)"
 GO = "github.com/segmentio/parquet-go version 0.0.0-20230712180008-5d42db8f0d47 (build )"
+FUSION, FUSION_OLD = "datafusion version 52.5.0", "datafusion version 34.0.0"
 OTHER = "impala version 4.0.0-SNAPSHOT (build 0)"
 
 LINES = [
@@ -137,21 +138,27 @@ LINES = [
     *((NEW, order, ARROW, "text", False) for order in (None, TOTAL, 9)),
     *((OLD, order, one, "text", False) for order in (None, TYPE) for one in (MR_OLD, MR, ARROW)),
     # unsigned integers
-    *((NEW, TYPE, one, "unsigned", True) for one in (MR, TRINO, ARROW, RUST, DUCKDB)),
+    *((NEW, TYPE, one, "unsigned", True) for one in (MR, TRINO, ARROW, RUST, DUCKDB, FUSION)),
     *((NEW, TYPE, one, "unsigned", False) for one in ("Polars", DUCKDB_OLD, GO, OTHER, None)),
     *((OLD, order, one, "unsigned", False) for order in (None, TYPE) for one in (MR_OLD, ARROW)),
     (NEW, None, ARROW, "unsigned", False),
     # decimals in byte arrays of one length
-    *((NEW, TYPE, one, "decimal", True) for one in (MR, TRINO, ARROW, RUST, DUCKDB)),
-    *((NEW, TYPE, one, "decimal", False) for one in (MR_OLD, CPP, "Polars", GO, OTHER, None)),
+    *((NEW, TYPE, one, "decimal", True) for one in (MR, TRINO, ARROW, RUST, DUCKDB, FUSION)),
+    *(
+        (NEW, TYPE, one, "decimal", False)
+        for one in (MR_OLD, CPP, "Polars", GO, FUSION_OLD, OTHER, None)
+    ),
     (NEW, TYPE, "parquet-cpp-arrow version 4.0.0", "decimal", True),
     (NEW, TYPE, "parquet-cpp-arrow version 3.0.0", "decimal", False),
     (NEW, TYPE, "parquet-cpp-arrow version 4.0.0-SNAPSHOT", "decimal", False),
     *((OLD, order, one, "decimal", False) for order in (None, TYPE) for one in (MR_OLD, MR, ARROW)),
     # floats
-    *((NEW, TYPE, one, "double", True) for one in (MR, TRINO, ARROW, RUST, DUCKDB)),
+    *((NEW, TYPE, one, "double", True) for one in (MR, TRINO, ARROW, RUST, DUCKDB, FUSION)),
     *((NEW, TYPE, one, "float", True) for one in (MR, ARROW)),
-    *((NEW, TYPE, one, "double", False) for one in (MR_OLD, CPP, "Polars", GO, OTHER, None)),
+    *(
+        (NEW, TYPE, one, "double", False)
+        for one in (MR_OLD, CPP, "Polars", GO, FUSION_OLD, OTHER, None)
+    ),
     *((NEW, order, ARROW, "double", False) for order in (None, TOTAL, 9)),
     *((OLD, order, MR, "double", True) for order in (None, TYPE)),
     *((OLD, None, one, "double", False) for one in (MR_OLD, CPP, OTHER, None)),

@@ -90,6 +90,7 @@ _WITH_LENGTHS: Mapping[str, _Version] = {
 _CAREFUL: Mapping[str, _Version] = {
     **_WITH_LENGTHS,  # of parquet-rs, decimals of different lengths: arrow-rs#10860, arrow-rs#11073
     "parquet-rs": _release(18),  # arrow-rs#1621, arrow-rs#2022
+    "datafusion": _release(35),  # writes by parquet-rs, since 35 with column orders
     "duckdb": _release(1, 5),  # the first with column orders; writes no bounds beside a NaN
 }
 """Writers, and since which version they get all orders right, and leave NaN out of bounds."""

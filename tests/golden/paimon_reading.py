@@ -39,6 +39,12 @@ class JavaReading(JavaCalls):
         found, _ = self._rows(builder, scan.plan().splits(), exact=exact)
         return found.select(columns) if columns is not None else found
 
+    def system_table(self, table: Path, name: str) -> pa.Table:
+        """The rows of a system table: `statistics`, `files`, `snapshots`."""
+        loader = self.jvm.paimon.table.system.SystemTableLoader
+        builder = self._read_builder(loader.load(name, self._open(table)), None, None)
+        return self._rows(builder, builder.newScan().plan().splits())[0]
+
     def stream(self, table: Path, after: int = 0) -> dict[int, list[tuple[Any, ...]]]:
         """What a job that follows the table sees of later snapshots: for each the rows, sorted.
 

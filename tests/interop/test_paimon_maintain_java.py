@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from datetime import timedelta
 from pathlib import Path
+
+import pytest
 
 from alcid.storage import Storage
 from alcid.tables.engine import Threads
@@ -71,6 +74,29 @@ def test_java_plans_by_our_statistics(java_paimon: JavaPaimon, tmp_path: Path) -
     assert java_paimon.read(table).num_rows == 39
     assert java_paimon.expire(table, keep=1) > 0
     assert java_statistics(java_paimon, table) == expected
+
+
+@pytest.mark.parametrize("version", ["java_paimon", "newest_paimon"])
+def test_java_shows_our_statistics_as_a_table(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str
+) -> None:
+    java: JavaPaimon = request.getfixturevalue(version)
+    table = tmp_path / "table"
+    vectors(32)(java, table)
+    files = PaimonTable(Storage.open(table)).snapshot.placed
+    (deleted,) = {sum(one.entry.file.rows for one in files) - 36}
+    assert deleted > 0
+    compute_stats(PaimonTable(Storage.open(table)))
+    (row,) = java.system_table(table, "statistics").to_pylist()
+    size = sum(one.entry.file.size for one in files) * 36 // (36 + deleted)
+    snapshot, schema, count, merged_size, columns = row.values()
+    assert (snapshot, schema, count, merged_size) == (5, 0, 36, size)
+    assert {name: one["distinctCount"] for name, one in json.loads(columns).items()} == {
+        "ring": 36,
+        "kind": 4,
+        "weight": 17,
+        "wing": 36,
+    }
 
 
 def test_java_leaves_the_sketches_alone(java_paimon: JavaPaimon, tmp_path: Path) -> None:

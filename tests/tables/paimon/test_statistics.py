@@ -23,7 +23,7 @@ from alcid.tables.statistics import count_columns
 from tests.golden.paimon_tables import table_names, unpack_table
 from tests.tables.maintaining import Shares
 from tests.tables.paimon import small_tables
-from tests.tables.paimon.forging import forge, snapshot_of
+from tests.tables.paimon.forging import forge, snapshot_of, state_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not yet compacted")
 
@@ -85,6 +85,9 @@ def test_they_are_kept_as_sketches_and_as_analyze_keeps_them(tmp_path: Path) -> 
     before = snapshot_of(path)
     compute_stats(table, ["kind", "ring"])
     after = snapshot_of(path)
+    files = [one.file for one in state_of(path).entries]
+    assert sum(one.rows for one in files) > 36
+    size = sum(one.size for one in files) * 36 // sum(one.rows for one in files)
     assert (after.id, after.commit_kind, after.schema_id) == (before.id + 1, "ANALYZE", 0)
     assert (after.total_record_count, after.delta_record_count) == (before.total_record_count, 0)
     assert after.index_manifest == before.index_manifest
@@ -93,6 +96,7 @@ def test_they_are_kept_as_sketches_and_as_analyze_keeps_them(tmp_path: Path) -> 
         "snapshotId": before.id,
         "schemaId": 0,
         "mergedRecordCount": 36,
+        "mergedRecordSize": size,
         "colStats": {
             "ring": {"colId": 0, "distinctCount": 36, "nullCount": 0},
             "kind": {"colId": 1, "distinctCount": 4, "nullCount": 9},

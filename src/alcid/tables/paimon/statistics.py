@@ -182,6 +182,13 @@ def _analyze_json(
             "snapshotId": number,
             "schemaId": files.schema.id,
             "mergedRecordCount": rows,
+            "mergedRecordSize": _merged_size(files, rows),
             "colStats": columns,
         }
     )
+
+
+def _merged_size(files: PaimonFiles, rows: int) -> int:
+    """About how many bytes the rows take that are left, by the share that they are of all rows."""
+    every = sum(one.entry.file.rows for one in files.placed)
+    return int(files.sizes.sum()) * rows // every if every else 0

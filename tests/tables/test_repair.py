@@ -17,10 +17,10 @@ from alcid import OptionError, ParquetTable
 from alcid.errors import DamagedIndexWarning
 from alcid.formats.puffin import PuffinReader
 from alcid.formats.source import BytesSource
-from alcid.tables import building
+from alcid.tables import building, repairing, verify_report, verifying
 from alcid.tables.index_file import index_file
 from alcid.tables.repair_report import Mended, NotMended, RepairReport
-from alcid.tables.verify_report import Finding
+from alcid.tables.verify_report import Finding, VerifyReport
 from tests.tables.paimon.forging import flip
 
 OPTIONS = {"file-index.bloom-filter.columns": "id", "file-index.bitmap.columns": "name"}
@@ -198,3 +198,44 @@ def test_long_lists_are_cut_in_the_text() -> None:
     assert left == "not mended: f0: bitmap of 'id': wrong: restore it"
     assert (len(mended), mended[0]) == (10, "mended: f0: bitmap of 'id': wrong: built anew")
     assert more == "and 2 more mended"
+
+
+@pytest.fixture
+def stale(tmp_path: Path) -> ParquetTable:
+    """Six files with 4 indexes, replaced by others of the same size, time and footer."""
+    names = "abcd"
+    rows = pa.table({name: pa.array(range(4)) for name in names})
+    paths = [tmp_path / f"{number}.parquet" for number in range(6)]
+    for path in paths:
+        pq.write_table(rows, path, compression="none", use_dictionary=False)
+    table = alcid.parquet(tmp_path)
+    table.build_indexes({"file-index.bitmap.columns": ",".join(names)})
+    for path in paths:
+        times = path.stat()
+        pq.write_table(rows.take([3, 2, 1, 0]), path, compression="none", use_dictionary=False)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    return table
+
+
+@pytest.mark.parametrize(("kept", "looks"), [(1_000_000, 2), (10, 3)])
+def test_all_problems_are_repaired_though_a_report_has_the_first(
+    stale: ParquetTable, monkeypatch: pytest.MonkeyPatch, kept: int, looks: int
+) -> None:
+    monkeypatch.setattr(verify_report, "_MOST_REPORTED", 5)
+    monkeypatch.setattr(verify_report, "_MOST_FINDINGS", kept)
+    found = stale.verify()
+    assert (found.problem_count, len(found.problems)) == (24, 5)
+    looked = []
+
+    def look(*args: Any, **named: Any) -> VerifyReport:
+        looked.append(verifying.verify(*args, **named))
+        return looked[-1]
+
+    monkeypatch.setattr(repairing, "verify", look)
+    trial = stale.repair(dry_run=True)
+    assert (len(trial.mended), trial.not_mended) == (min(kept, 24), ())
+    looked.clear()
+    report = stale.repair()
+    assert (report.not_mended, len(looked)) == ((), looks)
+    assert {one.file for one in report.mended} == {f"{number}.parquet" for number in range(6)}
+    assert stale.verify().ok

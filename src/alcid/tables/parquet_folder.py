@@ -260,9 +260,10 @@ class ParquetTable(Table[FolderFiles]):
             progress: As for `build_indexes`.
         """
         with self.engine.settings():
-            return verify(
+            report = verify(
                 self.storage, self.bundle_folder, self.engine, sample=sample, progress=progress
             )
+        return report.shortened()
 
     def repair(
         self,

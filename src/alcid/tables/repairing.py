@@ -18,9 +18,11 @@ from alcid.bundle.kinds import INDEX
 from alcid.errors import DamagedIndexWarning
 from alcid.options import OptionValue
 from alcid.tables.cleaning import check_age
+from alcid.tables.leftovers import Leftover
 from alcid.tables.progress import Progress
 from alcid.tables.repair_report import Mended, NotMended, RepairReport
-from alcid.tables.verify_report import PAGES, STATISTICS, Finding
+from alcid.tables.verify_report import PAGES, STATISTICS, Finding, VerifyReport
+from alcid.tables.verifying import verify
 from alcid.types import INDEX_TYPES
 
 if TYPE_CHECKING:
@@ -67,33 +69,47 @@ def repair(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedIndexWarning)  # the report tells of them
         table.refresh()
-        found = table.verify(progress=progress)
-        options = _options(indexes.folder.load().current)
-        mended = _mended(found.problems, table, options)
-        told = {(one.file, one.what, one.problem) for one in mended}
-        left: Sequence[Finding] = [
-            one for one in found.problems if (one.file, one.what, one.problem) not in told
-        ]
-        if mended and not dry_run:
-            files = {one.file for one in mended if one.done == BUILT_ANEW}
-            with table.engine.settings():
-                if options:
-                    indexes.build(options, rebuild=files, progress=progress)
-            folder = indexes.folder
-            folder.remove(filter(folder.is_damaged, folder.load().unreadable()))
-        cleaned = table.clean(older_than, dry_run=dry_run)
-        if mended and not dry_run:
-            left = table.verify(progress=progress).problems
+        found = _look(table, indexes, progress)
+        repaired: list[Mended] = []
+        removed: list[Leftover] = []
+        while True:
+            options = _options(indexes.folder.load().current)
+            mended = _mended(found.problems, table, options)
+            repaired += mended
+            if mended and not dry_run:
+                files = {one.file for one in mended if one.done == BUILT_ANEW}
+                with table.engine.settings():
+                    if options:
+                        indexes.build(options, rebuild=files, progress=progress)
+                folder = indexes.folder
+                folder.remove(filter(folder.is_damaged, folder.load().unreadable()))
+            cleaned = table.clean(older_than, dry_run=dry_run)
+            removed += cleaned.removed
+            if not mended or dry_run:
+                break
+            before, found = found, _look(table, indexes, progress)
+            if not (before.is_cut and found.is_better_than(before)):
+                break
+        known = {(one.file, one.what, one.problem) for one in repaired} if dry_run else set()
+        left = [one for one in found.problems if (one.file, one.what, one.problem) not in known]
     return RepairReport(
-        tuple(mended),
+        tuple(repaired),
         tuple(NotMended.of(one, _RESTORE) for one in left),
-        cleaned.removed,
+        tuple(removed),
         cleaned.kept,
         None,
         0,
         time.monotonic() - begin,
         dry_run,
     )
+
+
+def _look(
+    table: ParquetTable, indexes: FolderIndexes, progress: Progress | bool | None
+) -> VerifyReport:
+    """All that is wrong with the table as it is now."""
+    with table.engine.settings():
+        return verify(table.storage, indexes.folder, table.engine, progress=progress)
 
 
 def _mended(

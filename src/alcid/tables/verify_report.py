@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from alcid.pictures.shown import Shown
@@ -18,7 +19,8 @@ __all__ = ["PAGES", "STATISTICS", "Example", "Finding", "Findings", "IndexCheck"
 PAGES, STATISTICS = "pages", "statistics"
 """What stands in `IndexCheck.index_type` for what is no index."""
 
-_MOST_FINDINGS = 1000
+_MOST_FINDINGS = 1_000_000  # in memory, of some hundred bytes each; all of them are repaired
+_MOST_REPORTED = 1000
 _SHOWN = 10
 
 
@@ -125,7 +127,7 @@ class Findings:
     def extend(self, first: Iterable[Finding], count: int) -> None:
         """Take note of `count`, of which the first are given."""
         self.count += count
-        self.first = [*self.first, *first][:_MOST_FINDINGS]
+        self.first.extend(islice(first, max(_MOST_FINDINGS - len(self.first), 0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ class VerifyReport(Shown):
     """By column and type, pages and statistics among them."""
     problem_count: int
     problems: tuple[Finding, ...]
-    """What is wrong, each by file; the first thousand."""
+    """What is wrong, each by file; in what `verify` of a table gives, the first thousand."""
     gone: int
     """Files that bundles know and that are not there any more."""
     gone_example: str
@@ -168,6 +170,16 @@ class VerifyReport(Shown):
         Indexes that are stale or missing make queries slower, not wrong.
         """
         return not self.problem_count
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether more is wrong than `problems` has."""
+        return self.problem_count > len(self.problems)
+
+    def shortened(self) -> VerifyReport:
+        """The same with the first thousand of what was found."""
+        problems, warnings = self.problems[:_MOST_REPORTED], self.warnings[:_MOST_REPORTED]
+        return replace(self, problems=problems, warnings=warnings)
 
     def is_better_than(self, before: VerifyReport) -> bool:
         """Whether less is wrong than it was."""

@@ -284,7 +284,7 @@ class IcebergTable(Table[IcebergFiles]):
             sample: The share of files to look at; each run takes the same ones.
             progress: As for `build_indexes`.
         """
-        return verify(self, sample, progress=progress)
+        return verify(self, sample, progress=progress).shortened()
 
     def repair(
         self,

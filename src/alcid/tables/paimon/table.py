@@ -312,9 +312,10 @@ class PaimonTable(Table[PaimonFiles]):
         """
         with self.engine.settings():
             branch = self.folder.branch
-            return verify(
+            report = verify(
                 self.storage, self.engine, sample=sample, progress=progress, branch=branch
             )
+        return report.shortened()
 
     def repair(
         self,

@@ -111,7 +111,7 @@ def test_all_that_is_kept() -> None:
     }
     assert list(found.snapshots) == [10, 20, 25, 30]
     summary = {"operation": "append", "added-records": "5"}
-    assert found.snapshots[20] == Snapshot(20, 10, 2, 2_000, 0, "append", summary)
+    assert found.snapshots[20] == Snapshot(20, 10, 2, 2_000, 0, "append", summary, "snap-20.avro")
     assert found.refs == {"main": 30, "audit": 25, "first": 10}
     assert found.branches == {"main", "audit"}
     assert found.properties == {"owner": "ada"}
@@ -143,7 +143,7 @@ def test_an_old_table_of_format_1() -> None:
         PartitionField(1, 1000, "id", "identity"),
         PartitionField(1, 1001, "id_bucket", "bucket[8]"),
     )
-    assert found.find() == Snapshot(7, None, 0, 5, None, "")
+    assert found.find() == Snapshot(7, None, 0, 5, None, "", manifests=("a.avro",))
     assert found.refs == {"main": 7}
     assert found.schema_of(found.find()) is found.schema
     assert (found.statistics, found.properties, found.snapshot_log) == ({}, {}, ())

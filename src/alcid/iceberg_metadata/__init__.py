@@ -8,6 +8,7 @@
 | `snapshots`           | snapshots, and the statistics files that they list                    |
 | `metadata_json`       | the JSON of all of them, checked                                      |
 | `entries`             | the data and delete files of a snapshot                               |
+| `manifests`           | the same, of the manifests of a snapshot                              |
 | `map_values`          | what they know of a column, by its id                                 |
 | `single_value_bounds` | bounds of a column, as bytes                                          |
 | `transforms`          | what the value of a partition says about the column it is made of     |

@@ -73,6 +73,14 @@ class MetadataJson:
         """A list of whole numbers."""
         return tuple(self._long(key, one) for one in self._value(key, list))
 
+    def all_texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts."""
+        found = self._value(key, list)
+        for one in found:
+            if type(one) is not str:
+                raise self.error(key, one, "a text")
+        return tuple(found)
+
     def child(self, key: str) -> MetadataJson:
         """An object within."""
         return MetadataJson.of(self._present(key), self.file, key)

@@ -13,8 +13,10 @@ from typing import Any
 
 from alcid.iceberg_metadata.metadata_json import MetadataJson
 
-__all__ = ["PartitionField", "PartitionSpec", "partition_names"]
+__all__ = ["VOID", "PartitionField", "PartitionSpec", "partition_names"]
 
+VOID = "void"
+"""The transform that makes null of every value."""
 _FIRST_FIELD_ID = 1000
 
 
@@ -28,6 +30,11 @@ class PartitionField:
     name: str
     transform: str
     """`identity`, `bucket[16]`, `day` ...; one that is not known says nothing about the column."""
+
+    def is_like(self, other: PartitionField) -> bool:
+        """Whether it is the same field, under whichever name; `void` stands for one dropped."""
+        transforms = {self.transform, other.transform} - {VOID}
+        return self.source_id == other.source_id and len(transforms) < 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +65,33 @@ class PartitionSpec:
         return cls(given.integer("spec-id", 0), fields)
 
 
-def partition_names(specs: Mapping[int, PartitionSpec]) -> dict[int, str]:
-    """The names of partition fields in `entries`, by field id.
+def partition_names(specs: Mapping[int, PartitionSpec]) -> dict[tuple[int, int], str]:
+    """The names of partition fields in `entries`, by spec and field id.
 
     A field may be renamed: all files have it under the name that the newest spec gives it, whatever
-    the spec calls it that they were written with.
+    the spec calls it that they were written with. Version 1 gave ids anew in each spec, and a new
+    field may have the name of an old one: such fields are told apart by what follows their name.
 
     >>> old, new = (PartitionField(1, 1000, name, "identity") for name in ("a", "b"))
     >>> partition_names({0: PartitionSpec(0, (old,)), 1: PartitionSpec(1, (new,))})
-    {1000: 'b'}
+    {(1, 1000): 'b', (0, 1000): 'b'}
+    >>> other = PartitionField(2, 1001, "b", "day")
+    >>> partition_names({0: PartitionSpec(0, (other,)), 1: PartitionSpec(1, (new,))})
+    {(1, 1000): 'b', (0, 1001): 'b#1001'}
     """
-    found: dict[int, str] = {}
+    names: dict[tuple[int, int], str] = {}
+    known: dict[int, dict[str, list[PartitionField]]] = {}
     for number in sorted(specs, reverse=True):
         for one in specs[number].fields:
-            found.setdefault(one.field_id, one.name)
-    return found
+            groups = known.setdefault(one.field_id, {})
+            name = next((name for name, same in groups.items() if all(map(one.is_like, same))), "")
+            if not name:
+                name, taken = one.name, set(names.values())
+                for mark in (one.field_id, number):
+                    name = f"{name}#{mark}" if name in taken else name
+            groups.setdefault(name, []).append(one)
+            names[number, one.field_id] = name
+    return names
 
 
 def _field(found: MetadataJson, number: int) -> PartitionField:

@@ -24,6 +24,12 @@ class Snapshot:
     """`append`, `replace`, `overwrite` or `delete`; empty if it is not said."""
     summary: Mapping[str, str] = field(default_factory=dict)
     """What the commit did, in numbers: `added-records` ..."""
+    manifest_list: str | None = None
+    """The file that lists its manifests."""
+    manifests: tuple[str, ...] = ()
+    """The manifests, of the oldest tables, which have no list of them."""
+    key_id: str | None = None
+    """The key of its manifest list, if that is encrypted."""
 
     @classmethod
     def from_json(cls, found: MetadataJson) -> Snapshot:
@@ -37,6 +43,9 @@ class Snapshot:
             found.integer("schema-id") if found.has("schema-id") else None,
             summary.get("operation", ""),
             summary,
+            found.text("manifest-list") if found.has("manifest-list") else None,
+            found.all_texts("manifests") if found.has("manifests") else (),
+            found.text("key-id") if found.has("key-id") else None,
         )
 
 

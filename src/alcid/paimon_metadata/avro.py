@@ -7,13 +7,13 @@ what the file says of itself.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import fastavro
 
 from alcid.errors import FormatError, OptionError
-from alcid.paimon_metadata.avro_container import plain_container
+from alcid.formats.avro_container import read_records
 from alcid.paimon_metadata.orc_records import is_orc, read_orc
 from alcid.paimon_metadata.unknown_fields import FieldFinder, UnknownField, extend_schema
 
@@ -24,30 +24,6 @@ CODECS = {"zstd": "zstandard", "none": "null", "snappy": "snappy", "deflate": "d
 
 T = TypeVar("T")
 Record = dict[str, Any]
-
-
-def _read_avro(data: bytes, *, file: str) -> tuple[Any, Iterator[Record]]:
-    """The schema and the records of a container; the first record that is wrong ends them.
-
-    Raises:
-        FormatError: It is damaged.
-    """
-    written, parts = plain_container(data, file=file)
-    return written, _records(parts, file=file)
-
-
-def _records(parts: Iterable[bytes], *, file: str) -> Iterator[Record]:
-    """The records of containers without compression, one by one: the first that is wrong ends it.
-
-    Raises:
-        FormatError: One is damaged.
-    """
-    for part in parts:
-        try:
-            yield from fastavro.reader(io.BytesIO(part))  # type: ignore[misc]
-        # Whatever a damaged schema or record leads to.
-        except Exception as error:  # noqa: BLE001
-            raise FormatError(f"damaged Avro file: {error!r}", file=file) from None
 
 
 def read_as(
@@ -75,7 +51,7 @@ def read_as(
     """
     found: list[T] = []
     try:
-        written, records = (read_orc if is_orc(data) else _read_avro)(data, file=file)
+        written, records = (read_orc if is_orc(data) else read_records)(data, file=file)
         unknown = FieldFinder(written, schema, file=file)
         for record in records:
             if record.get("_VERSION", version) > version:

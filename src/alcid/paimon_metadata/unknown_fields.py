@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from alcid.errors import FormatError, UnsupportedError
-from alcid.paimon_metadata.avro_container import inner_types, short_name
+from alcid.formats.avro_container import inner_types, short_name
 
 __all__ = ["FieldFinder", "UnknownField", "extend_schema", "put_values"]
 

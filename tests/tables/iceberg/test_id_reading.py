@@ -151,11 +151,17 @@ def test_ids_of_a_file_count_more_than_names(scan: ParquetScan) -> None:
     assert found[6].inner_ids == (4, 5)
 
 
-def test_a_file_without_ids_is_refused_where_no_mapping_is(tmp_path: Path) -> None:
+def test_places_are_ids_where_neither_ids_nor_a_mapping_are(tmp_path: Path) -> None:
     scan = without_ids(tmp_path)
     assert NameMapping.of({}) is None
-    with pytest.raises(UnsupportedError, match=r"b: has no field ids, and the table no schema\.na"):
-        columns_by_id(file_columns(scan.metadata, "b"), None, "b")
+    found = columns_by_id(file_columns(scan.metadata, "b"), None, "b")
+    assert {number: (one.name, one.inner_ids) for number, one in found.items()} == {
+        1: ("a", ()),
+        2: ("s", (-1, -2, -3)),
+        3: ("other", ()),
+    }
+    with pytest.raises(UnsupportedError, match="column s: a map of structs without field ids"):
+        assert found[2].data_type is not None
 
 
 @pytest.mark.parametrize(
@@ -301,11 +307,22 @@ def test_a_part_of_the_files_pickles_without_bundles_and_reads_the_same(
     assert read == [{"id": [3], "name": ["x"]}, {"id": [4], "name": ["w"]}]
 
 
-def test_a_file_without_ids_is_an_error_when_it_is_read(tmp_path: Path) -> None:
+def test_a_file_without_ids_is_read_by_the_places_of_its_columns(tmp_path: Path) -> None:
     catalog = MemoryCatalog(tmp_path / "t")
-    catalog.add({"a.parquet": {"id": [1]}}, ids={})
-    with pytest.raises(UnsupportedError, match=r"a\.parquet: has no field ids"):
-        IcebergTable(catalog).scan().to_arrow()
+    catalog.add({"a.parquet": {"some": [1, 2], "other": ["x", "y"], "more": [3, 4]}}, ids={})
+    catalog.add({"b.parquet": {"some": [5]}}, ids={})
+    expected = [
+        {"id": 1, "name": "x"},
+        {"id": 2, "name": "y"},
+        {"id": 5, "name": None},
+    ]
+    table = IcebergTable(catalog)
+    assert table.scan().to_arrow().to_pylist() == expected
+    assert rows_of(table, "name = 'y'") == expected[1:2]
+    table.build_indexes(BLOOM, progress=False)
+    assert rows_of(table, "id = 5") == expected[2:]
+    assert rows_of(table, "id = 6") == []
+    assert not table.verify().problems
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,12 @@ class JavaTable:
         operations = self._operations(self._load())
         with java_errors(self.name):
             found = operations.refresh()
-            return str(found.metadataFileLocation()), str(self._java.to_json(found))
+            file = str(found.metadataFileLocation())
+            if int(found.formatVersion()) == 1:
+                # To write JSON of version 1 lets snapshots without a manifest list forget how
+                # their manifests are read: the catalog's own, which every query has, must not.
+                found = self._java.read_metadata(operations.io(), file)
+            return file, str(self._java.to_json(found))
 
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether the newest metadata have a snapshot."""
@@ -162,6 +167,7 @@ class _Java:
         spark3 = iceberg.spark.Spark3Util
         self.resolve, self.load = spark3.catalogAndIdentifier, spark3.loadIcebergTable
         self.to_json = iceberg.TableMetadataParser.toJson
+        self.read_metadata = iceberg.TableMetadataParser.read
         self.read_update = iceberg.MetadataUpdateParser.fromJson
         self.build_from = iceberg.TableMetadata.buildFrom
         self.read_task = iceberg.ScanTaskParser.fromJson

@@ -48,11 +48,7 @@ class ConformedScan:
 
     @cached_property
     def columns(self) -> dict[int, IdColumn]:
-        """The columns that the file has, by their ids.
-
-        Raises:
-            UnsupportedError: Nothing says which of its columns is which.
-        """
+        """The columns that the file has, by their ids."""
         name = self.source.name
         return columns_by_id(file_columns(self.scan.metadata, name), self._mapping, name)
 

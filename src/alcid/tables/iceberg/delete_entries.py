@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid.iceberg_metadata.entries import POSITION_DELETES, Entries
-from alcid.iceberg_metadata.partition_spec import PartitionSpec, partition_names
+from alcid.iceberg_metadata.partition_spec import VOID, PartitionSpec, partition_names
 from alcid.parquet_file import ParquetScan, open_scans
 from alcid.tables.iceberg.catalog import RemovedDeletes, VectorCommit
 from alcid.tables.iceberg.places import Places
@@ -17,7 +17,6 @@ from alcid.tables.iceberg.vectors_file import StoredVector
 
 __all__ = [
     "PUFFIN",
-    "VOID",
     "lost_fields",
     "open_deletes",
     "partition_of",
@@ -27,8 +26,6 @@ __all__ = [
 ]
 
 PUFFIN = "PUFFIN"
-VOID = "void"
-"""The transform that makes null of every value."""
 
 
 def lost_fields(entries: pa.Table, specs: Mapping[int, PartitionSpec], spec_id: int) -> list[str]:
@@ -38,7 +35,7 @@ def lost_fields(entries: pa.Table, specs: Mapping[int, PartitionSpec], spec_id: 
     return [
         one.name
         for one in specs[spec_id].fields
-        if names[one.field_id] not in told and one.transform != VOID
+        if names[spec_id, one.field_id] not in told and one.transform != VOID
     ]
 
 
@@ -49,7 +46,7 @@ def partition_of(
     values = entries["partition"][row].as_py() or {}
     names = partition_names(specs)
     spec = specs[entries["spec_id"][row].as_py()]
-    return tuple(values.get(names[field.field_id]) for field in spec.fields)
+    return tuple(values.get(names[spec.id, field.field_id]) for field in spec.fields)
 
 
 def open_deletes(places: Places, deletes: pa.Table, rows: Sequence[int]) -> list[ParquetScan]:

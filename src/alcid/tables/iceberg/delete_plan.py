@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 
 from alcid.errors import FormatError
 from alcid.iceberg_metadata.entries import EQUALITY_DELETES, Entries
-from alcid.iceberg_metadata.partition_spec import PartitionSpec
-from alcid.tables.iceberg.delete_entries import PUFFIN, VOID
+from alcid.iceberg_metadata.partition_spec import VOID, PartitionSpec
+from alcid.tables.iceberg.delete_entries import PUFFIN
 from alcid.tables.paimon.key_order import rank_rows
 
 __all__ = ["PATH_FIELD", "PUFFIN", "DeletePlan"]

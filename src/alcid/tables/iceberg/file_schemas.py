@@ -2,7 +2,7 @@
 
 Iceberg's writers put the id of a column beside it, and change characters of names that Avro does
 not know. Files that were imported have no ids; the table property `schema.name-mapping.default`
-says then which name is which column:
+says then which name is which column, and without it a column's place is its id:
 
 ```
 [
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final
 
@@ -110,22 +110,18 @@ def columns_by_id(
 
     Args:
         columns: All columns of the file.
-        mapping: What names mean, if the file has no ids.
+        mapping: What names mean, if the file has no ids. Where the table has none, the columns of
+            such a file have their places as ids, from 1 on, and fields of structs none.
         file: What errors call it.
 
     Raises:
-        UnsupportedError: It has no ids, and nothing says what its names mean.
         FormatError: Two columns have the same id.
     """
     # As Iceberg does it: one id is enough for a file to be one with ids.
     has_ids = any(_has_ids(pa.field(one.name, one.arrow_type), one.field_id) for one in columns)
-    if not has_ids and mapping is None:
-        raise UnsupportedError(
-            f"{file}: has no field ids, and the table no {_PROPERTY} that says what its columns are"
-        )
     names = None if has_ids else mapping
     found: dict[int, IdColumn] = {}
-    for one in columns:
+    for one in columns if has_ids or names is not None else _placed(columns):
         number = one.field_id if names is None else names.ids.get(one.name)
         if number is None:
             continue
@@ -137,6 +133,33 @@ def columns_by_id(
         ids = tuple(_inner_ids(one.arrow_type, inner, count(-1, -1)))
         found[number] = IdColumn(one, number, ids)
     return found
+
+
+def _placed(columns: Sequence[FileColumn]) -> Iterator[FileColumn]:
+    """The columns with their places as ids, but no fields of structs have any.
+
+    Iceberg reads columns of structs whose fields it does not know as null. Maps of them keep their
+    keys, which is not done here.
+    """
+    for place, one in enumerate(columns, 1):
+        parts = set(_nested_types(one.arrow_type))
+        if "struct" not in parts:
+            yield replace(one, field_id=place)
+        elif "map" in parts:
+            problem = "a map of structs without field ids"
+            yield replace(one, field_id=place, data_type=None, problem=problem)
+
+
+def _nested_types(given: Any) -> Iterator[str]:
+    given = stored_type(given)
+    if types.is_map(given):
+        yield "map"
+        for one in (given.key_field, given.item_field):
+            yield from _nested_types(one.type)
+    elif types.is_nested(given):
+        yield "struct" if types.is_struct(given) else "list"
+        for one in _fields(given):
+            yield from _nested_types(one.type)
 
 
 def _has_ids(one: pa.Field, number: int | None) -> bool:

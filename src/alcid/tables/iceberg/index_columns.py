@@ -124,6 +124,6 @@ def _spelled_ids(
         try:
             columns = schema_columns(schema, file="bundle")
             found = columns_by_id(columns, mapping, "bundle")
-        except (FormatError, UnsupportedError):  # nobody can use what it has
+        except FormatError:  # nobody can use what it has
             continue
         yield np.asarray(files), {one.name: number for number, one in found.items()}

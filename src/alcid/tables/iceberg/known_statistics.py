@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from alcid.errors import FileGoneError, FormatError, LimitError, UnsupportedError
 from alcid.formats.puffin import THETA_SKETCH, PuffinReader
 from alcid.formats.theta import ThetaSketch
-from alcid.iceberg_metadata.entries import Entries
 from alcid.iceberg_metadata.table_metadata import Snapshot, StatisticsFile
 from alcid.tables.column_counts import ColumnCount, KnownCounts
 from alcid.tables.iceberg.metrics import null_counts
+from alcid.tables.iceberg.snapshot_entries import snapshot_entries
 
 if TYPE_CHECKING:
     from alcid.tables.iceberg.files import IcebergFiles
@@ -65,7 +65,7 @@ def _against(
     table: IcebergTable, files: IcebergFiles, before: Snapshot, sketches: dict[int, ThetaSketch]
 ) -> KnownCounts | None:
     """What is known, if all files of that time are still there."""
-    old = Entries.of(table.catalog.entries(before.id), name=table.name)
+    old = snapshot_entries(table.catalog, table.places, table.metadata, before)
     is_old = pc.is_in(files.file_paths, value_set=old.data["file_path"].chunk(0))
     if len(old.deletes) or is_old.true_count != len(old.data):
         return None

@@ -145,13 +145,14 @@ class FilePartitions:
         return [self._specs[number] for number in reversed(numbers) if number in self._specs]
 
     def _parted(self, source: int) -> Iterator[_Parted]:
-        kinds: dict[tuple[int, str], list[int]] = {}
+        kinds: dict[tuple[str, str], list[int]] = {}
         for spec in self._live:
             for one in spec.fields:
                 if one.source_id == source:
-                    kinds.setdefault((one.field_id, one.transform), []).append(spec.id)
-        for (number, transform), specs in kinds.items():
-            place = self._values.type.get_field_index(self._names[number])
+                    name = self._names[spec.id, one.field_id]
+                    kinds.setdefault((name, one.transform), []).append(spec.id)
+        for (name, transform), specs in kinds.items():
+            place = self._values.type.get_field_index(name)
             if place >= 0:
                 files = np.isin(self._spec_of, specs)
                 yield _Parted(transform, files, self._values.field(place))

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid.errors import UnsupportedError
+from alcid.errors import FileGoneError, UnsupportedError
 from alcid.formats.source import Range
 from alcid.storage import Storage
 from alcid.storage.location import Location
@@ -17,6 +17,7 @@ from alcid.storage.storage import StorageSource
 
 __all__ = ["Places"]
 
+_WHOLE = 1 << 40
 _ROOT = re.compile(r"(?:[a-z][a-z0-9+.-]*://[^/]*)?/", re.IGNORECASE)
 
 
@@ -80,6 +81,21 @@ class Places:
             return []
         storage, _ = self.find(ranges[0].source.name)
         return storage.read_ranges(ranges)
+
+    def read_files(self, paths: Sequence[str]) -> list[bytes]:
+        """Files of one file system or bucket as a whole, in one round of reads.
+
+        Raises:
+            FileGoneError: One is not there.
+        """
+        if not paths:
+            return []
+        folder, names = self.below("/", pa.array(paths, pa.string()))
+        starts = folder.read_starts(names.to_pylist(), _WHOLE, {})
+        for path, one in zip(paths, starts, strict=True):
+            if one is None:
+                raise FileGoneError("not there", file=path)
+        return [one.data for one in starts if one is not None]
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file under a new name."""

@@ -88,8 +88,6 @@ class SchemaGroups:
             except FormatError as error:
                 on_damage(error)
                 continue
-            except UnsupportedError:  # without ids: said by whoever opens such a file
-                continue
             if all(one.id in own or one.default is None for one in self.fields.values()):
                 members = codes == code
                 for number, values in constants.items():

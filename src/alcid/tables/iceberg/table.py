@@ -32,6 +32,7 @@ from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.handed import hand_over
 from alcid.tables.iceberg.places import Places
 from alcid.tables.iceberg.repairing import repair
+from alcid.tables.iceberg.snapshot_entries import snapshot_entries
 from alcid.tables.iceberg.statistics import compute_stats
 from alcid.tables.iceberg.verifying import verify
 from alcid.tables.progress import Progress
@@ -43,8 +44,8 @@ __all__ = ["IcebergTable"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_Names: TypeAlias = tuple[tuple[int, str], ...]
-"""Of partition fields, by their ids."""
+_Names: TypeAlias = tuple[tuple[tuple[int, int], str], ...]
+"""Of partition fields, by their specs and ids."""
 
 
 class IcebergTable(Table[IcebergFiles]):
@@ -352,7 +353,7 @@ class IcebergTable(Table[IcebergFiles]):
             if change is not None and before is not None:
                 found = with_vectors(before, change, snapshot.sequence_number)
             else:
-                found = Entries.of(self.catalog.entries(snapshot.id))
+                found = snapshot_entries(self.catalog, self.places, self.metadata, snapshot)
             self._entries, self._commits = {(snapshot.id, names): found}, {}
         return self._entries[snapshot.id, names]
 

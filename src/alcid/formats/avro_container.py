@@ -12,14 +12,22 @@ from __future__ import annotations
 import io
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, Final, NamedTuple
 
+import fastavro
 import zstandard
 
 from alcid.errors import FormatError
 
-__all__ = ["MAGIC", "PlainContainer", "inner_types", "plain_container", "short_name"]
+__all__ = [
+    "MAGIC",
+    "PlainContainer",
+    "inner_types",
+    "plain_container",
+    "read_records",
+    "short_name",
+]
 
 MAGIC: Final = b"Obj\x01"
 _SYNC: Final = 16
@@ -46,11 +54,46 @@ class PlainContainer(NamedTuple):
     """Containers of some of the blocks each, in order."""
 
 
-def plain_container(data: bytes, *, file: str) -> PlainContainer:
+def read_records(
+    data: bytes, *, file: str, as_schema: Callable[[Any], Any] | None = None
+) -> tuple[Any, Iterator[dict[str, Any]]]:
+    """The schema and the records of a container; the first record that is wrong ends them.
+
+    Args:
+        data: The container.
+        file: Its name, for errors.
+        as_schema: As for `plain_container`.
+
+    Raises:
+        FormatError: It is damaged, or no writer of manifests would write it; the records raise it
+            too.
+    """
+    schema, parts = plain_container(data, file=file, as_schema=as_schema)
+    return schema, _records(parts, file)
+
+
+def _records(parts: Iterable[bytes], file: str) -> Iterator[dict[str, Any]]:
+    for part in parts:
+        try:
+            yield from fastavro.reader(io.BytesIO(part))  # type: ignore[misc]
+        # Whatever a damaged schema or record leads to.
+        except Exception as error:  # noqa: BLE001
+            raise FormatError(f"damaged Avro file: {error!r}", file=file) from None
+
+
+def plain_container(
+    data: bytes, *, file: str, as_schema: Callable[[Any], Any] | None = None
+) -> PlainContainer:
     """The same records in containers without compression.
 
     In them every value takes a byte at least, so that records take memory in proportion. What is
     decompressed is limited by the number of records, which is limited by the bytes that there are.
+
+    Args:
+        data: The container.
+        file: Its name, for errors.
+        as_schema: Makes the schema that the container gets of its own; the bytes of records must
+            mean the same by both.
 
     Raises:
         FormatError: It is damaged, or no writer of manifests would write it; the parts raise it
@@ -63,6 +106,9 @@ def plain_container(data: bytes, *, file: str) -> PlainContainer:
         described = json.loads(schema)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"schema of an Avro file: no JSON: {error}", file=file) from None
+    if as_schema is not None:
+        described = as_schema(described)
+        schema = json.dumps(described).encode()
     _check_type(described, (), file)
     head = {"avro.schema": schema, "avro.codec": b"null"}
     parts = [MAGIC, _long(len(head))]

@@ -1,0 +1,151 @@
+"""Manifests that are read here, beside what Iceberg's own metadata table says of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import alcid
+from alcid.errors import AlcidError
+from alcid.iceberg_metadata.entries import Entries
+from alcid.spark.iceberg import SparkCatalogTable
+from alcid.tables.iceberg.places import Places
+from alcid.tables.iceberg.snapshot_entries import snapshot_entries
+from alcid.tables.iceberg.table import IcebergTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def rows_of(table: IcebergTable, where: str) -> list[dict[str, Any]]:
+    """The rows that match, by their id."""
+    rows: list[dict[str, Any]] = table.scan(where, order_by="id").to_arrow().to_pylist()
+    return rows
+
+
+def in_order(table: pa.Table) -> list[dict[str, Any]]:
+    rows = table.drop_columns(["partition"]).to_pylist()
+    for row, partition in zip(rows, table["partition"].to_pylist(), strict=True):
+        row["partition"] = {name: value for name, value in partition.items() if value is not None}
+    return sorted(rows, key=lambda row: (row["file_path"], row["content_offset"] or 0))
+
+
+def assert_same(session: SparkSession, name: str) -> Entries:
+    """Compare the entries of every snapshot with those of Spark; give those of the current one."""
+    catalog = SparkCatalogTable(session, name)
+    metadata = catalog.load()
+    for number, snapshot in metadata.snapshots.items():
+        found = snapshot_entries(catalog, Places(), metadata, snapshot)
+        expected = Entries.of(catalog.entries(number))
+        assert in_order(found.data) == in_order(expected.data)
+        assert in_order(found.deletes) == in_order(expected.deletes)
+    snapshot = metadata.find()
+    assert snapshot is not None
+    return snapshot_entries(catalog, Places(), metadata, snapshot)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_what_manifests_say_is_what_entries_say(
+    lake: SparkSession, name: str, version: int
+) -> None:
+    mode = "merge-on-read" if version > 1 else "copy-on-write"
+    lake.sql(
+        f"CREATE TABLE {name} (i INT, d DATE, t TIMESTAMP, n DECIMAL(9, 2), s STRING, f FLOAT) "
+        "USING iceberg PARTITIONED BY (n, days(t), bucket(4, i)) TBLPROPERTIES "
+        f"('format-version'='{version}', 'write.delete.mode'='{mode}')"
+    )
+    row = "DATE'2024-02-03', TIMESTAMP'1969-12-31 23:00:00', -1.25, 'x', double('nan')"
+    lake.sql(f"INSERT INTO {name} SELECT CAST(id AS INT), {row} FROM range(4)")
+    lake.sql(f"ALTER TABLE {name} DROP PARTITION FIELD days(t)")
+    lake.sql(f"ALTER TABLE {name} ADD PARTITION FIELD truncate(2, s) AS start")
+    lake.sql(f"INSERT INTO {name} VALUES (7, NULL, NULL, NULL, NULL, NULL)")
+    lake.sql(f"ALTER TABLE {name} ALTER COLUMN n TYPE DECIMAL(12, 2)")
+    lake.sql(f"INSERT INTO {name} VALUES (8, NULL, NULL, 1234567890.5, 'abc', 1)")
+    lake.sql(f"DELETE FROM {name} WHERE i = 2")
+    lake.sql(f"CALL lake.system.rewrite_manifests('{name}')")
+    found = assert_same(lake, name)
+    assert sum(found.data["record_count"].to_pylist()) - len(found.deletes) == 5
+
+
+def test_two_partition_fields_of_one_name(lake: SparkSession, name: str) -> None:
+    """Iceberg's metadata tables refuse them, and its scan reads them."""
+    lake.sql(
+        f"CREATE TABLE {name} (id INT, s STRING) USING iceberg PARTITIONED BY (truncate(1, s))"
+    )
+    lake.sql(f"INSERT INTO {name} VALUES (1, 'abc'), (2, 'xyz')")
+    lake.sql(f"ALTER TABLE {name} DROP PARTITION FIELD s_trunc")
+    lake.sql(f"ALTER TABLE {name} ADD PARTITION FIELD truncate(2, s) AS s_trunc")
+    lake.sql(f"INSERT INTO {name} VALUES (3, 'abd'), (4, 'x')")
+    catalog = SparkCatalogTable(lake, name)
+    with pytest.raises(AlcidError, match="s_trunc"):
+        catalog.entries(catalog.load().current_snapshot_id or 0)
+    table = alcid.iceberg(name, lake)
+    assert table.scan("s = 'abd'").to_arrow().to_pylist() == [{"id": 3, "s": "abd"}]
+    assert rows_of(table, "s >= 'x'") == [{"id": 2, "s": "xyz"}, {"id": 4, "s": "x"}]
+    assert [one.after.files for one in table.scan("s = 'abd'").explain().stages][-1] == 1
+    assert not table.verify().problems
+
+
+def newest_metadata(lake: SparkSession, name: str) -> tuple[Path, dict[str, Any]]:
+    """The folder of the metadata of a table of the Hadoop catalog, and what the newest say."""
+    location = SparkCatalogTable(lake, name).load().location.removeprefix("file:")
+    folder = Path(location) / "metadata"
+    number = int((folder / "version-hint.text").read_text())
+    return folder, json.loads((folder / f"v{number}.metadata.json").read_text())
+
+
+def commit(folder: Path, metadata: dict[str, Any]) -> None:
+    """Make metadata the newest, as another writer does."""
+    number = int((folder / "version-hint.text").read_text()) + 1
+    (folder / f"v{number}.metadata.json").write_text(json.dumps(metadata))
+    (folder / "version-hint.text").write_text(str(number))
+    for sums in folder.glob(".*.crc"):
+        sums.unlink()
+
+
+def test_snapshots_without_a_manifest_list(lake: SparkSession, name: str) -> None:
+    """They are of the first writers; what Spark reads afterwards is as before."""
+    lake.sql(f"CREATE TABLE {name} (id INT) USING iceberg TBLPROPERTIES ('format-version'='1')")
+    lake.sql(f"INSERT INTO {name} VALUES (1), (2)")
+    folder, metadata = newest_metadata(lake, name)
+    [snapshot] = metadata["snapshots"]
+    del snapshot["manifest-list"]
+    snapshot["manifests"] = [f"file:{one}" for one in folder.glob("*-m0.avro")]
+    commit(folder, metadata)
+    lake.sql(f"REFRESH TABLE {name}")
+    table = alcid.iceberg(name, lake)
+    assert rows_of(table, "id > 1") == [{"id": 2}]
+    assert lake.sql(f"SELECT * FROM {name} WHERE id > 1").toArrow().to_pylist() == [{"id": 2}]
+    table.build_indexes({"file-index.bloom-filter.columns": "id"}, progress=False)
+    assert rows_of(table, "id = 1") == [{"id": 1}]
+    assert lake.sql(f"SELECT * FROM {name} WHERE id = 1").toArrow().to_pylist() == [{"id": 1}]
+
+
+def test_files_without_ids_or_a_name_mapping(lake: SparkSession, name: str, tmp_path: Path) -> None:
+    struct = pa.struct([("a", "int32")])
+    kinds = {
+        "x": "int32",
+        "y": "string",
+        "z": struct,
+        "l": pa.list_(struct),
+        "n": pa.list_(pa.int32()),
+    }
+    columns = "id INT, s STRING, st STRUCT<a: INT>, l ARRAY<STRUCT<a: INT>>, n ARRAY<INT>"
+    lake.sql(f"CREATE TABLE {name} ({columns}) USING iceberg")
+    one = {"x": 1, "y": "a", "z": {"a": 5}, "l": [{"a": 6}], "n": [7, None]}
+    rows = [one, {"x": 2}]
+    pq.write_table(pa.Table.from_pylist(rows, pa.schema(kinds)), tmp_path / "a.parquet")
+    lake.sql(f"CALL lake.system.add_files('{name}', '`parquet`.`{tmp_path}`')")
+    lake.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('schema.name-mapping.default')")
+    lake.sql(f"INSERT INTO {name} VALUES (3, 'c', named_struct('a', 7), NULL, array(8))")
+    table = alcid.iceberg(name, lake)
+    expected = lake.table(name).orderBy("id").toArrow().to_pylist()
+    assert [(row["id"], row["s"]) for row in expected] == [(1, "a"), (2, None), (3, "c")]
+    assert table.scan(order_by="id").to_arrow().to_pylist() == expected
+    assert rows_of(table, "id = 2") == expected[1:2]
+    assert rows_of(table, "s IS NULL") == expected[1:2]

@@ -44,9 +44,9 @@ def assert_same(session: SparkSession, name: str) -> Entries:
         expected = Entries.of(catalog.entries(number))
         assert in_order(found.data) == in_order(expected.data)
         assert in_order(found.deletes) == in_order(expected.deletes)
-    snapshot = metadata.find()
-    assert snapshot is not None
-    return snapshot_entries(catalog, Places(), metadata, snapshot)
+    current = metadata.find()
+    assert current is not None
+    return snapshot_entries(catalog, Places(), metadata, current)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -146,6 +146,7 @@ def test_some_of_the_files_are_read_elsewhere(files: OpenFiles) -> None:
         SCHEMA.names,
         Candidates(np.arange(2), (ANY, ANY)),
         use_statistics=True,
+        deletions={},
     )
     parts = pickle.loads(pickle.dumps(part)).read([0, 1])
     assert pa.concat_tables([one.table for one in parts]).equals(expected([1, 50000]))

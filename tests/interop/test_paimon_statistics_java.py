@@ -95,3 +95,23 @@ def test_statistics_differ_from_those_of_java_in_two_kinds_of_columns(
     # So a reader that goes by ours finds as much.
     where = leaf("at", "EQUAL", timestamp(0, 5))
     assert java_paimon.read(tmp_path / "t", where)["at"].cast(pa.int64()).to_pylist() == [5]
+
+
+def test_a_table_of_old_writers_keeps_statistics_of_all_columns(
+    java_paimon: JavaPaimon, tmp_path: Path
+) -> None:
+    """As Java does where it is asked to, to the byte; and Java finds the rows of all files."""
+    columns, rows = every_type()
+    table = create(tmp_path / "t", columns, options={})
+    if "at6" in rows.column_names:  # which Java keeps in milliseconds
+        times = rows["at6"].cast(pa.time32("ms"))
+        rows = rows.set_column(rows.schema.get_field_index("at6"), "at6", times)
+    java_paimon.write(tmp_path / "t", rows, options={"metadata.stats-dense-store": "false"})
+    table.append(rows)
+    theirs, ours = (one.file for one in table.snapshot.state.entries)
+    assert (theirs.stats_columns, ours.stats_columns) == (None, None)
+    assert ours.value_stats == theirs.value_stats
+    name = next(name for name, kind in columns.items() if kind == "BIGINT")
+    value = next(one for one in rows[name].to_pylist() if one is not None)
+    found = java_paimon.read(tmp_path / "t", leaf(name, "EQUAL", value))[name].to_pylist()
+    assert found == [value] * 2 * rows[name].to_pylist().count(value)

@@ -120,6 +120,8 @@ GO = "github.com/segmentio/parquet-go version 0.0.0-20230712180008-5d42db8f0d47 
 FUSION, FUSION_OLD = "datafusion version 52.5.0", "datafusion version 34.0.0"
 OTHER = "impala version 4.0.0-SNAPSHOT (build 0)"
 
+CARELESS = (MR_OLD, CPP, "Polars", GO, FUSION_OLD, OTHER, None)
+
 LINES = [
     # BOOLEAN, signed integers, and what is stored in them
     *((NEW, TYPE, one, "signed", True) for one in (MR, CPP, RUST, DUCKDB, "Polars", OTHER, None)),
@@ -144,10 +146,7 @@ LINES = [
     (NEW, None, ARROW, "unsigned", False),
     # decimals in byte arrays of one length
     *((NEW, TYPE, one, "decimal", True) for one in (MR, TRINO, ARROW, RUST, DUCKDB, FUSION)),
-    *(
-        (NEW, TYPE, one, "decimal", False)
-        for one in (MR_OLD, CPP, "Polars", GO, FUSION_OLD, OTHER, None)
-    ),
+    *((NEW, TYPE, one, "decimal", False) for one in CARELESS),
     (NEW, TYPE, "parquet-cpp-arrow version 4.0.0", "decimal", True),
     (NEW, TYPE, "parquet-cpp-arrow version 3.0.0", "decimal", False),
     (NEW, TYPE, "parquet-cpp-arrow version 4.0.0-SNAPSHOT", "decimal", False),
@@ -155,10 +154,7 @@ LINES = [
     # floats
     *((NEW, TYPE, one, "double", True) for one in (MR, TRINO, ARROW, RUST, DUCKDB, FUSION)),
     *((NEW, TYPE, one, "float", True) for one in (MR, ARROW)),
-    *(
-        (NEW, TYPE, one, "double", False)
-        for one in (MR_OLD, CPP, "Polars", GO, FUSION_OLD, OTHER, None)
-    ),
+    *((NEW, TYPE, one, "double", False) for one in CARELESS),
     *((NEW, order, ARROW, "double", False) for order in (None, TOTAL, 9)),
     *((OLD, order, MR, "double", True) for order in (None, TYPE)),
     *((OLD, None, one, "double", False) for one in (MR_OLD, CPP, OTHER, None)),

@@ -146,7 +146,7 @@ def test_blobs_of_a_bundle_are_known(alcid: Alcid) -> None:
     facts = {blob["type"]: blob for blob in found["blobs"]}
     assert facts["alcid-files-v1"]["files"] == 3
     assert facts["alcid-directory-v1"]["kinds"] == 5
-    assert facts["alcid-bundle-v1"]["bundle_version"] == "1.1"
+    assert facts["alcid-bundle-v1"]["bundle_version"] == "1.0"
     assert facts["alcid-index-v1"]["payload_bytes"] == 1166
 
 

@@ -20,7 +20,9 @@ from alcid.paimon_metadata.manifest import read_manifest, write_manifest
 from alcid.paimon_metadata.manifest_list import read_manifest_list, write_manifest_list
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.snapshot import Snapshot
-from alcid.parquet_file import read_layout
+from alcid.parquet_file import ReadReport, read_layout
+from alcid.parquet_file.footer import read_footer
+from alcid.parquet_file.statistics import FooterStatistics
 from tests.fuzz.target import Target, small
 from tests.golden.bundle_cases import table_of
 from tests.golden.paimon_tables import writer_folder
@@ -100,7 +102,11 @@ def _iceberg_metadata() -> list[bytes]:
 
 
 def _read_parquet(data: bytes) -> None:
-    read_layout(BytesSource(data, "a.parquet"))
+    source = BytesSource(data, "a.parquet")
+    layout = read_layout(source)
+    statistics = FooterStatistics(read_footer(source, ReadReport()), source.name)
+    for leaf in range(sum(len(column.field.leaves) for column in layout.columns)):
+        assert sum(chunk.rows for chunk in statistics.of_leaf(leaf)) == layout.rows
 
 
 def _parquet_files() -> list[bytes]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import fastavro
@@ -23,6 +23,7 @@ from alcid.errors import FormatError
 __all__ = [
     "MAGIC",
     "PlainContainer",
+    "container_schema",
     "inner_types",
     "plain_container",
     "read_records",
@@ -54,8 +55,28 @@ class PlainContainer(NamedTuple):
     """Containers of some of the blocks each, in order."""
 
 
+def container_schema(data: bytes, *, file: str) -> Any:
+    """The schema of a container, of which the beginning is enough.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    return _schema(_Reader(data, file).head()[0], file)
+
+
+def _schema(metadata: Mapping[str, bytes], file: str) -> Any:
+    try:
+        return json.loads(metadata.get("avro.schema", b""))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"schema of an Avro file: no JSON: {error}", file=file) from None
+
+
 def read_records(
-    data: bytes, *, file: str, as_schema: Callable[[Any], Any] | None = None
+    data: bytes,
+    *,
+    file: str,
+    as_schema: Callable[[Any], Any] | None = None,
+    most_records: int | None = None,
 ) -> tuple[Any, Iterator[dict[str, Any]]]:
     """The schema and the records of a container; the first record that is wrong ends them.
 
@@ -63,12 +84,13 @@ def read_records(
         data: The container.
         file: Its name, for errors.
         as_schema: As for `plain_container`.
+        most_records: As for `plain_container`.
 
     Raises:
         FormatError: It is damaged, or no writer of manifests would write it; the records raise it
             too.
     """
-    schema, parts = plain_container(data, file=file, as_schema=as_schema)
+    schema, parts = plain_container(data, file=file, as_schema=as_schema, most_records=most_records)
     return schema, _records(parts, file)
 
 
@@ -82,7 +104,11 @@ def _records(parts: Iterable[bytes], file: str) -> Iterator[dict[str, Any]]:
 
 
 def plain_container(
-    data: bytes, *, file: str, as_schema: Callable[[Any], Any] | None = None
+    data: bytes,
+    *,
+    file: str,
+    as_schema: Callable[[Any], Any] | None = None,
+    most_records: int | None = None,
 ) -> PlainContainer:
     """The same records in containers without compression.
 
@@ -94,6 +120,8 @@ def plain_container(
         file: Its name, for errors.
         as_schema: Makes the schema that the container gets of its own; the bytes of records must
             mean the same by both.
+        most_records: How many records it may have, if that is known: then any number of bytes may
+            be decompressed, a block at a time. Else it is a manifest.
 
     Raises:
         FormatError: It is damaged, or no writer of manifests would write it; the parts raise it
@@ -102,10 +130,7 @@ def plain_container(
     reader = _Reader(data, file)
     metadata, sync = reader.head()
     schema, codec = metadata.get("avro.schema", b""), metadata.get("avro.codec", b"null")
-    try:
-        described = json.loads(schema)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"schema of an Avro file: no JSON: {error}", file=file) from None
+    described = _schema(metadata, file)
     if as_schema is not None:
         described = as_schema(described)
         schema = json.dumps(described).encode()
@@ -115,7 +140,8 @@ def plain_container(
     for name, value in head.items():
         parts += (_long(len(name)), name.encode(), _long(len(value)), value)
     parts += (_long(0), sync)
-    blocks = _plain_blocks(reader, sync, codec.decode("latin-1"), len(data), file)
+    limits = _Limits(len(data), most_records)
+    blocks = _plain_blocks(reader, sync, codec.decode("latin-1"), limits, file)
     return PlainContainer(described, _gather(b"".join(parts), blocks))
 
 
@@ -132,8 +158,29 @@ def _gather(head: bytes, blocks: Iterable[list[bytes]]) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
+class _Limits(NamedTuple):
+    """How many records a container may have, and how many bytes of them."""
+
+    size: int
+    """Of the container, in bytes."""
+    most_records: int | None
+
+    @property
+    def records(self) -> int:
+        if self.most_records is not None:
+            return self.most_records
+        return _ALWAYS_ENTRIES + _ENTRIES_PER_BYTE * self.size
+
+    def content(self, records: int, before: int) -> int:
+        """The bytes that a block may have, with so many records up to its end."""
+        if self.most_records is not None:
+            return _LARGEST
+        most = _ALWAYS + _LARGEST_RATIO * self.size + _LARGEST_ENTRY * records
+        return min(most, _LARGEST) - before
+
+
 def _plain_blocks(
-    reader: _Reader, sync: bytes, codec: str, size: int, file: str
+    reader: _Reader, sync: bytes, codec: str, limits: _Limits, file: str
 ) -> Iterator[list[bytes]]:
     """The blocks without compression.
 
@@ -141,15 +188,14 @@ def _plain_blocks(
         reader: Stands behind the head.
         sync: What stands behind each block.
         codec: Of the blocks.
-        size: Of the container, in bytes.
+        limits: Of their records and bytes.
         file: Its name.
     """
     records = content_bytes = 0
     for at, count, block in reader.blocks(sync):
-        left = _ALWAYS_ENTRIES + _ENTRIES_PER_BYTE * size - records
+        left = limits.records - records
         entries = records + min(max(count, 0), left)
-        most = min(_ALWAYS + _LARGEST_RATIO * size + _LARGEST_ENTRY * entries, _LARGEST)
-        content = _decompressed(codec, block, most - content_bytes, file, at)
+        content = _decompressed(codec, block, limits.content(entries, content_bytes), file, at)
         if not 0 <= count <= min(len(content), left):
             each = f"{len(content)}, a byte for each"
             expected = f"0 to {each if len(content) < left else left}"

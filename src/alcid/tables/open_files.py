@@ -29,6 +29,7 @@ from alcid.parquet_file import (
 from alcid.parquet_file.decoding import Int96Unit
 from alcid.plan import Bounds, FileScan, TableColumns
 from alcid.storage import Listing, Storage, Traffic
+from alcid.tables.avro_scan import AvroScan, open_avro_scans
 from alcid.tables.data_files import take_files
 from alcid.tables.file_columns import FileColumn, file_columns
 from alcid.tables.file_statistics import group_statistics
@@ -39,7 +40,7 @@ __all__ = ["OpenFiles", "PlacedColumn", "footer_statistics", "places_of", "take_
 
 Integers = npt.NDArray[np.int64]
 
-_DataScan = ParquetScan | OrcScan
+_DataScan = ParquetScan | OrcScan | AvroScan
 
 _MadeOf = tuple[
     Storage,
@@ -178,11 +179,11 @@ class OpenFiles:
         return self._storage.read_ranges(ranges)
 
     def has_pages(self, file: int) -> bool:
-        """Whether it is a Parquet file: ORC files are read by stripes."""
-        return not self._is_striped(file)
+        """Whether it is a Parquet file: ORC files are read by stripes, Avro files whole."""
+        return self._format(file) not in ("orc", "avro")
 
-    def _is_striped(self, file: int) -> bool:
-        return str(self.paths[file]).endswith(".orc")
+    def _format(self, file: int) -> str:
+        return str(self.paths[file]).rpartition(".")[2]
 
     def open(self, files: Sequence[int]) -> Sequence[FileScan]:
         """The footers of files; those read last are kept."""
@@ -212,9 +213,14 @@ class OpenFiles:
         sources = dict(
             zip(files, self._at_hand([self.source(file) for file in files]), strict=True)
         )
-        paged = [file for file in sources if not self._is_striped(file)]
-        striped = [file for file in sources if self._is_striped(file)]
+        striped = [file for file in sources if self._format(file) == "orc"]
+        avro = [file for file in sources if self._format(file) == "avro"]
+        paged = [file for file in sources if self._format(file) not in ("orc", "avro")]
         found: dict[int, _DataScan] = {}
+        if avro:
+            chosen = [sources[file] for file in avro]
+            opened = open_avro_scans(chosen, self.rows[avro].tolist(), read_ranges=self.read_ranges)
+            found.update(zip(avro, opened, strict=True))
         open_striped = partial(open_orc_scans, has_local_instants=self._has_local_instants)
         for some, open_some in (paged, open_scans), (striped, open_striped):
             if some:

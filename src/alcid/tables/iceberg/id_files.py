@@ -108,8 +108,8 @@ class IdFiles(OpenFiles):
             return footer_statistics(scan.scan, scan.described(columns))
         return super().group_statistics(file, scan, columns)
 
-    def _is_striped(self, _file: int) -> bool:
-        return False
+    def _format(self, _file: int) -> str:
+        return "parquet"
 
     def _conform(
         self, file: int, scan: object, fields: Mapping[str, WantedField] | None = None

@@ -44,7 +44,7 @@ def new_schema(
     check_new_options(options)
     parsed = TableOptions.parse(options, has_primary_key=bool(primary_key))
     if parsed.file_format == "avro":
-        raise UnsupportedError("file.format=avro: not read, expected parquet or orc")
+        raise UnsupportedError("file.format=avro: not written, expected parquet or orc")
     _check_names([name for name, _, _ in columns])
     for what, names in (("primary_key", primary_key), ("partition_by", partition_by)):
         if len(set(names)) < len(names):

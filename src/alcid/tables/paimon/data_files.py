@@ -18,6 +18,7 @@ from alcid.parquet_file import ParquetScan, open_scans
 from alcid.parquet_file.decoding import Int96Unit, int96_as
 from alcid.storage import Storage
 from alcid.storage.location import Location
+from alcid.tables.avro_scan import AvroScan, open_avro_scans
 
 __all__ = [
     "INT96_UNIT",
@@ -31,12 +32,12 @@ __all__ = [
     "table_paths",
 ]
 
-DataScan: TypeAlias = ParquetScan | OrcScan
+DataScan: TypeAlias = ParquetScan | OrcScan | AvroScan
 
 INT96_UNIT: Int96Unit = "ns"
 """Paimon writes INT96 for nothing but nanoseconds."""
 
-_FORMATS = ("parquet", "orc")
+_FORMATS = ("parquet", "orc", "avro")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,9 @@ def open_data(storage: Storage, placed: PlacedFile, options: TableOptions) -> Da
         FormatError: It is damaged.
     """
     source = storage.source(placed.path, placed.file.size)
+    if placed.format == "avro":
+        (scan,) = open_avro_scans([source], [placed.file.rows], read_ranges=storage.read_ranges)
+        return scan
     if placed.format != "orc":
         return open_scans([source], read_ranges=storage.read_ranges)[0]
     return open_orc_scans(
@@ -197,7 +201,7 @@ def place_files(
             found = PlacedFile(entry, outside.removesuffix(entry.file.name))
         if found.format not in _FORMATS:
             raise UnsupportedError(
-                f"{found.path}: file format {found.format}, expected {' or '.join(_FORMATS)}"
+                f"{found.path}: file format {found.format}, expected one of {', '.join(_FORMATS)}"
             )
         placed.append(found)
     return placed

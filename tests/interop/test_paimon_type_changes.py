@@ -80,6 +80,128 @@ def test_changed_types(
     assert equal, "no change at all is read"
 
 
+EDGES = [1.5, -1.5, 127.9, 128.5, -129.2, 32768.7, 3e9, -3e9, 1e19, -1e19, -0.0, 1e300]
+DOUBLES = [*EDGES, float("nan"), float("inf"), float("-inf"), 2.0**31, -(2.0**63), None]
+LARGE = [0, 127, 128, -129, 32768, 2**31, -(2**31) - 1, 2**63 - 1, -(2**63), 2**53 + 1, None]
+DIGITS = [
+    "1.5",
+    "-1.99999",
+    "128",
+    "3000000000.12345",
+    "99999999999999.99999",
+    "0.00500",
+    "-0.00005",
+]
+INSTANTS = [
+    0,
+    -1,
+    -999,
+    -1000,
+    -1_000_000,
+    -1_500_000,
+    1_999_000,
+    1_700_000_000_123_456,
+    1000,
+    None,
+]
+CENTURIES = [2_147_483_648_000_000, 253_402_300_799_999_999, -62_135_596_800_000_000]
+LTZ = "WITH LOCAL TIME ZONE"
+NARROWED: dict[str, tuple[Any, list[Any], list[str]]] = {
+    "DOUBLE": (pa.float64(), DOUBLES, ["TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT"]),
+    "FLOAT": (pa.float32(), DOUBLES, ["TINYINT", "SMALLINT", "INT", "BIGINT"]),
+    "BIGINT": (
+        pa.int64(),
+        LARGE,
+        ["TINYINT", "SMALLINT", "INT", "FLOAT", "DOUBLE", "DECIMAL(38, 19)", "VARCHAR(5)"],
+    ),
+    "INT": (
+        pa.int32(),
+        [1, 128, -129, 2**31 - 1, -(2**31), 16_777_217, None],
+        ["TINYINT", "SMALLINT", "FLOAT", "DECIMAL(15, 2)", "TIMESTAMP(0)", "TIMESTAMP(6)"],
+    ),
+    "DECIMAL(20, 5)": (
+        pa.decimal128(20, 5),
+        [*map(Decimal, DIGITS), None],
+        [
+            *("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "VARCHAR(5)"),
+            *("DECIMAL(20, 4)", "DECIMAL(17, 2)", "DECIMAL(25, 7)", "DECIMAL(38, 0)"),
+        ],
+    ),
+    "DECIMAL(38, 0)": (pa.decimal128(38, 0), [Decimal("-12"), None], ["STRING", "DECIMAL(38, 9)"]),
+    "TIMESTAMP(6)": (
+        pa.timestamp("us"),
+        [*INSTANTS, *CENTURIES],
+        [
+            *("INT", "BIGINT", "DATE", "STRING"),
+            *(f"TIMESTAMP({digits})" for digits in (0, 1, 2, 3, 4, 5)),
+        ],
+    ),
+    "TIMESTAMP(3)": (
+        pa.timestamp("ms"),
+        [0, -1, -1500, 1_700_000_000_123, None],
+        ["INT", "BIGINT", "DATE", "STRING", "TIMESTAMP(0)", "TIMESTAMP(2)", "TIMESTAMP(6)"],
+    ),
+    "TIMESTAMP(0)": (pa.timestamp("s"), [0, -1, 86_399, None], ["STRING", "DATE", "TIMESTAMP(9)"]),
+    "TIMESTAMP(9)": (
+        pa.timestamp("ns"),
+        [1_700_000_000_123_456_789, 1_000_000_001, 86_400_000_000_000, None],
+        ["INT", "BIGINT", "DATE", "STRING", "TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(7)"],
+    ),
+    f"TIMESTAMP(6) {LTZ}": (
+        pa.timestamp("us", "UTC"),
+        INSTANTS,
+        [f"TIMESTAMP({digits}) {LTZ}" for digits in (0, 3, 5)],
+    ),
+    "BOOLEAN": (pa.bool_(), [True, False, None], ["FLOAT", "DOUBLE", "DECIMAL(5, 2)", "BIGINT"]),
+    "STRING": (
+        pa.string(),
+        ["abcdefgh", "ab", "é€x\U0001f600yz", "", None],
+        ["VARCHAR(5)", "VARBINARY(3)", "VARCHAR(1)"],
+    ),
+    "BYTES": (pa.binary(), [b"abcdef", b"", None], ["VARBINARY(3)", "VARCHAR(5)", "STRING"]),
+}
+
+
+@pytest.mark.parametrize("own", NARROWED)
+def test_values_that_do_not_fit_are_cast_as_java_casts_them(
+    java_paimon: JavaPaimon, tmp_path: Path, own: str
+) -> None:
+    arrow_type, values, wanted = NARROWED[own]
+    columns = {f"c{number}": kind for number, kind in enumerate(wanted)}
+    table = java_paimon.create(tmp_path / "t", dict.fromkeys(columns, own))
+    java_paimon.write(table, pa.table(dict.fromkeys(columns, pa.array(values, arrow_type))))
+    for column, kind in columns.items():
+        java_paimon.alter(table, "updateColumnType", column, kind)
+    found, expected = alcid.paimon(table).scan().to_arrow(), java_paimon.read(table)
+    for column, kind in columns.items():
+        rows = json_rows(found.select([column])), json_rows(expected.select([column]))
+        assert rows[0] == rows[1], kind
+
+
+def test_predicates_see_the_values_of_the_table(java_paimon: JavaPaimon, tmp_path: Path) -> None:
+    java, indexes = java_paimon, {"file-index.bitmap.columns": "v,t"}
+    table = java.create(tmp_path / "t", {"v": "DOUBLE", "t": "TIMESTAMP(3)"}, options=indexes)
+    values = pa.array([11.1, 3e9, float("nan")], pa.float64())
+    moments = pa.array([1999, -1, 86_400_000], pa.timestamp("ms"))
+    java.write(table, pa.table({"v": values, "t": moments}))
+    java.alter(table, "updateColumnType", "v", "INT")
+    java.alter(table, "updateColumnType", "t", "STRING")
+    opened = alcid.paimon(table)
+    expected = {
+        "v = 11": 1,
+        "v = 2147483647": 1,
+        "v = 0": 1,
+        "v > 11": 1,
+        "v < 11 OR v IS NULL": 1,
+        "v IS NULL": 0,
+        "t = '1970-01-01 00:00:01.999'": 1,
+        "t < '1970'": 1,
+        "t LIKE '%-02 00:00:00.000'": 1,
+        "v = 11 AND t > '1970-01-01'": 1,
+    }
+    assert {where: opened.count(where) for where in expected} == expected
+
+
 ROW = {
     "type": "ROW",
     "fields": [{"id": 2, "name": "x", "type": "INT"}, {"id": 3, "name": "y", "type": "STRING"}],

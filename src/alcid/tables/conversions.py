@@ -1,18 +1,20 @@
 """Columns of files that were written before the type of the column was changed.
 
-Paimon's and Iceberg's Java cast each value when they read. Here this is done where Arrow makes the
-same value of it; one for which it does not is an error, and so is a change that is not in this
-table:
+Paimon's and Iceberg's Java cast each value when they read. Here this is done by the same rules, see
+`alcid.tables.casts`; a value for which they are not known is an error, and so is a change that is
+not in this table:
 
 | from                     | to                                                                 |
 |--------------------------|--------------------------------------------------------------------|
 | integers                 | integers, floats, DECIMAL, BOOLEAN, VARCHAR                        |
+| INT, BIGINT              | TIMESTAMP                                                          |
 | FLOAT, DOUBLE            | floats, integers                                                   |
-| DECIMAL                  | DECIMAL, integers, floats                                          |
-| BOOLEAN                  | integers, VARCHAR                                                  |
+| DECIMAL                  | DECIMAL, integers, floats, VARCHAR                                 |
+| BOOLEAN                  | numbers, VARCHAR                                                   |
 | CHAR, VARCHAR            | numbers, BOOLEAN, DATE, TIMESTAMP, VARCHAR, VARBINARY              |
 | BINARY, VARBINARY        | VARBINARY, VARCHAR                                                 |
 | DATE                     | TIMESTAMP, VARCHAR                                                 |
+| TIMESTAMP                | INT, BIGINT, DATE, VARCHAR                                         |
 | TIME, TIMESTAMP, LTZ     | the same with other digits                                         |
 
 Fields of a ROW are the same if their ids are, as columns are; one that was added is null.
@@ -25,29 +27,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from alcid.errors import UnsupportedError
+from alcid.tables.casts import CASTS, cast_leaf
 from alcid.types import DataType
 
 __all__ = ["FieldConversion", "TypedField", "column_type", "convert"]
-
-_INTEGERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_FLOATS: Final = ("FLOAT", "DOUBLE")
-_NUMBERS: Final = (*_INTEGERS, *_FLOATS, "DECIMAL")
-_TEXT_TO: Final = (*_NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR", "VARBINARY")
-_CASTS: Final[dict[str, tuple[str, ...]]] = {
-    **dict.fromkeys(_INTEGERS, (*_NUMBERS, "BOOLEAN", "VARCHAR")),
-    **dict.fromkeys(_FLOATS, (*_FLOATS, *_INTEGERS)),
-    "DECIMAL": _NUMBERS,
-    "BOOLEAN": (*_INTEGERS, "VARCHAR"),
-    **dict.fromkeys(("CHAR", "VARCHAR"), _TEXT_TO),
-    **dict.fromkeys(("BINARY", "VARBINARY"), ("VARBINARY", "VARCHAR")),
-    "DATE": ("TIMESTAMP", "VARCHAR"),
-    **{root: (root,) for root in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")},
-}
-_MOST_DIGITS: Final = 38
-_MEASURED: Final = {"VARCHAR": pc.utf8_length, "VARBINARY": pc.binary_length}
 
 
 def column_type(data_type: DataType) -> Any:
@@ -82,7 +67,7 @@ def convert(own: TypedField, wanted: TypedField) -> FieldConversion | None:
 
 def _is_longer(before: DataType, after: DataType) -> bool:
     """Whether a text or bytes may only be longer than before."""
-    return before.root == after.root in _MEASURED and before.length <= after.length
+    return before.root == after.root in ("VARCHAR", "VARBINARY") and before.length <= after.length
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,39 +118,28 @@ def _convert(values: pa.Array, own: _Node, wanted: _Node, arrow_type: Any) -> pa
         if values.type.id != arrow_type.id:  # the file is not what its schema says
             return _cast(values, before, after, arrow_type)
         return _NESTED[after.root](values, own, wanted, arrow_type)
-    if after.root not in _CASTS.get(before.root, ()):
+    if after.root not in CASTS.get(before.root, ()):
         raise UnsupportedError(
             f"found {before}, expected {after} as in the table: such a change is not read"
         )
-    if before.root == "DECIMAL" and after.root in _FLOATS:
-        values = values.cast(pa.string())  # of a decimal, Arrow makes a float by a division
-    if before.root in _INTEGERS and after.root == "DECIMAL":
-        # Else Arrow asks for the digits that any value of the type may have.
-        values = _cast(values, before, after, pa.decimal128(_MOST_DIGITS, after.scale))
-    made = _cast(values, before, after, arrow_type)
-    _check_length(made, before, after)
-    return made
+    try:
+        # Some files hold other digits than their schema says, as ORC nanoseconds.
+        values = _cast(values, before, before, column_type(before))
+        return cast_leaf(values, before, after, arrow_type)
+    except pa.ArrowException as error:
+        raise _problem(before, after, error) from None
 
 
 def _cast(values: pa.Array, before: DataType, after: DataType, arrow_type: Any) -> pa.Array:
     try:
         return values if values.type == arrow_type else values.cast(arrow_type)
     except pa.ArrowException as error:
-        problem = str(error).splitlines()[0]
-        raise UnsupportedError(
-            f"found {before}, expected {after} as in the table: {problem}"
-        ) from None
+        raise _problem(before, after, error) from None
 
 
-def _check_length(values: pa.Array, before: DataType, after: DataType) -> None:
-    """See that no value has to be cut off."""
-    if after.root not in _MEASURED:
-        return
-    longest = pc.max(_MEASURED[after.root](values)).as_py()
-    if longest is not None and longest > after.length:
-        raise UnsupportedError(
-            f"found {before} with a value of length {longest}, expected {after} as in the table"
-        )
+def _problem(before: DataType, after: DataType, error: pa.ArrowException) -> UnsupportedError:
+    problem = str(error).splitlines()[0]
+    return UnsupportedError(f"found {before}, expected {after} as in the table: {problem}")
 
 
 def _row(values: pa.StructArray, own: _Node, wanted: _Node, arrow_type: Any) -> pa.Array:

@@ -1,0 +1,226 @@
+"""Values of one type as another, as Paimon's Java casts them when the type of a column has changed.
+
+| from             | to           | how                                                            |
+|------------------|--------------|----------------------------------------------------------------|
+| integers         | integers     | the lowest bits                                                |
+| FLOAT, DOUBLE    | INT, BIGINT  | towards zero, the nearest that there is, NaN is 0              |
+| FLOAT, DOUBLE    | TINYINT, ... | first INT, then its lowest bits                                |
+| DECIMAL          | integers     | towards zero, then the lowest bits                             |
+| numbers          | DECIMAL      | half away from zero; too many digits are an error              |
+| INT, BIGINT      | TIMESTAMP    | seconds since 1970                                             |
+| TIMESTAMP        | INT, BIGINT  | seconds, of the milliseconds below, towards zero               |
+| TIMESTAMP        | DATE         | days, of the milliseconds below, towards zero                  |
+| TIMESTAMP        | VARCHAR      | `1970-01-01 00:00:00.000`, with as many digits as the type has |
+| TIMESTAMP        | TIMESTAMP    | see `_truncated`                                               |
+| text, bytes      | shorter ones | cut off                                                        |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from alcid.errors import UnsupportedError
+from alcid.types import DataType
+
+__all__ = ["CASTS", "cast_leaf"]
+
+INTEGERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+FLOATS: Final = ("FLOAT", "DOUBLE")
+_NUMBERS: Final = (*INTEGERS, *FLOATS, "DECIMAL")
+_TEXT_TO: Final = (*_NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR", "VARBINARY")
+CASTS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("TINYINT", "SMALLINT"), (*_NUMBERS, "BOOLEAN", "VARCHAR")),
+    **dict.fromkeys(("INT", "BIGINT"), (*_NUMBERS, "BOOLEAN", "VARCHAR", "TIMESTAMP")),
+    **dict.fromkeys(FLOATS, (*FLOATS, *INTEGERS)),
+    "DECIMAL": (*_NUMBERS, "VARCHAR"),
+    "BOOLEAN": (*_NUMBERS, "VARCHAR"),
+    **dict.fromkeys(("CHAR", "VARCHAR"), _TEXT_TO),
+    **dict.fromkeys(("BINARY", "VARBINARY"), ("VARBINARY", "VARCHAR")),
+    "DATE": ("TIMESTAMP", "VARCHAR"),
+    "TIME": ("TIME",),
+    "TIMESTAMP": ("TIMESTAMP", "INT", "BIGINT", "DATE", "VARCHAR"),
+    "TIMESTAMP_LTZ": ("TIMESTAMP_LTZ",),
+}
+"""What is cast to what; any other change is not read."""
+
+_UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DAY: Final = 86_400_000  # milliseconds
+_WIDEST: Final = 76
+_YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_800  # seconds
+
+Integers = npt.NDArray[np.int64]
+
+
+def cast_leaf(values: pa.Array, before: DataType, after: DataType, arrow_type: Any) -> pa.Array:
+    """Values of a type that is not nested as those of another, among those of `CASTS`.
+
+    Raises:
+        pa.ArrowException: A value cannot be cast.
+        UnsupportedError: A value would not be what Java reads.
+    """
+    made = _made(values, before, after, arrow_type)
+    if after.root == "VARCHAR" and before.root not in ("BINARY", "VARBINARY"):
+        return pc.utf8_slice_codeunits(made, 0, after.length)
+    if after.root == "VARBINARY":
+        return pc.binary_slice(made, 0, after.length)
+    return made
+
+
+def _made(values: pa.Array, before: DataType, after: DataType, arrow_type: Any) -> pa.Array:
+    match before.root, after.root:
+        case (
+            ("TINYINT" | "SMALLINT" | "INT" | "BIGINT"),
+            ("TINYINT" | "SMALLINT" | "INT" | "BIGINT" | "FLOAT" | "DOUBLE"),
+        ):
+            return values.cast(arrow_type, safe=False)
+        case (("FLOAT" | "DOUBLE"), ("TINYINT" | "SMALLINT" | "INT" | "BIGINT")):
+            return _float_to_integer(values, arrow_type)
+        case "DECIMAL", ("TINYINT" | "SMALLINT" | "INT" | "BIGINT"):
+            whole = pc.trunc(values.cast(pa.decimal256(_WIDEST, before.scale)))
+            return whole.cast(pa.int64()).cast(arrow_type, safe=False)
+        case "DECIMAL", ("FLOAT" | "DOUBLE"):
+            return values.cast(pa.string()).cast(arrow_type)  # Arrow's own way is a division
+        case "DECIMAL", "VARCHAR":
+            return _decimal_to_text(values, before)
+        case "BOOLEAN", ("FLOAT" | "DOUBLE"):
+            return values.cast(pa.int8()).cast(arrow_type)
+        case "BOOLEAN", "DECIMAL":
+            return _to_decimal(values.cast(pa.int8()).cast(pa.int64()), after, arrow_type)
+        case (("TINYINT" | "SMALLINT" | "INT" | "BIGINT" | "DECIMAL"), "DECIMAL"):
+            return _to_decimal(values, after, arrow_type)
+        case (("INT" | "BIGINT"), "TIMESTAMP"):
+            return values.cast(pa.int64()).cast(pa.timestamp("s")).cast(arrow_type)
+        case "TIMESTAMP", ("INT" | "BIGINT" | "DATE"):
+            return _timestamp_to_integer(values, after, arrow_type)
+        case "TIMESTAMP", "VARCHAR":
+            return _timestamp_to_text(values, before)
+        case (("TIMESTAMP" | "TIMESTAMP_LTZ"), ("TIMESTAMP" | "TIMESTAMP_LTZ")):
+            return _truncated(values, after, arrow_type)
+    return values.cast(arrow_type)
+
+
+def _changed(values: pa.Array, change: Callable[[Any], npt.NDArray[Any]]) -> pa.Array:
+    """The same nulls with other values, which are made of those of NumPy."""
+    filled = pc.fill_null(values, pa.scalar(0).cast(values.type))
+    made = change(filled.to_numpy(zero_copy_only=False))
+    return pa.array(made, mask=values.is_null().to_numpy(zero_copy_only=False))
+
+
+def _float_to_integer(values: pa.Array, arrow_type: Any) -> pa.Array:
+    width = 64 if arrow_type == pa.int64() else 32
+
+    def change(floats: npt.NDArray[np.floating[Any]]) -> npt.NDArray[Any]:
+        doubles = np.nan_to_num(floats.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        limit = 2.0 ** (width - 1)
+        above, below = doubles >= limit, doubles <= -limit
+        whole = np.where(above | below, 0.0, doubles).astype(np.int64)
+        return np.where(above, 2 ** (width - 1) - 1, np.where(below, -(2 ** (width - 1)), whole))
+
+    return _changed(values, change).cast(pa.int64()).cast(arrow_type, safe=False)
+
+
+def _to_decimal(values: pa.Array, after: DataType, arrow_type: Any) -> pa.Array:
+    scale = values.type.scale if pa.types.is_decimal(values.type) else 0
+    wide = values.cast(pa.decimal256(_WIDEST, scale))
+    if scale > after.scale:
+        wide = pc.round(wide, after.scale, "half_towards_infinity")
+    most = pa.scalar(Decimal(10 ** (after.precision - after.scale)), wide.type)
+    if pc.any(pc.greater_equal(pc.abs(wide), most)).as_py():
+        # Java's row then has a null that it does not show as one, at which its readers fail.
+        raise UnsupportedError(
+            f"found a number of too many digits, expected {after} as in the table"
+        )
+    return wide.cast(arrow_type)
+
+
+def _decimal_to_text(values: pa.Array, before: DataType) -> pa.Array:
+    """All digits, never with an exponent."""
+    scale = before.scale
+    bare = pa.decimal128(values.type.precision, 0)
+    digits = pa.Array.from_buffers(bare, len(values), values.buffers(), -1, values.offset)
+    text = digits.cast(pa.string())
+    if not scale:
+        return text
+    sign = pc.if_else(pc.starts_with(text, "-"), "-", "")
+    padded = pc.utf8_lpad(pc.utf8_ltrim(text, "-"), scale + 1, "0")
+    pointed = pc.replace_substring_regex(padded, rf"^(\d+)(\d{{{scale}}})$", r"\1.\2")
+    return pc.binary_join_element_wise(sign, pointed, "")
+
+
+def _counts(values: pa.Array) -> tuple[pa.Array, int]:
+    """Timestamps as numbers, and how many of these there are in a second."""
+    return values.cast(pa.int64()), _UNITS[values.type.unit]
+
+
+def _milliseconds(counts: Integers, per_second: int) -> Integers:
+    """The milliseconds below."""
+    if per_second <= 1000:
+        return counts * (1000 // per_second)
+    return counts // (per_second // 1000)
+
+
+def _towards_zero(numbers: Integers, divisor: int) -> Integers:
+    whole: Integers = np.sign(numbers) * (np.abs(numbers) // divisor)
+    return whole
+
+
+def _timestamp_to_integer(values: pa.Array, after: DataType, arrow_type: Any) -> pa.Array:
+    counts, per_second = _counts(values)
+    divisor = _DAY if after.root == "DATE" else 1000
+    found = _changed(
+        counts, lambda some: _towards_zero(_milliseconds(some, per_second), divisor)
+    ).cast(pa.int64())
+    if after.root == "DATE":
+        return found.cast(pa.int32()).cast(arrow_type)
+    return found.cast(arrow_type, safe=False)
+
+
+def _timestamp_to_text(values: pa.Array, before: DataType) -> pa.Array:
+    seconds = pc.floor_temporal(values, unit="second").cast(pa.timestamp("s")).cast(pa.int64())
+    span = pc.min_max(seconds)
+    if span["min"].is_valid and (
+        span["min"].as_py() < _YEAR_1 or span["max"].as_py() >= _YEAR_10000
+    ):
+        raise UnsupportedError(f"found {before} outside of the years 1 to 9999")
+    text = pc.strftime(values, "%Y-%m-%d %H:%M:%S")  # with the digits of the unit
+    digits = before.precision
+    plain = len("1970-01-01 00:00:00")
+    return pc.utf8_slice_codeunits(text, 0, plain + 1 + digits if digits else plain)
+
+
+def _truncated(values: pa.Array, after: DataType, arrow_type: Any) -> pa.Array:
+    """Timestamps with fewer digits.
+
+    Java counts the digits of the nanoseconds without their leading zeros, and leaves a value alone
+    that has few enough; others are cut off, up to milliseconds towards zero.
+    """
+    counts, per_second = _counts(values)
+    digits = after.precision
+
+    def change(some: Integers) -> Integers:
+        nanos = some % per_second * (10**9 // per_second)
+        millis = _milliseconds(some, per_second)
+        if digits <= 3:
+            step = 10 ** (3 - digits)
+            cut = _towards_zero(millis, step) * step
+            cut = cut * (per_second // 1000) if per_second >= 1000 else cut // (1000 // per_second)
+        else:
+            step = 10 ** (9 - digits)
+            below = nanos % 10**6 // step * step
+            cut = millis * (per_second // 1000) + below // (10**9 // per_second)
+        return np.where(nanos < 10**digits, some, cut)
+
+    if per_second <= 10 ** min(digits, 9):
+        return values.cast(arrow_type)
+    made = _changed(counts, change).cast(pa.int64()).cast(values.type)
+    return pc.floor_temporal(made, unit=_NAMES[arrow_type.unit]).cast(arrow_type)
+
+
+_NAMES: Final = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}

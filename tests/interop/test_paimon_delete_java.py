@@ -155,3 +155,28 @@ def test_rust_does_not_see_what_we_delete(
     warehouse = RustWarehouse(tmp_path / "warehouse")
     warehouse.link(tmp_path / "table")
     assert warehouse.ids() == [one for one in range(20, 300) if one >= 150 or one % 7 != 3]
+
+
+@pytest.mark.parametrize("layout", ["unaware", "bucketed"])
+def test_copies_without_vectors(java_paimon: JavaPaimon, tmp_path: Path, layout: str) -> None:
+    java, path = java_paimon, tmp_path / "t"
+    options = {"deletion-vectors.enabled": "false", "file-index.bloom-filter.columns": "id"}
+    table = make(java, path, LAYOUTS[layout] | options)
+    gone = {*range(90, 110), 250}
+    assert delete(table, "id BETWEEN 90 AND 109 OR id = 250").rows == len(gone)
+    assert not table.snapshot.state.indexes
+    expected = [one for one in range(300) if one not in gone]
+    assert ids(java.read(path)) == expected == ids(table.scan().to_arrow())
+    assert ids(java.read(path, below(120))) == [one for one in expected if one < 120]
+    assert java.read(path, options={"scan.snapshot-id": "3"}).num_rows == 300
+    append(java, path, 300)
+    java.compact(path)
+    table.refresh()
+    assert delete(table, "dt IS NULL AND id < 20").rows == 10
+    expected = [one for one in expected if one >= 20 or one % 2] + [*range(300, 400)]
+    assert ids(java.read(path)) == expected == ids(table.scan().to_arrow())
+    java.expire(path)
+    assert ids(java.read(path)) == expected
+    table.refresh()
+    assert ids(table.scan().to_arrow()) == expected
+    assert table.verify().ok

@@ -413,12 +413,6 @@ def test_the_work_can_be_done_elsewhere(tmp_path: Path, monkeypatch: pytest.Monk
 # -- what is refused ---------------------------------------------------------------------------
 
 
-def test_a_table_without_vectors_is_told_which_option_to_set(tmp_path: Path) -> None:
-    table = create(tmp_path, options={})
-    with pytest.raises(UnsupportedError, match=r"its option deletion-vectors\.enabled is true"):
-        delete(table, "id = 1")
-
-
 def test_an_option_that_deletes_cannot_follow_is_refused(tmp_path: Path) -> None:
     table = create(tmp_path, options=VECTORS | {"delete.force-produce-changelog": "true"})
     with pytest.raises(UnsupportedError, match=r"delete\.force-produce-changelog=true: cannot"):

@@ -27,7 +27,7 @@ from alcid.tables.paimon.writable import encoding_of, require_rows_writable
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
 
-__all__ = ["append_arrow", "append_rows"]
+__all__ = ["append_arrow", "append_rows", "continue_sequence"]
 
 
 def append_arrow(
@@ -118,7 +118,9 @@ def _commit(
     entries = [one.entry for one in written]
     try:
         snapshot = committer.commit(
-            lambda state: Change(kind="APPEND", added=_numbered(entries, state, job.options)),
+            lambda state: Change(
+                kind="APPEND", added=continue_sequence(entries, state, job.options)
+            ),
             known=known,
         )
     except (ConflictError, UnsupportedError):  # after another error the snapshot may be there
@@ -141,7 +143,7 @@ def _see(table: PaimonTable, snapshot: int | None) -> None:
         raise StorageError(problem, file=table.location) from error
 
 
-def _numbered(
+def continue_sequence(
     entries: Sequence[ManifestEntry], state: TableState, options: TableOptions
 ) -> Sequence[ManifestEntry]:
     """Files with their sequence numbers: in a bucket they go on, without buckets begin anew.

@@ -1,17 +1,19 @@
 """Delete the rows that match a predicate: their positions go into deletion vectors.
 
 No data file is written anew. Only the columns of the predicate are read, and none of a file of
-which statistics or indexes know for sure which rows match.
+which statistics or indexes know for sure which rows match. A table that has neither vectors nor a
+key is left to `copy_on_write`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from alcid.errors import ConflictError, FileGoneError, UnsupportedError, require
+from alcid.errors import ConflictError, FileGoneError, require
 from alcid.predicate import Predicate
 from alcid.tables.delete_report import DeleteReport
 from alcid.tables.finding import find_rows
+from alcid.tables.paimon.copy_on_write import delete_by_rewriting
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.keyed.deleting import delete_marked
 from alcid.tables.paimon.vector_changes import Mark, VectorChanges
@@ -34,7 +36,7 @@ def delete(
     rows are looked for once more.
 
     Raises:
-        UnsupportedError: The table has neither deletion vectors nor a primary key.
+        UnsupportedError: The table has an option that is not followed.
         PredicateError: The predicate cannot be read, or has a part that only Spark can evaluate.
         ConflictError: Others have replaced its files every time.
     """
@@ -44,23 +46,16 @@ def delete(
         return _delete_keys(table, where, progress)
     for attempt in range(_TRIES):
         table.refresh()
-        _check(table)
+        options = table.snapshot.options
+        options.require_writable("delete")
         try:
+            if not options.deletion_vectors:
+                return delete_by_rewriting(table, where, progress)
             return _delete(table, where, progress)
         except (ConflictError, FileGoneError):
             if attempt == _TRIES - 1:
                 raise
     raise AssertionError("the last try returns or raises")
-
-
-def _check(table: PaimonTable) -> None:
-    options = table.snapshot.options
-    if not options.deletion_vectors:
-        raise UnsupportedError(
-            f"{table.location}: rows are deleted where its option deletion-vectors.enabled is true:"
-            " give it to create_table, or set it with ALTER TABLE"
-        )
-    options.require_writable("delete")
 
 
 def _delete(

@@ -264,6 +264,9 @@ class PaimonTable(Table[PaimonFiles]):
     ) -> DeleteReport:
         """Delete the rows that match, by deletion vectors; with a primary key, in two snapshots.
 
+        A table without a primary key and without `deletion-vectors.enabled` gets new files in place
+        of those that have such rows, as Paimon's Java writes them.
+
         In a table with a primary key they are also written as rows that delete, which streaming
         readers see; this is committed as an upsert is.
 
@@ -273,8 +276,8 @@ class PaimonTable(Table[PaimonFiles]):
             progress: As for `build_indexes`.
 
         Raises:
-            UnsupportedError: The table has neither a primary key nor `deletion-vectors.enabled`, or
-                has an option that is not followed.
+            UnsupportedError: The table has an option that is not followed, or a type that is not
+                written.
             ConflictError: Others changed the same rows again and again.
         """
         if dry_run:

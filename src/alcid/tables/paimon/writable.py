@@ -40,7 +40,7 @@ def require_rows_writable(
     """
     if operation == "append" and schema.primary_keys:
         raise UnsupportedError("append: the table has a primary key, which takes an upsert")
-    if operation != "append" and not schema.primary_keys:
+    if operation in ("upsert", "compact") and not schema.primary_keys:
         hint = "; append rows to it" if operation == "upsert" else ""
         raise UnsupportedError(f"{operation}: the table has no primary key{hint}")
     options.require_writable(operation)

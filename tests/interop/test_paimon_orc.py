@@ -181,3 +181,50 @@ def test_a_null_key_of_a_map_is_refused(java_paimon: JavaPaimon, tmp_path: Path)
     assert ours.scan("id > 0", columns=["id"]).to_arrow()["id"].to_pylist() == [1, 2]
     (problem,) = ours.verify().problems
     assert "a map with a null key" in problem.problem
+
+
+KEYED = {"bucket": "2", "deletion-vectors.enabled": "true"}
+
+
+def birds(first: int, last: int, name: str) -> pa.Table:
+    """Rows of moments before and after 1970, an hour apart."""
+    hours = [number * 3600 - 180_000 for number in range(last - first)]
+    return pa.table(
+        {
+            "id": pa.array(range(first, last), pa.int32()),
+            "name": [f"{name} {number}" for number in range(last - first)],
+            "t": pa.array([hour * 1_000_000 + 7 for hour in hours], pa.timestamp("us")),
+            "l": pa.array([hour * 1000 + 500 for hour in hours], pa.timestamp("ms", "UTC")),
+        }
+    )
+
+
+@pytest.mark.parametrize("keys", [(), ("id",)], ids=["append", "keys"])
+def test_tables_of_orc_files_are_written_as_parquet_when_they_ask_for_it(
+    java_paimon: JavaPaimon, tmp_path: Path, keys: tuple[str, ...]
+) -> None:
+    columns = {"id": "INT NOT NULL", "name": "STRING", "t": "TIMESTAMP(6)", "l": LTZ}
+    columns["l"] = columns["l"].replace("9", "3")
+    options = ORC | (KEYED if keys else {"deletion-vectors.enabled": "true"})
+    table = java_paimon.create(tmp_path / "t", columns, primary_keys=keys, options=options)
+    model = {row["id"]: row for row in birds(0, 100, "java").to_pylist()}
+    more = birds(50, 110, "ours") if keys else birds(100, 110, "ours")
+    with java_in(java_paimon, "Asia/Shanghai"):
+        java_paimon.write(table, birds(0, 100, "java"))
+        ours = alcid.paimon(table)
+        write = ours.upsert if keys else ours.append
+        with pytest.raises(UnsupportedError, match=r"file\.format=orc: .*only parquet is written"):
+            write(more)
+        java_paimon.alter(table, "setOption", "file.format", "parquet")
+        ours = alcid.paimon(table)
+        (ours.upsert if keys else ours.append)(more)
+        model |= {row["id"]: row for row in more.to_pylist()}
+        ours.delete("id IN (4, 60, 105)")
+        model = {number: row for number, row in model.items() if number not in (4, 60, 105)}
+        if keys:
+            ours.compact()
+        expected = [model[number] for number in sorted(model)]
+        assert java_paimon.read(table).sort_by("id").to_pylist() == expected
+    assert ours.scan().to_arrow().sort_by("id").to_pylist() == expected
+    assert {path.suffix for path in table.rglob("data-*")} == {".orc", ".parquet"}
+    assert ours.verify().ok

@@ -24,6 +24,7 @@ from alcid.predicate import normalize, parse
 from alcid.storage import Storage
 from alcid.tables.open_files import OpenFiles
 from alcid.types import DataType
+from tests.orc_file.other_writers import in_zone, written
 
 ROWS = 20_000
 SCHEMA = pa.schema(
@@ -150,3 +151,35 @@ def test_some_of_the_files_are_read_elsewhere(files: OpenFiles) -> None:
     )
     parts = pickle.loads(pickle.dumps(part)).read([0, 1])
     assert pa.concat_tables([one.table for one in parts]).equals(expected([1, 50000]))
+
+
+def test_instants_of_the_writers_clock_are_the_same_elsewhere(tmp_path: Path) -> None:
+    kind = pa.timestamp("ns", "UTC")
+    rows = pa.table({"at": pa.array([0, 1_700_000_000_000_000_000], kind)})
+    (tmp_path / "0.orc").write_bytes(in_zone(written(rows), "Asia/Shanghai"))
+    storage = Storage.open(str(tmp_path))
+    columns = TableColumns(
+        [Column("at", kind, DataType.from_arrow(kind))],
+        {},
+        [[Column("at", kind, DataType.from_arrow(kind))]],
+        np.zeros(1, np.int64),
+    )
+    found = [
+        one.open([0])[0].read(None, ["at"]).column("at").cast(pa.int64()).to_pylist()
+        for is_local in (False, True)
+        for files in [
+            OpenFiles(
+                storage,
+                storage.list(),
+                np.full(1, 2),
+                columns,
+                [()],
+                pa.table({}),
+                pa.nulls(1, pa.uint32()),
+                has_local_instants=is_local,
+            )
+        ]
+        for one in (files, files.part(np.array([0])), pickle.loads(pickle.dumps(files)))
+    ]
+    moved = [28_800_000_000_000, 1_700_028_800_000_000_000]
+    assert found == [[0, 1_700_000_000_000_000_000]] * 3 + [moved] * 3

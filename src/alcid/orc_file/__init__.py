@@ -2,6 +2,9 @@
 
 - `open_orc_scans`, `OrcScan`: what `alcid.parquet_file` has as `open_scans` and `ParquetScan`.
 
+Timestamps are those that Java reads in the time zone in which it wrote them, and a map with a null
+key is refused, on which Arrow would end the process.
+
 There are no rows by position, as ORC has no pages, and its statistics are not used to leave out
 stripes. Nor are there checksums: footers are checked here before Arrow sees them, but Arrow trusts
 the data. Where it is damaged there may be other values, no end, or the end of the process: do not

@@ -49,7 +49,8 @@ def require_rows_writable(
     cannot = f"cannot {VERBS[operation]}"
     if options.file_format != "parquet":
         raise UnsupportedError(
-            f"file.format={options.file_format}: {cannot}: only parquet is written"
+            f"file.format={options.file_format}: {cannot}: only parquet is written; after Paimon's "
+            "ALTER TABLE ... SET ('file.format' = 'parquet') new files are, and old ones stay"
         )
     if operation in ("append", "upsert"):
         for one in schema.fields:

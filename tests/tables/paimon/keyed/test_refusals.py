@@ -64,6 +64,10 @@ def refused(table: PaimonTable, operation: str) -> str:
 
 
 # Key, value, why, and whether compactions are refused too.
+PARQUET_ONLY = (
+    "only parquet is written; after Paimon's ALTER TABLE ... SET ('file.format' = 'parquet') "
+    "new files are, and old ones stay"
+)
 REFUSED = [
     ("changelog-producer", "input", NO_CHANGELOG, True),
     ("changelog-producer", "lookup", NO_CHANGELOG, True),
@@ -98,8 +102,8 @@ REFUSED = [
         "files are written below the table; write with Paimon's Java",
         True,
     ),
-    ("file.format", "orc", "only parquet is written", True),
-    ("file.format", "avro", "only parquet is written", True),
+    ("file.format", "orc", PARQUET_ONLY, True),
+    ("file.format", "avro", PARQUET_ONLY, True),
     (
         "file.compression",
         "lzo",

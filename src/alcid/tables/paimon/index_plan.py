@@ -36,8 +36,8 @@ Found = Container | FormatError | None
 """The container of a file, or why it cannot be read; None: there is none."""
 Wanted = Mapping[IndexName, tuple[IndexSpec, DataType]]
 
-# Arrow gives other values of these than Paimon does: moments go by the zone of the writer, and
-# texts of a fixed length have blanks behind them.
+# Paimon's Java reads moments of ORC files by the zone that it runs in, so that an index of ours
+# could hide rows from it; and texts of a fixed length with the blanks behind them.
 _NOT_IN_ORC = ("CHAR", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 

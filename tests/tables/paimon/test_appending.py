@@ -40,8 +40,18 @@ from alcid.tables.append_report import AppendReport
 from alcid.tables.paimon.appending import append_arrow
 from alcid.tables.paimon.data_writing import DataJob, WrittenData
 from alcid.tables.writing import GROUP_ROWS, PAGE_ROWS
+from alcid.types import DataType
 from tests.tables.paimon.every_type import every_type
-from tests.tables.paimon.small_tables import create, ids, partition_of, rows_of, set_options
+from tests.tables.paimon.forging import forge, with_file
+from tests.tables.paimon.small_tables import (
+    commit,
+    create,
+    ids,
+    partition_of,
+    rows_of,
+    set_options,
+    write_file,
+)
 
 BUCKETS = {"bucket": "3", "bucket-key": "id"}
 
@@ -685,3 +695,79 @@ def test_a_table_anywhere_is_appended_to(storage: Storage) -> None:
     assert ids(table) == [*range(20)]
     found = PaimonTable(storage).scan("name = 'n3'").to_arrow()["id"].to_pylist()
     assert sorted(found) == [3, 8, 13, 18]
+
+
+# -- statistics of tables with nested columns ------------------------------------------------------
+
+NESTED = {"id": "BIGINT", "list": "ARRAY<INT>", "name": "STRING"}
+DENSE, ALL = ("id", "name"), None
+
+
+def nested_rows(first: int) -> pa.Table:
+    ids = pa.array(range(first, first + 3), pa.int64())
+    lists = pa.array([[1], None, []], pa.list_(pa.int32()))
+    return pa.table({"id": ids, "list": lists, "name": ["a", "b", None]})
+
+
+def stats_columns(table: PaimonTable) -> list[tuple[str, ...] | None]:
+    return [one.stats_columns for one in entries(table)]
+
+
+@pytest.mark.parametrize(
+    ("option", "written"), [(None, ALL), ("true", DENSE), ("false", ALL)], ids=str
+)
+def test_statistics_are_of_all_columns_where_those_of_old_writers_are(
+    tmp_path: Path, option: str | None, written: tuple[str, ...] | None
+) -> None:
+    """Paimon 0.9.0 takes the bounds of `name` for those of `list`, where `list` is left out."""
+    options = {} if option is None else {"metadata.stats-dense-store": option}
+    table = create(tmp_path, NESTED, options=options)
+    commit(table, Change(kind="APPEND", added=[write_file(table, nested_rows(0))]))
+    assert stats_columns(table) == [ALL]
+    table.append(nested_rows(3))
+    assert stats_columns(table) == [ALL, written]
+    stats = entries(table)[1].value_stats
+    assert stats.null_counts == ((0, None, 1) if written is ALL else (0, 1))
+    names = table.snapshot.schema.names if written is ALL else written
+    types = [table.snapshot.schema.types[name] for name in names]
+    bounds = [
+        [one[0].as_py() for one in unpack_rows([packed], types)]
+        for packed in (stats.minimum, stats.maximum)
+    ]
+    assert bounds == ([[3, None, "a"], [5, None, "b"]] if written is ALL else [[3, "a"], [5, "b"]])
+    assert ids(table) == list(range(6))
+    assert table.count("id > 3") == 2
+
+
+def test_statistics_are_dense_in_a_new_table_and_where_one_file_is_so(tmp_path: Path) -> None:
+    table = create(tmp_path, NESTED, options={})
+    table.append(nested_rows(0))
+    commit(table, Change(kind="APPEND", added=[write_file(table, nested_rows(3))]))
+    table.append(nested_rows(6))
+    assert stats_columns(table) == [DENSE, ALL, DENSE]
+
+
+def test_files_from_before_a_nested_column_say_nothing_of_the_writer(tmp_path: Path) -> None:
+    table = create(tmp_path, options={})
+    append_arrow(table, rows_of(range(3)))
+    before = table.folder.latest_schema()
+    field = replace(before.fields[1], id=2, name="list", data_type=DataType.parse("ARRAY<INT>"))
+    after = replace(before, id=1, fields=(*before.fields, field), highest_field_id=2)
+    table.storage.create("schema/schema-1", after.to_json())
+    table.refresh()
+    table.append(nested_rows(3))
+    assert stats_columns(table) == [ALL, ("id", "name")]
+
+
+def test_upserts_keep_the_statistics_of_old_writers(tmp_path: Path) -> None:
+    table = create(tmp_path, NESTED, primary_keys=["id"], options={"bucket": "1"})
+    table.upsert(nested_rows(0))
+    assert stats_columns(table) == [DENSE]
+    packed = write_file(table, nested_rows(0)).file.value_stats
+    forge(tmp_path, with_file(stats_columns=None, value_stats=packed))
+    table.refresh()
+    table.upsert(nested_rows(2))
+    assert stats_columns(table) == [ALL, ALL]
+    table.compact()
+    assert stats_columns(table) == [ALL]
+    assert ids(table) == list(range(5))

@@ -22,7 +22,7 @@ from alcid.tables.build_report import SkippedCounter
 from alcid.tables.paimon.asked_indexes import wanted_specs
 from alcid.tables.paimon.data_writing import DataJob, WrittenData
 from alcid.tables.paimon.stored_types import fit_stored
-from alcid.tables.paimon.writable import encoding_of, require_rows_writable
+from alcid.tables.paimon.writable import encoding_of, require_rows_writable, writing_options
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
@@ -104,7 +104,7 @@ def _plan(
     return DataJob(
         table.storage,
         files.schema,
-        files.options,
+        writing_options(files.options, files.state.entries, files.schemas),
         columns,
         specs,
         encoding_of(files.schema, files.options, "append"),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 from alcid.errors import OptionError, UnsupportedError
 from alcid.formats.buckets import BucketOptions
+from alcid.paimon_metadata.manifest import ManifestEntry
 from alcid.paimon_metadata.option_refusals import VERBS
 from alcid.paimon_metadata.schema import TableSchema
 from alcid.paimon_metadata.table_options import TableOptions
 from alcid.tables.paimon.stored_types import has_nanoseconds
 from alcid.tables.writing import Encoding
 
-__all__ = ["WriteOperation", "encoding_of", "require_rows_writable"]
+__all__ = ["WriteOperation", "encoding_of", "require_rows_writable", "writing_options"]
 
 WriteOperation: TypeAlias = Literal["append", "upsert", "delete", "compact"]
 """What writes data files."""
@@ -92,6 +95,36 @@ def _check_keys(schema: TableSchema, options: TableOptions, operation: WriteOper
             raise OptionError(
                 f"rowkind.field={kind}: {cannot}: found {schema.types[kind]}, expected STRING"
             )
+
+
+def writing_options(
+    options: TableOptions, entries: Iterable[ManifestEntry], schemas: Mapping[int, TableSchema]
+) -> TableOptions:
+    """The options that new files are written by, with statistics laid out like those there are.
+
+    Statistics are dense unless the table says otherwise: columns of nested types have none, and are
+    left out. Paimon before 0.9.1 does not see that they are, and takes the bounds of one column for
+    those of another. Where all files are of such a writer, new ones have all columns as well.
+
+    Args:
+        options: Of the table.
+        entries: Its files.
+        schemas: Those of the files, by their ids.
+    """
+    if "metadata.stats-dense-store" in options.given:
+        return options
+    nested = {
+        number: len(schema.names)
+        for number, schema in schemas.items()
+        if any(one.children for one in schema.types.values())
+    }
+    has_all = False
+    for file in (one.file for one in entries if one.file.schema_id in nested):
+        arity = int.from_bytes(file.value_stats.minimum[:4], "big")
+        if file.stats_columns is not None or arity != nested[file.schema_id]:
+            return options
+        has_all = True
+    return replace(options, stats_dense_store=False) if has_all else options
 
 
 def encoding_of(schema: TableSchema, options: TableOptions, operation: WriteOperation) -> Encoding:

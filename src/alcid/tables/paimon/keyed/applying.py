@@ -20,6 +20,7 @@ from alcid.tables.paimon.keyed.committing import (
     commit_compact,
 )
 from alcid.tables.paimon.keyed.unsettled import told
+from alcid.tables.paimon.writable import writing_options
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.table import PaimonTable
@@ -105,7 +106,8 @@ def _compacted(
         table.refresh()
         files = table.snapshot
         schemas = {**keyed.schemas, **files.schemas, files.schema.id: files.schema}
-        now = replace(keyed, schema=files.schema, schemas=schemas, options=files.options)
+        options = writing_options(files.options, files.state.entries, files.schemas)
+        now = replace(keyed, schema=files.schema, schemas=schemas, options=options)
         return commit_compact(table, now, changes, commit)
 
 

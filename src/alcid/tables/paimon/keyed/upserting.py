@@ -29,7 +29,12 @@ from alcid.tables.paimon.keyed.row_kinds import parse_kinds
 from alcid.tables.paimon.keyed.upsert_job import UpsertJob
 from alcid.tables.paimon.keyed.upsert_report import UpsertReport
 from alcid.tables.paimon.stored_types import fit_stored
-from alcid.tables.paimon.writable import WriteOperation, encoding_of, require_rows_writable
+from alcid.tables.paimon.writable import (
+    WriteOperation,
+    encoding_of,
+    require_rows_writable,
+    writing_options,
+)
 from alcid.tables.target_columns import TargetColumns
 
 if TYPE_CHECKING:
@@ -137,7 +142,7 @@ def keyed_table(
         table.storage,
         files.schema,
         {**files.schemas, files.schema.id: files.schema},
-        files.options,
+        writing_options(files.options, files.state.entries, files.schemas),
         wanted_specs(files.schema, options),
         encoding_of(files.schema, files.options, operation),
     )

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,6 +55,52 @@ def test_a_file_gives_the_columns(alcid: Alcid, tmp_path: Path) -> None:
         "options": {},
     }
     assert library.paimon(folder).append(rows).rows == 1
+
+
+FAR = datetime(9999, 12, 31, tzinfo=UTC)
+NEAR = datetime(2024, 2, 29, 12, 30, 0, 123_456, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "kind"),
+    [
+        ([NEAR, None, FAR], "us", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+        ([1, None], "ns", "TIMESTAMP(9) WITH LOCAL TIME ZONE"),
+        ([-1_000, None], "ns", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+        ([[NEAR]], "list", "ARRAY<TIMESTAMP(6) WITH LOCAL TIME ZONE>"),
+    ],
+    ids=["far", "nanoseconds", "before 1970", "within an array"],
+)
+def test_int96_is_a_moment_of_the_world(
+    alcid: Alcid, tmp_path: Path, values: list[Any], unit: str, kind: str
+) -> None:
+    """As Spark has it, whose files do not say so; Arrow sees no zone."""
+    file, folder = tmp_path / "a.parquet", tmp_path / "t"
+    stored = pa.list_(pa.timestamp("us")) if unit == "list" else pa.timestamp(unit)
+    plain = [one if one is None or isinstance(one, int) else _without_zone(one) for one in values]
+    rows = pa.table({"id": range(len(values)), "at": pa.array(plain, stored)})
+    pq.write_table(rows, file, use_deprecated_int96_timestamps=True, store_schema=False)
+    found = alcid("create", folder, "--like", file, "--json").json["columns"]
+    assert [one["type"] for one in found] == ["BIGINT", kind]
+    assert alcid("append", folder, file).status == 0
+    (at,) = library.paimon(folder).scan(columns=["at"]).to_arrow().columns
+    assert "UTC" in str(at.type)
+    assert at.cast(stored).combine_chunks().equals(rows["at"].combine_chunks())
+
+
+def _without_zone(value: Any) -> Any:
+    if isinstance(value, list):
+        return [one.replace(tzinfo=None) for one in value]
+    return value.replace(tzinfo=None)
+
+
+def test_int96_keeps_no_zone_in_a_column_without_one(alcid: Alcid, tmp_path: Path) -> None:
+    file, folder = tmp_path / "a.parquet", tmp_path / "t"
+    rows = pa.table({"at": pa.array([NEAR.replace(tzinfo=None)], pa.timestamp("us"))})
+    pq.write_table(rows, file, use_deprecated_int96_timestamps=True, store_schema=False)
+    alcid("create", folder, "--schema", "at TIMESTAMP_NTZ")
+    assert alcid("append", folder, file).status == 0
+    assert library.paimon(folder).scan().to_arrow().cast(rows.schema).equals(rows)
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["real", "dry"])

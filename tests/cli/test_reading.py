@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +14,9 @@ import pytest
 
 import alcid as library
 from alcid.cli.row_table import table_lines
+from alcid.paimon_metadata.commit import Change
+from alcid.paimon_metadata.index_manifest import IndexEntry
+from alcid.paimon_metadata.row_bytes import EMPTY
 from tests.cli.examples import EVENTS, ORDERS
 from tests.cli.samples import Alcid
 
@@ -100,6 +105,54 @@ def test_list_without_an_index_says_what_makes_one(alcid: Alcid, tmp_path: Path)
         f"PaimonTable {tmp_path}/orders: 0 files\n"
         "no index: alcid build makes them, alcid advise says which\n"
     )
+
+
+def source_of(level: int, **files: int) -> bytes:
+    """What an entry of a primary-key index says of its data files."""
+    parts = [struct.pack(">iii", 1, level, len(files))]
+    for name, rows in files.items():
+        parts += (struct.pack(">H", len(name)), name.encode(), struct.pack(">q", rows))
+    return b"".join(parts)
+
+
+def test_list_has_the_indexes_that_paimon_keeps_of_keys(alcid: Alcid, tmp_path: Path) -> None:
+    options = {"bucket": "1", "deletion-vectors.enabled": "true"}
+    table = library.create_table(
+        tmp_path / "orders", ORDERS.schema, primary_key=["id"], options=options
+    )
+    table.upsert(ORDERS)
+    (file,) = [one.file for one in table.snapshot.state.entries]
+    column = table.snapshot.schema.fields[1]
+    asked = {"pk-btree.index.columns": column.name, "pk-bitmap.index.columns": f"{column.name},x"}
+    whole = {"_ROW_RANGE_START": 0, "_ROW_RANGE_END": 4, "_INDEX_FIELD_ID": column.id}
+
+    def entry(number: int, source: bytes) -> IndexEntry:
+        known = {**whole, "_SOURCE_META": source}
+        return IndexEntry(EMPTY, 0, "btree", f"index-{number}", 123, 5, None, None, known)
+
+    name, rows = file.name, file.rows
+    before = table.folder.latest_schema()
+    change = Change(
+        kind="COMPACT",
+        index_added=[
+            entry(1, source_of(file.level, **{name: rows})),
+            entry(2, source_of(file.level, **{name: rows, "gone": 7})),
+            entry(3, b"\0\0\0\1"),
+        ],
+    )
+    table.committer().commit(lambda _: change)
+    after = replace(before, id=1, options={**before.options, **asked})
+    table.storage.create("schema/schema-1", after.to_json())
+    found = alcid("list", tmp_path / "orders", "--json").json["indexes"]
+    states = ("index_type", "fresh", "stale", "absent", "damaged", "bytes", "rows")
+    assert [tuple(one[key] for key in states) for one in found] == [
+        ("pk-bitmap", 0, 0, 1, 0, 0, 0),
+        ("pk-btree", 1, 1, 0, 1, 123, 5),
+    ]
+    assert {one["column"] for one in found} == {column.name}
+    text = alcid("list", tmp_path / "orders").out
+    assert "no index" not in text
+    assert "pk-btree" in text
 
 
 def test_list_of_a_paimon_table_counts_rows(alcid: Alcid, tmp_path: Path) -> None:

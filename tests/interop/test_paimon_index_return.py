@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,3 +39,25 @@ def test_an_index_of_java_comes_back(
     java.compact(table)
     assert json_rows(java.read(table)) == json_rows(ROWS)
     assert json_rows(alcid.paimon(table).scan().to_arrow()) == json_rows(ROWS)
+
+
+def test_the_indexes_that_java_keeps_of_keys_are_listed(
+    newest_paimon: JavaPaimon, tmp_path: Path
+) -> None:
+    asked = {"pk-btree.index.columns": "name", "pk-bitmap.index.columns": "v"}
+    options = {"bucket": "1", "deletion-vectors.enabled": "true", **asked}
+    columns = {"id": "INT NOT NULL", "name": "STRING", "v": "INT"}
+    table = newest_paimon.create(tmp_path / "t", columns, primary_keys=["id"], options=options)
+    rows = ROWS.add_column(1, "name", [["a", "b", "c"]])
+    newest_paimon.write(table, rows)
+    newest_paimon.write(table, rows.slice(1))
+    newest_paimon.compact(table)
+    opened = alcid.paimon(table)
+    sizes = {one.index_type: one.size for one in opened.snapshot.state.indexes}
+    assert [str(one) for one in opened.key_indexes()] == [
+        f"pk-btree of 'name': 1 file fresh, {sizes['btree']} B",
+        f"pk-bitmap of 'v': 1 file fresh, {sizes['bitmap']} B",
+    ]
+    assert [one.rows for one in opened.key_indexes()] == [3, 3]
+    assert opened.indexes() == []
+    assert opened.clean(older_than=timedelta(0)).removed == ()

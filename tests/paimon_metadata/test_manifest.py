@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 from contextlib import suppress
 from dataclasses import replace
@@ -184,3 +185,17 @@ def test_records_that_few_bytes_claim_are_refused(count: int) -> None:
     expected = "damaged manifest" if count == 100 else "records of an Avro block"
     with pytest.raises(FormatError, match=expected):
         read_manifest(data, file="m")
+
+
+def test_a_creation_time_of_plain_milliseconds_is_a_moment(manifests: list[Path]) -> None:
+    path = next(path for path in manifests if kind_of(path)[0] is read_manifest)
+    entries = read_manifest(path.read_bytes(), file="m")
+    opened = fastavro.reader(io.BytesIO(write_manifest(entries, "none")))
+    text = json.dumps(opened.writer_schema).replace('"logicalType": "timestamp-millis", ', "")
+    schema, plain = json.loads(text), io.BytesIO()
+    assert "timestamp-millis" not in text
+    rows: list[Any] = list(opened)
+    for row in rows:
+        row["_FILE"]["_CREATION_TIME"] = int(row["_FILE"]["_CREATION_TIME"].timestamp() * 1000)
+    fastavro.writer(plain, schema, rows)
+    assert read_manifest(plain.getvalue(), file="m") == entries

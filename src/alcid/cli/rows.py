@@ -6,7 +6,8 @@ the types of the table; only what the table does not know is inferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from alcid.errors import AlcidError, FormatError, OptionError, UnsupportedError
 from alcid.formats.source import BytesSource
+from alcid.parquet_file.metadata import leaf_count
 from alcid.storage import Storage
 
 __all__ = ["file_schema", "is_parquet", "read_rows", "require_parquet"]
@@ -22,12 +24,12 @@ _Read: TypeAlias = Callable[[Any, pa.Schema, str], pa.Table]
 """Reads what is given, an Arrow stream of bytes, for a table of some columns; errors name it."""
 
 
-def _parquet(data: Any, _table: pa.Schema, _name: str) -> pa.Table:
+def _parquet(data: Any, table: pa.Schema, _name: str) -> pa.Table:
     from pyarrow import parquet
 
     file = parquet.ParquetFile(data)
-    leaves = map(file.schema.column, range(len(file.schema)))
-    return _int96(data) if any(one.physical_type == "INT96" for one in leaves) else file.read()
+    leaves = [file.schema.column(place).physical_type for place in range(len(file.schema))]
+    return _with_zones(_int96(data), iter(leaves), table) if "INT96" in leaves else file.read()
 
 
 def _int96(data: Any) -> pa.Table:
@@ -43,6 +45,42 @@ def _int96(data: Any) -> pa.Table:
             return scan.read()
     except UnsupportedError:
         return scan.read()
+
+
+def _with_zones(rows: pa.Table, leaves: Iterator[str], table: pa.Schema) -> pa.Table:
+    """Rows whose INT96 columns are moments of the world, as Spark, which writes them, has it.
+
+    They are in microseconds unless some are finer. A column that has no zone in the table keeps
+    what the file shows.
+
+    Args:
+        rows: The rows.
+        leaves: The physical types of the leaf columns.
+        table: The columns of the table that the rows are for; may be empty.
+    """
+    for place, field in enumerate(rows.schema):
+        own = [next(leaves) for _ in range(leaf_count(field.type))]
+        known = table.field(field.name).type if field.name in table.names else None
+        if "INT96" not in own or (known is not None and "tz=" not in str(known)):
+            continue
+        column = rows.column(place)
+        with suppress(pa.ArrowInvalid):  # some are finer
+            column = column.cast(_zoned(field.type, iter(own), "us"))
+        if column.type == field.type:
+            column = column.cast(_zoned(field.type, iter(own), "ns"))
+        rows = rows.set_column(place, field.name, column)
+    return rows
+
+
+def _zoned(kind: Any, leaves: Iterator[str], unit: str) -> Any:
+    """A type with a zone and a unit for the timestamps that are INT96 in the file."""
+    if pa.types.is_struct(kind):
+        return pa.struct([one.with_type(_zoned(one.type, leaves, unit)) for one in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_zoned(kind.key_type, leaves, unit), _zoned(kind.item_type, leaves, unit))
+    if pa.types.is_nested(kind):
+        return pa.list_(kind.value_field.with_type(_zoned(kind.value_type, leaves, unit)))
+    return pa.timestamp(unit, "UTC") if next(leaves) == "INT96" else kind
 
 
 def _orc(data: Any, _table: pa.Schema, name: str) -> pa.Table:

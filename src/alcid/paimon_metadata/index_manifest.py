@@ -69,7 +69,7 @@ class IndexEntry:
     """Of a file of deletion vectors, where each of them is."""
     external_path: str | None = None
     global_index: Mapping[str, Any] | None = None
-    """Of kinds that are not used here."""
+    """Of kinds that are not used here: what is said of them."""
     unknown: tuple[UnknownField, ...] = ()
     """What a newer Paimon says besides; it is written again with the rest."""
 
@@ -93,7 +93,7 @@ def write_index_manifest(entries: Iterable[IndexEntry], compression: str) -> byt
 def _entry(record: Mapping[str, Any], unknown: tuple[UnknownField, ...], file: str) -> IndexEntry:
     if record["_KIND"] != ADD:
         raise FormatError("kind of an index entry", file=file, found=record["_KIND"], expected=ADD)
-    ranges = record.get("_DELETIONS_VECTORS_RANGES")
+    ranges, whole = record.get("_DELETIONS_VECTORS_RANGES"), record.get("_GLOBAL_INDEX")
     return IndexEntry(
         record["_PARTITION"],
         record["_BUCKET"],
@@ -108,7 +108,7 @@ def _entry(record: Mapping[str, Any], unknown: tuple[UnknownField, ...], file: s
             for one in ranges
         ),
         record.get("_EXTERNAL_PATH"),
-        record.get("_GLOBAL_INDEX"),
+        None if whole is None else {key: one for key, one in whole.items() if one is not None},
         unknown,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 from alcid.errors import FormatError
@@ -21,6 +21,7 @@ __all__ = ["ADD", "DELETE", "DataFile", "ManifestEntry", "read_manifest", "write
 ADD, DELETE = 0, 1
 
 _VERSION = 2
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 STATS_FIELDS: Sequence[tuple[str, Any] | dict[str, Any]] = [
     ("_MIN_VALUES", "bytes"),
     ("_MAX_VALUES", "bytes"),
@@ -241,7 +242,7 @@ def _entry(
             schema_id=found["_SCHEMA_ID"],
             level=found["_LEVEL"],
             extra_files=tuple(found["_EXTRA_FILES"]),
-            creation_time=found.get("_CREATION_TIME"),
+            creation_time=_time(found.get("_CREATION_TIME")),
             delete_rows=found.get("_DELETE_ROW_COUNT"),
             embedded_index=found.get("_EMBEDDED_FILE_INDEX"),
             source=found.get("_FILE_SOURCE"),
@@ -253,6 +254,11 @@ def _entry(
         ),
         tuple(one for one in unknown if one.path[0] != "_FILE"),
     )
+
+
+def _time(value: datetime | int | None) -> datetime | None:
+    """A moment, which some writers store as plain milliseconds."""
+    return _EPOCH + timedelta(milliseconds=value) if isinstance(value, int) else value
 
 
 def _record(entry: ManifestEntry) -> dict[str, Any]:

@@ -27,7 +27,7 @@ COMMIT_KINDS = ("APPEND", "COMPACT", "OVERWRITE", "ANALYZE")
 _VERSION = 3
 _NAME = re.compile(r"snapshot/snapshot-(\d+)")
 _HINTS = _LATEST, _EARLIEST = "snapshot/LATEST", "snapshot/EARLIEST"
-_OF_ONE_COMMIT = ("changelogManifestListSize", "operation", "uuid")
+_OF_ONE_COMMIT = ("changelogManifestListSize", "operation", "uuid", "writerVersion")
 """What Paimon's own commits say of themselves alone."""
 _REQUIRED = (
     *("id", "schema_id", "base_manifest_list", "delta_manifest_list"),

@@ -9,6 +9,7 @@ from alcid.cli.options import Json, TableName
 from alcid.cli.tables import ReadOpening, open_table
 
 if TYPE_CHECKING:
+    from alcid.cli.tables import AnyTable
     from alcid.tables.build_report import IndexInfo
 
 __all__ = ["list_indexes"]
@@ -22,7 +23,8 @@ def list_indexes(table: TableName, how: ReadOpening, as_json: Json = False) -> N
 
     Each with how many of the files have it, and what it takes. FRESH are files whose index can be
     used; of STALE ones the data has changed since. PER ROW is bytes of the index for a row of its
-    files.
+    files. Indexes that Paimon's writers keep of a table with a primary key are called pk-btree,
+    pk-bitmap and the like; queries here do without them.
 
     \b
     Examples:
@@ -32,7 +34,7 @@ def list_indexes(table: TableName, how: ReadOpening, as_json: Json = False) -> N
     from alcid.cli.printing import print_json, print_lines
 
     opened = open_table(table, how)
-    found = opened.indexes()
+    found = [*opened.indexes(), *_key_indexes(opened)]
     if as_json:
         indexes = [one.to_dict() | {"bytes_per_row": one.bytes_per_row} for one in found]
         print_json({"table": opened.location, "files": opened.files, "indexes": indexes})
@@ -46,6 +48,13 @@ def list_indexes(table: TableName, how: ReadOpening, as_json: Json = False) -> N
 
     columns = zip(_TITLES, *map(_row, found), strict=True)
     print_lines("\n".join(aligned(list(columns), range(2, len(_TITLES)))))
+
+
+def _key_indexes(opened: AnyTable) -> list[IndexInfo]:
+    """Indexes that Paimon keeps of a table with a primary key."""
+    from alcid.tables.paimon.table import PaimonTable
+
+    return opened.key_indexes() if isinstance(opened, PaimonTable) else []
 
 
 def _row(info: IndexInfo) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from alcid.tables.paimon import building
 from alcid.tables.paimon.appending import append_arrow
 from alcid.tables.paimon.deleting import DeleteReport, delete
 from alcid.tables.paimon.files import PaimonFiles
+from alcid.tables.paimon.key_indexes import key_indexes
 from alcid.tables.paimon.keyed.compacting import CompactReport, compact
 from alcid.tables.paimon.keyed.upsert_report import UpsertReport
 from alcid.tables.paimon.keyed.upserting import UpsertPlan, upsert
@@ -135,6 +136,13 @@ class PaimonTable(Table[PaimonFiles]):
     def indexes(self) -> list[IndexInfo]:
         """What indexes there are, and how many files have each."""
         return building.indexes(self)
+
+    def key_indexes(self) -> list[IndexInfo]:
+        """Paimon's own indexes of a table with a primary key, as `pk-btree` and `pk-bitmap`.
+
+        Its writers make them for whole levels of buckets. Reads here do without.
+        """
+        return key_indexes(self.snapshot)
 
     def drop_indexes(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -231,6 +232,85 @@ def test_int96_is_an_instant_beside_other_instants(tmp_path: Path) -> None:
     pq.write_table(pa.table({"at": moments}), tmp_path / "c.parquet")
     with pytest.raises(alcid.UnsupportedError, match=r"c\.parquet: column at"):
         alcid.parquet(tmp_path)
+
+
+def test_extension_columns_are_read_as_their_storage(tmp_path: Path) -> None:
+    """JSON, UUID and what is nested: every predicate on other columns works, and on these too."""
+    text = [f'{{"a": {row}}}' if row % 7 else None for row in range(90)]
+    raw = pa.array([row.to_bytes(16, "big") for row in range(90)], pa.binary(16))
+    json = pa.ExtensionArray.from_storage(pa.json_(), pa.array(text))
+    uuid = pa.ExtensionArray.from_storage(pa.uuid(), raw)
+    both = pa.StructArray.from_arrays([json, uuid], ["json", "uuid"])
+    rows = pa.table({"id": range(90), "json": json, "uuid": uuid, "both": both})
+    pages = {"write_page_index": True, "write_batch_size": 10, "data_page_size": 1}
+    pq.write_table(rows.slice(0, 45), tmp_path / "a.parquet", **pages)
+    pq.write_table(rows.slice(45), tmp_path / "b.parquet", store_schema=False, **pages)
+    table = alcid.parquet(tmp_path)
+    plain = [
+        pa.int64(),
+        pa.string(),
+        pa.binary(16),
+        pa.struct({"json": pa.string(), "uuid": raw.type}),
+    ]
+    assert table.schema.types == plain
+    for step in range(2):
+        assert ids(table, "id < 1") == [0]
+        assert ids(table, "json = '{\"a\": 50}'") == [50]
+        assert ids(table, "json IS NULL AND id < 20") == [0, 7, 14]
+        assert ids(table, f"uuid = X'{bytes(raw[77].as_py()).hex()}'") == [77]
+        assert ids(table, "both IS NULL") == []
+        first = table.scan("id > 3", order_by="json DESC NULLS LAST", limit=1).to_arrow()
+        assert first["id"].to_pylist() == [9]
+        assert first.schema.types == plain
+        assert table.scan("id = 60").to_arrow().to_pylist() == rows_as_storage(rows)[60:61]
+        if not step:
+            table.build_indexes(
+                {
+                    "file-index.bitmap.columns": "id,json",
+                    "file-index.bloom-filter.columns": "json,uuid",
+                    "file-index.range-bitmap.columns": "json",
+                }
+            )
+    assert table.verify().ok
+    assert {one.column for one in table.advise(["json = 'x'"]).columns} >= {"json"}
+
+
+def rows_as_storage(rows: pa.Table) -> list[dict[str, object]]:
+    return [
+        {
+            "id": row["id"],
+            "json": row["json"],
+            "uuid": row["uuid"].bytes,
+            "both": {"json": row["both"]["json"], "uuid": row["both"]["uuid"].bytes},
+        }
+        for row in rows.to_pylist()
+    ]
+
+
+def test_a_column_whose_decimals_are_too_long_is_refused_and_others_are_indexed(
+    tmp_path: Path,
+) -> None:
+    right = pa.array([1, 12345], pa.decimal128(38, 0))
+    wrong = pa.Array.from_buffers(pa.decimal128(4, 0), 2, right.buffers())
+    pq.write_table(pa.table({"id": [1, 2], "price": wrong}), tmp_path / "a.parquet")
+    table = alcid.parquet(tmp_path)
+    report = table.build_indexes({"file-index.bsi.columns": "id,price"})
+    problem = r"a\.parquet: column price: Decimal value 12345 does not fit in precision"
+    (skipped,) = report.skipped
+    assert (report.indexed, report.failed, skipped.what) == (1, 0, "bsi of 'price'")
+    assert re.search(problem, skipped.reason)
+    for where in ("price > 5000", "price IS NULL"):
+        with pytest.raises(alcid.UnsupportedError, match=problem):
+            table.scan(where, use_indexes=False).to_arrow()
+    assert table.scan("id = 2", columns=["id"]).to_arrow()["id"].to_pylist() == [2]
+
+
+def test_advice_on_text_that_is_no_utf_8(tmp_path: Path) -> None:
+    raw = pa.array([b"\xc3", b"ok", b"\xff\xfe"] * 50, pa.binary())
+    text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    pq.write_table(pa.table({"text": text}), tmp_path / "a.parquet", write_statistics=False)
+    report = alcid.parquet(tmp_path).advise()
+    assert [one.column for one in report.columns] == ["text"]
 
 
 def test_int96_before_1970_is_indexed_as_spark_reads_it(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import zstandard
 
 from alcid import OptionError, StorageError, options
 from alcid.bundle import Kind
-from alcid.formats.file_index import BUILDERS
+from alcid.formats.file_index import BUILDERS, byte_ranks
 from alcid.formats.file_index.bloom_filter import fill
 from alcid.formats.file_index.column import read_column
 from alcid.formats.file_index.hashes import hash_column
@@ -327,6 +327,28 @@ def test_statistics_that_are_not_true_are_found(
         column, "statistics", checked=2, sound=2 - wrong, differing=int(wrong)
     )
     assert not wrong or str(report.problems[0].problem).startswith(problem or "")
+
+
+def test_an_index_of_more_text_than_would_be_built_now_is_compared(
+    local: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_table(local, "a.parquet", pa.table({"text": [f"{row:0100}" for row in range(300)]}))
+    one = {f"file-index.{kind}.columns": "text" for kind in ("bitmap", "range-bitmap")}
+    FolderIndexes(local).build(one)
+    monkeypatch.setattr(byte_ranks, "MOST_KEY_BYTES", 1000)
+    report = verified(local)
+    assert (report.ok, [one.sound for one in report.indexes]) == (True, [1, 1, 1, 1])
+
+    def lie(files: Files) -> None:
+        (path,) = files
+        others = read_column(pa.array(["x"] * 300), DataType.parse("STRING"))
+        for kind in ("bitmap", "range-bitmap"):
+            payload = BUILDERS[kind](others)
+            files[path] = with_payload(files[path], Kind.index("text", kind), payload)
+
+    forge(local, one, lie)
+    expected = [("a.parquet", "bitmap of 'text'"), ("a.parquet", "range-bitmap of 'text'")]
+    assert problems(verified(local)) == expected
 
 
 def test_bounds_in_nanoseconds_are_compared_which_python_has_not(local: Storage) -> None:

@@ -7,6 +7,7 @@ where values have an order a range of about one row of a thousand.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,14 +40,17 @@ def typical_queries(
         return
     pooled = _literals(pa.concat_arrays(filled))
     if data_type.root not in _RARELY_EQUAL:
-        looked_up = [pooled[int(place)].as_py() for place in spread(len(pooled), _LOOK_UPS)]
+        looked_up = [_literal(pooled[int(place)]) for place in spread(len(pooled), _LOOK_UPS)]
         for value in dict.fromkeys(looked_up):
-            yield col(column) == value
+            if value is not None:
+                yield col(column) == value
     if data_type.root not in _UNORDERED and (distinct is None or distinct * _RANGE >= 1):
         ordered = pooled.take(pc.array_sort_indices(pooled))
         middle = len(ordered) // 2
         last = min(middle + int(len(ordered) * _RANGE), len(ordered) - 1)
-        yield col(column).between(ordered[middle].as_py(), ordered[last].as_py())
+        begin, end = _literal(ordered[middle]), _literal(ordered[last])
+        if begin is not None and end is not None:
+            yield col(column).between(begin, end)
 
 
 def _literals(values: pa.Array) -> pa.Array:
@@ -55,3 +59,11 @@ def _literals(values: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return values.cast(pa.timestamp("us", kind.tz), safe=False)
     return values.cast(pa.time64("us"), safe=False) if kind == pa.time64("ns") else values
+
+
+def _literal(value: pa.Scalar) -> Any:
+    """The value in Python; None for text that is no UTF-8, and for years that Python has not."""
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +18,10 @@ __all__ = [
     "changes",
     "least_bytes",
     "plain",
+    "replace_leaves",
     "split_by",
+    "storage_type",
+    "without_extensions",
 ]
 
 IntArray: TypeAlias = npt.NDArray[Any]
@@ -67,6 +71,85 @@ def _large(arrow_type: pa.DataType) -> pa.DataType:
     if pa.types.is_string(arrow_type):
         return pa.large_string()
     return pa.large_binary() if pa.types.is_binary(arrow_type) else arrow_type
+
+
+def storage_type(arrow_type: Any) -> Any:
+    """The type without extension types (JSON, UUID, VARIANT ...), also of what is nested in it.
+
+    >>> storage_type(pa.list_(pa.uuid()))
+    ListType(list<item: fixed_size_binary[16]>)
+    """
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return storage_type(arrow_type.storage_type)
+    if not pa.types.is_nested(arrow_type) or pa.types.is_union(arrow_type):
+        return arrow_type
+    fields = [arrow_type.field(place) for place in range(arrow_type.num_fields)]
+    stored = [field.with_type(storage_type(field.type)) for field in fields]
+    if stored == fields:
+        return arrow_type
+    if pa.types.is_struct(arrow_type):
+        return pa.struct(stored)
+    if pa.types.is_map(arrow_type):
+        return pa.map_(*stored[0].type, keys_sorted=arrow_type.keys_sorted)
+    if pa.types.is_fixed_size_list(arrow_type):
+        return pa.list_(stored[0], arrow_type.list_size)
+    return _LISTS[arrow_type.id](stored[0])
+
+
+_LISTS = {
+    kind(pa.null()).id: kind for kind in (pa.list_, pa.large_list, pa.list_view, pa.large_list_view)
+}
+
+
+def without_extensions(table: pa.Table) -> pa.Table:
+    """The table with the storage of extension types: few functions of Arrow take these.
+
+    >>> storage = pa.array(['{"a": 1}'])
+    >>> documents = pa.ExtensionArray.from_storage(pa.json_(), storage)
+    >>> without_extensions(pa.table({"document": documents})).schema.types
+    [DataType(string)]
+    """
+    for place, field in enumerate(table.schema):
+        stored = storage_type(field.type)
+        if stored != field.type:
+            chunks = [replace_leaves(chunk, stored) for chunk in table.column(place).chunks]
+            column = pa.chunked_array(chunks, stored)
+            table = table.set_column(place, field.with_type(stored), column)
+    return table
+
+
+def replace_leaves(
+    array: pa.Array, target: Any, convert: Callable[[pa.Array, Any], pa.Array] | None = None
+) -> pa.Array:
+    """An array of another type, that is nested in the same way.
+
+    Args:
+        array: The values; of extension types, the storage is taken.
+        target: The type.
+        convert: Makes values of the target's type of an array that is not nested.
+    """
+    if array.type == target:
+        return array
+    if isinstance(array.type, pa.BaseExtensionType):
+        return replace_leaves(array.storage, target, convert)
+    if array.offset:  # buffers and children begin with rows that are not asked for
+        array = array.take(pa.array(np.arange(len(array))))
+    if not pa.types.is_nested(target):
+        if convert is None:
+            raise TypeError(f"found {array.type}, expected {target}")
+        return convert(array, target)
+    places = range(target.num_fields)
+    children = map(array.field, places) if pa.types.is_struct(target) else [array.values]
+    return pa.Array.from_buffers(
+        target,
+        len(array),
+        array.buffers()[: target.num_buffers],
+        null_count=array.null_count,  # Arrow 19 ends the process if it is not known of a map
+        children=[
+            replace_leaves(child, target.field(place).type, convert)
+            for place, child in zip(places, children, strict=True)
+        ],
+    )
 
 
 def byte_offsets(keys: pa.LargeBinaryArray) -> IntArray:

@@ -23,7 +23,7 @@ from alcid.orc_file.tail import Tail, read_tails
 from alcid.orc_file.timestamps import IN_UTC, has_kind, local_instants, map_kind, shown_by_clock
 from alcid.orc_file.writer_zone import find_writer_zone
 from alcid.parquet_file import Coalescing, ReadReport
-from alcid.parquet_file.decoding import naming_damage, rows_without_columns
+from alcid.parquet_file.decoding import check_decimals, naming_damage, rows_without_columns
 from alcid.parquet_file.held import HeldFile
 from alcid.parquet_file.requests import RangeReader, read_counted
 from alcid.parquet_file.schema import ColumnPlaces
@@ -197,6 +197,7 @@ class OrcScan:
         inside = [self._footer.columns[place] for place in sorted(set(chosen))]
         stripes = _StripeReader(self.source, self._tail, held, report)
         rows = self._decode(stripes, groups, inside).select(names)
+        check_decimals(rows, self.source.name)
         for number, place in enumerate(chosen):
             if self._footer.columns[place].is_padded:
                 trimmed = pc.utf8_rtrim(rows.column(number), characters=" ")

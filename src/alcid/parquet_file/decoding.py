@@ -10,11 +10,12 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from alcid.errors import AlcidError, FormatError
+from alcid.errors import AlcidError, FormatError, UnsupportedError
 
 __all__ = [
     "Int96Unit",
     "arrow_file",
+    "check_decimals",
     "int96_as",
     "int96_unit",
     "naming_damage",
@@ -70,6 +71,39 @@ def naming_damage(file: str, problem: str = "damaged pages") -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
         raise FormatError(f"{problem}: {error}", file=file) from error
+
+
+def check_decimals(table: pa.Table, file: str) -> None:
+    """See that decimals, nested ones too, have no more digits than their type: Arrow does not.
+
+    Nothing that compares them could be trusted: literals and bounds go by the type.
+
+    Raises:
+        UnsupportedError: One has more; the error names file and column.
+    """
+    for field, column in zip(table.schema, table.columns, strict=True):
+        try:
+            for chunk in column.chunks if _has_decimals(field.type) else ():
+                _check_digits(chunk)
+        except pa.ArrowInvalid as error:
+            raise UnsupportedError(f"{file}: column {field.name}: {error}") from None
+
+
+def _has_decimals(arrow_type: Any) -> bool:
+    if not pa.types.is_nested(arrow_type):
+        return bool(pa.types.is_decimal(arrow_type))
+    return any(
+        _has_decimals(arrow_type.field(place).type) for place in range(arrow_type.num_fields)
+    )
+
+
+def _check_digits(array: pa.Array) -> None:
+    if pa.types.is_decimal(array.type):
+        array.validate(full=True)
+    elif _has_decimals(array.type):
+        is_struct = pa.types.is_struct(array.type)
+        for inner in array.flatten() if is_struct else [array.flatten()]:
+            _check_digits(inner)
 
 
 def rows_without_columns(rows: int) -> pa.Table:

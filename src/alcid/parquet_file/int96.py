@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from alcid.errors import UnsupportedError
-from alcid.formats.arrays import TICKS_PER_SECOND
+from alcid.formats.arrays import TICKS_PER_SECOND, replace_leaves
 from alcid.parquet_file.schema import Field
 from alcid.parquet_file.tail import END
 from alcid.parquet_file.thrift import StructReader, get
@@ -99,7 +99,10 @@ def restore_int96(table: pa.Table, fields: Mapping[int, pa.Field], file: str) ->
     """
     for place, field in fields.items():
         try:
-            chunks = [_restore(chunk, field.type) for chunk in table.column(place).chunks]
+            chunks = [
+                replace_leaves(chunk, field.type, _timestamps)
+                for chunk in table.column(place).chunks
+            ]
         except _OutsideError as error:
             raise UnsupportedError(f"{file}: column {field.name}: {error}") from None
         table = table.set_column(place, field, pa.chunked_array(chunks, field.type))
@@ -108,32 +111,6 @@ def restore_int96(table: pa.Table, fields: Mapping[int, pa.Field], file: str) ->
 
 class _OutsideError(Exception):
     """A timestamp that does not fit."""
-
-
-def _restore(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """An array with timestamps in the place of bytes, wherever the target has them."""
-    if array.type == target:
-        return array
-    if isinstance(target, pa.BaseExtensionType):
-        storage = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
-        return pa.ExtensionArray.from_storage(target, _restore(storage, target.storage_type))
-    if array.offset:  # buffers and children begin with rows that are not asked for
-        array = array.take(pa.array(np.arange(len(array))))
-    if pa.types.is_timestamp(target):
-        return _timestamps(array, target)
-    places = range(target.num_fields)
-    is_struct = pa.types.is_struct(target)
-    children = map(array.field, places) if is_struct else [array.values]
-    return pa.Array.from_buffers(
-        target,
-        len(array),
-        array.buffers()[: target.num_buffers],
-        null_count=array.null_count,  # Arrow 19 ends the process if it is not known of a map
-        children=[
-            _restore(child, target.field(place).type)
-            for place, child in zip(places, children, strict=True)
-        ],
-    )
 
 
 def _timestamps(array: pa.FixedSizeBinaryArray, target: pa.TimestampType) -> pa.Array:

@@ -76,7 +76,8 @@ def read_rows(
     Raises:
         FormatError: The file is damaged, or it has no such position.
         ColumnError: It has no such column, or more than one.
-        UnsupportedError: A column is encrypted, or INT96 timestamps do not fit their type.
+        UnsupportedError: A column is encrypted, or INT96 timestamps or decimals do not fit their
+            type.
     """
     if positions is None and layout is None:
         scan = open_scan(source, read_ranges=read_ranges, report=report)
@@ -109,7 +110,7 @@ def read_many(
         FormatError: A file is damaged, or it has no such position.
         ColumnError: A file has no such column, or more than one.
         UnsupportedError: A column is encrypted, is of another type than in the first file, or has
-            INT96 timestamps that do not fit their type.
+            INT96 timestamps or decimals that do not fit their type.
     """
     report = ReadReport() if report is None else report
     coalescing = Coalescing() if coalescing is None else coalescing

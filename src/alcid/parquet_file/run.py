@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
-from alcid.parquet_file.decoding import take_rows
+from alcid.parquet_file.decoding import check_decimals, take_rows
 from alcid.parquet_file.int96 import as_bytes, has_int96, restore_int96
 from alcid.parquet_file.layout import ColumnLayout
 from alcid.parquet_file.page_header import values_of_pages
@@ -56,7 +56,8 @@ def read_run(
 
     Raises:
         FormatError: A file is damaged.
-        UnsupportedError: INT96 timestamps of rows that are wanted do not fit their type.
+        UnsupportedError: INT96 timestamps or decimals of rows that are wanted do not fit their
+            type.
     """
     segments = select_segments([file.starts for file in files], [file.positions for file in files])
     reader = RangeReader([file.source for file in files], coalescing, report, read_ranges)
@@ -160,6 +161,7 @@ class _Batches:
         if with_int96:
             schema = arrow_schema(tuple(fields[place] for place in with_int96), name)
             table = restore_int96(table, dict(zip(with_int96, schema, strict=True)), name)
+        check_decimals(table, name)
         return table
 
     def _check_pages(self, pages: PageSet, data: pa.Buffer, first: int, last: int) -> None:

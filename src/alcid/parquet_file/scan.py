@@ -15,8 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alcid.errors import FormatError, UnsupportedError
+from alcid.formats.arrays import storage_type, without_extensions
 from alcid.formats.source import ReadMany, Source, read_each
-from alcid.parquet_file.decoding import arrow_file, naming_damage, rows_without_columns
+from alcid.parquet_file.decoding import (
+    arrow_file,
+    check_decimals,
+    naming_damage,
+    rows_without_columns,
+)
 from alcid.parquet_file.footer import Chunk, Footer, RowGroup, parse_footer
 from alcid.parquet_file.held import HeldFile
 from alcid.parquet_file.int96 import footer_as_bytes, restore_int96
@@ -164,7 +170,8 @@ class ParquetScan:
         Raises:
             FormatError: The file is damaged, or has no such row group.
             ColumnError: It has no such column, or more than one.
-            UnsupportedError: A column is encrypted, or INT96 timestamps do not fit their type.
+            UnsupportedError: A column is encrypted or empty, or INT96 timestamps or decimals do not
+                fit their type.
         """
         report = ReadReport() if report is None else report
         every = range(len(self.group_rows)) if row_groups is None else row_groups
@@ -175,6 +182,11 @@ class ParquetScan:
         if not chosen:
             return rows_without_columns(rows)
         fields = sorted(set(chosen))
+        for field in (self.fields[field] for field in fields):
+            if not field.leaves:
+                raise UnsupportedError(
+                    f"{self.source.name}: column {field.name}: a struct of nothing"
+                )
         leaves = [self.fields[field].leaves for field in fields]
         together = [leaf for several in leaves for leaf in several]
         reader = RangeReader([self.source], coalescing or Coalescing(), report, read_ranges)
@@ -194,11 +206,12 @@ class ParquetScan:
         if with_int96:
             schema = self._arrow_schema()
             restored = {
-                place: schema.field(field)
+                place: schema.field(field).with_type(storage_type(schema.field(field).type))
                 for place, field in enumerate(fields)
                 if not self._int96_leaves.isdisjoint(self.fields[field].leaves)
             }
             table = restore_int96(table, restored, self.source.name)
+        check_decimals(table, self.source.name)
         order = {field: place for place, field in enumerate(fields)}
         return table.select([order[field] for field in chosen])
 
@@ -216,9 +229,9 @@ class ParquetScan:
                 reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
                 for leaves in parts
             ]
-        fields = [field for table in tables for field in table.schema]
-        arrays = [array for table in tables for array in table.columns]
-        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+            fields = [field for table in tables for field in table.schema]
+            arrays = [array for table in tables for array in table.columns]
+            return without_extensions(pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
 
     @cached_property
     def _int96_leaves(self) -> frozenset[int]:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from alcid.errors import FormatError, LimitError
+from alcid.formats.arrays import without_extensions
 from alcid.parquet_file.decoding import (
     Int96Unit,
     arrow_file,
@@ -166,7 +167,8 @@ def decode(data: pa.Buffer, file: str) -> pa.Table:
         FormatError: Arrow cannot read it; the error names `file`.
     """
     with naming_damage(file):
-        return arrow_file(pa.BufferReader(data)).read(use_threads=data.size > _WORTH_THREADS)
+        opened = arrow_file(pa.BufferReader(data))
+        return without_extensions(opened.read(use_threads=data.size > _WORTH_THREADS))
 
 
 def arrow_schema(fields: tuple[Field, ...], file: str) -> pa.Schema:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from alcid.errors import AlcidError, FormatError
+from alcid.errors import AlcidError, ColumnError, FormatError, LimitError, UnsupportedError
 from alcid.formats.file_index.column import map_key_column, read_column
 from alcid.options import IndexSpec
 from alcid.tables.index_check import compare_index
@@ -66,7 +66,7 @@ class Checked:
         column: str,
         spec: IndexSpec,
         stored: bytes,
-        rebuilt: bytes,
+        rebuilt: bytes | None,
         read: Callable[[], tuple[pa.ChunkedArray, DataType]],
     ) -> None:
         """Count a file by whether its index says what its data says.
@@ -76,23 +76,27 @@ class Checked:
             column: What the report calls the column.
             spec: The index, as the file has it.
             stored: Its bytes.
-            rebuilt: Those of the index that was built again.
+            rebuilt: Those of the index that was built again; None if it could not be.
             read: Gives the column, which is the map for a key of one, and the type of the values;
                 it is called where the bytes differ.
         """
         if stored == rebuilt:
             self.count(path, column, spec.index_type, "")
             return
-        values, data_type = read()
-        if spec.map_key is not None:
-            values = map_key_column(values, spec.map_key)
         name = f"{path}: {spec.index_type} of {column!r}"
         try:
+            values, data_type = read()
+            if spec.map_key is not None:
+                values = map_key_column(values, spec.map_key)
             difference = compare_index(
                 spec.index_type, stored, read_column(values, data_type), name=name
             )
         except FormatError as error:
             self.count_damaged(path, column, spec.index_type, error)
+            return
+        except (ColumnError, LimitError, UnsupportedError) as error:
+            problem = f"cannot be of this file: {error}"
+            self.count(path, column, spec.index_type, problem)
             return
         if difference is None:
             self.count(path, column, spec.index_type, "")

@@ -184,18 +184,15 @@ def _resolve(kind: Kind, columns: tuple[FileColumn, ...]) -> _Column:
 
 
 def _compare_index(kind: Kind, payload: bytes, data: _Data, found: Checked) -> None:
-    path = data.again.entry.path
-    if kind not in data.again.payloads:
-        problem = f"cannot be of this file: {data.again.skipped.get(kind, 'no such column')}"
-        found.count(path, kind.column, kind.index_type, problem)
-        return
+    path, payloads = data.again.entry.path, data.again.payloads
 
     def read() -> tuple[pa.ChunkedArray, DataType]:
         column, _, data_type = _resolve(kind, data.columns)
         return data.values(column.name), data_type
 
     spec = IndexSpec(kind.column, kind.index_type, BsiOptions())
-    found.compare(path, kind.column, spec, payload, data.again.payloads[kind] or b"", read)
+    rebuilt = payloads[kind] or b"" if kind in payloads else None
+    found.compare(path, kind.column, spec, payload, rebuilt, read)
 
 
 def _type(kind: Kind) -> str:

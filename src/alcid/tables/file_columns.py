@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alcid.errors import FormatError, UnsupportedError
+from alcid.formats.arrays import storage_type
 from alcid.parquet_file.metadata import leaf_count
 from alcid.types import DataType
 
@@ -119,7 +120,7 @@ def place_columns(fields: Iterable[pa.Field]) -> Iterator[FileColumn]:
     """Columns by name, Arrow type and id, each with the number of its first leaf."""
     leaf = 0
     for field in fields:
-        yield FileColumn(field.name, leaf, field.type, field_id=field_id(field))
+        yield FileColumn(field.name, leaf, storage_type(field.type), field_id=field_id(field))
         leaf += leaf_count(field.type)
 
 
@@ -141,9 +142,8 @@ def _arrow_schema(metadata: pq.FileMetaData) -> pa.Schema:
 
 def stored_type(arrow_type: Any) -> Any:
     """The type without extension or dictionary, which Parquet does not store."""
-    while isinstance(arrow_type, pa.BaseExtensionType) or pa.types.is_dictionary(arrow_type):
-        known = isinstance(arrow_type, pa.BaseExtensionType)
-        arrow_type = arrow_type.storage_type if known else arrow_type.value_type
+    while pa.types.is_dictionary(arrow_type := storage_type(arrow_type)):
+        arrow_type = arrow_type.value_type
     return arrow_type
 
 

@@ -256,7 +256,12 @@ class _Work:
 
     def _index(self, column: FileColumn, wanted: Sequence[tuple[IndexSpec, DataType]]) -> None:
         """Read a column, and build its indexes or those of keys of the map that it is."""
-        values = self._values(column)
+        try:
+            values = self._values(column)
+        except UnsupportedError as error:  # of a value
+            for spec, _ in wanted:
+                self.skipped[Kind.index(spec.column, spec.index_type)] = str(error)
+            return
         self.read.append(column.name)
         known = value_statistics(column, values)
         if known is not None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid.formats.file_index import byte_ranks
+from alcid.errors import LimitError
+from alcid.formats.file_index import BUILDERS, byte_ranks
 from alcid.formats.file_index.byte_ranks import rank_bytes
 from alcid.formats.file_index.column import KeyColumn, read_column
 from alcid.formats.file_index.groups import group, rank
@@ -81,3 +84,40 @@ def test_long_values_that_begin_alike_are_compared_to_their_ends() -> None:
     keys, ranks = rank_bytes(pa.array(values, pa.large_binary()))
     assert keys.to_pylist() == sorted(set(values))
     assert ranks.tolist() == [sorted(set(values)).index(value) for value in values]
+
+
+def _built(kind: str, values: list[bytes]) -> bytes:
+    return BUILDERS[kind](read_column(pa.array(values), DataType.parse("STRING")))
+
+
+@pytest.mark.parametrize("kind", ["bitmap", "range-bitmap"])
+def test_an_index_does_not_hold_more_text_than_the_bound(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory is that of the bound, not of the column, which is far longer here."""
+    assert byte_ranks.MOST_KEY_BYTES == 128 << 20
+    bound = 1 << 20
+    few = [b"%07d" % (row % 1000) * 128 for row in range(6000)]
+    at_most = [b"%016d" % row * 64 for row in range(1024)] * 2
+    direct = {len(one): _built(kind, one) for one in (few, at_most)}
+    monkeypatch.setattr(byte_ranks, "MOST_KEY_BYTES", bound)
+    for values in (few, at_most):  # longer than the bound, and within it if each counts once
+        assert _built(kind, values) == direct[len(values)]
+    with pytest.raises(LimitError, match=f"found more than {bound} bytes of distinct values"):
+        _built(kind, [*at_most, b"x"])
+    column = read_column(
+        pa.array([b"%016d" % row * 64 for row in range(64 << 10)]), DataType.parse("STRING")
+    )
+    assert column.keys.nbytes > 64 * bound
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        with pytest.raises(LimitError):
+            BUILDERS[kind](column)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(before)
+    assert peak + (pool.max_memory() or 0) < 6 * bound

@@ -24,7 +24,7 @@ from alcid.formats.arrays import IntArray
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.file_index.column import KeyColumn
 from alcid.formats.file_index.entries import chunk_starts, encode, key_sizes
-from alcid.formats.file_index.groups import Groups, group
+from alcid.formats.file_index.groups import Groups, check_size, group
 from alcid.formats.roaring import Serialized, serialize_rows
 
 __all__ = ["SINGLE_LENGTH", "V1", "V2", "BitmapHead", "build"]
@@ -65,7 +65,12 @@ class BitmapHead:
 
 
 def build(column: KeyColumn, *, version: int = V2, index_block_size: int = 16384) -> bytes:
-    """Build the index."""
+    """Build the index.
+
+    Raises:
+        LimitError: Its keys are too long together.
+    """
+    check_size(column)
     groups, nulls = group(column), column.null_rows
     bitmaps, offsets, lengths = _bodies(groups, nulls)
     writer = Writer().u8(version).i32(column.row_count, len(groups.keys)).u8(bool(len(nulls)))

@@ -152,9 +152,12 @@ def _unscaled(
     """The unscaled numbers of a DECIMAL column, which must fit 64 bits."""
     if not pa.types.is_decimal(array.type):  # unsigned 64-bit integers
         array = array.cast(pa.decimal128(20, 0))
-    wide = array.cast(
-        pa.decimal256(max(array.type.precision, data_type.precision), array.type.scale)
-    )
+    try:
+        wide = array.cast(
+            pa.decimal256(max(array.type.precision, data_type.precision), array.type.scale)
+        )
+    except pa.ArrowInvalid as error:  # more digits than the array's own type has
+        raise UnsupportedError(f"{data_type}: {error}") from None
     words = np.frombuffer(wide.buffers()[1], np.int64)[
         4 * wide.offset : 4 * (wide.offset + len(wide))
     ]

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid.formats.arrays import IntArray, changes
-from alcid.formats.file_index.byte_ranks import rank_bytes
+from alcid.formats.file_index.byte_ranks import check_key_bytes, rank_bytes
 from alcid.formats.file_index.column import KeyColumn, Keys
 
-__all__ = ["Groups", "Ranks", "group", "rank"]
+__all__ = ["Groups", "Ranks", "check_size", "group", "rank"]
 
 _WORD_BITS = 64
 
@@ -31,6 +31,16 @@ class Groups:
     keys: Keys
     rows: npt.NDArray[np.uint32]
     starts: npt.NDArray[np.int64]
+
+
+def check_size(column: KeyColumn) -> None:
+    """See that an index can hold all distinct keys of a column.
+
+    Raises:
+        LimitError: They are too long, see `MOST_KEY_BYTES`.
+    """
+    if column.key_type.is_bytes:
+        check_key_bytes(column.keys)
 
 
 def rank(column: KeyColumn) -> Ranks:

@@ -27,7 +27,7 @@ from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.file_index.bit_slices import BitSlices
 from alcid.formats.file_index.column import KeyColumn, Keys, key_array
 from alcid.formats.file_index.entries import encode
-from alcid.formats.file_index.groups import rank
+from alcid.formats.file_index.groups import check_size, rank
 from alcid.formats.file_index.key_dictionary import KeyDictionary, write_dictionary
 from alcid.formats.file_index.keys import Key, KeyType, is_below, order_float
 from alcid.formats.file_index.reader import IndexReader
@@ -45,10 +45,15 @@ _WIDEST_UNCHUNKED = 2
 
 
 def build(column: KeyColumn, *, chunk_size: int | None = None) -> bytes:
-    """Build the index; without `chunk_size` it is 16 KiB, or 0 for keys of one or two bytes."""
+    """Build the index; without `chunk_size` it is 16 KiB, or 0 for keys of one or two bytes.
+
+    Raises:
+        LimitError: Its keys are too long together.
+    """
     key_type = replace(column.key_type, nan_bits=column.first_nan)
     if chunk_size is None:
         chunk_size = 0 if 0 < key_type.width <= _WIDEST_UNCHUNKED else _DEFAULT_CHUNK
+    check_size(column)
     ranked = rank(column)
     cardinality = len(ranked.keys)
     dictionary = write_dictionary(key_type, ranked.keys, chunk_size)

@@ -188,15 +188,12 @@ class _Reading:
         made.build(values, [(one.spec, one.data_type) for one in indexes])
         for one in indexes:
             name = one.spec.column, one.spec.index_type
-            if name in made.skipped:
-                self._count(one.spec, f"cannot be of this file: {made.skipped[name]}")
-                continue
             self._found.compare(
                 self._path,
                 self._label(one.spec.column),
                 one.spec,
                 one.payload,
-                made.built[name] or b"",
+                made.built[name] or b"" if name in made.built else None,
                 lambda one=one: (values, one.data_type),  # type: ignore[misc]
             )
 

@@ -342,3 +342,16 @@ def test_progress_is_told(folder: Path) -> None:
         ["a = 150000"], sample=2, progress=lambda *state: told.append(state)
     )
     assert told == [(1, 2, ROWS), (2, 2, 2 * ROWS)]
+
+
+def test_what_bounds_do_is_not_said_of_the_index_that_brings_them(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for number in range(8):
+        delays = np.round(rng.exponential(20, ROWS))
+        if number == 3:
+            delays[17] = 900.0
+        pq.write_table(pa.table({"delay": delays}), tmp_path / f"{number}.parquet")
+    (found,) = alcid.parquet(tmp_path).advise(["delay > 600"]).columns
+    assert (found.index, found.skip_before) == ("bloom-filter", 0.0)  # a footer knows of no NaN
+    why = "least and greatest values leave files out, which any index of it makes reliable"
+    assert found.reason == f"for ranges: {why}"

@@ -13,8 +13,8 @@ COMMANDS = [("inspect",), ("inspect", "--json"), ("probe", "score > 60", "--type
 MAGIC = "00054e4ed01a35ae"
 NOT_AN_INDEX = (
     "not an index file at offset 0: found {}, expected a Paimon file index,"
-    " a Paimon deletion vector file, a Paimon hash index, a Puffin file,"
-    " a deletion vector or a theta sketch"
+    " a Paimon deletion vector file, a Delta deletion vector file, a Paimon hash index,"
+    " a Puffin file, a deletion vector or a theta sketch"
 )
 
 NOT_EXACT = (

@@ -290,3 +290,18 @@ def test_a_vector_file_with_a_damaged_head_is_still_one(
     found = alcid("inspect", path)
     assert found.status == 1
     assert problem in found.out + found.err
+
+
+def test_a_file_of_vectors_of_delta_is_called_so(alcid: Alcid, tmp_path: Path) -> None:
+    data = library.DeletionVectorFile.write(
+        {"a.parquet": library.DeletionVector([0, 9], bits=64)}
+    ).data
+    name = "deletion_vector_61d16c75-6994-46b7-a15b-8b538852e50e.bin"
+    (tmp_path / name).write_bytes(data)
+    found = inspect(alcid, tmp_path / name)
+    assert (found["kind"], found["vectors"][0]["positions"]) == (
+        "Delta deletion vector file",
+        [0, 9],
+    )
+    same = alcid("diff", tmp_path / name, tmp_path / name)
+    assert (same.status, same.err) == (0, "")

@@ -300,3 +300,16 @@ def test_damaged_index_is_a_warning_on_one_line(alcid: Alcid, events: Path) -> N
     assert all(line.startswith("alcid: warning: ") for line in lines)
     strict = alcid(*count, "--strict")
     assert (strict.status, strict.out, strict.err.count("\n")) == (1, "", 1)
+
+
+def test_a_folder_without_a_parquet_file_is_refused(alcid: Alcid, tmp_path: Path) -> None:
+    folder = tmp_path / "rides"
+    (folder / "2025").mkdir(parents=True)
+    for name in ("a.csv", "b.csv"):
+        (folder / "2025" / name).write_text("id,fare\n1,2.5\n")
+    problem = f"{folder}: no Parquet file below it; found 2 other files, as 2025/a.csv"
+    for arguments in (("query", folder, "--count"), ("explain", folder), ("list", folder)):
+        run = alcid(*arguments)
+        assert (run.status, run.out, run.err) == (1, "", f"alcid: {problem}\n")
+    pq.write_table(EVENTS, folder / "2025" / "c.parquet")
+    assert alcid("query", folder, "--count").out == "1000\n"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
+from alcid.formats.source import Range
 from alcid.plan import Explanation, Fate
+from alcid.storage import Storage
 from tests.plan.fate_checks import check_fates
 
 ROWS = 30_000
@@ -267,3 +272,47 @@ def test_before_it_runs_an_explanation_leaves_the_rows_open(folder: Path) -> Non
     assert told.stages[-1].after.rows is None
     assert next(line for line in str(told).splitlines() if line.startswith("rows")).count("?") == 1
     check(told)
+
+
+def test_requests_of_other_readers_are_not_counted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spent() -> list[tuple[str, int, int]]:
+        scan = alcid.parquet(folder).scan("score > 0.9999 AND name > '0'")
+        scan.to_arrow()
+        return [(one.name, one.requests, one.bytes_read) for one in scan.explain().stages]
+
+    alone = spent()
+    assert sum(size for _, _, size in alone) > 0
+    read = Storage.read_ranges
+
+    def read_beside_another(storage: Storage, ranges: Sequence[Range]) -> Sequence[bytes]:
+        if threading.current_thread() is not threading.main_thread():
+            return read(storage, ranges)
+        with ThreadPoolExecutor(1) as other:  # of the same table, in between
+            other.submit(read, storage, ranges).result()
+        return read(storage, ranges)
+
+    monkeypatch.setattr(Storage, "read_ranges", read_beside_another)
+    assert spent() == alone
+
+
+def test_an_index_is_asked_where_rows_that_are_left_cost_more(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    amounts = rng.integers(0, 8000, 200_000)
+    amounts[5] = 20_000  # so that bounds do not tell
+    kinds = rng.integers(0, 20_000, 200_000)
+    kinds[9] = 30_000
+    columns = {f"c{number}": rng.random(200_000) for number in range(8)}
+    rows = {"kind": kinds, "amount": amounts, **columns}
+    pq.write_table(pa.table(rows), tmp_path / "0.parquet", write_page_index=True)
+    table = alcid.parquet(tmp_path)
+    table.build_indexes({"file-index.bsi.columns": "amount", "file-index.bitmap.columns": "kind"})
+    scan = table.scan("kind = 7 AND amount > 9000")
+    assert scan.to_arrow().num_rows == 0
+    told = scan.explain()
+    assert outcomes(told) == [("bitmap", "answered", 1), ("bsi", "answered", 1)]
+    assert sum(stage.bytes_read for stage in told.stages) < 1_000_000  # a page has as much
+    few = table.scan("kind = 30000 AND amount > 9000", columns=["kind"])  # of one row
+    assert few.to_arrow().num_rows == 0
+    assert outcomes(few.explain()) == [("bitmap", "answered", 1), ("bsi", "not worth it", 1)]

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import alcid
 from alcid import OptionError
 from alcid.bundle import Bundle, Kind
 from alcid.bundle.kinds import PAGES
@@ -22,6 +23,7 @@ from alcid.errors import StorageError
 from alcid.formats.source import FileSource, Source
 from alcid.options import IndexSpec
 from alcid.storage import Storage
+from alcid.storage.local import LocalFiles
 from alcid.tables import building
 from alcid.tables.build_report import IndexInfo, Skipped
 from alcid.tables.data_files import list_data_files
@@ -461,3 +463,26 @@ def test_the_schema_of_each_file_is_in_the_bundle_once(tmp_path: Path, local: St
     assert len(bundle.files.schemas.dictionary) == 2
     names = pa.ipc.read_schema(pa.py_buffer(schemas[0].as_py())).names
     assert names == pq.read_schema(tmp_path / "table" / path_of(0)).names
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "denied"), OSError(30, "read-only")])
+def test_a_folder_that_may_not_be_written_is_answered_with_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    pq.write_table(pa.table({"id": range(10)}), tmp_path / "a.parquet")
+    put = LocalFiles.put
+
+    def refuse(files: LocalFiles, path: str, data: bytes) -> None:
+        if path.startswith("_alcid/"):
+            raise error
+        put(files, path, data)
+
+    monkeypatch.setattr(LocalFiles, "put", refuse)
+    table = alcid.parquet(tmp_path)
+    hint = r"could not be written: .*; where nothing may be written beside the data.*--index-path"
+    with pytest.raises(StorageError, match=hint):
+        table.build_indexes({"file-index.bitmap.columns": "id"})
+    with pytest.raises(StorageError, match=hint):
+        table.compute_stats()
+    elsewhere = alcid.parquet(tmp_path, index_path=tmp_path.parent / f"{tmp_path.name}-indexes")
+    assert elsewhere.build_indexes({"file-index.bitmap.columns": "id"}).indexed == 1

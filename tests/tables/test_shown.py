@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
-from alcid import ParquetTable
+from alcid import DeletionVector, ParquetTable
 from alcid.spark.sql_explanation import SqlExplanation, TableUse
+from tests.tables.paimon.small_tables import append, create
 
 
 @pytest.fixture
@@ -65,3 +66,13 @@ def test_an_explanation_is_written_to_a_file(table: ParquetTable, tmp_path: Path
     assert (tmp_path / "plan.html").read_text(encoding="utf-8") == told.to_html()
     assert "<h1>where id = 2</h1>" in told.to_html()
     assert "<h3>where id = 2</h3>" in told._repr_html_()
+
+
+def test_the_rows_of_a_table_are_those_that_are_left(table: ParquetTable, tmp_path: Path) -> None:
+    deleted = table.with_deletions({"day=0/0.parquet": DeletionVector([0, 2])})
+    assert "2 files, 4 rows, " in deleted._repr_html_()
+    made = create(tmp_path / "p")
+    append(made, range(10))
+    assert "1 file, 10 rows, " in made._repr_html_()
+    made.delete("id < 4")
+    assert "1 file, 10 rows with those that are deleted, " in made._repr_html_()

@@ -12,7 +12,7 @@ from functools import partial
 
 from alcid.advice.asked import AskedQuery
 from alcid.advice.facts import ColumnFacts
-from alcid.advice.memory_indexes import IndexName
+from alcid.advice.memory_indexes import BOUNDS, IndexName
 from alcid.advice.reasons import MissingPages, reason_against, reason_for
 from alcid.advice.report import ColumnAdvice, IndexEstimate
 from alcid.advice.skipping import Skipping
@@ -158,7 +158,9 @@ class _Chooser:
             for kind in sorted(facts.index_bytes, key=lambda kind: facts.index_bytes[kind])
         )
         if index:
-            reason = reason_for(column, index, helped)
+            reason = reason_for(
+                column, index, helped, by_bounds=self._is_by_bounds(column, index, chosen, helped)
+            )
         else:
             others = sorted({name for name, _ in chosen if any(name in q.columns for q in queries)})
             reason = reason_against(
@@ -206,3 +208,17 @@ class _Chooser:
             for query in self._asked[column]
             if skip(query, chosen) - skip(query, rest) >= _WORTH
         ]
+
+    def _is_by_bounds(
+        self,
+        column: str,
+        index: str,
+        chosen: frozenset[IndexName],
+        helped: Sequence[AskedQuery],
+    ) -> bool:
+        """Whether an index helps by nothing but the bounds that it brings."""
+        bounds = chosen - {(column, index)} | {(column, BOUNDS)}
+        skip = self._skipping.skip
+        return bool(helped) and all(
+            skip(query, chosen) - skip(query, bounds) < _WORTH for query in helped
+        )

@@ -15,12 +15,14 @@ from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.file_index.reader import IndexReader
 from alcid.formats.source import BytesSource, Section
 
-__all__ = ["IndexName", "MemoryIndexes", "Readers"]
+__all__ = ["BOUNDS", "IndexName", "MemoryIndexes", "Readers"]
 
 Integers = npt.NDArray[np.int64]
 
 IndexName: TypeAlias = tuple[str, str]
 """A column, or a key of a map, and an index type."""
+BOUNDS = "bounds"
+"""Stands for an index type: least and greatest values, as any index of a column brings them."""
 Readers: TypeAlias = dict[tuple[str, str, int], IndexReader]
 """Opened indexes, by the name that the file has for the column, index type and file."""
 

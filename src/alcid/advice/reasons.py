@@ -24,6 +24,7 @@ _HOW = {
     "range-bitmap": "only pages with such rows are read",
     "bsi": "only pages with such rows are read",
 }
+_BY_BOUNDS = "least and greatest values leave files out, which any index of it makes reliable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +45,29 @@ class MissingPages:
         return told + (f"; to count rows, {self.to_count} pays" if self.to_count else "")
 
 
-def reason_for(column: str, index: str, helped: Sequence[AskedQuery]) -> str:
-    """Why an index of a column pays, by the queries that it helps."""
+def reason_for(
+    column: str, index: str, helped: Sequence[AskedQuery], *, by_bounds: bool = False
+) -> str:
+    """Why an index of a column pays, by the queries that it helps.
+
+    Args:
+        column: The column.
+        index: The type of index.
+        helped: The queries.
+        by_bounds: It only brings least and greatest values that can be trusted.
+    """
     uses: list[str] = []
     if any(column in query.looked_up for query in helped):
         uses.append("= and IN")
     if any(column in query.ranged for query in helped):
-        uses.append("ranges of few values" if index == "bloom-filter" else "ranges")
+        few = index == "bloom-filter" and not by_bounds
+        uses.append("ranges of few values" if few else "ranges")
     if any(query.is_top and query.keys[0].column == column for query in helped):
         uses.append("ORDER BY with LIMIT")
     how = _HOW[index]
-    if helped and all(query.is_count for query in helped) and index != "bloom-filter":
+    if by_bounds:
+        how = _BY_BOUNDS
+    elif helped and all(query.is_count for query in helped) and index != "bloom-filter":
         how = "rows are counted from the index alone"
     elif helped and all(query.is_top for query in helped):
         how = "it knows the best rows of each file"

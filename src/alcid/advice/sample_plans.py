@@ -120,11 +120,18 @@ class SamplePlans:
         if (used, step) not in self._views:
             payloads: dict[IndexName, dict[int, bytes]] = defaultdict(dict)
             for column, index_type in used:
-                for own_name, file, payload in self._payloads[column, index_type]:
+                for own_name, file, payload in self._payloads.get((column, index_type), ()):
                     payloads[own_name, index_type][file] = payload
+            asked = {column for column, _ in used}
+            read = {
+                own_name
+                for (column, _), built in self._payloads.items()
+                if column in asked
+                for own_name, _, _ in built
+            }
             indexes = MemoryIndexes(len(self.files.sizes), dict(payloads), self._readers)
             chosen = self.chosen[::step]
-            view = SampledFiles(self.files, chosen, indexes, self.bounds, self.pages)
+            view = SampledFiles(self.files, chosen, indexes, self.bounds, self.pages, read)
             self._views[used, step] = view
         return self._views[used, step]
 

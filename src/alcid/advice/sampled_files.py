@@ -6,7 +6,7 @@ the sample have no rows, and no plan looks at them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -48,8 +48,10 @@ class SampledFiles:
         indexes: MemoryIndexes,
         bounds: FileBounds,
         pages: Pages,
+        read: Collection[str] = (),
     ) -> None:
-        """See some files of a table with other indexes than it has."""
+        """See some files of a table with other indexes than it has; `read` are their columns."""
+        self._read = read
         self._files, self._bounds, self._pages = files, bounds, pages
         self.indexes = indexes
         self.rows = np.zeros_like(files.rows)
@@ -76,7 +78,7 @@ class SampledFiles:
         known = own_bounds(self._files, column, data_type)
         if known is not None:
             return known
-        return self._bounds.of(column, data_type, is_read=bool(self.indexes.types(column)))
+        return self._bounds.of(column, data_type, is_read=column in self._read)
 
     def group_statistics(
         self, file: int, scan: FileScan, columns: Sequence[str]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from alcid.advice.asked import AskedQuery, canonical_name
 from alcid.advice.file_bounds import own_bounds
-from alcid.advice.memory_indexes import IndexName
+from alcid.advice.memory_indexes import BOUNDS, IndexName
 from alcid.advice.sample_plans import SamplePlans
 
 __all__ = ["Skipping"]
@@ -92,7 +92,7 @@ class Skipping:
         if hit.any():
             of_hit = self._average(read, weights, hit, others)
         else:  # without an index that knows rows, all of a file is read
-            knows_rows = any(index_type != "bloom-filter" for _, index_type in used)
+            knows_rows = any(index_type not in ("bloom-filter", BOUNDS) for _, index_type in used)
             of_hit = of_missed if knows_rows else np.ones(len(of_missed))
         found: Floats = hits * of_hit + (1.0 - hits) * of_missed
         return found

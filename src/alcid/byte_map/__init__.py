@@ -55,7 +55,7 @@ def map_bytes(
     match identify(source) if kind is None else kind:
         case Kind.FILE_INDEX:
             return draw_file_index(source, types or {})
-        case Kind.DELETION_VECTOR_FILE:
+        case Kind.DELETION_VECTOR_FILE | Kind.DELTA_VECTOR_FILE:
             return draw_vector_file(source)
         case Kind.HASH_INDEX:
             return draw_hash_index(source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -23,6 +24,8 @@ class Kind(StrEnum):
 
     FILE_INDEX = "Paimon file index"
     DELETION_VECTOR_FILE = "Paimon deletion vector file"
+    DELTA_VECTOR_FILE = "Delta deletion vector file"
+    """Of the same form as Paimon's; only the name tells."""
     HASH_INDEX = "Paimon hash index"
     PUFFIN = "Puffin file"
     DELETION_VECTOR = "deletion vector"
@@ -39,6 +42,7 @@ _NEIGHBOURS: Final = {
     b"PK\x03\x04": "a zip file",
 }
 """What lies beside index files, and is named when it is given in place of one."""
+_DELTAS: Final = re.compile(r"deletion_vector_.*\.bin")
 _SHOWN, _TOLD_BY = 8, 16
 _HASH_BYTES = 4
 _TEXT_LOOKED_AT = 1 << 16
@@ -68,7 +72,8 @@ def identify(source: Source) -> Kind:
     if start[4:8] in MAGICS:
         return Kind.DELETION_VECTOR
     if start == b"\x01" or start[5:9] in MAGICS or _begins_with_vector(start, source.size):
-        return Kind.DELETION_VECTOR_FILE
+        is_deltas = _DELTAS.fullmatch(PurePath(source.name).name)
+        return Kind.DELTA_VECTOR_FILE if is_deltas else Kind.DELETION_VECTOR_FILE
     if len(start) >= 8 and start[0] in (1, 2, 3) and start[1] in (3, 4) and start[2] == 3:
         return Kind.THETA_SKETCH
     neighbour = next((name for magic, name in _NEIGHBOURS.items() if start.startswith(magic)), None)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from alcid.plan.verdict import Mask
 from alcid.predicate import Anything, Outside, Question, Within, points
 
-__all__ = ["can_answer", "expected_bytes", "is_worth_it", "listed_keys"]
+__all__ = ["PAGE_ROWS", "can_answer", "expected_bytes", "is_worth_it", "listed_keys"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -20,8 +20,10 @@ Integers = npt.NDArray[np.int64]
 MOST_KEYS = 1024
 """More single values than this are not looked up one by one."""
 
+PAGE_ROWS = 4096
+"""Of Parquet pages, which have 2,000 to 20,000 rows."""
+
 _HEADS = 8 << 10  # what is read to find one's way in an index
-_PAGE_ROWS = 4096  # of Parquet pages, which have 2,000 to 20,000 rows
 _CHEAP = 0.1  # an index of so little of the data's bytes is read on the chance
 
 
@@ -74,6 +76,6 @@ def is_worth_it(cost: Integers, scan: Integers, share: Floats, *, rows_needed: b
         share: Of the rows that are expected to match.
         rows_needed: The rows themselves are read afterwards; else they are only counted.
     """
-    saved = scan * (1.0 - share) ** _PAGE_ROWS if rows_needed else scan.astype(np.float64)
+    saved = scan * (1.0 - share) ** PAGE_ROWS if rows_needed else scan.astype(np.float64)
     worth: Mask = (cost <= saved) | (cost <= _CHEAP * scan)
     return worth

@@ -59,7 +59,7 @@ def make_plan(
     """
     count = len(table.sizes)
     everything = Candidates.of(np.arange(count), np.zeros(count, bool)).counts(table)
-    recorder = Recorder(table, everything, strict=strict)
+    recorder = Recorder(everything, strict=strict)
     with recorder.stage("partitions") as notes:
         verdict = judge(where, count, lambda node: leaves[id(node)].by_partition)
         files = np.flatnonzero(verdict.possible & (table.rows != 0))

@@ -7,6 +7,7 @@ saves, the file is read without it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,7 +20,7 @@ from alcid.formats.file_index.keys import key_type
 from alcid.formats.selection import ANY, EVERY, Selection, no_row
 from alcid.plan.bounds import TEXTS
 from alcid.plan.columns import ColumnGroup
-from alcid.plan.cost import can_answer, expected_bytes, is_worth_it, listed_keys
+from alcid.plan.cost import PAGE_ROWS, can_answer, expected_bytes, is_worth_it, listed_keys
 from alcid.plan.leaves import Leaf, by_column, joint_share
 from alcid.plan.recorder import Recorder
 from alcid.plan.table_files import Integers, TableFiles
@@ -106,8 +107,10 @@ class Positions:
             found = ANY
         for part in sorted(able, key=lambda part: int(self._ability(part).cost[place])):
             cost = int(self._ability(part).cost[place])
-            if rows_needed and found.rows is not None and len(found.rows) * _PAGE < cost:
-                return found & ANY
+            if rows_needed and self._read_bytes(found, file, place) < cost:
+                self._note_dear(part, place)
+                found &= ANY
+                continue
             answer = self.select(part, file, rows_needed=rows_needed)
             if answer.exact and answer.rows is not None:
                 answer = replace(answer, claims=(part,))
@@ -115,6 +118,22 @@ class Positions:
             if found.skip:
                 break
         return found
+
+    def _read_bytes(self, found: Selection, file: int, place: int) -> float:
+        """Roughly the bytes of the rows that are left of a file: each takes its pages along."""
+        if found.rows is None:
+            return math.inf
+        of_row = float(self._scan[place]) * PAGE_ROWS / max(int(self._table.rows[file]), 1)
+        return min(len(found.rows) * max(of_row, _PAGE), float(self._scan[place]))
+
+    def _note_dear(self, predicate: Predicate, place: int) -> None:
+        """Say of indexes that they are not asked, as to read the rows that are left is cheaper."""
+        for node in predicate.walk():
+            leaf = self._leaves.get(id(node))
+            if leaf is not None:
+                for _, index_type, has in self._usable.get(id(node), []):
+                    if has[place]:
+                        self._recorder.unused(leaf.text, index_type, "not worth it")
 
     def _ability(self, predicate: Predicate) -> _Ability:
         if id(predicate) not in self._abilities:
@@ -202,6 +221,7 @@ class Positions:
             if answer.rows is not None:
                 self._recorder.answered(leaf.text, index_type)
                 return answer
+            self._recorder.unused(leaf.text, index_type, "unsupported predicate")
         return ANY
 
     def note_rest(self) -> None:

@@ -31,6 +31,7 @@ from alcid.plan.row_groups import judge_groups, kept_groups
 from alcid.plan.table_files import DataFiles, FileScan, Integers
 from alcid.plan.threads import run_in_threads
 from alcid.predicate import And, Predicate, matching
+from alcid.storage import metered
 
 __all__ = ["Reading"]
 
@@ -64,12 +65,12 @@ class Reading:
             FileGoneError: A file is not the one that was indexed; it is distrusted by now.
         """
         tasks = list(self._tasks(self.open(candidates, columns)))
-        began, traffic = time.perf_counter(), self.table.traffic
-        with int96_as(self.table.int96_unit):
+        began = time.perf_counter()
+        with int96_as(self.table.int96_unit), metered() as meter:
             parts = run_in_threads(
                 lambda task: self._run(task, columns), tasks, waiting=self.table.remote
             )
-        self.spent.reading(time.perf_counter() - began, self.table.traffic - traffic)
+        self.spent.reading(time.perf_counter() - began, meter.snapshot())
         self.refuse(sorted(self._stale))
         return [part for part in parts if len(part)]
 
@@ -92,8 +93,16 @@ class Reading:
 
     def open(self, candidates: Candidates, columns: Sequence[str]) -> list[_Access]:
         """Find out how each file is read."""
+        began = time.perf_counter()
+        with metered() as meter:
+            accesses = self._open(candidates, columns)
+        self.offered.append(candidates)
+        self.accesses += accesses
+        self.spent.opening(time.perf_counter() - began, meter.snapshot())
+        return accesses
+
+    def _open(self, candidates: Candidates, columns: Sequence[str]) -> list[_Access]:
         table = self.table
-        began, traffic = time.perf_counter(), table.traffic
         pairs = list(zip(candidates.files.tolist(), candidates.selections, strict=True))
         inside = {
             file: file_columns(table, file, self._needed(found, columns)) for file, found in pairs
@@ -122,11 +131,7 @@ class Reading:
             for (file, found), scan in zip(whole, scans, strict=True)
         }
         self.refuse(sorted(self._stale))
-        accesses = [paged[file] if file in paged else wholly[file] for file, _ in pairs]
-        self.offered.append(candidates)
-        self.accesses += accesses
-        self.spent.opening(time.perf_counter() - began, table.traffic - traffic)
-        return accesses
+        return [paged[file] if file in paged else wholly[file] for file, _ in pairs]
 
     def _why_whole(self, file: int, found: Selection, inside: Sequence[str]) -> str:
         """Why a file is not read by its pages; empty if it may be."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from alcid.errors import AlcidError
 from alcid.plan.explanation import Counts, Stage, UseCounter
 from alcid.plan.fates import FateNotes
-from alcid.plan.table_files import Integers, TableFiles
+from alcid.plan.table_files import Integers
+from alcid.storage import metered
 
 __all__ = ["Recorder", "StageNotes"]
 
@@ -36,9 +37,9 @@ class StageNotes:
 class Recorder:
     """The stages so far, and what became of indexes."""
 
-    def __init__(self, table: TableFiles, start: Counts, *, strict: bool) -> None:
+    def __init__(self, start: Counts, *, strict: bool) -> None:
         """Begin with all files of a table; `strict` raises where an index is damaged."""
-        self._table, self._last, self._strict = table, start, strict
+        self._last, self._strict = start, strict
         self.stages: list[Stage] = []
         self.uses = UseCounter()
         self.fates = FateNotes(start.files)
@@ -50,6 +51,11 @@ class Recorder:
         """Note that the index of a file answered."""
         with self._lock:
             self.uses.add(predicate, index, "answered")
+
+    def unused(self, predicate: str, index: str, why: str) -> None:
+        """Note that the index of a file was not asked, or could not answer."""
+        with self._lock:
+            self.uses.add(predicate, index, why)
 
     def damaged(self, predicate: str, index: str, error: AlcidError) -> None:
         """Note that the index of a file is damaged and not used.
@@ -67,9 +73,10 @@ class Recorder:
     def stage(self, name: str) -> Iterator[StageNotes]:
         """Measure what is done within; the notes say what is left at its end."""
         notes = StageNotes(name, self._last, self.fates)
-        began, traffic = time.perf_counter(), self._table.traffic
-        yield notes
-        spent = self._table.traffic - traffic
+        began = time.perf_counter()
+        with metered() as meter:
+            yield notes
+        spent = meter.snapshot()
         self.stages.append(
             Stage(
                 name,

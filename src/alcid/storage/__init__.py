@@ -17,6 +17,6 @@ from alcid.storage.backend import Start
 from alcid.storage.listing import Listing
 from alcid.storage.retry import Retry
 from alcid.storage.storage import Storage, StorageSource
-from alcid.storage.traffic import Traffic
+from alcid.storage.traffic import Traffic, metered
 
-__all__ = ["Listing", "Retry", "Start", "Storage", "StorageSource", "Traffic"]
+__all__ = ["Listing", "Retry", "Start", "Storage", "StorageSource", "Traffic", "metered"]

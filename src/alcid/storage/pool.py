@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 __all__ = ["THREADS", "run_all"]
@@ -25,7 +26,7 @@ def run_all(call: Callable[[_Argument], _Result], arguments: Sequence[_Argument]
     """
     if len(arguments) <= 1:
         return [call(one) for one in arguments]
-    futures = [_executor().submit(call, one) for one in arguments]
+    futures = [_executor().submit(copy_context().run, call, one) for one in arguments]
     try:
         return [future.result() for future in futures]
     finally:

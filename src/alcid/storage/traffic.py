@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from operator import add, attrgetter, sub
 
-__all__ = ["Traffic", "TrafficCounter"]
+__all__ = ["Traffic", "TrafficCounter", "metered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,28 @@ class Traffic:
         return Traffic(*map(sub, _counts(self), _counts(before)))
 
 
+_meters: ContextVar[tuple[TrafficCounter, ...]] = ContextVar("meters", default=())
+
+
+@contextmanager
+def metered() -> Iterator[TrafficCounter]:
+    """Count what the caller asks of any storage within, and not what others ask meanwhile.
+
+    Threads that take over the context of the caller count for it.
+    """
+    meter = TrafficCounter()
+    before = _meters.set((*_meters.get(), meter))
+    try:
+        yield meter
+    finally:
+        _meters.reset(before)
+
+
 _counts = attrgetter(*Traffic.__slots__)  # `astuple` copies deeply, and is thirty times slower
 
 
 class TrafficCounter:
-    """A count that many threads add to."""
+    """A count that many threads add to; what is added counts for the caller, too: see `metered`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -57,9 +77,10 @@ class TrafficCounter:
 
     def add(self, **counts: int) -> None:
         """Add to the counts of these names."""
-        with self._lock:
-            for name, count in counts.items():
-                self._counts[name] += count
+        for counter in (self, *_meters.get()):
+            with counter._lock:
+                for name, count in counts.items():
+                    counter._counts[name] += count
 
     def snapshot(self) -> Traffic:
         """The counts as they stand."""

@@ -9,6 +9,7 @@ no lock, and whoever removes a bundle, or all of them, only makes queries slower
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 import uuid
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from alcid.bundle import Bundle, BundleSet, BundleWriter, open_bundles
-from alcid.errors import AlcidError, FileGoneError, FormatError
+from alcid.errors import AlcidError, FileGoneError, FormatError, StorageError
 from alcid.storage import Listing, Storage
 
 __all__ = ["FOLDER", "BundleFolder", "FolderBundles", "bundle_name", "new_name", "written_at"]
@@ -28,6 +29,11 @@ FOLDER = "_alcid"
 _TIME = "%Y%m%dT%H%M%S.%fZ"
 _NAME = re.compile(r"(\d{8}T\d{6}\.\d{6}Z)-[0-9a-f]{12}\.puffin")
 _TRIES = 3
+_FORBIDDEN = errno.EACCES, errno.EPERM, errno.EROFS
+_ELSEWHERE = (
+    "where nothing may be written beside the data, indexes go into another folder: open the table"
+    " with index_path=..., or --index-path"
+)
 
 
 def new_name() -> str:
@@ -100,6 +106,14 @@ class FolderBundles:
         return [name for name in self.names if name not in readable]
 
 
+def _is_forbidden(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and (
+        error.errno in _FORBIDDEN
+        or isinstance(error, PermissionError)
+        or "ACCESS_DENIED" in str(error)
+    )
+
+
 def bundle_name(bundle: Bundle) -> str:
     """The name of a bundle in its folder."""
     return bundle.name.rpartition("/")[2]
@@ -165,8 +179,22 @@ class BundleFolder:
     def put(self, data: bytes) -> str:
         """Write a bundle under a new name, and return that."""
         name = new_name()
-        self.storage.put(self.path(name), data)
+        self.write(name, data)
         return name
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file that has this name in the folder.
+
+        Raises:
+            StorageError: It cannot be written; where it may not, beside the data, there is a hint.
+        """
+        try:
+            self.storage.put(self.path(name), data)
+        except StorageError as error:
+            if not (self.under and _is_forbidden(error.__cause__)):
+                raise
+            problem = f"{error.problem}; {_ELSEWHERE}"
+            raise StorageError(problem, file=error.file, tries=error.tries) from error.__cause__
 
     def replace(self, names: Sequence[str]) -> None:
         """Say that bundles are not to be used any more, by a bundle that replaces them."""

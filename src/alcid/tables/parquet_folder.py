@@ -25,6 +25,7 @@ from alcid.errors import (
 )
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.options import OptionValue, did_you_mean, parse_options
+from alcid.pictures.units import count_text
 from alcid.storage import Listing, Storage
 from alcid.storage.listing import is_hidden
 from alcid.tables.append_report import AppendReport
@@ -346,6 +347,8 @@ class ParquetTable(Table[FolderFiles]):
                 AlcidWarning,
                 stacklevel=5,
             )
+        if before is None and not len(listing) and not self._create:
+            _refuse_others(self.storage)
         partitions = Partitions.of(listing.paths, self.partition_types)
         bundles = self._indexes.open(_without_versions(listing, self._distrusted))
         index_storage = self.storage if self._index_storage is None else self._index_storage
@@ -374,6 +377,21 @@ def _paimon_tables(listing: Listing) -> str:
     schemas = listing.paths.filter(pc.ends_with(listing.paths, f"/{_PAIMON_SCHEMA}"))
     tables = [path.removesuffix(f"/{_PAIMON_SCHEMA}") for path in schemas.to_pylist()]
     return ", ".join(tables[:_MOST_NAMED]) + (", ..." if len(tables) > _MOST_NAMED else "")
+
+
+def _refuse_others(storage: Storage) -> None:
+    """Say of a folder without Parquet files what it has.
+
+    Raises:
+        UnsupportedError: It has files, and none of them is read.
+    """
+    listing = storage.list()
+    others = listing.paths.filter(pa.array(listing.sizes > 0))
+    if len(others):
+        raise UnsupportedError(
+            f"{storage.location}: no Parquet file below it; found"
+            f" {count_text(len(others), 'other file')}, as {others[0].as_py()}"
+        )
 
 
 def _is_data_folder(indexes: str, data: str) -> bool:

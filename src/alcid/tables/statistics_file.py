@@ -85,7 +85,7 @@ def write_stats(
                 snapshot_id=snapshot_id,
                 properties=told,
             )
-    folder.storage.put(folder.path(STATISTICS_PREFIX + new_name()), data.getvalue())
+    folder.write(STATISTICS_PREFIX + new_name(), data.getvalue())
 
 
 def read_stats(folder: BundleFolder, listing: Listing) -> pa.Table | None:

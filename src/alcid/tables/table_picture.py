@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from alcid.pictures.page import Markup, element, table
 from alcid.pictures.units import count_text, size_text
+from alcid.plan import TableFiles
 
 if TYPE_CHECKING:
     from alcid.tables.build_report import IndexInfo
@@ -20,7 +21,7 @@ def table_parts(shown: Table[Any], indexes: Sequence[IndexInfo]) -> list[Markup]
     files = shown.snapshot
     counts = (
         count_text(len(files.sizes), "file"),
-        count_text(int(files.rows.sum()), "row"),
+        _rows_text(files),
         size_text(int(files.sizes.sum())),
     )
     by_column: dict[str, list[str]] = {}
@@ -43,3 +44,14 @@ def table_parts(shown: Table[Any], indexes: Sequence[IndexInfo]) -> list[Markup]
         element("p", ", ".join(counts)),
         table(["column", "type", "indexes"], rows),
     ]
+
+
+def _rows_text(files: TableFiles) -> str:
+    """How many rows there are; to count those that are deleted may take reading all files."""
+    rows, deletions = int(files.rows.sum()), files.deletions
+    if isinstance(deletions, dict):
+        rows -= sum(map(len, deletions.values()))
+    text = count_text(rows, "row")
+    if getattr(files, "handed_reason", "") or (deletions and not isinstance(deletions, dict)):
+        return f"{text} with those that are deleted"
+    return text

@@ -59,5 +59,5 @@ def _compare(kind: Kind, a: Source, b: Source, types: Mapping[str, DataType]) ->
             return compare_theta_files(a, b)
         case Kind.DELETION_VECTOR:
             return compare_vector_files(a, b, 0)
-        case Kind.DELETION_VECTOR_FILE:
+        case Kind.DELETION_VECTOR_FILE | Kind.DELTA_VECTOR_FILE:
             return compare_vector_files(a, b, 1)

@@ -19,6 +19,7 @@ __all__ = ["FileIndexReport", "Listing", "inspect_file"]
 _LISTERS = {
     Kind.DELETION_VECTOR: inspect_deletion_vector,
     Kind.DELETION_VECTOR_FILE: inspect_deletion_vectors,
+    Kind.DELTA_VECTOR_FILE: inspect_deletion_vectors,
     Kind.HASH_INDEX: inspect_hash_index,
     Kind.PUFFIN: inspect_puffin,
     Kind.THETA_SKETCH: inspect_theta,

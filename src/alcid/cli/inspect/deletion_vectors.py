@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alcid.byte_map.kinds import Kind
+from alcid.byte_map.kinds import Kind, identify
 from alcid.cli.inspect.listing import Facts, Item, Listing, problem_of
 from alcid.errors import FormatError
 from alcid.formats.cursor import Cursor
@@ -20,12 +20,12 @@ _MOST_LISTED = 8
 
 
 def inspect_deletion_vectors(source: Source, limit: int | None) -> Listing:
-    """A Paimon index file: a version, then vectors back to back."""
+    """An index file of Paimon, or a file of Delta's: a version, then vectors back to back."""
     section = Section(source)
     Cursor(section).version("deletion vector file", VERSION)
     vectors = _vectors(section, 1)
-    kind, head = Kind.DELETION_VECTOR_FILE, Facts(version=VERSION)
-    return Listing.of(source, kind, head, "vectors", vectors, limit)
+    head = Facts(version=VERSION)
+    return Listing.of(source, identify(source), head, "vectors", vectors, limit)
 
 
 def inspect_deletion_vector(source: Source, limit: int | None) -> Listing:

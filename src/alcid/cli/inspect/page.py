@@ -93,9 +93,9 @@ def _things(source: Source, kind: Kind) -> Iterator[Shown]:
             yield HashIndex.from_bytes(source.read(0, source.size), name=source.name)
         case Kind.THETA_SKETCH:
             yield ThetaSketch.from_bytes(source.read(0, source.size), name=source.name)
-        case Kind.DELETION_VECTOR | Kind.DELETION_VECTOR_FILE:
+        case Kind.DELETION_VECTOR | Kind.DELETION_VECTOR_FILE | Kind.DELTA_VECTOR_FILE:
             with suppress(FormatError):
-                for place in vector_places(whole, int(kind is Kind.DELETION_VECTOR_FILE)):
+                for place in vector_places(whole, int(kind is not Kind.DELETION_VECTOR)):
                     yield from _if_whole(partial(DeletionVector.read, whole.section(*place)))
         case Kind.PUFFIN:
             with puffin.open(source) as reader:

@@ -100,6 +100,8 @@ GROUPS = (
             "OptionError",
             "ColumnError",
             "PredicateError",
+            "SparkNeededError",
+            "EvaluationError",
             "LiteralError",
             "StorageError",
             "FileGoneError",

@@ -16,6 +16,7 @@ __all__ = [
     "ColumnError",
     "ConflictError",
     "DamagedIndexWarning",
+    "EvaluationError",
     "FileGoneError",
     "FormatError",
     "LimitError",
@@ -23,6 +24,7 @@ __all__ = [
     "NameTakenError",
     "OptionError",
     "PredicateError",
+    "SparkNeededError",
     "StorageError",
     "UnsupportedError",
     "require",
@@ -126,6 +128,14 @@ class ColumnError(AlcidError, LookupError):
 
 class PredicateError(AlcidError, ValueError):
     """A predicate that cannot be understood."""
+
+
+class SparkNeededError(PredicateError):
+    """A predicate of which a part can be evaluated by Spark only."""
+
+
+class EvaluationError(PredicateError, ArithmeticError):
+    """A row for which a predicate has no value: an overflow, a division by zero, a failed cast."""
 
 
 class LiteralError(PredicateError, TypeError):

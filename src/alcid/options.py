@@ -73,6 +73,8 @@ class Settings:
     escaped_string_literals: bool = False
     """Whether a backslash in a string literal stands for itself, as Spark's
     `spark.sql.parser.escapedStringLiterals` says."""
+    ansi: bool = True
+    """Whether an overflow, a division by zero or a failed cast is an error, as in Spark 4."""
 
 
 _settings: ContextVar[Settings | None] = ContextVar("alcid.settings", default=None)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
+from alcid.errors import EvaluationError, SparkNeededError
 from alcid.storage import Storage
 from alcid.tables.folder_indexes import FolderIndexes
 from tests.plan.answers import check_explanation
@@ -486,9 +487,53 @@ class TestArguments:
         assert [column.to_pylist() for column in found.columns] == [[2], [2]]
 
     def test_what_only_spark_can_evaluate_is_an_error(self, table: Any) -> None:
-        with pytest.raises(alcid.PredicateError, match="only Spark can evaluate upper"):
-            table.scan("upper(y) = 'A'").to_arrow()
-        assert rows(table, "upper(y) = 'A' AND x > 5") == []
+        """It is said by `scan`, whether or not a row depends on it."""
+        for where in (
+            "soundex(y) = 'A000'",
+            "soundex(y) = 'A000' AND x > 5",
+            "x < 0 AND abs(x) = 1",
+        ):
+            with pytest.raises(SparkNeededError, match=r"only Spark can evaluate (soundex|abs)"):
+                table.scan(where)
+
+    def test_expressions_are_evaluated_without_spark(self, table: Any) -> None:
+        first, second = {"x": 1, "y": "a"}, {"x": 2, "y": "b"}
+        for where, expected in {
+            "x + 1 = 3": [second],
+            "x % 2 = 1 AND x > 0": [first],
+            "x = 1 AND upper(y) = 'A'": [first],
+            "x = 5 AND upper(y) = 'A'": [],
+            "CAST(x AS STRING) = '2' OR concat(y, y) = 'aa'": [first, second],
+            "NOT length(y) = 1": [],
+        }.items():
+            assert rows(table, where) == expected
+            assert table.scan(where).count() == len(expected)
+
+    def test_a_row_without_a_value_is_an_error_where_it_is_looked_at(self, table: Any) -> None:
+        assert rows(table, "x > 5 AND 1 / (x - 2) > 0") == []
+        assert rows(table, "x = 1 AND 1 / (x - 2) = -1") == [{"x": 1, "y": "a"}]
+        with pytest.raises(EvaluationError, match="a division by zero, as Spark with ANSI rules"):
+            table.scan("1 / (x - 2) = -1").to_arrow()
+        with pytest.raises(EvaluationError, match="the text 'a' is no INT"):
+            table.scan("CAST(y AS INT) = 1").count()
+
+
+def test_fields_of_structs_are_looked_into(tmp_path: Path) -> None:
+    places: list[Any] = [{"country": "AT"}, None, {"country": "de"}, {"country": None}]
+    pq.write_table(pa.table({"id": [1, 2, 3, 4], "geo": places}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": [5]}), tmp_path / "b.parquet")
+    table = with_indexes(tmp_path, "id")
+    for where, expected in {
+        "geo.country = 'AT'": [1],
+        "upper(geo.country) IN ('DE', 'AT') AND id > 1": [3],
+        "geo.country IS NULL": [2, 4, 5],
+        "GEO.Country <> 'AT' OR id = 5": [3, 5],
+    }.items():
+        assert [row["id"] for row in rows(table, where, columns=["id"])] == expected
+    with pytest.raises(SparkNeededError, match="geo has no field contry; did you mean country"):
+        table.scan("geo.contry = 'AT'")
+    with pytest.raises(alcid.ColumnError, match="column go"):
+        table.scan("go.country = 'AT'")
 
 
 def test_sizes_are_those_of_the_listing(tmp_path: Path) -> None:

@@ -14,7 +14,14 @@ import pyarrow as pa
 import pytest
 
 from alcid import DataType, FileIndex, col, options
-from alcid.errors import ColumnError, LiteralError, PredicateError, UnsupportedError
+from alcid.errors import (
+    ColumnError,
+    EvaluationError,
+    LiteralError,
+    PredicateError,
+    SparkNeededError,
+    UnsupportedError,
+)
 from alcid.predicate import In, Like, Predicate, SessionTimestamp, matching
 
 NTZ = pa.timestamp("us")
@@ -274,23 +281,35 @@ def test_a_day_that_a_zone_skipped_is_the_next_one_among_instants(
     assert rows("c IN (DATE '2011-12-30', TIMESTAMP '2000-01-01 00:00:00')", days) == [1, 2]
 
 
-def test_unknown_parts_matter_only_where_the_rest_does_not_decide() -> None:
+def test_what_only_spark_can_evaluate_is_refused_whatever_the_rows() -> None:
     table = pa.table({"a": [1, 2, None], "b": ["x", "y", "z"]})
-    unknown = "upper(b) = 'X'"
-    assert not matching(f"a > 5 AND {unknown}", table).any()
-    assert matching(f"a IS NULL OR a > 0 OR {unknown}", table).all()
-    assert matching(f"a = 2 OR (a > 5 AND NOT {unknown})", table).tolist() == [False, True, False]
-    assert not matching(unknown, table[:0]).any()
-    with pytest.raises(PredicateError, match=r"^only Spark can evaluate upper\(b\) = 'X', and row"):
-        matching(unknown, table)
-    with pytest.raises(PredicateError, match=r"length\(b\) = 1, and row 1 depends on it$"):
-        matching(f"a < 2 AND a > 1 AND {unknown} OR a > 1 AND length(b) = 1", table)
-    with pytest.raises(PredicateError, match="only Spark can evaluate a < b"):
+    unknown = "soundex(b) = 'X000'"
+    for where in (f"a > 5 AND {unknown}", f"a IS NULL OR a > 0 OR {unknown}", unknown):
+        for rows in (table, table[:0]):
+            with pytest.raises(SparkNeededError, match=r"^only Spark can evaluate soundex\(b\)$"):
+                matching(where, rows)
+    with pytest.raises(SparkNeededError, match="a < b: BIGINT beside STRING: write the CAST"):
         matching(col("a") < col("b"), table)
-    with pytest.raises(PredicateError, match="only Spark can evaluate a LIKE '1%'"):
+    with pytest.raises(SparkNeededError, match="only Spark can evaluate a LIKE '1%'"):
         matching("a LIKE '1%'", table)
-    with pytest.raises(PredicateError, match="only Spark can evaluate a LIKE '%1'"):
+    with pytest.raises(SparkNeededError, match="only Spark can evaluate a LIKE '%1'"):
         matching("a LIKE '%1'", table)
+
+
+def test_expressions_fail_only_for_rows_that_depend_on_them() -> None:
+    table = pa.table({"a": [1, 2, None], "b": ["1", "y", "z"]})
+    assert matching("CAST(b AS INT) = 1 AND a = 1", table).tolist() == [True, False, False]
+    assert matching("CAST(b AS INT) > 1 OR a > 0 OR a IS NULL", table).all()
+    assert matching("a < 2 AND (a = 2 OR CAST(b AS INT) = 1)", table).tolist() == [
+        True,
+        False,
+        False,
+    ]
+    assert matching("coalesce(a, CAST(b AS INT)) = 1", table[:2]).tolist() == [True, False]
+    with pytest.raises(EvaluationError, match="the text 'z' is no INT"):
+        matching("coalesce(a, CAST(b AS INT)) = 1", table)
+    with pytest.raises(EvaluationError, match="the text 'y' is no INT"):
+        matching("a > 0 AND NOT CAST(b AS INT) = 1", table)
 
 
 def test_a_literal_is_checked_though_no_row_depends_on_it() -> None:

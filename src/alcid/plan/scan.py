@@ -13,8 +13,10 @@ import pyarrow as pa
 from alcid.errors import (
     ColumnError,
     DamagedIndexWarning,
+    EvaluationError,
     FileGoneError,
     PredicateError,
+    SparkNeededError,
 )
 from alcid.options import current_settings
 from alcid.parquet_file.decoding import rows_without_columns
@@ -63,6 +65,8 @@ class Scan:
 
         Raises:
             PredicateError: Predicate, order or limit cannot be read.
+            SparkNeededError: The predicate has a part that only Spark can evaluate, and there is
+                no session.
             ColumnError: There is no such column.
             LiteralError: A literal has no meaning for the type of its column.
         """
@@ -99,7 +103,13 @@ class Scan:
             for name in self._asked
             if (data_type := columns.columns[name].data_type) is not None
         }
-        matching(self._where, nothing, types)  # raises what is wrong with the predicate
+        try:
+            matching(self._where, nothing, types)  # raises what is wrong with the predicate
+            self._needs_spark = False
+        except SparkNeededError as error:  # now, and not when a row happens to depend on it
+            if not self._engine.has_spark:
+                raise _without_spark(error) from None
+            self._needs_spark = True
         self._run: Run | None = None
         self._known: Scan | None = None  # without the parts that only Spark can evaluate
 
@@ -117,19 +127,19 @@ class Scan:
         """The rows.
 
         Raises:
-            PredicateError: The predicate has a part that only Spark can evaluate, and there is no
-                session.
+            EvaluationError: A row overflows, divides by zero or cannot be cast, under ANSI rules.
             FileGoneError: A file of the table is gone, and was so again when it was planned anew.
         """
         is_planned = self._run is not None and self._run.is_untouched
         try:
-            return self._again_if_gone(lambda run: run.rows(), keep=is_planned)
-        except PredicateError as error:
+            if not self._needs_spark:
+                return self._again_if_gone(lambda run: run.rows(), keep=is_planned)
+        except EvaluationError:
             if not self._engine.has_spark:
-                raise _without_spark(error) from None
-            if not self._columns:
-                return rows_without_columns(self.count())
-            return self.to_spark().toArrow().cast(self.schema)
+                raise
+        if not self._columns:
+            return rows_without_columns(self.count())
+        return self.to_spark().toArrow().cast(self.schema)
 
     def to_spark(self) -> Any:
         """The rows as a DataFrame of Spark; the table must have been opened with a session.
@@ -147,11 +157,12 @@ class Scan:
     def count(self) -> int:
         """How many rows there are; from the indexes alone where they are exact."""
         try:
-            return self._again_if_gone(lambda run: run.count(self._engine.count))
-        except PredicateError as error:  # a part that only Spark can evaluate
+            if not self._needs_spark:
+                return self._again_if_gone(lambda run: run.count(self._engine.count))
+        except EvaluationError:
             if not self._engine.has_spark:
-                raise _without_spark(error) from None
-            return int(self.to_spark().count())
+                raise
+        return int(self.to_spark().count())
 
     def explain(self) -> Explanation:
         """What is read and why; after `to_arrow` or `count`, what was read."""
@@ -160,14 +171,18 @@ class Scan:
         notes = [*files.notes, *files.remarks, *filter(None, [self._engine.note(self)])]
         return replace(found, notes=(*found.notes, *notes)) if notes else found
 
-    def draft(self) -> tuple[Draft, bool]:
+    def draft(self, *, in_process: bool = False) -> tuple[Draft, bool]:
         """The rows that may match, planned but not read, and whether all of them do match.
 
-        They do not if the predicate has parts that only Spark can evaluate; then all columns are
-        given, so that it can. Order and limit are left to the caller.
+        They do not if the predicate has parts that are left to Spark; then all columns are given,
+        so that it can. Order and limit are left to the caller.
+
+        Args:
+            in_process: Leave to Spark only what nothing else can evaluate. Without it, that is
+                everything that no index answers.
         """
         known = known_part(self._where)
-        if known == self._where:
+        if known == self._where or (in_process and not self._needs_spark):
             return self._again_if_gone(lambda run: run.draft(), keep=True), True
         if self._known is None:
             whole = replace(self.query, where=known, columns=None)
@@ -221,8 +236,8 @@ class Scan:
         return self._run
 
 
-def _without_spark(error: PredicateError) -> PredicateError:
-    return PredicateError(f"{error}; a table opened with a session can (spark=, --spark)")
+def _without_spark(error: SparkNeededError) -> SparkNeededError:
+    return SparkNeededError(f"{error}; a table opened with a session can (spark=, --spark)")
 
 
 def _is_integer(limit: object) -> bool:

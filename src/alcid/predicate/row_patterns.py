@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from alcid.errors import PredicateError
 
-__all__ = ["Pattern", "read_pattern"]
+__all__ = ["Pattern", "read_pattern", "split_pattern"]
 
 _ROWS = 1 << 16
 
@@ -101,13 +101,13 @@ def read_pattern(text: str) -> Pattern | None:
     column = column_name(like.this, strings)
     if column is None or not isinstance(pattern, str) or not isinstance(escape, str):
         return None
-    parts = _split(pattern, escape) if len(escape) == 1 else None
+    parts = split_pattern(pattern, escape) if len(escape) == 1 else None
     if parts is None:
         return None
     return Pattern(column, parts, negated != bool(like.args.get("negate")))
 
 
-def _split(pattern: str, escape: str) -> tuple[str | None, ...] | None:
+def split_pattern(pattern: str, escape: str) -> tuple[str | None, ...] | None:
     """The parts of a pattern; None for one that Spark refuses."""
     parts: list[str | None] = []
     characters = iter(pattern)

@@ -34,29 +34,29 @@ class TableColumn:
         """Take a column and the type that was given for it, if any."""
         self.name = name
         self.plain = RowColumn(array)
-        self._array = array
+        self.array = array
         self._given = given
 
     @cached_property
     def trimmed(self) -> RowColumn:
         """The same, of text without the spaces at its end."""
-        return RowColumn(self._array, trimmed=True)
+        return RowColumn(self.array, trimmed=True)
 
     @property
     def is_null(self) -> bool:
         """Whether Arrow's type is null, of which any type may be meant."""
-        return bool(pa.types.is_null(self._array.type))
+        return bool(pa.types.is_null(self.array.type))
 
     @cached_property
     def row_type(self) -> RowType:
         """The type of the values."""
-        stored = _stored_type(self._array.type)
+        stored = _stored_type(self.array.type)
         nanos = _NANOS[stored.unit] if hasattr(stored, "unit") else 1
         return RowType(self._data_type(), nanos, self.plain.longest)
 
     def _data_type(self) -> DataType:
         """What Arrow says, and of the given type what Arrow has no word for, as CHAR(n)."""
-        arrow_type, given = self._array.type, self._given
+        arrow_type, given = self.array.type, self._given
         if given is not None and self.is_null:
             return given
         try:

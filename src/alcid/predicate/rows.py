@@ -6,9 +6,8 @@ is vectorised. Arrow's own would differ: NaN is equal to nothing there, CHAR is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,9 +35,10 @@ from alcid.predicate.row_questions import row_question
 from alcid.predicate.row_table import RowTable
 from alcid.predicate.sql import parse
 
-__all__ = ["matching"]
+if TYPE_CHECKING:
+    from alcid.predicate.scalars import Condition
 
-_MOST_SHOWN = 80
+__all__ = ["matching"]
 
 
 def matching(
@@ -46,8 +46,9 @@ def matching(
 ) -> Mask:
     """The rows for which a predicate is true: neither false nor NULL.
 
-    LIKE with any pattern on text is understood too. What only Spark can evaluate (functions, casts
-    of columns, two columns) is an error, unless the rest decides for every row.
+    Beside comparisons of a column with a literal it may have what no index answers: LIKE with any
+    pattern, fields of structs, two columns, arithmetic, CAST and the usual functions of text and
+    dates (`alcid.predicate.scalars`). What only Spark can evaluate is an error, whatever the rows.
 
     Args:
         predicate: SQL text, or a predicate made with `alcid.col`.
@@ -59,7 +60,9 @@ def matching(
         True for each row that matches.
 
     Raises:
-        PredicateError: The text is not a predicate, or a row depends on what only Spark can tell.
+        PredicateError: The text is not a predicate.
+        SparkNeededError: It has a part that only Spark can evaluate.
+        EvaluationError: A row overflows, divides by zero or cannot be cast, under ANSI rules.
         LiteralError: A literal has no meaning for the type of its column.
         ColumnError: No such column, or a name that fits more than one.
         UnsupportedError: A column whose type cannot be compared.
@@ -68,23 +71,18 @@ def matching(
     >>> rows = pa.table({"score": [50.0, float("nan"), None, -0.0], "name": ["a", "b", "c", "d"]})
     >>> matching("score > 60 OR score = 0", rows).tolist()
     [False, True, False, True]
-    >>> matching("score = 50 AND upper(name) = 'A'", rows)
+    >>> matching("score = 50 AND upper(name) = 'A'", rows).tolist()
+    [True, False, False, False]
+    >>> matching("soundex(name) = 'A000'", rows)
     Traceback (most recent call last):
-    alcid.errors.PredicateError: only Spark can evaluate upper(name) = 'A', and row 0 depends on it
+    alcid.errors.SparkNeededError: only Spark can evaluate soundex(name)
     """
     try:
         parsed = normalize(parse(predicate))
         rows = RowTable(table, types)
-        tree = _prepare(parsed, rows)
-        truth = _evaluate(tree, rows.row_count)
-        if truth.sure is truth.possible:
-            return truth.sure
-        open_rows = truth.possible & ~truth.sure
-        if open_rows.any():
-            raise _undecided(tree, open_rows)
+        return _evaluate(_prepare(parsed, rows), np.ones(rows.row_count, bool))
     except RecursionError:
         raise PredicateError("a predicate that is nested too deeply") from None
-    return truth.sure
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,30 +95,32 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """Parts of an AND, or of an OR."""
+    """Parts of an AND, or of an OR; those with expressions come last."""
 
     parts: tuple[_Node, ...]
     any_of: bool
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether all parts are comparisons of a column with a literal."""
+        return all(_is_plain(part) for part in self.parts)
 
-_Node: TypeAlias = "_Asked | _Joined | Constant | Unknown"
+
+_Node: TypeAlias = "_Asked | _Joined | Constant | Condition"
 
 
-@dataclass(frozen=True, slots=True)
-class _Truth:
-    """For each row whether a node is true, as far as it is known."""
-
-    sure: Mask
-    possible: Mask
-    """The same array where nothing is unknown."""
+def _is_plain(node: _Node) -> bool:
+    return node.is_plain if isinstance(node, _Joined) else isinstance(node, _Asked | Constant)
 
 
 def _prepare(predicate: Predicate, rows: RowTable) -> _Node:
-    """The tree with every leaf's literals brought to values, so that errors depend on no row."""
+    """The tree bound to the columns: whether it is refused depends on their types, on no row."""
     match predicate:
         case And(parts) | Or(parts):
-            nodes = tuple(_prepare(part, rows) for part in parts)
-            return _Joined(nodes, any_of=isinstance(predicate, Or))
+            nodes = [_prepare(part, rows) for part in parts]
+            # An expression may fail, and takes longer: it sees only rows that depend on it.
+            ordered = sorted(nodes, key=lambda node: not _is_plain(node))
+            return _Joined(tuple(ordered), any_of=isinstance(predicate, Or))
         case Between(column, low, high):
             ends = Comparison(column, ">=", low), Comparison(column, "<=", high)
             return _Joined(tuple(_prepare(end, rows) for end in ends), any_of=False)
@@ -128,10 +128,18 @@ def _prepare(predicate: Predicate, rows: RowTable) -> _Node:
             return _prepare_leaf(predicate, rows)
         case Unknown(text):
             pattern = read_pattern(text)
-            return predicate if pattern is None else _prepare_pattern(predicate, pattern, rows)
+            if pattern is None:
+                return _bind(text, rows)
+            return _prepare_pattern(predicate, pattern, rows)
         case Constant():
             return predicate
     raise PredicateError(f"not a predicate that rows can be asked: {predicate!r}")
+
+
+def _bind(text: str, rows: RowTable) -> _Node:
+    from alcid.predicate.scalars import bind_condition  # here, as in `parse`: it has sqlglot
+
+    return bind_condition(text, rows)
 
 
 def _prepare_leaf(leaf: Comparison | In | Like | IsNull, rows: RowTable) -> _Node:
@@ -142,7 +150,7 @@ def _prepare_leaf(leaf: Comparison | In | Like | IsNull, rows: RowTable) -> _Nod
         return _Asked(column.plain, Within(()))
     question = row_question(leaf, column.row_type)
     if question is None:
-        return Unknown(str(leaf), leaf.columns())
+        return _bind(str(leaf), rows)
     padded = column.row_type.data_type.root == "CHAR" and not isinstance(leaf, Like)
     return _Asked(column.trimmed if padded else column.plain, question)
 
@@ -153,56 +161,32 @@ def _prepare_pattern(unknown: Unknown, pattern: Pattern, rows: RowTable) -> _Nod
         return _Asked(column.plain, Within(()))
     data_type = column.row_type.data_type
     if data_type.root not in ("CHAR", "VARCHAR"):
-        return unknown
+        return _bind(unknown.text, rows)
     length = data_type.length if data_type.root == "CHAR" else 0
     return _Asked(column.plain, pattern.padded_to(length))
 
 
-def _evaluate(node: _Node, row_count: int) -> _Truth:
+def _evaluate(node: _Node, wanted: Mask) -> Mask:
+    """Which rows a node is true for; of those that are not wanted anything may be said."""
     match node:
         case _Asked(column, question):
-            mask = column.ask(question)
-            return _Truth(mask, mask)
+            return column.ask(question)
         case _Joined():
-            return _join(node, row_count)
-        case Unknown():
-            return _Truth(np.zeros(row_count, bool), np.ones(row_count, bool))
+            return _join(node, wanted)
         case Constant(value):
-            return _everywhere(bool(value), row_count)
+            return np.full(len(wanted), bool(value))
+    return node.true_rows(wanted)
 
 
-def _everywhere(value: bool, row_count: int) -> _Truth:
-    mask = np.full(row_count, value)
-    return _Truth(mask, mask)
-
-
-def _join(node: _Joined, row_count: int) -> _Truth:
+def _join(node: _Joined, wanted: Mask) -> Mask:
     """Join the parts until all rows are decided."""
-    combine = np.logical_or if node.any_of else np.logical_and
-    truth = _everywhere(not node.any_of, row_count)
+    truth = np.full(len(wanted), not node.any_of)
     for part in node.parts:
-        other = _evaluate(part, row_count)
-        sure = combine(truth.sure, other.sure)
-        known = truth.sure is truth.possible and other.sure is other.possible
-        truth = _Truth(sure, sure if known else combine(truth.possible, other.possible))
-        if truth.sure.all() if node.any_of else not truth.possible.any():
+        if _is_plain(part):
+            found = _evaluate(part, wanted)
+        else:
+            found = _evaluate(part, wanted & ~truth if node.any_of else wanted & truth)
+        truth = truth | found if node.any_of else truth & found
+        if truth.all() if node.any_of else not truth.any():
             break
     return truth
-
-
-def _undecided(node: _Node, rows: Mask) -> PredicateError:
-    """The error that names what the first of these rows depends on."""
-    row = int(np.argmax(rows))
-    text = next(_unknowns(node, row, len(rows)))
-    shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
-    return PredicateError(f"only Spark can evaluate {shown}, and row {row} depends on it")
-
-
-def _unknowns(node: _Node, row: int, row_count: int) -> Iterator[str]:
-    if isinstance(node, Unknown):
-        yield node.text
-    elif isinstance(node, _Joined):
-        for part in node.parts:
-            truth = _evaluate(part, row_count)
-            if truth.possible[row] and not truth.sure[row]:
-                yield from _unknowns(part, row, row_count)

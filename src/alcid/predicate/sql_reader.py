@@ -98,7 +98,9 @@ class _Reader:
         return read_literal(node, self.strings)
 
     def unknown(self, node: exp.Expr) -> Unknown:
-        names = (self.column(column) for column in node.find_all(exp.Column, bfs=False))
+        columns = node.find_all(exp.Column, bfs=False)
+        # Of a field of a struct, the column that it is in.
+        names = (self.column(column) or column.parts[0].name for column in columns)
         return Unknown(
             write_sql(node, self.strings), tuple(dict.fromkeys(name for name in names if name))
         )

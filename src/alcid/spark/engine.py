@@ -44,13 +44,14 @@ class SparkEngine:
         self.session = session
 
     def settings(self) -> AbstractContextManager[None]:
-        """The time zone, the case rule and the escapes of the session, as they are now."""
+        """The time zone, the case rule, the escapes and ANSI mode of the session, as they are."""
         conf = self.session.conf
         return using(
             Settings(
                 str(conf.get("spark.sql.session.timeZone")),
                 conf.get("spark.sql.caseSensitive") == "true",
                 conf.get("spark.sql.parser.escapedStringLiterals") == "true",
+                conf.get("spark.sql.ansi.enabled") == "true",
             )
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from alcid.errors import PredicateError
+from alcid.errors import PredicateError, SparkNeededError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.plan import Draft, DraftPart, TableFiles
 from alcid.predicate import Predicate
@@ -47,11 +47,7 @@ def find_rows(
         PredicateError: The predicate cannot be read, or has a part that only Spark can evaluate.
         FileGoneError: Others have removed a file.
     """
-    draft, is_whole = table.scan(where, columns=[]).draft()
-    if not is_whole:
-        raise PredicateError(
-            f"{where}: has a part that only Spark can evaluate, which deletes do not ask"
-        )
+    draft = _draft(table, where)
     is_certain = draft.files.columns.partitions.keys() >= set(draft.where_columns)
     # Else rows are looked at before they are deleted: an index, or bounds, may be wrong unnoticed.
     found = dict(_known(draft)) if is_certain else {}
@@ -67,6 +63,18 @@ def find_rows(
         for share in engine.map(work, sizes, tell):
             found |= {int(rest.candidates.files[place]): rows for place, rows in share.items()}
     return FoundRows(draft.table, {file: found[file] for file in sorted(found) if found[file]})
+
+
+def _draft(table: Table[Any], where: str | Predicate) -> Draft:
+    try:
+        draft, is_whole = table.scan(where, columns=[]).draft(in_process=True)
+        if is_whole:
+            return draft
+    except SparkNeededError:
+        pass
+    raise PredicateError(
+        f"{where}: has a part that only Spark can evaluate, which deletes do not ask"
+    )
 
 
 def _known(draft: Draft) -> Iterator[tuple[int, DeletionVector]]:

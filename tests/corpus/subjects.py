@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 
 import alcid
 from alcid.tables import PaimonTable, ParquetTable
+from alcid.tables.iceberg.table import IcebergTable
+from tests.corpus.iceberg_copies import copy_table, open_copy, rows_by_iceberg
 
 __all__ = ["KINDS", "Kind", "Subject", "find_subjects"]
 
@@ -33,6 +35,8 @@ class Subject:
 
     def copy_to(self, folder: Path) -> Path:
         """A copy that may be changed; a single file lies in a folder of its own."""
+        if self.kind == "iceberg":
+            return copy_table(self.path)
         target = folder / self.path.name
         if self.path.is_dir():
             shutil.copytree(self.path, target)
@@ -41,18 +45,25 @@ class Subject:
             shutil.copyfile(self.path, target)
         return target
 
-    def open(self, copy: Path) -> ParquetTable | PaimonTable:
+    def open(self, copy: Path) -> ParquetTable | PaimonTable | IcebergTable:
         """The copy as a table of Alcid."""
+        if self.kind == "iceberg":
+            return open_copy(copy)
         if self.kind == "paimon":
             return alcid.paimon(copy, merge_on_read=True)
         return alcid.parquet(copy.parent)
 
-    def rows(self, table: ParquetTable | PaimonTable) -> pa.Table:
-        """All rows: as Arrow reads a single file, as Alcid scans a table."""
-        if self.kind == "parquet":
-            file = pq.ParquetFile(self.path, coerce_int96_timestamp_unit="us")
-            return file.read().replace_schema_metadata()
-        return table.scan(use_indexes=False).to_arrow()
+    def rows(self, copy: Path) -> pa.Table | None:
+        """All rows, as another reader gives them: Arrow, or Iceberg's own, in any order.
+
+        None for a Paimon table, whose rows are taken as Alcid scans them.
+        """
+        if self.kind == "paimon":
+            return None
+        if self.kind == "iceberg":
+            return rows_by_iceberg(copy)
+        file = pq.ParquetFile(self.path, coerce_int96_timestamp_unit="us")
+        return file.read().replace_schema_metadata()
 
 
 def find_subjects(folder: Path) -> Iterator[Subject]:
@@ -66,7 +77,7 @@ def find_subjects(folder: Path) -> Iterator[Subject]:
             folders.clear()
             yield Subject("paimon", here)
             continue
-        if any(here.glob("metadata/*.metadata.json")):
+        if any(here.glob("metadata/*.metadata.json*")):
             folders.clear()
             yield Subject("iceberg", here)
             continue

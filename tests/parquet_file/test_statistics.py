@@ -185,6 +185,35 @@ def test_int96_has_no_bounds(pair: str, order: int | None) -> None:
     assert bounds(found) == UNKNOWN
 
 
+TEN, TWELVE = "parquet-cpp-arrow version 10.0.1", "parquet-cpp-arrow version 12.0.0"
+
+
+@pytest.mark.parametrize(
+    ("array", "created_by", "options", "trusted"),
+    [
+        pytest.param(TEXT.dictionary_encode(), TWELVE, {}, True, id="dictionary"),
+        pytest.param(TEXT.dictionary_encode(), TEN, {}, False, id="older dictionary"),
+        pytest.param(TEXT.dictionary_encode(), CPP, {}, False, id="dictionary of parquet-cpp"),
+        pytest.param(TEXT.dictionary_encode(), MR, {}, True, id="another writer"),
+        pytest.param(TEXT, TEN, {}, True, id="no dictionary"),
+        pytest.param(TEXT, TEN, {"store_schema": False}, False, id="not known"),
+        pytest.param(TEXT, TWELVE, {"store_schema": False}, True, id="newer, not known"),
+    ],
+)
+def test_byte_arrays_of_a_dictionary_are_doubtful_before_arrow_12(
+    array: pa.Array, created_by: str, options: dict[str, Any], trusted: bool
+) -> None:
+    found = chunk_of(array, created_by, **options)
+    assert (*bounds(found), found.nulls) == (
+        (*EXPECTED["text"], 1) if trusted else (None, None, None)
+    )
+
+
+def test_numbers_of_a_dictionary_were_written_plainly() -> None:
+    found = chunk_of(SIGNED.dictionary_encode(), TEN)
+    assert (*bounds(found), found.nulls) == (*EXPECTED["signed"], 1)
+
+
 def as_decimal(element: Node) -> None:
     element.drop(10)
     element.set(6, I32, 5)

@@ -21,7 +21,8 @@ by it.
 
 Dates, times, timestamps and decimals in an INT32 or INT64 are signed integers; text, JSON, BSON,
 enums and UUIDs are byte arrays. INT96, INTERVAL, FLOAT16, VARIANT, GEOMETRY and whatever is not
-known here have no order that could be trusted.
+known here have no order that could be trusted. Of byte arrays that Arrow wrote from a dictionary
+before version 12, neither bounds nor counts are trusted.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ from enum import Enum, auto
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from alcid.errors import FormatError
 from alcid.parquet_file.footer import Chunk, Footer
+from alcid.parquet_file.schema import arrow_fields
 from alcid.parquet_file.thrift import Struct, StructReader, get
 
 __all__ = ["ChunkStatistics", "FooterStatistics", "Values", "Writer"]
@@ -136,6 +140,16 @@ _DISTRUSTED: Mapping[str, tuple[_Version, frozenset[_Field]]] = {
 }
 """Writers, before which version they are distrusted, and for what."""
 
+_DICTIONARIES: Mapping[str, _Version] = {
+    "parquet-cpp": _EVER,
+    "parquet-cpp-arrow": _release(12),
+}
+"""Writers of Arrow's own dictionaries, and before which version they are distrusted for these.
+
+Nulls were counted as 0 (ARROW-12513), and bounds were those of the first part that was written
+(apache/arrow#15042, apache/arrow#34106). Only dictionaries of byte arrays were written as such.
+"""
+
 _LONGEST = 256  # bytes of `created_by` that are looked at
 _APPLICATION = re.compile(r"\s*(.*?)(?:\s+-\s.*|\s+version\b.*|\s*\(.*)?", re.DOTALL)
 _NUMBERS = re.compile(r"\bversion\s+v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(-|\.?rc|\.?dev)?")
@@ -176,6 +190,11 @@ class Writer:
             return False
         end, fields = _DISTRUSTED[self.application]
         return field in fields and (self.version is None or self.version < end)
+
+    def has_doubtful_dictionaries(self) -> bool:
+        """Whether nothing is trusted of byte arrays that were a dictionary of Arrow."""
+        end = _DICTIONARIES.get(self.application)
+        return end is not None and (self.version is None or self.version < end)
 
     def is_trusted(self, values: Values, field: _Field, order: int | None, nans: bool) -> bool:
         """Whether the table has a line for bounds; `nans`: beside them is a count of NaN."""
@@ -251,6 +270,23 @@ class FooterStatistics:
             if not get(said, 5, int, 0, file=file)
         ]
 
+    def _is_doubtful_dictionary(self, described: _Described) -> bool:
+        """Whether a column may have been a dictionary, of a writer that failed with these."""
+        if described.values not in _BYTE_ARRAYS or not self._writer.has_doubtful_dictionaries():
+            return False
+        kinds = [field.type for field in self._arrow_schema if field.name == described.name]
+        return len(kinds) != 1 or pa.types.is_dictionary(kinds[0])
+
+    @cached_property
+    def _arrow_schema(self) -> list[pa.Field]:
+        """The columns as Arrow had them when they were written; none if that is not said."""
+        schema = self._footer.metadata.get(b"ARROW:schema")
+        try:
+            fields = () if schema is None else arrow_fields(schema)
+        except FormatError:
+            return []
+        return [pa.ipc.read_schema(pa.py_buffer(one)).field(0) for one in fields]
+
     def _order(self, leaf: int) -> int | None:
         """The column order; None if the footer does not say one for each leaf column."""
         orders = self._footer.column_orders
@@ -258,7 +294,7 @@ class FooterStatistics:
 
     def _of_chunk(self, chunk: Chunk, leaf: int, described: _Described) -> ChunkStatistics:
         rows, file, writer = chunk.values, self._file, self._writer
-        if not chunk.statistics:
+        if not chunk.statistics or self._is_doubtful_dictionary(described):
             return ChunkStatistics(rows)
         said = StructReader(chunk.statistics, name=file).struct()
         nulls, nans = _count(said, 3, rows), _count(said, 9, rows)
@@ -290,6 +326,7 @@ def _count(said: Struct, number: int, rows: int) -> int | None:
 class _Described:
     """A leaf column as the schema has it."""
 
+    name: str
     physical_type: int
     length: int
     """Of a FIXED_LEN_BYTE_ARRAY."""
@@ -300,7 +337,8 @@ class _Described:
         said = StructReader(element, name=file).struct()
         physical_type = get(said, 1, int, file=file)
         length = get(said, 2, int, 0, file=file)
-        return cls(physical_type, length, _values(said, physical_type, file))
+        name = get(said, 4, bytes, file=file).decode(errors="replace")
+        return cls(name, physical_type, length, _values(said, physical_type, file))
 
     def value(self, stored: object) -> Any:
         """A bound, or None if there is none, it is NaN, or cannot be of this column."""
@@ -326,6 +364,7 @@ class _Described:
         return None
 
 
+_BYTE_ARRAYS = (Values.BYTES, Values.BYTES_DECIMAL)
 _SIZES = {_BOOLEAN: 1, _INT32: 4, _INT64: 8, _FLOAT: 4, _DOUBLE: 8}
 _PLAIN = {
     **dict.fromkeys((_BOOLEAN, _INT32, _INT64), Values.SIGNED),

@@ -127,6 +127,7 @@ LINES = [
     *((NEW, TYPE, one, "signed", True) for one in (MR, CPP, RUST, DUCKDB, "Polars", OTHER, None)),
     *((NEW, TYPE, one, "signed", False) for one in (MR_OLD, CPP_OLD, RUST_OLD)),
     (NEW, TYPE, "fastparquet-python version 2024.2.0 (build 0)", "signed", False),
+    *((pair, TYPE, "Parquet.Net version 4.25.0 (build 6)", "moment", False) for pair in (OLD, NEW)),
     *((NEW, TYPE, OTHER, kind, True) for kind in ("boolean", "moment", "small decimal")),
     *((NEW, order, ARROW, "signed", False) for order in (None, TOTAL, INT96_ORDER, 9)),
     *((OLD, order, OTHER, "signed", True) for order in (None, TYPE, TOTAL, 9)),
@@ -454,6 +455,21 @@ def test_each_row_group_has_its_statistics_and_empty_ones_none() -> None:
     assert found == [(2, 1, 2), (0, None, None), (1, 5, 5)]
     with pytest.raises(FormatError, match="no such leaf column"):
         scan.statistics.of_leaf(1)
+
+
+def test_a_group_without_fields_is_no_leaf_column() -> None:
+    """As in files of parquet-go: a struct of no fields has no column chunk."""
+
+    def change(footer: Node) -> None:
+        elements = footer.structs(2)
+        elements[0].set(5, I32, 3)
+        empty = Node({3: (I32, 1), 4: (BINARY, b"empty"), 5: (I32, 0)})
+        footer.set(2, LIST, (STRUCT, [elements[0], elements[1], empty, elements[2]]))
+        footer.fields.pop(5, None)
+
+    data = edit_footer(written(pa.table({"a": ["x"], "b": ["y"]})), change)
+    (found,) = FooterStatistics(parse_footer(BytesSource(data), data), "a").of_leaf(1)
+    assert bounds(found) == (b"y", b"y")
 
 
 @pytest.mark.parametrize(

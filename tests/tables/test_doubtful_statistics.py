@@ -6,6 +6,7 @@ import io
 import math
 import struct
 from collections.abc import Callable
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -81,6 +82,8 @@ TEXTS = pa.table({"c": ["a", "z", "é"]})
 UNSIGNED = pa.table({"c": pa.array([3, 2**63 + 5], pa.uint64())})
 HALF_NULL = pa.table({"c": [7, None]})
 
+NOON, MORNING = datetime(2021, 1, 1, 12), (1_609_473_600_000).to_bytes(8, "little")
+
 WRONG: dict[str, tuple[bytes, str, list[object]]] = {
     "decimals compared as signed bytes": (
         by_writer(DECIMALS, MR_OLD, bounds(decimal("2"), decimal("24"), deprecated=True), None),
@@ -120,6 +123,25 @@ WRONG: dict[str, tuple[bytes, str, list[object]]] = {
         by_writer(HALF_NULL, "Polars", nulls(2)),
         "c IS NOT NULL",
         [7],
+    ),
+    "nulls of a dictionary": (
+        by_writer(
+            pa.table({"c": pa.array(["x", None]).dictionary_encode()}),
+            "parquet-cpp-arrow version 4.0.1",
+            nulls(0),
+        ),
+        "c IS NULL",
+        [None],
+    ),
+    "timestamps in the time zone of the writer": (
+        by_writer(
+            pa.table({"c": pa.array([NOON], pa.timestamp("ms"))}),
+            "Parquet.Net version 4.25.0 (build 687fbb46)",
+            bounds(MORNING, MORNING, deprecated=True),
+            None,
+        ),
+        "c = TIMESTAMP_NTZ '2021-01-01 12:00:00'",
+        [NOON],
     ),
     "nulls that were not known": (by_writer(HALF_NULL, MR_OLD, nulls(0)), "c IS NULL", [None]),
 }
@@ -233,50 +255,28 @@ def of(type_name: str, low: object, high: object, **more: object) -> ColumnStati
 @pytest.mark.parametrize(
     ("known", "arrow_type", "holds"),
     [
-        pytest.param(of("BIGINT", 3, 9), pa.int64(), "bounds", id="signed"),
-        pytest.param(of("BIGINT", 3, 9), pa.uint32(), "", id="unsigned"),
+        pytest.param(of("BIGINT", 3, 9), pa.int64(), False, id="integer"),
+        pytest.param(of("BOOLEAN", False, True), pa.bool_(), False, id="boolean"),
         pytest.param(
-            of("BIGINT", 3, 9), pa.dictionary(pa.int8(), pa.uint32()), "", id="unsigned dictionary"
+            of("DECIMAL(9, 2)", Decimal(1), Decimal(2)), pa.decimal128(9, 2), False, id="decimal"
         ),
-        pytest.param(of("BOOLEAN", False, True), pa.bool_(), "bounds", id="boolean"),
+        pytest.param(of("DOUBLE", 1.0, 2.0), pa.float64(), False, id="double of a footer"),
         pytest.param(
-            of("DECIMAL(9, 2)", Decimal(1), Decimal(2)), pa.decimal128(9, 2), "", id="decimal"
-        ),
-        pytest.param(of("DOUBLE", 1.0, 2.0), pa.float64(), "", id="double of a footer"),
-        pytest.param(
-            of("DOUBLE", 1.0, 2.0, has_nan=False), pa.float64(), "all", id="double of values"
+            of("DOUBLE", 1.0, 2.0, has_nan=False), pa.float64(), True, id="double of values"
         ),
         pytest.param(
             of("STRING", b"a", b"b", minimum_exact=False, maximum_exact=False),
             pa.string(),
-            "",
+            False,
             id="text of a footer",
         ),
-        pytest.param(of("STRING", b"a", b"b"), pa.string(), "all", id="text of values"),
+        pytest.param(of("STRING", b"a", b"b"), pa.string(), True, id="text of values"),
     ],
 )
-def test_statistics_of_a_bundle_of_version_1_0_are_used_where_no_writer_was_trusted(
-    known: ColumnStatistics, arrow_type: pa.DataType, holds: str
+def test_of_a_bundle_of_version_1_0_only_statistics_of_values_are_used(
+    known: ColumnStatistics, arrow_type: pa.DataType, holds: bool
 ) -> None:
     now = kept(known, arrow_type, VERSION)
     assert (now["min"], now["max"], now["nulls"]) == (known.minimum, known.maximum, 1)
     before = kept(known, arrow_type, "1.0")
-    expected = dict(now)
-    if holds != "all":
-        expected["nulls"] = None
-    if not holds:
-        expected |= {"min": None, "max": None}
-    assert before == expected
-
-
-def test_without_a_schema_integers_of_version_1_0_may_be_unsigned() -> None:
-    file = io.BytesIO()
-    with BundleWriter(file) as writer:
-        writer.add_file(FileEntry("a", 900, "1", 10, 7, {"c": of("BIGINT", 3, 9)}))
-        writer.add_file(FileEntry("b", 900, "1", 10, 7, {"d": of("BIGINT", 3, 9)}, b"damaged"))
-    (bundle,) = open_bundles([BytesSource(file.getvalue())])
-    bundle.version = "1.0"
-    bundles = BundleSet([bundle], ["a", "b"], [900] * 2, ["1"] * 2)
-    for column in "cd":
-        (found,) = bundles.statistics(column)
-        assert found.values.field("min").null_count == 2
+    assert before == (now if holds else now | {"min": None, "max": None, "nulls": None})

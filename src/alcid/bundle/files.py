@@ -36,8 +36,6 @@ CORE = pa.schema(
 _SCHEMA = pa.field("schema", pa.dictionary(pa.int32(), pa.binary()))
 
 _FLOATS, _TEXTS = ("FLOAT", "DOUBLE"), ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
-_ALWAYS_SIGNED = ("BOOLEAN", "TINYINT", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
-_INTEGERS = ("SMALLINT", "INT", "BIGINT")  # the narrower unsigned integers, too, are of these
 
 Integers = npt.NDArray[np.int64]
 
@@ -78,28 +76,29 @@ class Statistics:
             metadata={"column": self.column, "type": str(self.data_type)},
         )
 
-    def without_doubt(self, *, bounds_hold: bool) -> Statistics:
-        """Only what was of all values, and bounds if they hold anyway."""
+    def of_values(self) -> Statistics:
+        """Only what is certain to be of the values of a column, and not copied from a footer.
+
+        It is told apart by what no footer said before bundles of version 1.1: whether there is a
+        NaN, and that a text is not cut. Of the other files nothing is known.
+        """
         values, root = self.values, self.data_type.root
         fields = dict(zip((one.name for one in values.type), values.flatten(), strict=True))
-        of_values = pa.repeat(False, len(values))
+        certain = pa.repeat(False, len(values))
         if root in _FLOATS:
-            of_values = pc.is_valid(fields["has_nan"])
+            certain = pc.is_valid(fields["has_nan"])
         elif root in _TEXTS:
             both = (
                 pc.and_(pc.is_valid(fields[bound]), fields[f"{bound}_exact"])
                 for bound in ("min", "max")
             )
-            of_values = pc.and_(*both).fill_null(False)
-        kept = {"nulls": of_values}
-        if not bounds_hold:
-            kept |= {"min": of_values, "max": of_values}
-        for name, holds in kept.items():
-            fields[name] = pc.if_else(holds, fields[name], pa.scalar(None, fields[name].type))
-        undoubted = pa.StructArray.from_arrays(
+            certain = pc.and_(*both).fill_null(False)
+        for name in ("min", "max", "nulls"):
+            fields[name] = pc.if_else(certain, fields[name], pa.scalar(None, fields[name].type))
+        kept = pa.StructArray.from_arrays(
             list(fields.values()), fields=list(values.type), mask=values.is_null()
         )
-        return Statistics(self.column, self.data_type, undoubted)
+        return Statistics(self.column, self.data_type, kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,36 +218,6 @@ class FileTable:
         if found.problem:
             raise error(found.problem)
         return found
-
-    def undoubted_statistics(self) -> tuple[Statistics, ...]:
-        """The statistics that hold, whatever writer a footer was of that they were copied from.
-
-        Before version 1.1 that was not asked. Statistics of all values of a column are told from
-        those of a footer by what no footer said then: whether there is a NaN, and that a text was
-        not cut. Of the others stay the bounds of signed integers, dates, times and timestamps.
-        """
-        return tuple(
-            one.without_doubt(
-                bounds_hold=one.data_type.root in _ALWAYS_SIGNED
-                or (one.data_type.root in _INTEGERS and self._is_signed(one.column))
-            )
-            for one in self.statistics
-        )
-
-    def _is_signed(self, column: str) -> bool:
-        """Whether no file has unsigned integers in a column, as far as their schemas say."""
-        if self.schemas.null_count:
-            return False
-        try:
-            kinds = [
-                pa.ipc.read_schema(pa.py_buffer(schema)).field(column).type
-                for schema in self.schemas.dictionary.to_pylist()
-                if schema is not None
-            ]
-        except (pa.ArrowException, OSError, ValueError, KeyError):  # damaged, or another column
-            return False
-        plain = [one.value_type if pa.types.is_dictionary(one) else one for one in kinds]
-        return all(map(pa.types.is_signed_integer, plain))
 
     def take(self, rows: Integers, statistics: Sequence[Statistics]) -> FileTable:
         """Some of the files, with `statistics` of them that were taken elsewhere."""

@@ -135,6 +135,8 @@ _DISTRUSTED: Mapping[str, tuple[_Version, frozenset[_Field]]] = {
     "polars": (_EVER, frozenset({_Field.COUNTS})),
     "arrow2": (_EVER, frozenset({_Field.COUNTS})),
     "parquet-go": (_EVER, frozenset({_Field.COUNTS})),
+    # Bounds of timestamps are in another unit (parquet-dotnet#769) or time zone.
+    "parquet.net": (_EVER, _BOTH),
     # Bounds of categories are in the order of the categories.
     "fastparquet-python": (_EVER, _BOTH),
 }
@@ -261,13 +263,10 @@ class FooterStatistics:
 
     @cached_property
     def _leaves(self) -> list[bytes]:
-        """The schema elements that have values."""
-        file, elements = self._file, self._footer.elements[1:]
-        children = [StructReader(one, name=file).struct({5: None}) for one in elements]
+        """The schema elements that have values: a group has no physical type, an empty one too."""
+        elements = self._footer.elements[1:]
         return [
-            element
-            for element, said in zip(elements, children, strict=True)
-            if not get(said, 5, int, 0, file=file)
+            one for one in elements if 1 in StructReader(one, name=self._file).struct({1: None})
         ]
 
     def _is_doubtful_dictionary(self, described: _Described) -> bool:

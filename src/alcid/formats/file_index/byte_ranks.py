@@ -14,10 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid.errors import LimitError
 from alcid.formats.arrays import IntArray, byte_offsets, changes
 
-__all__ = ["MOST_KEY_BYTES", "check_key_bytes", "rank_bytes"]
+__all__ = ["MOST_KEY_BYTES", "byte_count", "rank_bytes"]
 
 MOST_KEY_BYTES = 128 << 20
 """Bytes of distinct text that an index may hold: building it takes about five times as many."""
@@ -31,7 +30,7 @@ _SAMPLE = 1 << 16
 def rank_bytes(values: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, IntArray]:
     """The distinct values in ascending order, and the rank of every value among them."""
     sample = values[:_SAMPLE]
-    is_small = _byte_count(values) <= MOST_KEY_BYTES
+    is_small = byte_count(values) <= MOST_KEY_BYTES
     if is_small and 2 * pc.count_distinct(sample).as_py() > len(sample):
         order, ranks = _rank(values)
         first = np.flatnonzero(changes(ranks[order]))
@@ -42,28 +41,8 @@ def rank_bytes(values: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, IntArr
     return encoded.dictionary.take(pa.array(order)), ranks[encoded.indices.to_numpy()]
 
 
-def check_key_bytes(values: pa.LargeBinaryArray) -> None:
-    """See that distinct values are not too long to be held by an index, with bounded memory.
-
-    Raises:
-        LimitError: They have more than `MOST_KEY_BYTES` together.
-    """
-    if _byte_count(values) <= MOST_KEY_BYTES:
-        return
-    offsets, begin, distinct = byte_offsets(values), 0, values[:0]
-    while begin < len(values):
-        until = np.searchsorted(offsets, offsets[begin] + MOST_KEY_BYTES // 4, side="right")
-        end = max(begin + 1, int(until) - 1)
-        distinct = pa.concat_arrays([distinct, values[begin:end].unique()]).unique()
-        if _byte_count(distinct) > MOST_KEY_BYTES:
-            raise LimitError(
-                f"found more than {MOST_KEY_BYTES} bytes of distinct values, all of which the "
-                "index would hold: use bloom-filter"
-            )
-        begin = end
-
-
-def _byte_count(values: pa.LargeBinaryArray) -> int:
+def byte_count(values: pa.LargeBinaryArray) -> int:
+    """The bytes of all values together."""
     offsets = byte_offsets(values)
     return int(offsets[-1] - offsets[0])
 

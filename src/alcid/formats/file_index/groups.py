@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from alcid.formats.arrays import IntArray, changes
-from alcid.formats.file_index.byte_ranks import check_key_bytes, rank_bytes
+from alcid.errors import LimitError
+from alcid.formats.arrays import IntArray, byte_offsets, changes
+from alcid.formats.file_index import byte_ranks
 from alcid.formats.file_index.column import KeyColumn, Keys
+from alcid.formats.file_index.hashes import hash_column
 
 __all__ = ["Groups", "Ranks", "check_size", "group", "rank"]
 
@@ -34,19 +36,29 @@ class Groups:
 
 
 def check_size(column: KeyColumn) -> None:
-    """See that an index can hold all distinct keys of a column.
+    """See that an index can hold all distinct keys of a column; nothing is copied for that.
+
+    Keys are the same if their hashes are: two that are not would count once, which does no harm.
 
     Raises:
-        LimitError: They are too long, see `MOST_KEY_BYTES`.
+        LimitError: They have more than `byte_ranks.MOST_KEY_BYTES` together.
     """
-    if column.key_type.is_bytes:
-        check_key_bytes(column.keys)
+    most = byte_ranks.MOST_KEY_BYTES
+    if not column.key_type.is_bytes or byte_ranks.byte_count(column.keys) <= most:
+        return
+    _, firsts = np.unique(hash_column(column), return_index=True)
+    found = int(np.diff(byte_offsets(column.keys))[firsts].sum())
+    if found > most:
+        raise LimitError(
+            f"found {found} bytes of distinct values, expected at most {most}, since the index "
+            "would hold them all: use bloom-filter"
+        )
 
 
 def rank(column: KeyColumn) -> Ranks:
     """Rank the keys of a column."""
     if column.key_type.is_bytes:
-        return Ranks(*rank_bytes(column.keys))
+        return Ranks(*byte_ranks.rank_bytes(column.keys))
     keys = column.keys
     if _fits_a_word(column):
         distinct, order, starts = _sort_words(column, np.arange(len(keys), dtype=np.uint32))

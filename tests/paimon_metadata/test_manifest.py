@@ -199,3 +199,10 @@ def test_a_creation_time_of_plain_milliseconds_is_a_moment(manifests: list[Path]
         row["_FILE"]["_CREATION_TIME"] = int(row["_FILE"]["_CREATION_TIME"].timestamp() * 1000)
     fastavro.writer(plain, schema, rows)
     assert read_manifest(plain.getvalue(), file="m") == entries
+
+
+def test_a_block_that_is_no_zstd_frame_is_refused() -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "f", "type": "int"}]}
+    data = container(schema, (1, b"no frame at all"), codec="zstandard")
+    with pytest.raises(FormatError, match="damaged Avro file"):
+        read_manifest(data, file="m")

@@ -12,7 +12,8 @@ from __future__ import annotations
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import fastavro
@@ -158,6 +159,24 @@ def _gather(head: bytes, blocks: Iterable[list[bytes]]) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
+def _refuse_stated(
+    blocks: Sequence[tuple[int, int, bytes]], limits: _Limits, file: str
+) -> Iterator[tuple[int, int, bytes]]:
+    """The blocks, unless what they state to hold is too much: then none is decompressed.
+
+    Raises:
+        FormatError: It is too much.
+    """
+    records = stated = 0
+    for at, count, block in blocks:
+        records = min(records + max(count, 0), limits.records)
+        with suppress(zstandard.ZstdError):  # is found damaged when it is decompressed
+            stated += max(zstandard.frame_content_size(block), 0)
+        if stated > (allowed := limits.content(records, 0)):
+            raise _too_much(allowed, file, at)
+    return iter(blocks)
+
+
 class _Limits(NamedTuple):
     """How many records a container may have, and how many bytes of them."""
 
@@ -192,7 +211,10 @@ def _plain_blocks(
         file: Its name.
     """
     records = content_bytes = 0
-    for at, count, block in reader.blocks(sync):
+    blocks = reader.blocks(sync)
+    if limits.most_records is None and codec == "zstandard":
+        blocks = _refuse_stated(list(blocks), limits, file)
+    for at, count, block in blocks:
         left = limits.records - records
         entries = records + min(max(count, 0), left)
         content = _decompressed(codec, block, limits.content(entries, content_bytes), file, at)
@@ -285,9 +307,13 @@ def _decompressed(codec: str, block: bytes, allowed: int, file: str, at: int) ->
             known = "null, deflate or zstandard"
             raise FormatError("codec of an Avro file", file=file, found=codec, expected=known)
     if len(content) > allowed:
-        problem, expected = "Avro block that holds too much", f"{allowed} bytes at most"
-        raise FormatError(problem, file=file, offset=at, expected=expected)
+        raise _too_much(allowed, file, at)
     return content
+
+
+def _too_much(allowed: int, file: str, at: int) -> FormatError:
+    problem, expected = "Avro block that holds too much", f"{allowed} bytes at most"
+    return FormatError(problem, file=file, offset=at, expected=expected)
 
 
 def _zstd(stream: BinaryIO, allowed: int) -> bytes:

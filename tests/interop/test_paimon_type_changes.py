@@ -162,11 +162,22 @@ NARROWED: dict[str, tuple[Any, list[Any], list[str]]] = {
 }
 
 
+NARROWED_TEXTS: dict[str, list[str | None]] = {
+    "BOOLEAN": ["t", "TRUE", "y", "YeS", "1", "F", "false", "n", "nO", "0", None],
+    "INT": ["1", "+5", "-0", "1.9", "-1.9", "1.", "00012", None],
+    "TINYINT": ["127", "-128.9", None],
+}
+NARROWED |= {
+    f"STRING to {kind}": (pa.string(), values, [kind]) for kind, values in NARROWED_TEXTS.items()
+}
+
+
 @pytest.mark.parametrize("own", NARROWED)
 def test_values_that_do_not_fit_are_cast_as_java_casts_them(
     java_paimon: JavaPaimon, tmp_path: Path, own: str
 ) -> None:
     arrow_type, values, wanted = NARROWED[own]
+    own = own.partition(" to ")[0]
     columns = {f"c{number}": kind for number, kind in enumerate(wanted)}
     table = java_paimon.create(tmp_path / "t", dict.fromkeys(columns, own))
     java_paimon.write(table, pa.table(dict.fromkeys(columns, pa.array(values, arrow_type))))

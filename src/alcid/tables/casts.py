@@ -50,6 +50,9 @@ CASTS: Final[dict[str, tuple[str, ...]]] = {
 }
 """What is cast to what; any other change is not read."""
 
+_WHOLE: Final = r"^(?:\+|(-))?([0-9]+)(?:\.[0-9]*)?$"
+_TRUE: Final = ("t", "true", "y", "yes", "1")
+_FALSE: Final = ("f", "false", "n", "no", "0")
 _UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY: Final = 86_400_000  # milliseconds
 _WIDEST: Final = 76
@@ -85,14 +88,15 @@ def _made(values: pa.Array, before: DataType, after: DataType, arrow_type: Any) 
         case "DECIMAL", ("TINYINT" | "SMALLINT" | "INT" | "BIGINT"):
             whole = pc.trunc(values.cast(pa.decimal256(_WIDEST, before.scale)))
             return whole.cast(pa.int64()).cast(arrow_type, safe=False)
+        case (("CHAR" | "VARCHAR"), _):
+            return _of_text(values, before, after, arrow_type)
         case "DECIMAL", ("FLOAT" | "DOUBLE"):
             return values.cast(pa.string()).cast(arrow_type)  # Arrow's own way is a division
         case "DECIMAL", "VARCHAR":
             return _decimal_to_text(values, before)
-        case "BOOLEAN", ("FLOAT" | "DOUBLE"):
-            return values.cast(pa.int8()).cast(arrow_type)
-        case "BOOLEAN", "DECIMAL":
-            return _to_decimal(values.cast(pa.int8()).cast(pa.int64()), after, arrow_type)
+        case "BOOLEAN", ("FLOAT" | "DOUBLE" | "DECIMAL"):
+            numbers = values.cast(pa.int8()).cast(pa.int64())
+            return _made(numbers, DataType("BIGINT"), after, arrow_type)
         case (("TINYINT" | "SMALLINT" | "INT" | "BIGINT" | "DECIMAL"), "DECIMAL"):
             return _to_decimal(values, after, arrow_type)
         case (("INT" | "BIGINT"), "TIMESTAMP"):
@@ -124,6 +128,24 @@ def _float_to_integer(values: pa.Array, arrow_type: Any) -> pa.Array:
         return np.where(above, 2 ** (width - 1) - 1, np.where(below, -(2 ** (width - 1)), whole))
 
     return _changed(values, change).cast(pa.int64()).cast(arrow_type, safe=False)
+
+
+def _of_text(values: pa.Array, before: DataType, after: DataType, arrow_type: Any) -> pa.Array:
+    """Of a text as an integer, digits behind a point are cut off."""
+    made, is_fine = values, values.is_valid()
+    if after.root in INTEGERS:
+        is_fine = pc.match_substring_regex(values, _WHOLE)  # Arrow would take hexadecimal ones
+        made = pc.replace_substring_regex(values, _WHOLE, r"\1\2")
+    elif after.root == "BOOLEAN":
+        lowered = pc.utf8_lower(values)
+        is_true = pc.is_in(lowered, pa.array(_TRUE))
+        is_fine = pc.or_(is_true, pc.is_in(lowered, pa.array(_FALSE)))
+        made = pc.if_else(values.is_valid(), is_true, pa.scalar(None, pa.bool_()))
+    wrong = values.filter(pc.and_(values.is_valid(), pc.invert(is_fine)))
+    if len(wrong):
+        found = f"{before} with {wrong[0].as_py()!r:.40}"
+        raise UnsupportedError(f"found {found}, expected {after} as in the table")
+    return made.cast(arrow_type)
 
 
 def _to_decimal(values: pa.Array, after: DataType, arrow_type: Any) -> pa.Array:

@@ -169,6 +169,9 @@ def test_decimals_are_written_with_all_digits() -> None:
         ("DECIMAL(38, 0)", "INT", Decimal(2**64), pa.decimal128(38, 0), "BIGINT|Integer|int64"),
         ("TIMESTAMP(6)", "STRING", 2**58, pa.timestamp("us"), "years 1 to 9999"),
         ("BIGINT", "TIMESTAMP(9)", 2**40, pa.int64(), "out of bounds"),
+        ("STRING", "INT", "0x10", pa.string(), "with '0x10', expected INT"),
+        ("STRING", "TINYINT", "300", pa.string(), "300"),
+        ("STRING", "BOOLEAN", "on", pa.string(), "with 'on', expected BOOLEAN"),
     ],
     ids=str,
 )
@@ -217,6 +220,8 @@ def test_a_value_that_is_not_cast_is_an_error_that_names_file_and_column(tmp_pat
     table.append(pa.table({"id": pa.array([1], pa.int32()), "v": ["abcdefgh"]}))
     change_type(table, "v", "INT")
     assert table.scan(columns=["id"]).to_arrow().num_rows == 1
-    expected = r"^bucket-0/data-.*\.parquet: column v: found VARCHAR\(10\), expected INT"
+    expected = (
+        r"^bucket-0/data-.*\.parquet: column v: found VARCHAR\(10\) with 'abcdefgh', expected INT"
+    )
     with pytest.raises(UnsupportedError, match=expected):
         table.scan("v = 5").to_arrow()

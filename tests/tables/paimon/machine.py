@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from alcid.errors import AlcidWarning, OptionError, UnsupportedError
+from alcid.errors import AlcidWarning, OptionError
 from alcid.paimon_metadata.schema import Field, schema_path
 from alcid.paimon_metadata.snapshot import snapshot_path
 from alcid.types import INDEX_TYPES, DataType
@@ -39,7 +39,7 @@ class Machine(MachineTable):
         """What can be done, and how often."""
         return {
             self.append: self._append_weight(),
-            self.delete: 8 if self.has_vectors else 1,
+            self.delete: 8 if self.has_vectors else 4,
             self.build: 8,
             self.drop: 4,
             self.change_columns: 5,
@@ -110,10 +110,6 @@ class Machine(MachineTable):
 
     def delete(self) -> str:
         gone = self.draw_deletion()
-        if not self.has_vectors:
-            with pytest.raises(UnsupportedError, match=r"option deletion-vectors\.enabled is true"):
-                self.table.delete(gone.sql)
-            return NOTHING
         left = self.now.without(gone)
         report = self.table.delete(gone.sql)
         count = len(self.now.rows) - len(left.rows)

@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from alcid import options
 from alcid.errors import LiteralError
 from alcid.formats.file_index.keys import float_order, order_float
-from alcid.predicate import Place, SessionTimestamp, lower, normalize, parse, place
+from alcid.predicate import Place, SessionTimestamp, col, lower, matching, normalize, parse, place
 from alcid.predicate.literal import bounds_of
 from alcid.types import DataType
 
@@ -339,3 +340,14 @@ def test_datetimes_lie_where_their_microseconds_say(
     for key in range(micros // unit - 1, micros // unit + 3):
         assert (key >= found.begin) == (key * unit >= micros)
         assert (key >= found.end) == (key * unit > micros)
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
+def test_nat_is_shown_and_refused(unit: str) -> None:
+    for nat in (np.datetime64("NaT", unit), np.datetime64("NaT")):
+        predicate = col("a") == nat
+        assert "'NaT'" in str(predicate)
+        assert "'NaT'" in str(predicate & col("a").isin([nat]))
+        rows = pa.table({"a": pa.array([0], pa.timestamp("us"))})
+        with pytest.raises(LiteralError, match="it is not a time"):
+            matching(predicate, rows)

@@ -112,6 +112,8 @@ def _quote_decimal(number: Decimal) -> str:
 
 
 def _quote_datetime64(moment: np.datetime64) -> str:
+    if np.isnat(moment):  # no type takes it; this is what the error shows
+        return f"CAST('NaT' AS {'DATE' if moment.dtype == 'M8[D]' else 'TIMESTAMP_NTZ'})"
     text = str(moment).replace("T", " ")
     # Spark wants a sign, and takes one, where a year has more than four digits.
     text = text if text[0] in "+-" else f"+{text}" if text.index("-") > 4 else text

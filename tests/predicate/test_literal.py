@@ -344,7 +344,7 @@ def test_datetimes_lie_where_their_microseconds_say(
 
 @pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
 def test_nat_is_shown_and_refused(unit: str) -> None:
-    for nat in (np.datetime64("NaT", unit), np.datetime64("NaT")):
+    for nat in (np.array(["NaT"], f"M8[{unit}]")[0], np.datetime64("NaT")):
         predicate = col("a") == nat
         assert "'NaT'" in str(predicate)
         assert "'NaT'" in str(predicate & col("a").isin([nat]))

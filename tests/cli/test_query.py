@@ -307,7 +307,7 @@ def test_a_folder_without_a_parquet_file_is_refused(alcid: Alcid, tmp_path: Path
     (folder / "2025").mkdir(parents=True)
     for name in ("a.csv", "b.csv"):
         (folder / "2025" / name).write_text("id,fare\n1,2.5\n")
-    problem = f"{folder}: no Parquet file below it; found 2 other files, as 2025/a.csv"
+    problem = f"{folder}: no Parquet file below it; found 2 files of another format, as 2025/a.csv"
     for arguments in (("query", folder, "--count"), ("explain", folder), ("list", folder)):
         run = alcid(*arguments)
         assert (run.status, run.out, run.err) == (1, "", f"alcid: {problem}\n")

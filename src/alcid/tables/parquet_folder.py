@@ -47,6 +47,7 @@ from alcid.tables.verifying import verify
 
 __all__ = ["ParquetTable"]
 
+_OTHER_DATA = r"\.(csv|tsv|json|jsonl|ndjson|orc|avro|arrow|feather|xml)(\.\w+)?$"
 _PAIMON_SCHEMA = "schema/schema-0"
 _MOST_NAMED = 5
 
@@ -380,17 +381,17 @@ def _paimon_tables(listing: Listing) -> str:
 
 
 def _refuse_others(storage: Storage) -> None:
-    """Say of a folder without Parquet files what it has.
+    """See that a folder without Parquet files has no data in other formats.
 
     Raises:
-        UnsupportedError: It has files, and none of them is read.
+        UnsupportedError: It has, and would be taken for a table without rows.
     """
-    listing = storage.list()
-    others = listing.paths.filter(pa.array(listing.sizes > 0))
+    paths = storage.list().paths
+    others = paths.filter(pc.match_substring_regex(paths, _OTHER_DATA, ignore_case=True))
     if len(others):
         raise UnsupportedError(
             f"{storage.location}: no Parquet file below it; found"
-            f" {count_text(len(others), 'other file')}, as {others[0].as_py()}"
+            f" {count_text(len(others), 'file')} of another format, as {others[0].as_py()}"
         )
 
 

@@ -277,7 +277,8 @@ def iceberg(
         ref: Read a branch or a tag.
         as_of: Read the table as it was at this time; without a time zone, in that of the session.
         storage_options: Keys, endpoint and such, by which files are read here; see
-            `alcid.storage.Storage.open`. Those of the catalog are not known here.
+            `alcid.storage.Storage.open`. By default, for S3, those of the catalog: of the table's
+            `FileIO`, with credentials that the catalog has given for it, or of Hadoop's s3a.
         strict: Raise where an index is damaged, in place of a warning.
 
     Raises:

@@ -129,7 +129,7 @@ def test_indexes_are_built_kept_and_used_through_the_life_of_a_table(
         " options => map('rewrite-all', 'true'))"
     )
     table.refresh()
-    assert state(table) == {}
+    assert state(table) == dict.fromkeys(INDEXES, (0, 4))
     assert_rows(lake, table, name)
     report = table.build_indexes(OPTIONS)
     assert (report.files, report.indexed, report.rows) == (4, 4, 450)
@@ -206,7 +206,7 @@ def test_statistics_of_iceberg_take_the_file_and_the_next_build_keeps_them(
     call = f"CALL {catalog}.system.compute_table_stats(table => '{short}', columns => array('id'))"
     lake.sql(call)
     table.refresh()
-    assert state(table) == {}
+    assert state(table) == dict.fromkeys(INDEXES, (0, 4))
     assert_rows(lake, table, name)
     told = f"no indexes in the statistics file of snapshot {table.snapshot_id}, which another tool"
     assert any(note.startswith(told) for note in table.explain("id = 1").notes)
@@ -321,3 +321,25 @@ def _blobs(file: StatisticsFile) -> list[Any]:
 def _contents(file: StatisticsFile) -> list[bytes]:
     with alcid.puffin.open(file.path) as reader:
         return [reader.read(blob) for blob in reader.blobs if blob.type == THETA_SKETCH]
+
+
+def test_indexes_are_built_again_after_a_full_compaction(lake: SparkSession, name: str) -> None:
+    lake.sql(f"CREATE TABLE {name} (id BIGINT, s STRING) USING iceberg")
+    for first in (0, 10):
+        lake.sql(f"INSERT INTO {name} SELECT id, 'x' FROM range({first}, {first + 10}, 1, 1)")
+    table = alcid.iceberg(name, lake)
+    table.build_indexes({"file-index.bloom-filter.columns": "id"}, progress=False)
+    lake.sql(
+        f"CALL lake.system.rewrite_data_files('{name}', options => map('rewrite-all', 'true'))"
+    )
+    lake.sql(
+        f"CALL lake.system.expire_snapshots(table => '{name}', "
+        "older_than => TIMESTAMP'2100-01-01 00:00:00', retain_last => 1)"
+    )
+    table = alcid.iceberg(name, lake)
+    assert [(one.column, one.fresh, one.absent) for one in table.indexes()] == [("id", 0, 1)]
+    assert table.build_indexes(progress=False).indexed == 1
+    table.append(lake.sql("SELECT 99L AS id, 'y' AS s"))
+    assert [(one.column, one.fresh, one.absent) for one in table.indexes()] == [("id", 2, 0)]
+    assert table.scan("id = 99").to_arrow().to_pylist() == [{"id": 99, "s": "y"}]
+    assert not table.verify().problems

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
-from alcid import DamagedIndexWarning, FileGoneError, StorageError
+from alcid import DamagedIndexWarning, FileGoneError, StorageError, UnsupportedError
 from tests.parquet_file.kit import int96_written, java_int96
 
 ROWS = 20_000
@@ -417,3 +417,54 @@ def test_the_best_rows_of_sorted_files_come_from_one_of_them(folder: Path) -> No
     table.build_indexes({"file-index.bitmap.columns": "id"})  # bounds of every column, no order
     scan = table.scan(order_by="score DESC", limit=2)
     assert scan.to_arrow()["id"].to_pylist() == [3 * ROWS - 1, 3 * ROWS - 2]
+
+
+@pytest.mark.parametrize(
+    ("mark", "inner", "problem"),
+    [
+        (
+            "metadata/v1.metadata.json",
+            "data",
+            "data files of the Iceberg table {root}, which alcid.iceberg opens by its name",
+        ),
+        (
+            "metadata/00001-a.metadata.json",
+            "data/day=1/b=2",
+            "data files of the Iceberg table {root}, which alcid.iceberg opens by its name",
+        ),
+        (
+            "schema/schema-0",
+            "dt=1/bucket-0",
+            "data files of a Paimon table: alcid.paimon('{root}') opens it",
+        ),
+        (
+            "_delta_log/0.json",
+            "dt=1",
+            "data files of the Delta table {root}: a part of it is not read",
+        ),
+        (".hoodie/hoodie.properties", "2024/05", "data files of the Hudi table {root}, which is"),
+        (".hoodie/hoodie.properties", "", "a Hudi table, which is not read: its files have old"),
+    ],
+)
+def test_a_part_of_another_table_is_refused(
+    tmp_path: Path, mark: str, inner: str, problem: str
+) -> None:
+    """Its files are not the rows of the table: some were deleted, rewritten or never committed."""
+    root = tmp_path / "t"
+    (root / mark).parent.mkdir(parents=True)
+    (root / mark).write_text("{}")
+    folder = root / inner
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"id": [1]}), folder / "a.parquet")
+    with pytest.raises(UnsupportedError, match=re.escape(problem.format(root=root))):
+        alcid.parquet(folder).count()
+
+
+def test_folders_beside_a_table_are_no_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata" / "v1.metadata.json").write_text("{}")
+    for name in ("other", "metadata/data"):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [1]}), folder / "a.parquet")
+        assert alcid.parquet(folder).count() == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import weakref
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from alcid.spark.jvm.iceberg_errors import java_errors
 from alcid.spark.near_names import is_view, near_names
 from alcid.spark.schema import quoted
 from alcid.tables.iceberg.catalog import OwnQuery, VectorCommit
+from alcid.tables.iceberg.file_settings import s3_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,6 +102,12 @@ class SparkCatalogTable:
             raise FileGoneError(f"no snapshot {snapshot_id} any more", file=self.name)
         return found
 
+    def storage_options(self, location: str) -> dict[str, str]:
+        """The options by which the table's own `FileIO` reads files of S3 below a location."""
+        if urlsplit(location).scheme not in ("s3", "s3a", "s3n"):
+            return {}
+        return s3_options(location, *self._java.file_settings())
+
     def data_location(self, name: str) -> str:
         """Where the table wants a data or delete file of a name."""
         return self._java.data_location(name)
@@ -124,6 +132,17 @@ class SparkCatalogTable:
             ConflictError: The metadata are not those of `base` any more.
         """
         self._update(base, {"action": "remove-statistics", "snapshot-id": snapshot_id})
+
+    def set_property(self, base: TableMetadata, name: str, value: str | None) -> None:
+        """Set a table property; None removes it.
+
+        Raises:
+            ConflictError: The metadata are not those of `base` any more.
+        """
+        if value is None:
+            self._update(base, {"action": "remove-properties", "removals": [name]})
+        else:
+            self._update(base, {"action": "set-properties", "updates": {name: value}})
 
     def _update(self, base: TableMetadata, change: dict[str, Any]) -> None:
         known = self._files.get(id(base))

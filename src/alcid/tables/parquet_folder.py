@@ -47,6 +47,8 @@ from alcid.tables.verifying import verify
 
 __all__ = ["ParquetTable"]
 
+_ICEBERG_DATA = "data"
+_DEEPEST_PARTITION = 8  # folders of partitions within each other
 _OTHER_DATA = r"\.(csv|tsv|json|jsonl|ndjson|orc|avro|arrow|feather|xml)(\.\w+)?$"
 _PAIMON_SCHEMA = "schema/schema-0"
 _MOST_NAMED = 5
@@ -341,6 +343,8 @@ class ParquetTable(Table[FolderFiles]):
             raise UnsupportedError(
                 f"{self.location}: an Iceberg table, which alcid.iceberg opens by its name"
             )
+        if local is not None and (problem := _inside_table(local)):
+            raise UnsupportedError(f"{self.location}: {problem}")
         if local is not None and (local / "_delta_log").is_dir():
             warnings.warn(
                 f"{self.location}: a Delta table, taken for a folder of Parquet files: files that "
@@ -393,6 +397,31 @@ def _refuse_others(storage: Storage) -> None:
             f"{storage.location}: no Parquet file below it; found"
             f" {count_text(len(others), 'file')} of another format, as {others[0].as_py()}"
         )
+
+
+def _inside_table(local: Path) -> str:
+    """What table a folder is a part of, and what opens that; empty if it is none.
+
+    Its files alone are not rows of the table: some were deleted, rewritten, or never committed.
+    """
+    if (local / ".hoodie").is_dir():
+        return "a Hudi table, which is not read: its files have old versions of rows, too"
+    inner: list[str] = []
+    for folder in (local, *local.parents)[:_DEEPEST_PARTITION]:
+        inner, root = [folder.name, *inner], folder.parent
+        if inner[0] == _ICEBERG_DATA and next((root / "metadata").glob("*.metadata.json"), None):
+            return f"data files of the Iceberg table {root}, which alcid.iceberg opens by its name"
+        if (root / _PAIMON_SCHEMA).is_file() and all(map(_is_partition, inner)):
+            return f"data files of a Paimon table: alcid.paimon({str(root)!r}) opens it"
+        if (root / "_delta_log").is_dir() and all(map(_is_partition, inner)):
+            return f"data files of the Delta table {root}: a part of it is not read"
+        if (root / ".hoodie").is_dir():
+            return f"data files of the Hudi table {root}, which is not read"
+    return ""
+
+
+def _is_partition(name: str) -> bool:
+    return "=" in name or name.startswith("bucket-")
 
 
 def _is_data_folder(indexes: str, data: str) -> bool:

@@ -160,6 +160,11 @@ class MemoryCatalog:
         """The files of a snapshot."""
         return pa.Table.from_pylist(self.files[snapshot_id], schema=_ENTRIES)
 
+    def storage_options(self, location: str) -> Mapping[str, Any]:
+        """None: files lie on a disk."""
+        assert location
+        return {}
+
     def data_location(self, name: str) -> str:
         """In the folder of the data."""
         return str(self.folder / "data" / name)
@@ -182,10 +187,20 @@ class MemoryCatalog:
         self._version += 1
         self._others(self.after)
 
+    def set_property(self, base: TableMetadata, name: str, value: str | None) -> None:
+        """Set a property, or remove it; others do nothing meanwhile, and it does not count."""
+        if self._version_of(base) != self._version:
+            raise ConflictError("the metadata are others")
+        kept = {key: one for key, one in self.metadata["properties"].items() if key != name}
+        self.metadata["properties"] = kept if value is None else {**kept, name: value}
+        self._version += 1
+
+    def _version_of(self, base: TableMetadata) -> int:
+        return next(version for one, version in self._loaded if one is base)
+
     def _swap(self, base: TableMetadata) -> None:
         self._others(self.between)
-        version = next(version for one, version in self._loaded if one is base)
-        if version != self._version:
+        if self._version_of(base) != self._version:
             raise ConflictError("the metadata are others")
         self.commits += 1
 

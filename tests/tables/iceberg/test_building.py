@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
@@ -318,6 +319,44 @@ def test_a_table_of_the_past_is_not_indexed(catalog: MemoryCatalog) -> None:
         table.drop_indexes()
 
 
+def test_indexes_are_remembered_when_all_files_are_rewritten(
+    catalog: MemoryCatalog, read: list[str]
+) -> None:
+    """As by a compaction, after which the snapshots with the statistics files are expired."""
+    table = IcebergTable(catalog)
+    table.build_indexes(BLOOM)
+    table.build_indexes(BITMAP)
+    wanted = [{"field-id": 1, "type": "bloom-filter"}, {"field-id": 2, "type": "bitmap"}]
+    assert json.loads(catalog.metadata["properties"]["alcid.indexes"]) == wanted
+    catalog.add({"z.parquet": rows(4)}, drop=["a.parquet", "b.parquet"])
+    catalog.expire(1000)
+    catalog.set_fields([("id", 1, "long"), ("called", 2, "string")])
+    read.clear()
+    table = IcebergTable(catalog)
+    assert found(table) == {("called", "bitmap"): (0, 1), ("id", "bloom-filter"): (0, 1)}
+    assert (table.build_indexes().indexed, read) == (1, ["z.parquet"])
+    assert found(table) == {("called", "bitmap"): (1, 0), ("id", "bloom-filter"): (1, 0)}
+    assert table.drop_indexes(["called"]) == 1
+    assert json.loads(catalog.metadata["properties"]["alcid.indexes"]) == wanted[:1]
+    assert found(table) == {("id", "bloom-filter"): (1, 0)}
+    assert table.drop_indexes() == 1
+    assert ("alcid.indexes" in catalog.metadata["properties"], found(table)) == (False, {})
+    with pytest.raises(OptionError, match="no index"):
+        table.build_indexes()
+
+
+@pytest.mark.parametrize("text", ["[", "{}", '[{"field-id": "x"}]', "[3]", '[{"type": "bsi"}]'])
+def test_a_property_that_is_not_understood_counts_as_nothing(
+    catalog: MemoryCatalog, text: str
+) -> None:
+    catalog.metadata["properties"]["alcid.indexes"] = text
+    table = IcebergTable(catalog)
+    assert found(table) == {}
+    table.build_indexes(BLOOM)
+    wanted = [{"field-id": 1, "type": "bloom-filter"}]
+    assert json.loads(catalog.metadata["properties"]["alcid.indexes"]) == wanted
+
+
 def test_the_past_is_read_with_the_bundles_of_its_own_ancestors(catalog: MemoryCatalog) -> None:
     IcebergTable(catalog).build_indexes(BLOOM)
     catalog.add({"c.parquet": rows(2)})
@@ -447,7 +486,7 @@ def test_what_another_tool_replaced_is_told_and_built_again(
     table.build_indexes(BLOOM)
     put_sketch(catalog, 1000)
     table.refresh()
-    assert found(table) == {}
+    assert found(table) == {("id", "bloom-filter"): (0, 2)}
     assert table.count("id = 1201") == 1
     assert table.explain("id = 1201").notes == (
         (

@@ -146,6 +146,33 @@ class JavaTable:
             self._spark.catalog.refreshTable(self.sql_name)  # rows of it in the cache of Spark
         return number
 
+    def file_settings(self) -> tuple[dict[str, str], list[tuple[str, dict[str, str]]]]:
+        """What the table's own reads of files are set up with.
+
+        Returns:
+            The properties of its `FileIO`, with those of Hadoop's S3 as `fs.s3a.*`; and the
+            credentials that the catalog has given for prefixes, the longest prefix last.
+        """
+        from py4j.protocol import Py4JError
+
+        operations = self._operations(self._load())
+        with java_errors(self.name):
+            io = operations.io()
+            settings = self._java.texts_of(io.properties())
+            hadoop = self._spark._jsc.hadoopConfiguration()
+            with suppress(Py4JError):  # only Hadoop's own has one
+                hadoop = io.getConf()
+            prefix = "fs.s3a."
+            found = self._java.texts_of(hadoop.getPropsWithPrefix(prefix))
+            settings |= {prefix + name: value for name, value in found.items()}
+            given: list[tuple[str, dict[str, str]]] = []
+            with suppress(Py4JError):  # only some catalogs give them
+                given = [
+                    (str(one.prefix()), self._java.texts_of(one.config()))
+                    for one in io.credentials()
+                ]
+        return settings, sorted(given, key=lambda one: len(one[0]))
+
     def data_location(self, name: str) -> str:
         """Where a data or delete file of a name belongs."""
         table = self._load()
@@ -171,7 +198,8 @@ class _Java:
         self.read_update = iceberg.MetadataUpdateParser.fromJson
         self.build_from = iceberg.TableMetadata.buildFrom
         self.read_task = iceberg.ScanTaskParser.fromJson
-        self._read_json = iceberg.util.JsonUtil.mapper().readValue
+        mapper = iceberg.util.JsonUtil.mapper()
+        self._read_json, self._write_json = mapper.readValue, mapper.writeValueAsString
         lang = jvm.java.lang
         self._class, self._kinds = lang.Class, lang.reflect.Array.newInstance
         self._lookup = lang.invoke.MethodHandles.publicLookup().unreflect
@@ -186,6 +214,11 @@ class _Java:
     def texts(self, texts: Sequence[str]) -> Any:
         """A list of Java, in one call."""
         return self._read_json(json.dumps(list(texts)), self._class.forName("java.util.ArrayList"))
+
+    def texts_of(self, given: Any) -> dict[str, str]:
+        """A map of Java, in one call."""
+        found: dict[str, str] = json.loads(self._write_json(given))
+        return found
 
     def consumer(self, delta: Any, method: str) -> Any:
         """A method that takes a delete file, so that `forEach` of Java can call it."""

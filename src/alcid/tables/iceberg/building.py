@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid.bundle import State
+from alcid.bundle import Kind, State
+from alcid.errors import ConflictError
+from alcid.iceberg_metadata.schema import Schema
 from alcid.iceberg_metadata.table_metadata import Snapshot
 from alcid.options import OptionValue
 from alcid.storage import Listing
@@ -35,7 +37,15 @@ from alcid.tables.iceberg.bundle_making import BundleMaker
 from alcid.tables.iceberg.bundles import BundleFinder
 from alcid.tables.iceberg.catalog import CatalogTable
 from alcid.tables.iceberg.file_schemas import NameMapping
-from alcid.tables.iceberg.index_columns import IdResolver, given_specs, table_kinds
+from alcid.tables.iceberg.index_columns import (
+    WANTED_PROPERTY,
+    Files,
+    IdResolver,
+    given_specs,
+    table_kinds,
+    wanted_kinds,
+    wanted_text,
+)
 from alcid.tables.iceberg.places import Places
 from alcid.tables.iceberg.publishing import publish
 from alcid.tables.progress import Progress, telling
@@ -46,6 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["build", "drop", "indexes", "options_of", "staging_folder"]
 
+_TRIES = 20
 _STAGED_FOR = timedelta(days=1)  # what others have staged is left to them as long
 
 
@@ -115,6 +126,8 @@ def build(
         before = files.metadata.statistics
         make = partial(maker.staged, anew=bool(rebuild and built.bundles))
         listed = publish(table.catalog, table.places, files.snapshot.id, make)
+        wanted = [Kind.index(spec.column, spec.index_type) for spec in specs]
+        _remember(table.catalog, files.schema, wanted)
     _remove_staged(maker.folder, built.bundles)
     table.refresh()
     is_new = listed is not None and all(one.path != listed.path for one in before.values())
@@ -135,12 +148,18 @@ def build(
 def indexes(table: IcebergTable) -> list[IndexInfo]:
     """What indexes there are, by column, as the table spells it now, and type.
 
-    Columns that the table has no more are left out.
+    Those too that were built of files that have all been rewritten since: the next build makes them
+    of the new ones. Columns that the table has no more are left out.
     """
     files = table.snapshot
-    mapping = NameMapping.of(files.metadata.properties)
+    properties = files.metadata.properties
+    mapping = NameMapping.of(properties)
     found = []
-    for kind, parts in table_kinds(files.bundles, files.schema, mapping).items():
+    has_present_files = len(files.entries.data) and not table.is_past
+    wanted = set(wanted_kinds(properties, files.schema) if has_present_files else ())
+    kinds: dict[Kind, list[tuple[Kind, Files]]] = {kind: [] for kind in wanted}
+    kinds |= table_kinds(files.bundles, files.schema, mapping)
+    for kind, parts in sorted(kinds.items()):
         counts, size, rows = np.zeros(len(State), np.int64), 0, 0
         for spelled, places in parts:
             coverage = files.bundles.coverage(spelled)
@@ -149,12 +168,14 @@ def indexes(table: IcebergTable) -> list[IndexInfo]:
             rows += int(files.rows[places][coverage.states[places] == State.FRESH].sum())
         fresh, damaged = int(counts[State.FRESH]), int(counts[State.DAMAGED])
         absent = len(files.entries.data) - fresh - damaged
-        found.append(IndexInfo(kind.column, kind.index_type, fresh, 0, absent, damaged, size, rows))
-    return [info for info in found if info.fresh or info.damaged]
+        if fresh or damaged or kind in wanted:
+            info = IndexInfo(kind.column, kind.index_type, fresh, 0, absent, damaged, size, rows)
+            found.append(info)
+    return found
 
 
 def options_of(table: IcebergTable) -> dict[str, OptionValue]:
-    """Options that ask for the indexes that the table has; empty if it has none."""
+    """Options that ask for the indexes that the table has, or had; empty if it has none."""
     columns: dict[str, list[str]] = defaultdict(list)
     for info in indexes(table):
         columns[f"file-index.{info.index_type}.columns"].append(info.column)
@@ -204,6 +225,8 @@ def drop(
                 for spelled, places in parts:
                     dropped.add(spelled)
                     had[places] |= bundles.coverage(spelled).states[places] == State.FRESH
+    if not dry_run:
+        _remember(table.catalog, files.schema, dropped=lambda kind: is_among(kind, columns, types))
     if dropped and not dry_run:
         maker.folder.remove(maker.folder.load().names)
         publish(
@@ -214,6 +237,31 @@ def drop(
         )
         table.refresh()
     return int(had.sum())
+
+
+def _remember(
+    catalog: CatalogTable,
+    schema: Schema,
+    more: Collection[Kind] = (),
+    dropped: Callable[[Kind], bool] | None = None,
+) -> None:
+    """Let the table remember which indexes it is to have, and forget some.
+
+    Raises:
+        ConflictError: Others commit again and again.
+    """
+    for attempt in range(_TRIES):
+        metadata = catalog.load()
+        text = wanted_text(metadata.properties, schema, more, dropped)
+        if text == metadata.properties.get(WANTED_PROPERTY):
+            return
+        try:
+            catalog.set_property(metadata, WANTED_PROPERTY, text)
+        except ConflictError:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return
 
 
 def _present(table: IcebergTable) -> IcebergFiles:

@@ -6,7 +6,7 @@ and its own checks are made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -91,6 +91,9 @@ class CatalogTable(Protocol):
         Columns are `sequence_number`, then those of `data_file`.
         """
 
+    def storage_options(self, location: str) -> Mapping[str, Any]:
+        """The options by which the catalog itself reads files below a location, as far as known."""
+
     def data_location(self, name: str) -> str:
         """Where the table wants a data or delete file of a name."""
 
@@ -106,6 +109,13 @@ class CatalogTable(Protocol):
 
     def remove_statistics(self, base: TableMetadata, snapshot_id: int) -> None:
         """Let a snapshot have no statistics file.
+
+        Raises:
+            ConflictError: The metadata are not those of `base` any more.
+        """
+
+    def set_property(self, base: TableMetadata, name: str, value: str | None) -> None:
+        """Set a table property; None removes it.
 
         Raises:
             ConflictError: The metadata are not those of `base` any more.

@@ -6,8 +6,9 @@ name it as the table does.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,11 +30,24 @@ from alcid.tables.build_plan import files_by_schema
 from alcid.tables.file_columns import FileColumn
 from alcid.tables.iceberg.file_schemas import NameMapping, columns_by_id
 from alcid.tables.schema_bytes import schema_columns
-from alcid.types import DataType
+from alcid.types import INDEX_TYPES, DataType
 
-__all__ = ["IdResolver", "field_ids", "given_specs", "table_kinds"]
+__all__ = [
+    "WANTED_PROPERTY",
+    "Files",
+    "IdResolver",
+    "field_ids",
+    "given_specs",
+    "table_kinds",
+    "wanted_kinds",
+    "wanted_text",
+]
 
 Files = npt.NDArray[Any]
+
+WANTED_PROPERTY = "alcid.indexes"
+"""The table property that keeps which indexes were built, whatever becomes of the files:
+`[{"field-id": 1, "type": "bloom-filter"}, {"field-id": 5, "key": "[eu]", "type": "bitmap"}]`."""
 
 
 def given_specs(schema: Schema, options: Mapping[str, OptionValue]) -> list[IndexSpec]:
@@ -96,6 +110,65 @@ def table_kinds(
                 column = field.name + kind.column[len(name) :]
                 found[Kind.index(column, kind.index_type)].append((kind, files))
     return dict(sorted(found.items()))
+
+
+def wanted_kinds(properties: Mapping[str, str], schema: Schema) -> list[Kind]:
+    """The indexes that a table remembers, sorted, as it calls the columns now.
+
+    Those of columns that it has no more are left out. What is not understood counts as nothing: it
+    is only a wish, and the next build writes it anew.
+
+    >>> found = {
+    ...     "schema-id": 0,
+    ...     "fields": [{"id": 1, "name": "a", "required": True, "type": "int"}],
+    ... }
+    >>> text = '[{"field-id": 1, "type": "bitmap"}, {"field-id": 2, "type": "bitmap"}]'
+    >>> wanted_kinds({WANTED_PROPERTY: text}, Schema.from_json(found))
+    [Kind(type='alcid-index-v1', column='a', index_type='bitmap')]
+    """
+    found = set()
+    for number, key, index_type in _wanted(properties):
+        field = schema.by_id.get(number)
+        if field is not None and index_type in INDEX_TYPES:
+            found.add(Kind.index(field.name + key, index_type))
+    return sorted(found)
+
+
+def wanted_text(
+    properties: Mapping[str, str],
+    schema: Schema,
+    more: Iterable[Kind] = (),
+    dropped: Callable[[Kind], bool] | None = None,
+) -> str | None:
+    """What the property is to say; None if it is to say nothing.
+
+    Args:
+        properties: Those of the table.
+        schema: Its columns.
+        more: Indexes that it is to remember besides, as the table calls the columns.
+        dropped: Which it is to forget.
+    """
+    kept = set(_wanted(properties))
+    for kind in more:
+        name = _top_level(kind)
+        kept.add((schema.by_name[name].id, kind.column[len(name) :], kind.index_type))
+    found: list[dict[str, Any]] = []
+    for number, key, index_type in sorted(kept):
+        field = schema.by_id.get(number)
+        kind = Kind.index(key if field is None else field.name + key, index_type)
+        if dropped is None or not dropped(kind):
+            entry = {"field-id": number, "key": key, "type": index_type}
+            found.append({name: value for name, value in entry.items() if value != ""})
+    return json.dumps(found) if found else None
+
+
+def _wanted(properties: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
+    """The field id, key of a map and type of each index that is remembered."""
+    try:
+        for one in json.loads(properties.get(WANTED_PROPERTY, "[]")):
+            yield int(one["field-id"]), str(one.get("key", "")), str(one["type"])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return
 
 
 def field_ids(bundles: BundleSet, mapping: NameMapping | None) -> dict[str, int]:

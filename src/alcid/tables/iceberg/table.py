@@ -8,7 +8,13 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from alcid.errors import FileGoneError, OptionError, UnsupportedError, require
+from alcid.errors import (
+    FileGoneError,
+    OptionError,
+    StorageError,
+    UnsupportedError,
+    require,
+)
 from alcid.iceberg_metadata.entries import Entries
 from alcid.iceberg_metadata.partition_spec import partition_names
 from alcid.iceberg_metadata.table_metadata import Snapshot, TableMetadata
@@ -28,6 +34,7 @@ from alcid.tables.iceberg.catalog import CatalogTable, VectorCommit
 from alcid.tables.iceberg.cleaning import clean
 from alcid.tables.iceberg.delete_entries import with_vectors
 from alcid.tables.iceberg.deleting import delete
+from alcid.tables.iceberg.file_settings import HINT
 from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.handed import hand_over
 from alcid.tables.iceberg.places import Places
@@ -73,10 +80,12 @@ class IcebergTable(Table[IcebergFiles]):
             require(as_of, datetime, "as_of")
         if sum(one is not None for one in (snapshot_id, ref, as_of)) > 1:
             raise OptionError("snapshot_id, ref and as_of: found several, expected one of them")
-        self.catalog, self.places = catalog, Places(storage_options)
-        self._storage_options = storage_options
+        self.catalog = catalog
         self._snapshot_id, self._ref, self._as_of = snapshot_id, ref, as_of
         self.metadata: TableMetadata = catalog.load()
+        if storage_options is None:
+            storage_options = catalog.storage_options(self.metadata.location)
+        self.places, self._storage_options = Places(storage_options), storage_options
         super().__init__(self.places.folder(self.metadata.location), strict=strict, engine=engine)
         self._bundles = BundleFinder(self.places, strict=strict)
         # Of the last snapshot: they never change, but for the names of partition fields.
@@ -353,9 +362,19 @@ class IcebergTable(Table[IcebergFiles]):
             if change is not None and before is not None:
                 found = with_vectors(before, change, snapshot.sequence_number)
             else:
-                found = snapshot_entries(self.catalog, self.places, self.metadata, snapshot)
+                found = self._read_entries(snapshot)
             self._entries, self._commits = {(snapshot.id, names): found}, {}
         return self._entries[snapshot.id, names]
+
+    def _read_entries(self, snapshot: Snapshot) -> Entries:
+        try:
+            return snapshot_entries(self.catalog, self.places, self.metadata, snapshot)
+        except FileGoneError:
+            raise
+        except StorageError as error:
+            if self._storage_options or not self.places.folder(self.metadata.location).remote:
+                raise
+            raise StorageError(f"{error.problem}; {HINT}", file=error.file) from error
 
     def _as_of_ms(self) -> int | None:
         """The moment that is asked for; without a zone, it is one of the session's."""

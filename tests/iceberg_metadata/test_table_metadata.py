@@ -318,7 +318,7 @@ def test_what_is_no_object_of_json(text: str | bytes) -> None:
 
 @pytest.mark.parametrize("version", [0, 4])
 def test_a_format_that_is_not_known(version: int) -> None:
-    with pytest.raises(UnsupportedError, match=f"^metadata of lake.db.t: format {version}, at"):
+    with pytest.raises(UnsupportedError, match=f"^lake.db.t: Iceberg format version {version}, wh"):
         read(given_table() | {"format-version": version})
 
 

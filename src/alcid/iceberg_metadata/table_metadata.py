@@ -66,7 +66,10 @@ class TableMetadata:
         found = MetadataJson.parse(text, file)
         version = found.integer("format-version")
         if not 1 <= version <= _NEWEST_FORMAT:
-            raise UnsupportedError(f"{file}: format {version}, at most {_NEWEST_FORMAT} is read")
+            raise UnsupportedError(
+                f"{name}: Iceberg format version {version}, which is not read: expected 1 to"
+                f" {_NEWEST_FORMAT}"
+            )
         snapshots = map(Snapshot.from_json, found.children("snapshots", optional=True))
         statistics = map(StatisticsFile.from_json, found.children("statistics", optional=True))
         current: int | None = found.integer("current-snapshot-id", _NONE)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from alcid.errors import ConflictError, FileGoneError, UnsupportedError, require
+from alcid.errors import ConflictError, FileGoneError, FormatError, UnsupportedError, require
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.iceberg_metadata.table_metadata import Snapshot
 from alcid.predicate import Predicate
@@ -124,6 +124,7 @@ def commit_vectors(
     written = write_vectors({files.file_paths[file].as_py(): one for file, one in vectors.items()})
     place = table.catalog.data_location(f"{uuid4()}-deletes.puffin")
     added = [_vector_file(files, file, place, written) for file in vectors]
+    _check_partitions(files, added)
     if added:
         table.places.put(place, written.data)
     change = VectorCommit(snapshot.id, added, removed)
@@ -134,6 +135,32 @@ def commit_vectors(
         raise
     table.note_commit(made, change)
     return made
+
+
+def _check_partitions(files: IcebergFiles, added: Sequence[VectorFile]) -> None:
+    """See that vectors are of the spec and the partition of their data files.
+
+    Readers that look for the deletes of a partition would not find others, and their rows would be
+    there again.
+
+    Raises:
+        FormatError: One is not.
+    """
+    data, specs = files.entries.data, files.metadata.specs
+    numbers = {path: number for number, path in enumerate(files.file_paths.to_pylist())}
+    for one in added:
+        number = numbers[one.data_file]
+        spec_id = data["spec_id"][number].as_py()
+        expected = spec_id, partition_of(data, number, specs)
+        found = one.spec_id, one.partition
+        is_whole = len(one.partition) == len(specs[spec_id].fields)
+        if not is_whole or repr(found) != repr(expected):  # NaN is not equal to itself
+            raise FormatError(
+                f"deletion vector of {one.data_file}: spec and partition",
+                file=one.path,
+                found=found,
+                expected=expected,
+            )
 
 
 def _vector_file(files: IcebergFiles, file: int, place: str, written: WrittenVectors) -> VectorFile:

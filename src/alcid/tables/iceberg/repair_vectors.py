@@ -2,7 +2,8 @@
 
 | wrong                                    | becomes                                              |
 |------------------------------------------|------------------------------------------------------|
-| two vectors of a data file               | one, of the rows of both                             |
+| two vectors of a data file               | one, of the rows of both; vectors of two snapshots   |
+|                                          | in one file stay: the later has what it is to have   |
 | a vector of a file that is not live      | nothing                                              |
 | manifest, footer and vector do not agree | the same vector with its own number, in a new file   |
 | a vector that cannot be read             | stays: rows that were deleted must not come back     |
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from alcid.errors import FileGoneError, FormatError, LimitError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.formats.puffin import PuffinReader
+from alcid.formats.puffin import Blob, PuffinReader
 from alcid.formats.puffin.writer import REFERENCED_FILE
 from alcid.formats.source import Section
 from alcid.pictures.units import count_text
@@ -134,11 +135,18 @@ def _named(finding: Finding) -> str | None:
 def _merged(places: Places, entries: Sequence[_Entry], rows: int) -> DeletionVector | None:
     """The rows that vectors delete; None if one of them cannot be trusted."""
     found = DeletionVector(bits=_BITS)
+    ages: dict[str, set[int]] = {}
     for entry in entries:
         source = places.source(entry.path)
         try:
-            if _belongs_to(PuffinReader(source), entry) not in (None, entry.data_file):
+            blob = _blob_of(PuffinReader(source), entry)
+            named = None if blob is None else blob.properties.get(REFERENCED_FILE)
+            if named not in (None, entry.data_file):
                 return None  # nobody knows whose rows these are
+            if blob is not None:
+                ages.setdefault(entry.path, set()).add(blob.snapshot_id)
+                if len(ages[entry.path]) > 1:
+                    return None  # as DuckLake keeps them: one of them holds at a time, not both
         except (FormatError, LimitError):
             pass  # Iceberg's readers go by the manifest, without the footer
         except FileGoneError:
@@ -153,9 +161,9 @@ def _merged(places: Places, entries: Sequence[_Entry], rows: int) -> DeletionVec
     return found
 
 
-def _belongs_to(reader: PuffinReader, entry: _Entry) -> str | None:
-    """The data file of a vector, as the footer has it."""
+def _blob_of(reader: PuffinReader, entry: _Entry) -> Blob | None:
+    """The blob of a vector, as the footer has it."""
     for blob in reader.blobs:
         if (blob.offset, blob.length) == (entry.offset, entry.length):
-            return blob.properties.get(REFERENCED_FILE)
+            return blob
     return None

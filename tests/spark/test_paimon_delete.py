@@ -10,18 +10,23 @@ import pytest
 import alcid
 from alcid.plan import Draft
 from alcid.tables.paimon.deleting import DeleteReport
-from tests.tables.paimon.small_tables import append, create, ids
+from tests.tables.paimon.small_tables import VECTORS, append, create, ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.parametrize("options", [VECTORS, {}], ids=["vectors", "copies"])
 @pytest.mark.parametrize("is_small", [True, False], ids=["driver", "tasks"])
 def test_rows_are_deleted_wherever_they_are_found(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_small: bool
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_small: bool,
+    options: dict[str, str],
 ) -> None:
     monkeypatch.setattr(Draft, "is_small", is_small)
-    local = create(tmp_path)
+    local = create(tmp_path, options=options)
     for start in range(0, 400, 100):
         append(local, range(start, start + 100))
     table = alcid.paimon(tmp_path, spark)

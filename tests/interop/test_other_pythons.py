@@ -20,7 +20,6 @@ TESTS = (
     "--ignore=tests/bundle/test_damage.py",  # damages of bytes, which know no Python
     "tests/plan/test_bounds.py",
     "tests/plan/test_explanation.py",
-    "tests/plan/test_sorting.py",
     "tests/test_file_index.py",
     "tests/test_imports.py",
     "tests/test_options.py",

@@ -131,6 +131,8 @@ def test_times_are_those_of_the_zone_of_the_session() -> None:
         ("s.t = 1", "s has no field t: it is string"),
         ("length(s)", "length.s. is of type INT, expected BOOLEAN"),
         ("t + 1 > 99999999999999999999", "a literal beyond BIGINT"),
+        ("day = DATE 'today'", "only Spark can evaluate CAST.'today' AS DATE"),
+        ("at < TIMESTAMP 'now'", "only Spark can evaluate CAST.'now' AS TIMESTAMP"),
         ("date_trunc('day', at) > wall AND day + 1 > day", "it takes numbers"),
     ],
 )

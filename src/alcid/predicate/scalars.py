@@ -426,6 +426,9 @@ class _Binder(TypeRules):
         inner = node.this.unnest()
         if not isinstance(node, exp.TryCast) and isinstance(inner, exp.Literal):
             return self.typed_literal(node, target)
+        if target.root in TIMES and isinstance(inner, exp.Literal) and inner.is_string:
+            # DATE 'today' comes as a CAST, which Spark refuses where it takes the literal.
+            return self.typed_literal(node, target)
         child = self.bind(inner)
         if child.type is None:
             return typed_null(child, target)

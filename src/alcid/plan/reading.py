@@ -250,12 +250,16 @@ class Reading:
         )
 
     def _read_groups(self, access: WholeAccess, columns: Sequence[str]) -> Part:
-        """Read the columns of the predicate, then the others for the rows that match."""
+        """Read the columns of the predicate, then the others for the rows that match.
+
+        Where all rows should match, they are read together.
+        """
         rows, positions = access.group_rows, access.positions
         chosen = None if positions is None else rows.numbers(positions)
         arrays: dict[str, pa.ChunkedArray] = {}
         if access.is_checked:
-            asked = list(self.where_columns)
+            exact = access.selection.exact
+            asked = list(dict.fromkeys([*self.where_columns, *(columns if exact else ())]))
             found = self._groups(access, asked)
             if chosen is not None:
                 found = found.take(pa.array(chosen))

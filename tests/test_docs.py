@@ -22,8 +22,11 @@ import pytest
 import alcid
 from alcid.cli import main
 from alcid.spark import jvm
+from alcid.spark.iceberg import RUNTIME_PACKAGE
 from alcid.spark.jvm.iceberg import RUNTIME_CLASS
-from tests.interop.peers import unavailable
+from tests.golden.iceberg_jvm import RUNTIME
+from tests.golden.jvm import fetch_jar
+from tests.interop.peers import UNAVAILABLE, unavailable
 from tests.pages import ICEBERG_PAGES, SPARK_PAGES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -160,6 +163,27 @@ def check_bash(block: Block) -> None:
                 assert (COMMANDS / f"{command}.py").exists(), f"{block.place}: {line}"
             case _:
                 pytest.fail(f"{block.place}: expected make, pip or alcid, found {line!r}")
+
+
+def test_the_iceberg_tables_of_the_readme_are_made_in_a_new_process(tmp_path: Path) -> None:
+    """As somebody who copies them: a session of its own, and a warehouse below the folder."""
+    try:
+        jar = fetch_jar(RUNTIME)
+    except UNAVAILABLE:
+        unavailable("Iceberg's Spark runtime needs mvn and the network")
+    text = (ROOT / "README.md").read_text("utf-8")
+    part = text.partition("## Iceberg tables\n")[2].partition("\n## ")[0]
+    blocks = [found[2] for found in FENCE.finditer(part)]
+    assert len(blocks) == 2
+    package = f'"spark.jars.packages": "{RUNTIME_PACKAGE}"'
+    assert blocks[0].count(package) == 1
+    settings = blocks[0].replace(package, f'"spark.jars": "{jar}"')
+    script = f"import alcid\n{settings}\n{blocks[1]}\nassert visits.verify().ok\nspark.stop()\n"
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert list((tmp_path / "warehouse" / "lake" / "shop" / "visits" / "data").glob("*.parquet"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)

@@ -48,6 +48,9 @@ class SavedTable:
         assert location
         return {}
 
+    def working_folder(self) -> str:
+        raise AssertionError("the files of a saved table have whole paths")
+
     def data_location(self, name: str) -> str:
         return f"{self.load().location}/data/{name}"
 

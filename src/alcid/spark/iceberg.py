@@ -108,6 +108,13 @@ class SparkCatalogTable:
             return {}
         return s3_options(location, *self._java.file_settings())
 
+    def working_folder(self) -> str:
+        """What paths without a root are below: the folder in which the driver's Java was started.
+
+        With a file system of Hadoop that is not local, it is the user's folder there.
+        """
+        return self._java.working_folder()
+
     def data_location(self, name: str) -> str:
         """Where the table wants a data or delete file of a name."""
         return self._java.data_location(name)

@@ -165,6 +165,10 @@ class MemoryCatalog:
         assert location
         return {}
 
+    def working_folder(self) -> str:
+        """That which the table is in."""
+        return str(self.folder.parent)
+
     def data_location(self, name: str) -> str:
         """In the folder of the data."""
         return str(self.folder / "data" / name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_vectors_of_a_table_that_was_moved_are_sound(catalog: VectorCatalog) -> 
 
 @pytest.mark.parametrize("change", [{"spec_id": 1}, {"partition": (5,)}])
 def test_a_vector_of_another_partition_than_its_data_file_is_not_written(
-    catalog: VectorCatalog, monkeypatch: pytest.MonkeyPatch, change: dict[str, object]
+    catalog: VectorCatalog, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
     made = deleting._vector_file
     monkeypatch.setattr(deleting, "_vector_file", lambda *given: replace(made(*given), **change))

@@ -173,6 +173,13 @@ class JavaTable:
                 ]
         return settings, sorted(given, key=lambda one: len(one[0]))
 
+    def working_folder(self) -> str:
+        """What Hadoop takes paths without a root to be below."""
+        with java_errors(self.name):
+            hadoop = self._spark._jsc.hadoopConfiguration()
+            files = self._spark._jvm.org.apache.hadoop.fs.FileSystem.get(hadoop)
+            return str(files.getWorkingDirectory().toString())
+
     def data_location(self, name: str) -> str:
         """Where a data or delete file of a name belongs."""
         table = self._load()

@@ -94,6 +94,9 @@ class CatalogTable(Protocol):
     def storage_options(self, location: str) -> Mapping[str, Any]:
         """The options by which the catalog itself reads files below a location, as far as known."""
 
+    def working_folder(self) -> str:
+        """What paths of metadata without a root are below, as the catalog reads them."""
+
     def data_location(self, name: str) -> str:
         """Where the table wants a data or delete file of a name."""
 

@@ -58,7 +58,9 @@ def find_leftovers(table: IcebergTable) -> list[Leftover]:
     storage = table.places.folder(table.catalog.metadata_location("any").rpartition("/")[0])
     files = list_files(storage)
     metadata = table.catalog.load()  # after the listing: all that was registered until then counts
-    found = [*_statistics(storage, files, metadata), *_staged(storage, files)]
+    paths = (table.places.whole(one.path) for one in metadata.statistics.values())
+    listed = {Location.parse(path).text for path in paths}
+    found = [*_statistics(storage, files, metadata, listed), *_staged(storage, files)]
     found += _drafts(storage, files)
     data = table.places.folder(table.catalog.data_location("any").rpartition("/")[0])
     if not data.remote:  # only on a disk there are drafts
@@ -78,10 +80,9 @@ def _drafts(storage: Storage, files: list[ListedFile]) -> Iterator[Leftover]:
 
 
 def _statistics(
-    storage: Storage, files: list[ListedFile], metadata: TableMetadata
+    storage: Storage, files: list[ListedFile], metadata: TableMetadata, listed: set[str]
 ) -> Iterator[Leftover]:
     """Statistics files that we wrote, and that the metadata do not name anywhere."""
-    listed = {Location.parse(one.path).text for one in metadata.statistics.values()}
     for file in files:
         if file.name.endswith(_SUFFIX) and "/" not in file.name:
             source = storage.source(file.path, file.size)

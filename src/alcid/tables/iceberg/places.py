@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,9 +16,10 @@ from alcid.storage import Storage
 from alcid.storage.location import Location
 from alcid.storage.storage import StorageSource
 
-__all__ = ["Places"]
+__all__ = ["Places", "is_whole"]
 
 _WHOLE = 1 << 40
+_WHOLE_PATH = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:|/)")
 _ROOT = re.compile(r"(?:[a-z][a-z0-9+.-]*://[^/]*)?/", re.IGNORECASE)
 
 
@@ -31,26 +33,51 @@ class Places:
     >>> storage, paths = places.below("/lake/db/t", pa.array(["file:///elsewhere/a.parquet"]))
     >>> storage.location, paths.to_pylist()
     ('/', ['elsewhere/a.parquet'])
+    >>> places = Places(working_folder="file:/home/ada")
+    >>> storage, paths = places.below("lake/./t", pa.array(["lake/t/data/a.parquet"]))
+    >>> storage.location, paths.to_pylist()
+    ('/home/ada/lake/t', ['data/a.parquet'])
     """
 
-    def __init__(self, storage_options: Mapping[str, Any] | None = None) -> None:
-        """Take the options that all files are read with; see `alcid.storage.Storage.open`."""
-        self._options = storage_options
+    def __init__(
+        self, storage_options: Mapping[str, Any] | None = None, working_folder: str | None = None
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            storage_options: What all files are read with; see `alcid.storage.Storage.open`.
+            working_folder: What paths without a root are below, as those of a catalog whose
+                warehouse was given so.
+        """
+        self._options, self._base = storage_options, working_folder
         self._folders: dict[str, Storage] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Places, (self._options,)
+        return Places, (self._options, self._base)
+
+    def whole(self, path: str) -> str:
+        """A path with its root.
+
+        Raises:
+            UnsupportedError: It has none, and nothing says what it is below.
+        """
+        if is_whole(path):
+            return path
+        if self._base is None:
+            raise UnsupportedError(f"{path}: found no whole path, expected one as metadata have it")
+        scheme, mark, folder = self._base.rpartition(":")  # as Hadoop joins them
+        return f"{scheme}{mark}{posixpath.normpath(posixpath.join(folder, path))}"
 
     def folder(self, location: str) -> Storage:
         """The storage of a folder."""
-        text = Location.parse(location).text
+        text = Location.parse(self.whole(location)).text
         if text not in self._folders:
             self._folders[text] = Storage.open(text, self._options)
         return self._folders[text]
 
     def find(self, path: str) -> tuple[Storage, str]:
         """The storage of the whole file system or bucket that a file is in, and its path there."""
-        text = Location.parse(path).text
+        text = Location.parse(self.whole(path)).text
         root = _root(text)
         return self.folder(root), text[len(root) :]
 
@@ -60,9 +87,11 @@ class Places:
         Raises:
             UnsupportedError: They are in several file systems or buckets.
         """
+        if self._base is not None:
+            paths = pa.array([self.whole(path) for path in paths.to_pylist()], pa.string())
         texts = pc.replace_substring_regex(paths, r"^file:(//(localhost)?)?/", "/")
         texts = pc.replace_substring_regex(texts, r"^s3[an]://", "s3://")
-        folder = Location.parse(location).text.rstrip("/") + "/"
+        folder = Location.parse(self.whole(location)).text.rstrip("/") + "/"
         if not pc.all(pc.starts_with(texts, folder), min_count=0).as_py():
             folder = _root(texts[0].as_py())
             strange = texts.filter(pc.invert(pc.starts_with(texts, folder)))
@@ -107,6 +136,15 @@ class Places:
         for path in paths:
             storage, name = self.find(path)
             storage.delete([name])
+
+
+def is_whole(path: str) -> bool:
+    """Whether a path has a root, or a scheme.
+
+    >>> is_whole("s3://lake/t"), is_whole("/lake/t"), is_whole("file:/lake"), is_whole("lake/t")
+    (True, True, True, False)
+    """
+    return _WHOLE_PATH.match(path) is not None
 
 
 def _root(text: str) -> str:

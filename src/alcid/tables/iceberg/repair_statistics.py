@@ -85,7 +85,10 @@ def plan_statistics(table: IcebergTable, findings: Sequence[Finding]) -> Statist
     """Find out what to do about what `verify` has found."""
     files, metadata = table.snapshot, table.catalog.load()
     live = set(files.file_paths.to_pylist())
-    listed = {one.path: Location.parse(one.path).text for one in metadata.statistics.values()}
+    listed = {
+        one.path: Location.parse(table.places.whole(one.path)).text
+        for one in metadata.statistics.values()
+    }
     options = building.options_of(table)
     mended: list[Mended] = []
     wrong: dict[str, list[Finding]] = {}

@@ -37,7 +37,7 @@ from alcid.tables.iceberg.deleting import delete
 from alcid.tables.iceberg.file_settings import HINT
 from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.handed import hand_over
-from alcid.tables.iceberg.places import Places
+from alcid.tables.iceberg.places import Places, is_whole
 from alcid.tables.iceberg.repairing import repair
 from alcid.tables.iceberg.snapshot_entries import snapshot_entries
 from alcid.tables.iceberg.statistics import compute_stats
@@ -85,7 +85,8 @@ class IcebergTable(Table[IcebergFiles]):
         self.metadata: TableMetadata = catalog.load()
         if storage_options is None:
             storage_options = catalog.storage_options(self.metadata.location)
-        self.places, self._storage_options = Places(storage_options), storage_options
+        base = None if is_whole(self.metadata.location) else catalog.working_folder()
+        self.places, self._storage_options = Places(storage_options, base), storage_options
         super().__init__(self.places.folder(self.metadata.location), strict=strict, engine=engine)
         self._bundles = BundleFinder(self.places, strict=strict)
         # Of the last snapshot: they never change, but for the names of partition fields.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -272,7 +273,9 @@ def test_exceptions_of_iceberg_are_errors_of_one_line(
 
 def test_a_saved_table_answers_without_spark(fixed: SparkCatalogTable) -> None:
     saved: CatalogTable = SavedTable.save(fixed)
-    assert saved.load() == fixed.load()
+    loaded = fixed.load()
+    own = {key: replace(one, manifest_list=None) for key, one in loaded.snapshots.items()}
+    assert saved.load() == replace(loaded, snapshots=own)
     for snapshot in fixed.load().snapshots:
         assert saved.entries(snapshot) == fixed.entries(snapshot)
     assert saved.data_location("a") == fixed.data_location("a")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import alcid
-from alcid.errors import UnsupportedError
 from alcid.tables.iceberg.catalog import VectorCommit
 from tests.tables.paimon.known_rows import as_text
 
@@ -132,9 +131,3 @@ def test_a_delete_is_planned_again_after_a_rollback(
     assert table.delete("id IN (3, 13)").rows == 1
     assert commits == 2
     assert own(lake, name) == as_text([{"id": number} for number in range(10) if number != 3])
-
-
-def test_format_version_4_is_refused_by_name(lake: SparkSession, name: str) -> None:
-    lake.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg TBLPROPERTIES ('format-version'='4')")
-    with pytest.raises(UnsupportedError, match="Iceberg format version 4, which is not read"):
-        alcid.iceberg(name, lake)

@@ -200,7 +200,12 @@ class SparkCatalogTable:
         order = f" ORDER BY {', '.join(query.order_by)}" if query.order_by else ""
         limit = f" LIMIT {query.limit}" if query.limit is not None else ""
         columns = ", ".join(map(quoted, query.columns)) or "1"
-        return self.session.sql(f"SELECT {columns} FROM {source}{where}{order}{limit}")
+        from pyspark.errors import UnsupportedOperationException
+
+        try:
+            return self.session.sql(f"SELECT {columns} FROM {source}{where}{order}{limit}")
+        except UnsupportedOperationException as error:  # as of a column of a type of Iceberg alone
+            raise UnsupportedError(f"{self.name}: Iceberg's own scan: {error}") from error
 
 
 def _class_name(value: object) -> str:

@@ -152,15 +152,21 @@ class _Asked:
             if not any(character in name for character in ",[]")
             for index_type in indexes_for(column.data_type)
         ]
-        if pairs and not self._try_build(pairs):  # one by one, to see which are refused
-            pairs = [pair for pair in pairs if self._try_build([pair])]
+        if pairs and not self._try_build("build", pairs):  # one by one, to see which are refused
+            if not self._try_build("build", pairs[:1]) and self._has_refused_twice():
+                return 0  # whatever the column is
+            pairs = [pair for pair in pairs if self._try_build(f"build {pair}", [pair])]
             if pairs:
                 self._table.build_indexes(_options(pairs))
         return len(pairs)
 
-    def _try_build(self, pairs: Sequence[tuple[str, str]]) -> bool:
+    def _has_refused_twice(self) -> bool:
+        """Whether the last two refusals say the same."""
+        return len(set(self._outcome.refusals[-2:])) < len(self._outcome.refusals[-2:])
+
+    def _try_build(self, what: str, pairs: Sequence[tuple[str, str]]) -> bool:
         problems = len(self._outcome.refusals) + len(self._outcome.failures)
-        with self._outcome.step(f"build {pairs}"):
+        with self._outcome.step(what):
             self._table.build_indexes(_options(pairs))
         return problems == len(self._outcome.refusals) + len(self._outcome.failures)
 

@@ -251,6 +251,47 @@ def test_a_server_that_is_not_there_is_a_storage_error() -> None:
         storage.source("a", 10).read(0, 1)
 
 
+@pytest.mark.parametrize("library", ["arrow", "fsspec"])
+def test_a_server_that_is_not_there_is_seen_within_seconds(library: str) -> None:
+    if library == "fsspec":
+        pytest.importorskip("s3fs")
+    options = KEYS | {"endpoint_url": "http://127.0.0.1:9", "library": library}
+    storage = Storage.open("s3://lake/table", options)
+    begin = time.monotonic()
+    with pytest.raises(StorageError, match=r"could not be listed: .*tried 4 times"):
+        storage.list()
+    assert time.monotonic() - begin < 5  # half a second; 30 with all tries of each page
+
+
+def test_a_first_listing_that_fails_is_tried_by_page_once_the_server_has_answered(
+    open_s3: Opener, proxy: FaultProxy
+) -> None:
+    open_s3().put("a", b"x")
+    s3 = open_s3(Retry(tries=2, wait=0.01))
+    proxy.fail(Fault("status", 503), 2)
+    with proxy.watch() as seen:
+        assert s3.list().paths.to_pylist() == ["a"]
+    assert [one.split(" ")[0] for one in seen] == ["GET", "HEAD", "GET", "GET"]
+    assert s3.traffic.retries == 1
+
+
+def test_a_server_that_has_not_answered_so_far_is_tried_for_less_long(
+    open_s3: Opener, proxy: FaultProxy
+) -> None:
+    open_s3().put("a", b"x")
+    s3 = open_s3(Retry(tries=5, wait=0.05, contact=0.1))
+    proxy.fail(Fault("reset"), 99, method="HEAD")
+    with pytest.raises(StorageError) as first:
+        s3.stat("a")
+    assert first.value.tries <= 2
+    proxy.reset()
+    s3.stat("a")
+    proxy.fail(Fault("reset"), 99, method="HEAD")
+    with pytest.raises(StorageError) as later:
+        s3.stat("a")
+    assert later.value.tries == 5
+
+
 def test_no_secret_is_shown(s3: Storage, proxy: FaultProxy) -> None:
     shown = [repr(s3), str(s3), repr(s3.source("a")), repr(s3.__dict__)]
     s3.put("a", DATA)

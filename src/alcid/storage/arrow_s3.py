@@ -17,7 +17,7 @@ from alcid.storage.backend import Known, below, check_unchanged, is_unchanged
 from alcid.storage.listing import Entry
 from alcid.storage.location import Location, join
 from alcid.storage.options import arrow_s3_options
-from alcid.storage.retry import ShortReadError
+from alcid.storage.retry import Lister, ShortReadError
 from alcid.storage.traffic import TrafficCounter
 
 __all__ = ["ArrowS3Files"]
@@ -54,7 +54,11 @@ class ArrowS3Files:
 
         # One layer of retries, ours; but not all pages of a listing again because one of them
         # failed.
-        self._files, self._lister = connect(1), connect(_PAGE_TRIES)
+        self._files = connect(1)
+        bucket = self._root.partition("/")[0]
+        self._lister = Lister(
+            self._files, connect(_PAGE_TRIES), lambda files: files.get_file_info(bucket)
+        )
         self._opened: OrderedDict[str, Any] = OrderedDict()
         self._turns: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
@@ -65,7 +69,7 @@ class ArrowS3Files:
 
         folder = join(self._root, under)
         selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
-        found = self._lister.get_file_info(selector)
+        found = self._lister.run(lambda files: files.get_file_info(selector))
         self._traffic.add(lists=max(1, -(-len(found) // _PAGE)))
         files = (
             (one.path, one.size, str(one.mtime_ns)) for one in found if one.type == fs.FileType.File

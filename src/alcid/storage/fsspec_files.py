@@ -15,6 +15,7 @@ from alcid.storage.backend import Known, below
 from alcid.storage.listing import Entry
 from alcid.storage.location import Location, join
 from alcid.storage.options import s3fs_options
+from alcid.storage.retry import Lister
 from alcid.storage.traffic import TrafficCounter
 
 __all__ = ["FsspecFiles"]
@@ -61,13 +62,15 @@ class FsspecFiles:
 
         # As for Arrow: one layer of retries, but not a whole listing again for one of its pages.
         self._files = connect(1)
-        self._lister = connect(_PAGE_TRIES) if scheme == "s3" else self._files
+        lister = connect(_PAGE_TRIES) if scheme == "s3" else self._files
+        bucket = self._root.partition("/")[0]
+        self._lister = Lister(self._files, lister, lambda files: files.info(bucket))
 
     def entries(self, under: str, *, hidden: bool) -> list[Entry]:
         """All files below a folder."""
         folder = join(self._root, under)
         try:
-            found = self._lister.find(folder, detail=True)
+            found = self._lister.run(lambda files: files.find(folder, detail=True))
         except FileNotFoundError:
             found = {}
         self._traffic.add(lists=max(1, -(-len(found) // _PAGE)))

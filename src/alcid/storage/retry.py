@@ -8,12 +8,12 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from alcid.errors import AlcidError, FileGoneError, StorageError
 
-__all__ = ["Retry", "ShortReadError", "is_gone", "is_passing", "persist"]
+__all__ = ["Lister", "Retry", "ShortReadError", "is_gone", "is_passing", "persist"]
 
 _Result = TypeVar("_Result")
 _log = logging.getLogger("alcid.storage")
@@ -64,10 +64,49 @@ class Retry:
     wait: float = 0.1
     limit: float = 60.0
     """Seconds after which nothing more is tried; a try that runs is not cut off."""
+    contact: float = 5.0
+    """The same for a server that has not answered so far: its address is likely wrong."""
+
+    def at_first(self) -> Retry:
+        """What goes for requests to a server that has not answered so far."""
+        return replace(self, limit=min(self.limit, self.contact))
 
 
 class ShortReadError(OSError):
     """Fewer bytes than were asked for."""
+
+
+class Lister:
+    """Lists by a client that asks for each page several times, once the server has answered.
+
+    Such clients wait for seconds between their tries. A server that is not there would take all of
+    them, and that as often as the listing itself is tried.
+    """
+
+    def __init__(self, once: Any, several: Any, ask: Callable[[Any], object]) -> None:
+        """Take two clients of a server.
+
+        Args:
+            once: Asks for each page once.
+            several: Asks several times.
+            ask: A small request, to see whether the server answers.
+        """
+        self._once, self._several, self._ask = once, several, ask
+        self._has_asked = self._has_answered = False
+
+    def run(self, listing: Callable[[Any], _Result]) -> _Result:
+        """Call with one of the clients; any of its errors comes through."""
+        if self._has_asked and not self._has_answered:
+            try:
+                self._ask(self._once)
+            except Exception as error:
+                if is_passing(error):
+                    raise
+            self._has_answered = True  # if only that it gives no answer to that
+        self._has_asked = True
+        found = listing(self._several if self._has_answered else self._once)
+        self._has_answered = True
+        return found
 
 
 def persist(

@@ -58,6 +58,7 @@ class Storage:
         self._backend, self._traffic = backend, traffic
         self._exclusive: Storage | None = None  # the same place through another library
         self._is_wrapped = False
+        self._has_answered = False  # the server, to any request
 
     @classmethod
     def open(
@@ -404,14 +405,20 @@ class Storage:
         return self._persist(read, "could not be read", job.path)
 
     def _persist(self, call: Callable[[], _Result], doing: str, path: str) -> _Result:
-        return persist(
-            call,
-            doing=doing,
-            file=self._location.name(path),
-            retry=self._retry,
-            cover=self._options.cover,
-            on_retry=lambda: self._traffic.add(retries=1),
-        )
+        try:
+            found = persist(
+                call,
+                doing=doing,
+                file=self._location.name(path),
+                retry=self._retry if self._has_answered else self._retry.at_first(),
+                cover=self._options.cover,
+                on_retry=lambda: self._traffic.add(retries=1),
+            )
+        except FileGoneError:
+            self._has_answered = True
+            raise
+        self._has_answered = True
+        return found
 
     def __reduce__(self) -> tuple[object, ...]:
         if self._is_wrapped:  # elsewhere it would be in earnest

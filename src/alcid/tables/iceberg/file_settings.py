@@ -18,12 +18,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-__all__ = ["HINT", "s3_options"]
+__all__ = ["advice", "s3_options"]
 
-HINT: Final = (
-    "neither the catalog nor Hadoop's settings have keys or an endpoint: give storage_options, as"
-    ' {"access_key": ..., "secret_key": ..., "endpoint_override": ..., "region": ...}'
-)
+_EXAMPLE: Final = '{"access_key": ..., "secret_key": ..., "endpoint_override": ..., "region": ...}'
 _OF_FILE_IO: Final = {
     "s3.access-key-id": "access_key",
     "s3.secret-access-key": "secret_key",
@@ -67,6 +64,19 @@ def s3_options(
                 found = {name: value for name, value in found.items() if name not in _KEYS}
             found |= own
     return found
+
+
+def advice(options: Iterable[str]) -> str:
+    """What to do where files cannot be read with the options that were found.
+
+    >>> advice(["access_key", "region"])[:66]
+    'read with access_key, region of the catalog: give storage_options '
+    """
+    names = ", ".join(options)
+    if names:
+        return f"read with {names} of the catalog: give storage_options for others, as {_EXAMPLE}"
+    found = "neither the catalog nor Hadoop's settings have keys or an endpoint"
+    return f"{found}: give storage_options, as {_EXAMPLE}"
 
 
 def _of_hadoop(settings: Mapping[str, str], bucket: str) -> dict[str, str]:

@@ -34,7 +34,7 @@ from alcid.tables.iceberg.catalog import CatalogTable, VectorCommit
 from alcid.tables.iceberg.cleaning import clean
 from alcid.tables.iceberg.delete_entries import with_vectors
 from alcid.tables.iceberg.deleting import delete
-from alcid.tables.iceberg.file_settings import HINT
+from alcid.tables.iceberg.file_settings import advice
 from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.handed import hand_over
 from alcid.tables.iceberg.places import Places, is_whole
@@ -83,6 +83,7 @@ class IcebergTable(Table[IcebergFiles]):
         self.catalog = catalog
         self._snapshot_id, self._ref, self._as_of = snapshot_id, ref, as_of
         self.metadata: TableMetadata = catalog.load()
+        self._is_by_catalog = storage_options is None
         if storage_options is None:
             storage_options = catalog.storage_options(self.metadata.location)
         base = None if is_whole(self.metadata.location) else catalog.working_folder()
@@ -159,7 +160,7 @@ class IcebergTable(Table[IcebergFiles]):
         return IcebergTable(
             self.catalog,
             snapshot_id=snapshot_id,
-            storage_options=self._storage_options,
+            storage_options=None if self._is_by_catalog else self._storage_options,
             strict=self._strict,
             engine=self.engine,
         )
@@ -373,9 +374,10 @@ class IcebergTable(Table[IcebergFiles]):
         except FileGoneError:
             raise
         except StorageError as error:
-            if self._storage_options or not self.places.folder(self.metadata.location).remote:
+            if not self._is_by_catalog or not self.places.folder(self.metadata.location).remote:
                 raise
-            raise StorageError(f"{error.problem}; {HINT}", file=error.file) from error
+            problem = f"{error.problem}; {advice(self._storage_options)}"
+            raise StorageError(problem, file=error.file, tries=error.tries) from error
 
     def _as_of_ms(self) -> int | None:
         """The moment that is asked for; without a zone, it is one of the session's."""

@@ -111,9 +111,10 @@ def test_help_and_json_need_neither_tables_nor_sql(sample: Path) -> None:
 def test_interrupt_ends_with_130_and_one_line(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
     program = (
-        "import os, signal, sys\n"
+        "import os, signal, sys, time\n"
         "from alcid.tables import ParquetTable\n"
-        "ParquetTable.scan = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)\n"
+        "interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
+        "ParquetTable.scan = lambda *_, **__: (interrupt(), time.sleep(9))\n"
         "from alcid.cli import main\n"
         "sys.exit(main(sys.argv[1:]))"
     )

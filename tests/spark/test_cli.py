@@ -89,7 +89,7 @@ def test_names_of_tables(alcid: Alcid, tables: list[str], problem: str) -> None:
 
 
 def test_query_with_spark_evaluates_what_only_spark_can(alcid: Alcid) -> None:
-    where = ("--where", "upper(user) = 'U3'", "--count")
+    where = ("--where", "initcap(user) = 'U3'", "--count")
     assert alcid("query", "events", *where).status == 2
     run = alcid("query", "events", *where, "--spark")
     assert (run.status, run.out, run.err) == (0, "100\n", "")

@@ -472,10 +472,10 @@ def test_a_folder_that_may_not_be_written_is_answered_with_a_hint(
     pq.write_table(pa.table({"id": range(10)}), tmp_path / "a.parquet")
     put = LocalFiles.put
 
-    def refuse(files: LocalFiles, path: str, data: bytes) -> None:
+    def refuse(files: LocalFiles, path: str, data: bytes, *, exclusive: bool = False) -> None:
         if path.startswith("_alcid/"):
             raise error
-        put(files, path, data)
+        put(files, path, data, exclusive=exclusive)
 
     monkeypatch.setattr(LocalFiles, "put", refuse)
     table = alcid.parquet(tmp_path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from pyroaring import BitMap
@@ -30,7 +30,7 @@ class Selection:
     """The positions, or None for any row."""
     exact: bool = False
     """True when each of these rows matches, so that nothing is left to be looked at."""
-    claims: tuple[Any, ...] = ()
+    claims: tuple[Any, ...] = field(default=(), repr=False)
     """Parts of the predicate that the index says each row satisfies, to see that it is right."""
 
     @property

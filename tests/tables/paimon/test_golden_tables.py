@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 
 import alcid
-from alcid.errors import AlcidWarning, UnsupportedError
+from alcid.errors import AlcidWarning
 from alcid.plan import planner
 from tests.golden.arrow_values import json_rows
 from tests.golden.paimon_tables import expected, table_names, unpack_table
 from tests.golden_files import tree
 
 VERSIONS = ["1.4.2", "2.0.0"]
-NAMES = [(version, name) for version in VERSIONS for name in table_names(version) if name != "avro"]
+NAMES = [(version, name) for version in VERSIONS for name in table_names(version)]
 every_table = pytest.mark.parametrize(
     ("version", "name"), NAMES, ids=[f"{name}-{version}" for version, name in NAMES]
 )
@@ -86,10 +86,3 @@ def test_every_predicate(
         answer = [known["rows"][row] for row in question["rows"]]
         assert rows(scan.to_arrow()) == as_text(answer), str(where)
         assert table.count(where) == len(answer)
-
-
-def test_avro_is_refused_by_name(tables: Path) -> None:
-    with pytest.raises(
-        UnsupportedError, match=r"\.avro: file format avro, expected parquet or orc"
-    ):
-        alcid.paimon(tables / VERSIONS[0] / "avro")

@@ -103,7 +103,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     table = table_of(tmp_path, VECTORS)
     before = table.snapshot_id
     with pytest.raises(PredicateError):
-        table.delete("upper(name) = 'N1'")
+        table.delete("initcap(name) = 'N1'")
     set_options(table, ignore_delete="true")
     with pytest.raises(UnsupportedError, match="ignore-delete=true: cannot delete rows"):
         table.delete("id = 1")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
@@ -61,7 +62,7 @@ def read_key_rows(
     front = [key_name(name) if key_name(name) in inside else name for name in spelled]
     return KeyRows(
         [
-            _as_now(_column(rows, name, placed), own[one.id], one, placed)
+            _key_as_now(_column(rows, name, placed), own[one.id], one, placed)
             for one, name in zip(keys, front, strict=True)
         ],
         _column(rows, NUMBER, placed),
@@ -157,8 +158,11 @@ class KeyReader:
         fields = self._keyed.schema.fields
         names = [own[one.id].name for one in fields if one.id in own]
         rows = self._read(scan, group, [NUMBER, KIND, *names])
+        keys = self._keyed.schema.key_columns
         columns = [
-            _as_now(_column(rows, own[one.id].name, placed), own[one.id], one, placed, stored.type)
+            (_key_as_now if one.name in keys else _as_now)(
+                _column(rows, own[one.id].name, placed), own[one.id], one, placed, stored.type
+            )
             if one.id in own
             else pa.nulls(rows.num_rows, stored.type)
             for one, stored in zip(fields, self._stored, strict=True)
@@ -195,6 +199,26 @@ def _as_now(
     except UnsupportedError as error:
         raise UnsupportedError(f"{where}: {error}") from None
     return _cast(found, arrow_type or column_type(wanted.data_type), where)
+
+
+def _key_as_now(
+    values: pa.ChunkedArray, own: Field, wanted: Field, placed: PlacedFile, arrow_type: Any = None
+) -> pa.ChunkedArray:
+    """The same of a key, which has to stay what it was: two keys must not become one.
+
+    Raises:
+        UnsupportedError: The type of the table has no such value.
+    """
+    found = _as_now(values, own, wanted, placed, arrow_type)
+    if found.type != values.type:
+        same = pc.equal(found.cast(values.type, safe=False), values).combine_chunks()
+        if not pc.all(same, min_count=0).as_py():
+            value = values[same.index(False).as_py()]
+            raise UnsupportedError(
+                f"{placed.path}: column {wanted.name}: found the key {value}, which is no "
+                f"{wanted.data_type}, as in the table: it cannot be told from other keys"
+            )
+    return found
 
 
 def _cast(values: pa.ChunkedArray, arrow_type: Any, where: str) -> pa.ChunkedArray:

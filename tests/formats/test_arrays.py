@@ -10,7 +10,16 @@ import pyarrow as pa
 import pytest
 
 from alcid.formats import arrays
-from alcid.formats.arrays import byte_offsets, changes, least_bytes, plain, split_by
+from alcid.formats.arrays import (
+    byte_offsets,
+    changes,
+    least_bytes,
+    plain,
+    replace_leaves,
+    split_by,
+    storage_type,
+    without_extensions,
+)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +84,20 @@ def test_wrapping_is_taken_off() -> None:
     assert all(view.equals(pa.array(texts, pa.large_binary())) for view in views)
     wrapped = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"x" * 16], pa.binary(16)))
     assert plain(wrapped).equals(pa.array([b"x" * 16], pa.binary(16)))
+
+
+def test_extensions_within_lists_of_any_kind_are_their_storage() -> None:
+    stored = pa.array([bytes([number]) * 16 for number in range(6)], pa.binary(16))
+    ids = pa.ExtensionArray.from_storage(pa.uuid(), stored)
+    pairs = pa.FixedSizeListArray.from_arrays(ids, 2)
+    assert storage_type(pairs.type) == pa.list_(pa.binary(16), 2)
+    rows = without_extensions(pa.table({"pair": pairs.slice(1)}))
+    assert rows["pair"].to_pylist() == [stored[2:4].to_pylist(), stored[4:].to_pylist()]
+
+
+def test_leaves_of_another_type_need_a_conversion() -> None:
+    with pytest.raises(TypeError, match="found int32, expected int64"):
+        replace_leaves(pa.array([1], pa.int32()), pa.int64())
 
 
 def test_offsets_of_a_slice_are_its_own() -> None:

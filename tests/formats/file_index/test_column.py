@@ -156,6 +156,14 @@ def test_a_decimal_beyond_64_bits_is_refused() -> None:
         keys_of(pa.array([fits, not_fits], pa.decimal128(20, 0)))
 
 
+def test_a_decimal_of_more_digits_than_its_type_is_refused() -> None:
+    """As a file may hold, whatever its schema says."""
+    stored = pa.py_buffer((10**20).to_bytes(16, "little"))
+    array = pa.Array.from_buffers(pa.decimal128(3, 0), 1, [None, stored])
+    with pytest.raises(UnsupportedError, match=r"^DECIMAL\(3, 0\): Decimal value does not fit"):
+        keys_of(array)
+
+
 def test_a_timestamp_in_seconds_beyond_64_bits_of_milliseconds_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="4611686018427387904 in row 0 does not fit"):
         keys_of(pa.array([2**62], pa.timestamp("s")))

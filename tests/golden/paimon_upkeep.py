@@ -119,7 +119,8 @@ class JavaUpkeep(JavaCalls):
 
     def branch(self, table: Path, name: str, tag: str | None = None) -> None:
         """Make a branch: empty, or with what a tag keeps; `{"branch": name}` then opens it."""
-        given = [name] if tag is None else [name, tag]
+        # Of two arguments, the second is a tag or a flag: methods are found by their number.
+        given = [name] if tag is None else [name, tag, False]
         self.call("table.Table", "createBranch", self._open(table), *given)
 
     def hash_indexes(self, table: Path) -> dict[tuple[str, int], list[int]]:

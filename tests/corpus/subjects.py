@@ -38,6 +38,10 @@ class Subject:
         if self.kind == "iceberg":
             return copy_table(self.path)
         target = folder / self.path.name
+        if self.kind == "parquet" and target.suffix != ".parquet":
+            target = target.with_name(
+                f"{target.name}.parquet"
+            )  # as data files of a folder are named
         if self.path.is_dir():
             shutil.copytree(self.path, target)
         else:

@@ -184,9 +184,9 @@ def plain_read(
     return table.replace_schema_metadata()
 
 
-def assert_same(found: pa.Table, expected: pa.Table) -> None:
-    """Equal in types, names, nulls and values, floats bit by bit."""
-    found.validate(full=True)
+def assert_same(found: pa.Table, expected: pa.Table, *, valid: bool = True) -> None:
+    """Equal in types, names, nulls and values, floats bit by bit; and valid, unless told not to."""
+    found.validate(full=valid)
     assert found.schema.equals(expected.schema, check_metadata=True)
     assert found.num_rows == expected.num_rows
     for name, one, other in zip(found.column_names, found.columns, expected.columns, strict=True):
@@ -196,6 +196,11 @@ def assert_same(found: pa.Table, expected: pa.Table) -> None:
 def _bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):  # holds the values of the pages that were read
         return column.cast(column.type.value_type)
+    if pa.types.is_struct(column.type) and column.num_chunks and column.type.num_fields:
+        members = [_bits(member).combine_chunks() for member in column.flatten()]
+        names = [f"{number}" for number in range(len(members))]
+        mask = column.is_null().combine_chunks()
+        return pa.chunked_array([pa.StructArray.from_arrays(members, names, mask=mask)])
     if not pa.types.is_floating(column.type):
         return column
     width = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width]

@@ -127,6 +127,8 @@ class _Moved:
 
     def _rewrite_puffin(self, path: Path) -> None:
         data = path.read_bytes()
+        if not data.startswith(b"PFA1"):  # a bare vector, as some writers had it
+            return
         length = int.from_bytes(data[-_PUFFIN_TAIL : 4 - _PUFFIN_TAIL], "little")
         start = len(data) - _PUFFIN_TAIL - length
         footer = json.dumps(self.rewritten(json.loads(data[start:-_PUFFIN_TAIL]))).encode()

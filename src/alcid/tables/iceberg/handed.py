@@ -86,15 +86,17 @@ class HandedScan(Scan):
     def _is_understood(self) -> bool:
         """Whether Iceberg means the same by the predicate as Spark, and does not fail over it.
 
-        `LIKE 'x%'` on a truncated partition with a null is a NullPointerException there (1.12.0).
+        `LIKE 'x%'` on a truncated partition with a null is a NullPointerException there, and of two
+        uuids the greater one may be less, as it compares halves of them with a sign (1.12.0).
         """
         types = self._table.columns.columns
-        floats = {name for name, one in types.items() if _is_float(one.data_type)}
+        others = {name for name, one in types.items() if _is_float(one.data_type)}
+        others |= {one.name for one in self._table.schema.fields if one.type_text == "uuid"}
         for node in self._where.walk():
             match node:
                 case Unknown() | In(negated=True) | Like() | Comparison(operator="<>"):
                     return False
-        return floats.isdisjoint(self._table.columns.find(name) for name in self._where.columns())
+        return others.isdisjoint(self._table.columns.find(name) for name in self._where.columns())
 
 
 def _is_float(data_type: DataType | None) -> bool:

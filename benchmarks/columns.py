@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from alcid._arrays import Int64Array
 
 __all__ = ["NAMES", "Column", "make_column"]
 
-Integers: TypeAlias = npt.NDArray[np.int64]
 
 _SEED = 20_250_801
 _TEXT_LENGTH = 12
@@ -30,7 +30,7 @@ class Column:
     name: str
     data_type: str
     array: pa.Array
-    order: Integers
+    order: Int64Array
     """For each row an integer that compares with the others as the values do."""
 
     @property
@@ -51,33 +51,33 @@ def make_column(name: str, rows: int) -> Column:
     return Column(name, "BIGINT", pa.array(order), order)
 
 
-def _few(rng: np.random.Generator, rows: int) -> Integers:
+def _few(rng: np.random.Generator, rows: int) -> Int64Array:
     return rng.integers(0, 50, rows)
 
 
-def _ten_thousand(rng: np.random.Generator, rows: int) -> Integers:
+def _ten_thousand(rng: np.random.Generator, rows: int) -> Int64Array:
     return rng.integers(0, 10_000, rows)
 
 
-def _permutation(rng: np.random.Generator, rows: int) -> Integers:
+def _permutation(rng: np.random.Generator, rows: int) -> Int64Array:
     return rng.permutation(rows)
 
 
-def _full_range(rng: np.random.Generator, rows: int) -> Integers:
+def _full_range(rng: np.random.Generator, rows: int) -> Int64Array:
     # bsi cannot hold the lowest number of all.
     return rng.integers(-(2**63) + 1, 2**63 - 1, rows, endpoint=True)
 
 
-def _few_texts(rng: np.random.Generator, rows: int) -> Integers:
+def _few_texts(rng: np.random.Generator, rows: int) -> Int64Array:
     return rng.choice(rng.integers(0, 16**_TEXT_LENGTH, 10_000), rows)
 
 
-def _unique_texts(rng: np.random.Generator, rows: int) -> Integers:
+def _unique_texts(rng: np.random.Generator, rows: int) -> Int64Array:
     drawn = np.unique(rng.integers(0, 16**_TEXT_LENGTH, rows + rows // 100 + 10))
     return rng.permutation(drawn)[:rows]
 
 
-_ORDERS: dict[str, Callable[[np.random.Generator, int], Integers]] = {
+_ORDERS: dict[str, Callable[[np.random.Generator, int], Int64Array]] = {
     "int64, 50 values": _few,
     "int64, 10k values": _ten_thousand,
     "int64, unique, 0..n-1": _permutation,
@@ -88,7 +88,7 @@ _ORDERS: dict[str, Callable[[np.random.Generator, int], Integers]] = {
 NAMES = tuple(_ORDERS)
 
 
-def _hexadecimal(order: Integers) -> pa.Array:
+def _hexadecimal(order: Int64Array) -> pa.Array:
     """Twelve hexadecimal digits of each number: they sort as the numbers do."""
     digits = np.empty((len(order), _TEXT_LENGTH), np.uint8)
     for place in range(_TEXT_LENGTH):

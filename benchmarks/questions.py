@@ -10,10 +10,16 @@ from statistics import median
 import numpy as np
 from pyroaring import BitMap
 
-from alcid import FileIndex, Predicate, Selection, col
+from alcid import (
+    FileIndex,
+    Predicate,
+    Selection,
+    col,
+)
+from alcid._arrays import Int64Array
 from alcid.formats.source import FileSource
 from benchmarks.cases import FPP, Case
-from benchmarks.columns import Column, Integers
+from benchmarks.columns import Column
 from benchmarks.measure import fastest
 
 __all__ = ["Speed", "WrongAnswerError", "ask_all"]
@@ -44,7 +50,7 @@ class Speed:
 @dataclass(frozen=True, slots=True)
 class _Question:
     ask: Callable[[FileIndex], Selection]
-    expected: Callable[[], Integers]
+    expected: Callable[[], Int64Array]
     """The rows, by NumPy."""
 
 
@@ -118,7 +124,7 @@ def _range(column: Column) -> Iterator[_Question]:
 def _top(column: Column) -> _Question:
     """The ten highest, with all that equal the tenth."""
 
-    def expected() -> Integers:
+    def expected() -> Int64Array:
         tenth = np.partition(column.order, -_TOP)[-_TOP]
         return np.flatnonzero(column.order >= tenth)
 
@@ -148,5 +154,5 @@ def _evaluate(predicate: Predicate) -> Callable[[FileIndex], Selection]:
     return lambda index: index.evaluate(predicate)
 
 
-def _where(column: Column, low: int, high: int) -> Callable[[], Integers]:
+def _where(column: Column, low: int, high: int) -> Callable[[], Int64Array]:
     return lambda: np.flatnonzero((column.order >= low) & (column.order <= high))

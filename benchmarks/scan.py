@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.columns import Column, Integers
+from alcid._arrays import Int64Array
+from benchmarks.columns import Column
 from benchmarks.measure import fastest
 
 __all__ = ["Scan", "scan_column"]
@@ -36,9 +37,9 @@ def scan_column(column: Column, path: Path) -> Scan:
     order = int(column.order[column.rows // 2])
     literal = pa.scalar(column.literal(order), column.array.type)
 
-    def scan() -> Integers:
+    def scan() -> Int64Array:
         values = pq.read_table(path, use_threads=False).column("c")
-        found: Integers = np.flatnonzero(pc.equal(values, literal))
+        found: Int64Array = np.flatnonzero(pc.equal(values, literal))
         return found
 
     micros, found = fastest(scan, _REPEATS)

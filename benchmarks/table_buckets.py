@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from alcid import BucketAssigner, BucketOptions, HashIndex
+from alcid._arrays import Int32Array
 from benchmarks import table_data
 from benchmarks.table_peers import PyPaimon
 from benchmarks.table_run import TIME, Case, Group, Side, here, scaled
 
 __all__ = ["bucket_cases"]
 
-Hashes: TypeAlias = npt.NDArray[np.int32]
 
 _ASSIGNING = Group("Bucket assignment", "hashes")
 _SINGLY = Group("Bucket assignment, one key a call", "hashes", TIME)
@@ -74,24 +72,24 @@ def _assigning_singly(total: int, known: bool, peer: PyPaimon | None) -> Iterato
 
 
 def _side(
-    batches: list[Hashes], expected: Hashes, target: int, filled: BucketAssigner | None
+    batches: list[Int32Array], expected: Int32Array, target: int, filled: BucketAssigner | None
 ) -> Side:
     """Assign the batches with a new assigner, or with one that knows them."""
 
-    def assign() -> Hashes:
+    def assign() -> Int32Array:
         assigner = filled or BucketAssigner(BucketOptions(target_row_num=target))
         return np.concatenate([assigner.assign(batch) for batch in batches])
 
     return here(len(expected), assign, lambda found: np.array_equal(found, expected))
 
 
-def _filled(hashes: Hashes, target: int) -> BucketAssigner:
+def _filled(hashes: Int32Array, target: int) -> BucketAssigner:
     assigner = BucketAssigner(BucketOptions(target_row_num=target))
     assigner.assign(hashes)
     return assigner
 
 
-def _buckets(hashes: Hashes, target: int) -> Hashes:
+def _buckets(hashes: Int32Array, target: int) -> Int32Array:
     """Distinct hashes fill one bucket after the other, in the order in which they arrive."""
     _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
     arrival = np.empty(len(first), np.int64)
@@ -99,7 +97,7 @@ def _buckets(hashes: Hashes, target: int) -> Hashes:
     return (arrival[inverse] // target).astype(np.int32)
 
 
-def _stored(hashes: Hashes) -> bytes:
+def _stored(hashes: Int32Array) -> bytes:
     return hashes.astype(">i4").tobytes()
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from alcid._arrays import Int64Array
+
 __all__ = [
     "RUN",
     "SHAPES",
-    "Positions",
     "decimals",
     "hashes",
     "longs",
@@ -21,7 +22,6 @@ __all__ = [
     "times",
 ]
 
-Positions: TypeAlias = npt.NDArray[np.int64]
 
 SHAPES = {"1 in 100": 100, "1 in 1000": 1000, "runs of 1000": None}
 """How many rows a data file has for each that is deleted; None for runs with gaps as long."""
@@ -84,7 +84,7 @@ def times(count: int) -> pa.Array:
     return pa.array(random("times").integers(0, 2**51, count)).view(pa.timestamp("us"))
 
 
-def positions(shape: str, count: int) -> Positions:
+def positions(shape: str, count: int) -> Int64Array:
     """Ascending positions in a data file, of one of `SHAPES`."""
     rng, rows_each = random(shape), SHAPES[shape]
     if rows_each is not None:

@@ -11,8 +11,8 @@ import numpy as np
 from pyroaring import BitMap
 
 from alcid import DeletionVector
+from alcid._arrays import Int64Array
 from benchmarks import table_data
-from benchmarks.table_data import Positions
 from benchmarks.table_run import TIME, Case, Group, Side, here, scaled
 
 __all__ = ["vector_cases"]
@@ -50,18 +50,18 @@ def vector_cases(scale: float) -> Iterator[Case]:
         yield Case(_FEW, operation, data, sides)
 
 
-def _bitmap(positions: Positions) -> BitMap:
+def _bitmap(positions: Int64Array) -> BitMap:
     """The bitmap as a writer has it: runs are stored as runs."""
     bitmap = BitMap(positions.astype(np.uint32))
     bitmap.run_optimize()
     return bitmap
 
 
-def _is_bitmap(positions: Positions) -> Callable[[Any], bool]:
+def _is_bitmap(positions: Int64Array) -> Callable[[Any], bool]:
     return lambda found: bool(found == BitMap(positions.astype(np.uint32)))
 
 
-def _is_vector(positions: Positions) -> Callable[[Any], bool]:
+def _is_vector(positions: Int64Array) -> Callable[[Any], bool]:
     return lambda found: np.array_equal(found.to_numpy(), positions)
 
 

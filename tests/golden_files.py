@@ -20,8 +20,8 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from alcid import FileIndex, Predicate, col
+from alcid.expressions import parse
 from alcid.formats.file_index.container import write_container
-from alcid.predicate import parse
 from alcid.types import DataType
 from tests.golden.values import rule_values
 

@@ -33,7 +33,7 @@ _TESTS: Final = (
     *("tests/formats", "tests/test_golden.py", "tests/test_golden_puffin.py"),
     *("tests/test_file_index.py", "tests/test_structural_damage.py", "tests/test_puffin_damage.py"),
     *("tests/test_deletion_vector_damage.py", "tests/scale/test_many_indexes.py"),
-    "tests/pictures/test_bytes.py",
+    "tests/inspect/test_bytes.py",
     # Those of memory start processes, which know nothing of mutants; the others take long.
     *("-m", "not hypothesis", "-k", "not memory and not flip and not truncation"),
 )

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from alcid.datafiles.parquet import Coalescing, ReadReport, read_rows
 from alcid.errors import UnsupportedError
 from alcid.formats.source import FileSource
-from alcid.parquet_file import Coalescing, ReadReport, read_rows
-from alcid.spark.java import ensure_java
+from alcid.spark.session import ensure_java
 from benchmarks.measure import Cost
 from benchmarks.paimon.contenders import CONTENDERS, WRITES, present
 from benchmarks.paimon.questions import QUESTIONS as TABLE_QUESTIONS

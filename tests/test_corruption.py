@@ -12,8 +12,16 @@ from itertools import chain, islice
 import pytest
 from hypothesis import settings
 
-from alcid import AlcidError, DamagedIndexWarning, DataType, FileIndex, FormatError, Predicate, col
-from alcid.formats.file_index.bitmap_reader import BitmapReader
+from alcid import (
+    AlcidError,
+    DamagedIndexWarning,
+    DataType,
+    FileIndex,
+    FormatError,
+    Predicate,
+    col,
+)
+from alcid.formats.file_index.bitmap import BitmapReader
 from alcid.formats.file_index.bloom_filter import BloomFilterReader
 from alcid.formats.file_index.container import write_container
 from alcid.formats.file_index.range_bitmap import RangeBitmapReader

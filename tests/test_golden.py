@@ -17,17 +17,23 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from alcid import FileIndex, OptionError, Predicate, Selection, UnsupportedError, col
+from alcid import (
+    FileIndex,
+    OptionError,
+    Predicate,
+    Selection,
+    UnsupportedError,
+    col,
+)
+from alcid.expressions import Unknown
 from alcid.formats.file_index import BUILDERS, bloom_filter
-from alcid.formats.file_index.bitmap_reader import open_bitmap
-from alcid.formats.file_index.column import map_key_column, read_column
+from alcid.formats.file_index.bitmap import open_bitmap
 from alcid.formats.file_index.container import Container, write_container
 from alcid.formats.file_index.hashes import hash_column
-from alcid.formats.file_index.keys import key_type
+from alcid.formats.file_index.keys import key_type, map_key_column, read_column
 from alcid.formats.roaring import serialize_rows
 from alcid.formats.source import BytesSource, Section
 from alcid.options import parse_options
-from alcid.predicate import Unknown
 from alcid.testing.oracle import matching_rows, top_rows, values_of
 from alcid.types import DataType, indexes_for
 from tests.golden_files import (

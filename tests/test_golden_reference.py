@@ -21,7 +21,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from alcid import AlcidError, DeletionVector, DeletionVectorFile, FormatError, ThetaSketch, puffin
+from alcid import (
+    AlcidError,
+    DeletionVector,
+    DeletionVectorFile,
+    FormatError,
+    ThetaSketch,
+    puffin,
+)
 from alcid.formats.binary_row import binary_rows, hash_rows
 from alcid.formats.buckets import assigner_of
 from alcid.types import DataType

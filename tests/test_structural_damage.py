@@ -8,7 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from alcid import DamagedIndexWarning, FileIndex, FormatError, col
+from alcid import (
+    DamagedIndexWarning,
+    FileIndex,
+    FormatError,
+    col,
+)
 from alcid.formats.file_index.container import write_container
 
 # Rows:      0   1   2   3   4   5     6

@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid.errors import UnsupportedError
-from alcid.types import INDEX_TYPES, MAX_LENGTH, ROOTS, DataType, indexes_for, require_index
+from alcid.types import (
+    INDEX_TYPES,
+    MAX_LENGTH,
+    ROOTS,
+    DataType,
+    indexes_for,
+    require_index,
+)
 
 PAGE = Path(__file__).parents[1] / "docs" / "questions" / "types.md"
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 import alcid
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg_table import IcebergTable
 from benchmarks.iceberg.lake import PLAIN, Lake
 from benchmarks.iceberg.ways import WAYS
 from benchmarks.measure import Cost

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from alcid.errors import UnsupportedError
-from alcid.spark.java import ensure_java
+from alcid.spark.session import ensure_java
 from benchmarks.environment import PeerError, peer_python
 from benchmarks.paimon.engine_java import find_javac
 from benchmarks.paimon.tables import Tables

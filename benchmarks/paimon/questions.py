@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from alcid._arrays import BoolArray
 from benchmarks.queries.data import CLASSES, Rows
 from benchmarks.queries.question import LIMIT, Leaf, Question
 from benchmarks.queries.truth import Asked
 
 __all__ = ["QUESTIONS", "TableQuestions", "to_delete"]
 
-Mask = npt.NDArray[np.bool_]
 
 QUESTIONS = {
     "look-up": "id = X, which one row has",
@@ -70,7 +69,7 @@ class TableQuestions:
         """Near the score of that rank, from the lowest; short as text."""
         return round(float(self._rows.scores[self._order[rank]]), 6)
 
-    def _filtered(self, name: str, mask: Mask, *where: tuple[Leaf, ...]) -> Asked:
+    def _filtered(self, name: str, mask: BoolArray, *where: tuple[Leaf, ...]) -> Asked:
         count, total = int(mask.sum()), int(self._rows.ids[mask].sum())
 
         def right(found: dict[str, Any]) -> bool:
@@ -92,7 +91,7 @@ def _count(name: str, count: int, where: tuple[tuple[Leaf, ...], ...]) -> Asked:
     return Asked(Question(name, "count", where), lambda found: found["value"] == count, count, None)
 
 
-def to_delete(rows: Rows) -> tuple[Question, Mask]:
+def to_delete(rows: Rows) -> tuple[Question, BoolArray]:
     """A predicate for the lowest scores, one in a hundred, and which rows it is true for."""
     high = round(float(np.quantile(rows.scores, _DELETED)), 6)
     return Question("delete", "rows", ((("score", "<", high),),)), rows.scores < high

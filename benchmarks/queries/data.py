@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from alcid._arrays import Int64Array
+from alcid.datafiles.parquet import FileLayout, read_layout
 from alcid.formats.source import FileSource
-from alcid.parquet_file import FileLayout, read_layout
 
 __all__ = ["CLASSES", "USERS", "Rows", "load_rows", "make_files"]
 
-Integers = npt.NDArray[np.int64]
 USERS, CLASSES = 1_000_000, 50
 _SEED = 7
 _FIRST, _LAST = 1_700_000_000_000_000, 1_760_000_000_000_000  # microseconds: 2023 to 2025
@@ -29,9 +29,9 @@ class Rows:
     """What answers are checked against."""
 
     folder: Path
-    starts: Integers
+    starts: Int64Array
     """The first row of each file, then the number of rows."""
-    ids: Integers
+    ids: Int64Array
     users: npt.NDArray[np.int32]
     classes: npt.NDArray[np.int32]
     scores: npt.NDArray[np.float64]
@@ -65,7 +65,7 @@ def make_files(folder: Path, rows: int, files: int) -> None:
     making.rename(folder)
 
 
-def _table(ids: Integers, random: np.random.Generator) -> pa.Table:
+def _table(ids: Int64Array, random: np.random.Generator) -> pa.Table:
     count = len(ids)
     users = pa.array(random.integers(0, USERS, count, np.int32))
     padded = pc.utf8_lpad(users.cast(pa.string()), 7, "0")

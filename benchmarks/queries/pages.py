@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from alcid.parquet_file import FileLayout, LeafLayout
+from alcid._arrays import Int64Array
+from alcid.datafiles.parquet import FileLayout, LeafLayout
 from benchmarks.queries.data import Rows
 
 __all__ = ["least_bytes"]
 
-Integers = npt.NDArray[np.int64]
 
-
-def least_bytes(rows: Rows, answer: Integers, columns: Sequence[str] | None = None) -> int:
+def least_bytes(rows: Rows, answer: Int64Array, columns: Sequence[str] | None = None) -> int:
     """Sum up the pages, and the dictionaries that they need, once each.
 
     Args:
@@ -33,7 +31,7 @@ def least_bytes(rows: Rows, answer: Integers, columns: Sequence[str] | None = No
     return total
 
 
-def _leaf_bytes(layout: FileLayout, leaf: LeafLayout, positions: Integers) -> int:
+def _leaf_bytes(layout: FileLayout, leaf: LeafLayout, positions: Int64Array) -> int:
     offsets, sizes, firsts = leaf.pieces
     _, _, begins, coded = leaf.groups
     starts = layout.starts[:-1]

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from alcid._arrays import Int64Array
 from benchmarks.queries.data import Rows
 from benchmarks.queries.pages import least_bytes
 from benchmarks.queries.question import LIMIT, Leaf, Question
 
 __all__ = ["QUESTIONS", "Asked", "Questions"]
 
-Integers = npt.NDArray[np.int64]
 
 QUESTIONS = {
     "Q1": "id = X",
@@ -77,7 +76,7 @@ class Questions:
         yield from self._same
 
 
-def _filtered(rows: Rows, name: str, places: Integers, *where: tuple[Leaf, ...]) -> Asked:
+def _filtered(rows: Rows, name: str, places: Int64Array, *where: tuple[Leaf, ...]) -> Asked:
     expected, count = int(rows.ids[places].sum()), len(places)
 
     def right(found: dict[str, Any]) -> bool:

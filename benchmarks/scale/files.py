@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from alcid.bundle import ColumnStatistics, Kind
+from alcid._arrays import Int64Array
 from alcid.formats.file_index.bloom_filter import build
-from alcid.formats.file_index.column import read_column
+from alcid.formats.file_index.keys import read_column
 from alcid.formats.source import FileSource
+from alcid.index.build import IndexedFile, index_file
+from alcid.index.bundle import ColumnStatistics, PayloadKind
 from alcid.options import parse_options
-from alcid.tables.index_file import IndexedFile, index_file
 from alcid.types import DataType
 
 __all__ = ["BLOOM", "CLASSES", "FIELDS", "INDEXES", "ROWS", "SCORES", "ManyFiles"]
@@ -38,7 +38,7 @@ INDEXES = {
     "file-index.range-bitmap.columns": "score",
 }
 """What is indexed; of `at` there are bounds, and no more."""
-BLOOM = Kind.index("id", "bloom-filter")
+BLOOM = PayloadKind.index("id", "bloom-filter")
 CLASSES = 1000
 """Different values of `class_id`, of which each file has eight, the least and the greatest among
 them: its bounds tell nothing."""
@@ -48,8 +48,6 @@ SCORES = 10
 _HOLE = 1 << 20
 _END = 8  # the length of the footer, and the magic
 _MOST_PATTERNS, _SAME = 1000, 20
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ class ManyFiles:
         """What is known of the pattern of a file."""
         return self.patterns[file % len(self.patterns)]
 
-    def ids(self, file: int) -> Integers:
+    def ids(self, file: int) -> Int64Array:
         """The ids of a file."""
         return file + self.count * np.arange(ROWS)
 

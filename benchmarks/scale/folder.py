@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import alcid
-from alcid.bundle import BundleWriter
-from alcid.tables import ParquetTable
+from alcid.index.bundle import BundleWriter
 from alcid.tables.bundle_folder import FOLDER, new_name
+from alcid.tables.parquet_table import ParquetTable
 from benchmarks.scale.files import ManyFiles
 
 __all__ = ["make_folder", "open_folder"]

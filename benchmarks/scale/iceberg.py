@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import feather
 
-from alcid.bundle import BundleWriter
 from alcid.formats.puffin import PuffinReader
 from alcid.formats.source import BytesSource
-from alcid.iceberg_metadata.table_metadata import StatisticsFile
-from alcid.tables.iceberg.publishing import BUNDLE_SUFFIX
-from alcid.tables.iceberg.table import IcebergTable
-from alcid.tables.index_file import IndexedFile
+from alcid.index.build import IndexedFile
+from alcid.index.bundle import BundleWriter
+from alcid.tables.iceberg.bundles.publish import BUNDLE_SUFFIX
+from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
+from alcid.tables.iceberg_table import IcebergTable
 from benchmarks.scale.files import FIELDS, ROWS, ManyFiles
 from tests.iceberg.saved import SavedTable
 

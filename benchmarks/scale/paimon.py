@@ -10,14 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 
 import alcid
-from alcid.bundle.kinds import INDEX
 from alcid.formats.file_index.container import write_container
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.manifest import ADD, DataFile, ManifestEntry
-from alcid.paimon_metadata.row_bytes import EMPTY, pack_rows
-from alcid.paimon_metadata.statistics import NO_STATS, RowStats
-from alcid.tables import PaimonTable
-from alcid.tables.index_file import IndexedFile
+from alcid.index.build import IndexedFile
+from alcid.index.bundle.format import INDEX
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.manifest import ADD, DataFile, ManifestEntry
+from alcid.tables.paimon.metadata.statistics import EMPTY, NO_STATS, RowStats, pack_rows
+from alcid.tables.paimon_table import PaimonTable
 from alcid.types import DataType
 from benchmarks.scale.files import FIELDS, INDEXES, ManyFiles
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from alcid.bundle import Kind
 from alcid.formats.file_index import READERS
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.source import BytesSource, Section
-from alcid.plan import Explanation
+from alcid.index.bundle import PayloadKind
+from alcid.scan import Explanation
 from alcid.types import DataType
 from benchmarks.scale.files import BLOOM, FIELDS, ROWS, ManyFiles
 
 __all__ = ["Question", "expected_files", "left_files", "questions"]
 
-_BITMAP = Kind.index("class_id", "bitmap")
+_BITMAP = PayloadKind.index("class_id", "bitmap")
 _CLASS = 437
 _RANGE = 50  # files that a range is as long as
 
@@ -70,7 +70,7 @@ def _wanted(count: int) -> int:
     return ROWS // 2 * count + count // 3
 
 
-def _may_have(payload: bytes, kind: Kind, key: int) -> bool:
+def _may_have(payload: bytes, kind: PayloadKind, key: int) -> bool:
     section = Section(BytesSource(payload), 0, len(payload))
     reader = READERS[kind.index_type](section, key_type(DataType.parse(FIELDS[kind.column])))
     return not reader.is_in([key]).skip

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from alcid.tables.table import Table
+from alcid.tables.base import Table
 from benchmarks.scale.files import ManyFiles
 from benchmarks.scale.folder import make_folder, open_folder
 from benchmarks.scale.iceberg import make_iceberg, open_iceberg

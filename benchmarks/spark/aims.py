@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from alcid.pictures.units import count_text
+from alcid._text import count_text
 from benchmarks.markdown import number
 from benchmarks.spark.contest import Built, Sample
 from benchmarks.spark.indexes import INDEX_SETS

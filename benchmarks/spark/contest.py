@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from alcid.pictures.units import count_text
+from alcid._text import count_text
 from benchmarks.measure import Cost
 from benchmarks.peer import PeerProcess
 from benchmarks.queries.data import Rows

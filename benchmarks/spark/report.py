@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from alcid.pictures.units import count_text
+from alcid._text import count_text
 from benchmarks.markdown import NONE, number, table
 from benchmarks.measure import Cost, best
 from benchmarks.spark.aims import AIM_HEAD, OURS, Aim, aim_row, all_aims, best_build, best_time

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from alcid._arrays import Int64Array
 from benchmarks.queries.data import make_files
 
 __all__ = ["BATCHES", "Batch", "Held", "Source", "Truth", "make_source"]
 
-Integers = npt.NDArray[np.int64]
 
 BATCHES = {
     "large": "upsert as many rows as a tenth of the table, half of the keys new",
@@ -34,7 +34,7 @@ class Batch:
     """Rows that are written in one go."""
 
     sources: tuple[Path, ...]
-    ids: Integers
+    ids: Int64Array
     users: npt.NDArray[np.int32]
 
     @classmethod
@@ -75,7 +75,7 @@ class Truth:
         mixed = (ids % _MODULUS) * self._users[ids]
         return Held(len(ids), int(ids.sum()), int(mixed.sum()))
 
-    def ids(self) -> Integers:
+    def ids(self) -> Int64Array:
         """The keys, ascending."""
         return np.flatnonzero(self._users >= 0)
 
@@ -123,7 +123,7 @@ class Source:
             if len(part):
                 pq.write_table(part, folder / f"part-{number:05}.parquet", row_group_size=65_536)
 
-    def _ids(self, loaded: Integers, name: str, random: np.random.Generator) -> Integers:
+    def _ids(self, loaded: Int64Array, name: str, random: np.random.Generator) -> Int64Array:
         """Keys in random order; those that are new are so after the other batches too."""
         if name == "recent":
             return random.choice(loaded[-10 * self.small :], self.small, replace=False)

@@ -31,20 +31,32 @@ from alcid.errors import (
     StorageError,
     UnsupportedError,
 )
-from alcid.file_index import FileIndex
+from alcid.expressions import Column, Predicate, col
 from alcid.formats.binary_row import binary_rows, hash_rows
-from alcid.formats.buckets import BucketAssigner, BucketOptions, Routing, fixed_bucket
+from alcid.formats.buckets import (
+    BucketAssigner,
+    BucketOptions,
+    Routing,
+    fixed_bucket,
+)
 from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
+from alcid.formats.file_index.reader import Selection
 from alcid.formats.hash_index import HashIndex
-from alcid.formats.selection import Selection
 from alcid.formats.theta import ThetaSketch
-from alcid.opening import create_table, iceberg, paimon, parquet, table
-from alcid.predicate import Column, Predicate, col
+from alcid.index.file_index import FileIndex
+from alcid.opening import (
+    create_table,
+    iceberg,
+    paimon,
+    parquet,
+    table,
+)
 from alcid.spark.session import register, session
 from alcid.spark.sql import explain_sql, sql
-from alcid.tables import PaimonTable, ParquetTable
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg_table import IcebergTable
 from alcid.tables.paimon.keyed.sink import upsert_sink
+from alcid.tables.paimon_table import PaimonTable
+from alcid.tables.parquet_table import ParquetTable
 from alcid.types import DataType
 
 try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from alcid.printable import printable
+from alcid._text import printable
 
 __all__ = [
     "AlcidError",

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from alcid.columns import ColumnTypes
 from alcid.errors import OptionError, UnsupportedError
-from alcid.paimon_metadata.snapshot import MAIN
-from alcid.paimon_metadata.table_folder import TableFolder, table_location
+from alcid.expressions.columns import ColumnTypes
 from alcid.storage import Storage
-from alcid.tables import PaimonTable, ParquetTable
-from alcid.tables.iceberg.table import IcebergTable
-from alcid.tables.paimon.creating import new_schema
+from alcid.tables.iceberg_table import IcebergTable
+from alcid.tables.paimon.metadata.snapshot import MAIN
+from alcid.tables.paimon.metadata.table_folder import TableFolder, table_location
+from alcid.tables.paimon.write.append import new_schema
+from alcid.tables.paimon_table import PaimonTable
+from alcid.tables.parquet_table import ParquetTable
 from alcid.types import DataType
 
 if TYPE_CHECKING:

@@ -14,11 +14,10 @@ import zstandard
 from pyroaring import BitMap
 
 from alcid import puffin
-from alcid.bundle import FileEntry, FileTable
-from alcid.bundle.footer_check import closing_properties
-from alcid.bundle.kinds import BUNDLE, FILES, VERSION_PROPERTY
 from alcid.formats.file_index.container import write_container
 from alcid.formats.puffin.footer import Blob
+from alcid.index.bundle import FileEntry, FileTable
+from alcid.index.bundle.format import BUNDLE, FILES, VERSION_PROPERTY, closing_properties
 from tests.bad.avro import container, long, record
 from tests.test_deletion_vector_damage import NARROW, narrow, plain, u16, wide
 

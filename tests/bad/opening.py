@@ -10,17 +10,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from alcid import DeletionVector, DeletionVectorFile, FileIndex, ThetaSketch, col, puffin
-from alcid.bundle import Bundle, FileTable
+from alcid import (
+    DeletionVector,
+    DeletionVectorFile,
+    FileIndex,
+    ThetaSketch,
+    col,
+    puffin,
+)
 from alcid.cli import main
 from alcid.formats.file_index.container import write_container
 from alcid.formats.source import BytesSource
-from alcid.iceberg_metadata.table_metadata import TableMetadata
-from alcid.paimon_metadata.index_manifest import read_index_manifest
-from alcid.paimon_metadata.manifest import read_manifest
-from alcid.paimon_metadata.manifest_list import read_manifest_list
-from alcid.paimon_metadata.schema import TableSchema
-from alcid.paimon_metadata.snapshot import Snapshot
+from alcid.index.bundle import Bundle, FileTable
+from alcid.tables.iceberg.metadata.table_metadata import TableMetadata
+from alcid.tables.paimon.metadata.manifest import read_manifest, read_manifest_list
+from alcid.tables.paimon.metadata.schema import TableSchema
+from alcid.tables.paimon.metadata.snapshot import Snapshot
+from alcid.tables.paimon.metadata.table_state import read_index_manifest
 
 __all__ = ["OPENERS", "ending"]
 

@@ -9,9 +9,15 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from alcid.plan import Counts, DataFiles, Explanation, IndexUse, Stage
-from alcid.plan.fates import FateNotes, Fates, GroupColumns
-from alcid.plan.table_files import Integers
+from alcid._arrays import Int64Array
+from alcid.scan import (
+    Counts,
+    DataFiles,
+    Explanation,
+    IndexUse,
+    Stage,
+)
+from alcid.scan.explain import FateNotes, Fates, GroupColumns
 
 GROUPS = 5  # of each file that is read; a row stands in one of them
 
@@ -21,8 +27,8 @@ class Files:
     """As much of the files of a table as fates ask for."""
 
     paths: pa.StringArray
-    sizes: Integers
-    rows: Integers
+    sizes: Int64Array
+    rows: Int64Array
 
 
 def day_paths(files: int, days: int) -> list[str]:
@@ -48,7 +54,7 @@ def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
     every = np.arange(count)
     notes = FateNotes(count)
     left, stages = every, []
-    steps: list[tuple[str, dict[str, Integers]]] = [
+    steps: list[tuple[str, dict[str, Int64Array]]] = [
         ("partitions", {"other partitions": every[: count // 4]})
     ]
     others = rng.permutation(every[count // 4 :])
@@ -73,7 +79,7 @@ def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
     return Explanation("user_id = 4711", tuple(stages), uses, fates=fates)
 
 
-def _counts(files: Files, some: Integers, **known: Any) -> Counts:
+def _counts(files: Files, some: Int64Array, **known: Any) -> Counts:
     return Counts(
         len(some), rows=int(files.rows[some].sum()), bytes=int(files.sizes[some].sum()), **known
     )
@@ -92,7 +98,7 @@ def _reading(left: Counts) -> list[Stage]:
     ]
 
 
-def _groups(files: Files, notes: FateNotes, read: Integers) -> GroupColumns:
+def _groups(files: Files, notes: FateNotes, read: Int64Array) -> GroupColumns:
     without, pages = notes.code("file index", "no row in the index"), notes.code("read", "by pages")
     parts = []
     for place, file in enumerate(read.tolist()):

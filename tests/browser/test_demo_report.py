@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Page, expect
 
-from alcid.demo import DemoReport
-from alcid.demo.questions import Asked, Question
-from alcid.demo.story import Story
 from alcid.opening import parquet
+from alcid_demo import DemoReport
+from alcid_demo.questions import Asked, Question
+from alcid_demo.story import Story
 from tests.browser.opened import contrasts
 
 OpenPage = Callable[..., Page]

@@ -52,7 +52,7 @@ def test_the_last_line_builds_what_pays(alcid: Alcid, tmp_path: Path) -> None:
 
 
 def test_secrets_are_not_in_the_last_line() -> None:
-    from alcid.cli.commands.advise import _build_line
+    from alcid.cli.commands.indexes import _build_line
     from alcid.cli.tables import Opening
 
     how = Opening(True, ["spark.a=secret"], ["key=secret"])

@@ -15,7 +15,7 @@ import pytest
 import alcid as library
 from tests.cli.samples import Alcid
 from tests.cli.writing import ids_of, paimon_table, rows_of, same_numbers, state, text_of
-from tests.parquet_file.kit import int96, int96_written, java_int96
+from tests.datafiles.parquet.kit import int96, int96_written, java_int96
 
 
 def test_a_dry_run_says_what_then_is_appended(alcid: Alcid, tmp_path: Path) -> None:

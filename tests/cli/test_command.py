@@ -112,7 +112,7 @@ def test_interrupt_ends_with_130_and_one_line(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
     program = (
         "import os, signal, sys, time\n"
-        "from alcid.tables import ParquetTable\n"
+        "from alcid.tables.parquet_table import ParquetTable\n"
         "interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
         "ParquetTable.scan = lambda *_, **__: (interrupt(), time.sleep(9))\n"
         "from alcid.cli import main\n"
@@ -153,7 +153,7 @@ def test_closed_pipe_of_rows_is_quiet(tmp_path: Path, form: str) -> None:
 def test_held_back_lines_are_printed_only_after_a_failure() -> None:
     program = (
         "import subprocess, sys\n"
-        "from alcid.cli.spark_start import held_back\n"
+        "from alcid.cli.tables import held_back\n"
         "say = lambda text: subprocess.run(['sh', '-c', f'echo {text} >&2'], check=True)\n"
         "with held_back(): say('held')\n"
         "say('after')\n"

@@ -8,7 +8,14 @@ from typing import TypeAlias
 import pyarrow as pa
 import pytest
 
-from alcid import DeletionVector, DeletionVectorFile, FileIndex, HashIndex, ThetaSketch, puffin
+from alcid import (
+    DeletionVector,
+    DeletionVectorFile,
+    FileIndex,
+    HashIndex,
+    ThetaSketch,
+    puffin,
+)
 from alcid.formats.file_index.container import write_container
 from tests.cli.samples import Alcid, Run, patched
 

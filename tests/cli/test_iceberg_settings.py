@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from alcid.cli.iceberg_settings import could_have_iceberg
+from alcid.cli.tables import could_have_iceberg
 
 PROGRAM = """
 import sys
@@ -59,8 +59,8 @@ def test_defaults_and_jars_of_pyspark_let_spark_start(
     class Spec:
         origin = str(tmp_path / "__init__.py")
 
-    monkeypatch.setattr("alcid.cli.iceberg_settings.find_spec", lambda _name: Spec)
-    monkeypatch.setattr("alcid.cli.iceberg_settings._is_running", lambda: False)
+    monkeypatch.setattr("alcid.cli.tables.find_spec", lambda _name: Spec)
+    monkeypatch.setattr("alcid.cli.tables._is_running", lambda: False)
     assert not could_have_iceberg(["spark.master"], {"SPARK_HOME": ""})
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "iceberg-spark-runtime-4.1_2.13-1.12.0.jar").touch()

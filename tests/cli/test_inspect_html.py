@@ -7,8 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from alcid import DeletionVector, DeletionVectorFile, FileIndex, HashIndex, ThetaSketch
-from alcid.cli.inspect.histograms import bin_values
+from alcid import (
+    DeletionVector,
+    DeletionVectorFile,
+    FileIndex,
+    HashIndex,
+    ThetaSketch,
+)
+from alcid.cli.inspect.file_index import bin_values
 from alcid.types import DataType
 from tests.cli.samples import TYPES, Alcid, patched
 from tests.golden_files import OWN

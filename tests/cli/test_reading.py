@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid as library
-from alcid.cli.row_table import table_lines
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.index_manifest import IndexEntry
-from alcid.paimon_metadata.row_bytes import EMPTY
+from alcid.cli.row_output import table_lines
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.statistics import EMPTY
+from alcid.tables.paimon.metadata.table_state import IndexEntry
 from tests.cli.examples import EVENTS, ORDERS
 from tests.cli.samples import Alcid
 

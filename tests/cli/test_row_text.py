@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from alcid.cli.row_text import json_values, texts
+from alcid.cli.row_output import json_values, texts
 
 _MAP_OF_TEXT = pa.map_(pa.string(), pa.int64())
 _MAP = pa.map_(pa.int32(), pa.timestamp("ns"))

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from alcid.cli.text_rows import read_csv, read_json_lines
+from alcid.cli.row_input import read_csv, read_json_lines
 from alcid.errors import UnsupportedError
 from alcid.options import Settings, using
 

@@ -18,15 +18,16 @@ import pyarrow as pa
 
 from alcid.cli import main as command
 from alcid.errors import AlcidError, AlcidWarning
-from alcid.predicate import Predicate
-from alcid.tables import PaimonTable, ParquetTable
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.expressions import Predicate
+from alcid.tables.iceberg_table import IcebergTable
+from alcid.tables.paimon_table import PaimonTable
+from alcid.tables.parquet_table import ParquetTable
 from alcid.types import indexes_for
 from tests.corpus.questions import columns_of, predicates
 from tests.corpus.subjects import Subject
 from tests.cross.data import Column
 from tests.cross.truth import matches, ranks
-from tests.parquet_file.kit import assert_same
+from tests.datafiles.parquet.kit import assert_same
 
 __all__ = ["Outcome", "check"]
 

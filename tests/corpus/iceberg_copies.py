@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import alcid
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg_table import IcebergTable
 from tests.iceberg.lake import LAKE, lake_settings
 
 if TYPE_CHECKING:

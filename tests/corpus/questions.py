@@ -10,10 +10,20 @@ import numpy as np
 import pyarrow as pa
 
 from alcid.errors import UnsupportedError
-from alcid.predicate import And, Between, Comparison, In, IsNull, Like, Not, Operator, Predicate
-from alcid.predicate.column import plain
+from alcid.expressions import (
+    And,
+    Between,
+    Comparison,
+    In,
+    IsNull,
+    Like,
+    Not,
+    Operator,
+    Predicate,
+)
+from alcid.expressions.expression import plain
 from alcid.testing import values_of
-from alcid.testing.samples import literals_of, neighbours
+from alcid.testing.strategies import literals_of, neighbours
 from alcid.types import DataType
 from tests.cross.data import Column
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import alcid
-from alcid.tables import PaimonTable, ParquetTable
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg_table import IcebergTable
+from alcid.tables.paimon_table import PaimonTable
+from alcid.tables.parquet_table import ParquetTable
 from tests.corpus.iceberg_copies import copy_table, open_copy, rows_by_iceberg
 
 __all__ = ["KINDS", "Kind", "Subject", "find_subjects"]

@@ -10,7 +10,7 @@ import pytest
 
 import alcid
 from alcid.errors import UnsupportedError
-from alcid.plan import Scan
+from alcid.scan import Scan
 from tests.corpus.__main__ import main
 from tests.corpus.asking import check
 from tests.corpus.subjects import Subject, find_subjects

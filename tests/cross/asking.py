@@ -19,9 +19,9 @@ from tests.cross.data import ROW, Data
 from tests.cross.factors import Case
 from tests.cross.questions import Question
 from tests.cross.tables import make_table
-from tests.parquet_file.kit import assert_same
-from tests.plan.answers import check_explanation
-from tests.plan.test_differential import SMALL
+from tests.datafiles.parquet.kit import assert_same
+from tests.scan.answers import check_explanation
+from tests.scan.test_differential import SMALL
 
 __all__ = ["AskedTable", "ask", "with_costs"]
 
@@ -30,7 +30,7 @@ _COSTS: Final[dict[str, dict[str, Any]]] = {
     "as they are": _PLAIN,
     "indexes": _INDEXES,
     "pages": _PAGES,
-    "search": {**_SEARCH, "top._FIRST_WAVE": 1},  # a cut-off after each file
+    "search": {**_SEARCH, "top_n._FIRST_WAVE": 1},  # a cut-off after each file
 }
 
 
@@ -39,7 +39,7 @@ def with_costs(level: str) -> Iterator[None]:
     """Let plans be made as if reading had other costs."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in _COSTS[level].items():
-            patch.setattr(f"alcid.plan.{name}", value)
+            patch.setattr(f"alcid.scan.{name}", value)
         yield
 
 

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from alcid.testing.samples import edges
-from alcid.testing.strategies import SampleColumn
+from alcid._arrays import Int64Array
+from alcid.testing.strategies import SampleColumn, edges
 from alcid.types import DataType, indexes_for
 from tests.cross.factors import TYPES, kinds_of
-from tests.plan.column_kinds import ColumnKind
-from tests.plan.random_table import deleted_rows
+from tests.scan.column_kinds import ColumnKind
+from tests.scan.random_table import deleted_rows
 
 __all__ = ["PARTITION", "ROW", "A", "B", "Column", "Data", "DataFile"]
 
@@ -30,8 +30,6 @@ _SHARE_OF_NULLS = {"none": 0.0, "some": 0.3, "all": 1.0}
 _PARTITIONS = (1, -7)
 _MILLISECOND = 10**6
 
-Places = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class Column:
@@ -40,7 +38,7 @@ class Column:
     data_type: DataType
     values: tuple[Any, ...]
     """As `alcid.testing.oracle` has them; the last is None."""
-    codes: Places
+    codes: Int64Array
     """For each row, the place of its value."""
 
     def to_arrow(self) -> pa.Array:
@@ -93,7 +91,7 @@ class Data:
         return {name: column.data_type for name, column in self.columns.items()}
 
     @cached_property
-    def deleted(self) -> Places:
+    def deleted(self) -> Int64Array:
         """The numbers of the rows that are deleted."""
         found = [file.start + row for file in self.files for row in file.deleted]
         return np.array(found, np.int64)

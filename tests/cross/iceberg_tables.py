@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from alcid import col
-from alcid.iceberg_metadata.entries import Entries
 from alcid.tables.iceberg.catalog import VectorCommit
-from alcid.tables.iceberg.delete_entries import with_vectors
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg.deletes.plan import with_vectors
+from alcid.tables.iceberg.metadata.entries import Entries
+from alcid.tables.iceberg_table import IcebergTable
 from tests.cross.data import PARTITION, ROW, Data
 from tests.cross.factors import iceberg_type
 from tests.cross.layouts import group_rows, write_options

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from alcid.tables import writing
+from alcid.tables import parquet_writer
 
 __all__ = ["group_rows", "write_options", "writers_follow"]
 
@@ -45,6 +45,6 @@ def writers_follow(levels: Mapping[str, str]) -> Iterator[None]:
 
     arrow = SimpleNamespace(ParquetWriter=open_writer, ParquetFile=pq.ParquetFile)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "pq", arrow)
-        patch.setattr(writing, "GROUP_ROWS", group_rows(levels))
+        patch.setattr(parquet_writer, "pq", arrow)
+        patch.setattr(parquet_writer, "GROUP_ROWS", group_rows(levels))
         yield

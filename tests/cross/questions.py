@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from alcid._arrays import Int64Array
 from alcid.errors import PredicateError
-from alcid.predicate import (
+from alcid.expressions import (
     And,
     Between,
     Comparison,
@@ -26,10 +27,15 @@ from alcid.predicate import (
     Predicate,
     parse,
 )
-from alcid.predicate.column import plain
-from alcid.testing.samples import edges, literals_of, neighbours, odd_literals
+from alcid.expressions.expression import plain
+from alcid.testing.strategies import (
+    edges,
+    literals_of,
+    neighbours,
+    odd_literals,
+)
 from alcid.types import DataType
-from tests.cross.data import PARTITION, ROW, A, B, Column, Data, Places
+from tests.cross.data import PARTITION, ROW, A, B, Column, Data
 from tests.cross.truth import matches, ranks
 
 __all__ = ["Question"]
@@ -72,12 +78,12 @@ class Question:
         self._matches = matches(data.columns, drawn)
 
     @cached_property
-    def places(self) -> Places:
+    def places(self) -> Int64Array:
         """The rows that match, and are not deleted."""
         return np.flatnonzero(self._matches & self._data.is_live)
 
     @cached_property
-    def ranks(self) -> Places:
+    def ranks(self) -> Int64Array:
         """For each row the place of its sort key among all; of rows with the same key, the same."""
         ordered = np.zeros(len(self._matches), np.int64)
         for key in self.order:

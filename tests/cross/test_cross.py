@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from alcid.plan import planner
+from alcid.scan import planner
 from tests.cross.asking import ask
 from tests.cross.factors import FACTORS, TABLE, Case, draw, is_allowed
 from tests.cross.pairwise import pairs, pairwise

@@ -13,24 +13,29 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from alcid.predicate import And, Constant, Not, Or, Predicate
+from alcid._arrays import BoolArray
+from alcid.expressions import (
+    And,
+    Constant,
+    Not,
+    Or,
+    Predicate,
+)
 from alcid.testing import matching_rows
 from alcid.types import DataType
 from tests.cross.data import Column
 
 __all__ = ["matches", "ranks"]
 
-Mask = npt.NDArray[np.bool_]
-
 
 class _Truths(NamedTuple):
     """For each row whether the predicate is true, and whether it is false: neither is NULL."""
 
-    true: Mask
-    false: Mask
+    true: BoolArray
+    false: BoolArray
 
 
-def matches(columns: Mapping[str, Column], predicate: Predicate) -> Mask:
+def matches(columns: Mapping[str, Column], predicate: Predicate) -> BoolArray:
     """For which rows a predicate is true."""
     return _truths(columns, predicate).true
 
@@ -54,7 +59,7 @@ def _truths(columns: Mapping[str, Column], predicate: Predicate) -> _Truths:
     return _Truths(*found)
 
 
-def _spread(column: Column, name: str, leaf: Predicate) -> Mask:
+def _spread(column: Column, name: str, leaf: Predicate) -> BoolArray:
     holds = np.zeros(len(column.values), bool)
     holds[matching_rows({name: column.values}, {name: column.data_type}, leaf)] = True
     return holds[column.codes]

@@ -11,7 +11,12 @@ from typing import Any
 from unittest import mock
 
 from alcid.storage.local import LocalFiles
-from alcid.testing.faulty_files import Call, Decide, Fault, Faults
+from alcid.testing.faults import (
+    Call,
+    Decide,
+    Fault,
+    Faults,
+)
 
 __all__ = ["counted_calls", "die", "die_with_children", "killing"]
 

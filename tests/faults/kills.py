@@ -29,7 +29,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from alcid.errors import AlcidWarning
-from alcid.testing.faulty_files import Decide
+from alcid.testing.faults import Decide
 from tests.faults.driver_kills import DriverKills
 from tests.faults.executor_kills import ExecutorKills, WorkerKills
 from tests.faults.killing import die, killing

@@ -16,9 +16,9 @@ from unittest import mock
 import pyarrow as pa
 
 from alcid.errors import AlcidError, AlcidWarning
-from alcid.plan import Draft
+from alcid.scan import Draft
 from alcid.spark.jvm import map_in_arrow, spark_exceptions
-from alcid.testing.faulty_files import Faults
+from alcid.testing.faults import Faults
 from tests.faults.killing import counted_calls, die_with_children, killing
 from tests.faults.operations import Operation, Rows
 from tests.faults.spark_tables import Series, SparkTable, frames, make_iceberg

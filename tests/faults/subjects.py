@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import alcid
 from alcid import IcebergTable, PaimonTable, ParquetTable
 from alcid.storage import Retry, Storage
-from alcid.storage.location import Location
-from alcid.tables.iceberg.places import Places
-from alcid.testing.faulty_files import Faults
+from alcid.storage.backend import Location
+from alcid.tables.iceberg.locations import Places
+from alcid.testing.faults import Faults
 from tests.faults.operations import AnyTable, Operation, Rows, arrow_of, operations, rows_of
 from tests.tables.iceberg.vector_catalog import VectorCatalog
 

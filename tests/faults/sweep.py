@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from alcid.errors import AlcidError, AlcidWarning
-from alcid.testing.faulty_files import Call, Decide, Fault, often, once, since
+from alcid.testing.faults import (
+    Call,
+    Decide,
+    Fault,
+    often,
+    once,
+    since,
+)
 from tests.faults.operations import AT_ONCE, AnyTable, Operation, Rows, table_rows
 from tests.faults.subjects import Subject
 

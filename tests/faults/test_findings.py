@@ -7,8 +7,19 @@ from pathlib import Path
 import pytest
 
 from alcid import PaimonTable
-from alcid.errors import FileGoneError, FormatError, NameTakenError, StorageError
-from alcid.testing.faulty_files import Call, Decide, Fault, Faults, since
+from alcid.errors import (
+    FileGoneError,
+    FormatError,
+    NameTakenError,
+    StorageError,
+)
+from alcid.testing.faults import (
+    Call,
+    Decide,
+    Fault,
+    Faults,
+    since,
+)
 from tests.faults.operations import AT_ONCE, table_rows
 from tests.faults.subjects import SUBJECTS, Subject
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from alcid.formats import arrays
-from alcid.formats.arrays import (
+from alcid import _arrays
+from alcid._arrays import (
     byte_offsets,
     changes,
     least_bytes,
@@ -35,9 +35,9 @@ def test_chunks_beyond_offsets_of_32_bits_become_large(
 ) -> None:
     chunks = pa.chunked_array([["ab", None], [], ["cd"]], arrow_type)
     assert plain(chunks).type == arrow_type
-    monkeypatch.setattr(arrays, "_MOST_BYTES", chunks.nbytes)
+    monkeypatch.setattr(_arrays, "_MOST_BYTES", chunks.nbytes)
     assert plain(chunks).type == arrow_type
-    monkeypatch.setattr(arrays, "_MOST_BYTES", chunks.nbytes - 1)
+    monkeypatch.setattr(_arrays, "_MOST_BYTES", chunks.nbytes - 1)
     assert plain(chunks).equals(pa.array(["ab", None, "cd"], large))
 
 
@@ -66,7 +66,7 @@ def test_a_dictionary_whose_values_overflow_when_repeated_becomes_large(
             return pa.array(values, arrow_type)
 
     array = SimpleNamespace(dictionary=Overflowing(), indices=pa.array([1, None, 0, 1]))
-    found = arrays._decoded(cast("pa.DictionaryArray", array))
+    found = _arrays._decoded(cast("pa.DictionaryArray", array))
     assert found.equals(pa.array([values[1], None, values[0], values[1]], large))
 
 

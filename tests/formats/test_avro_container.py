@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from alcid.errors import FormatError
-from alcid.formats.avro_container import container_schema, read_records
+from alcid.formats.avro import container_schema, read_records
 from tests.bad.avro import container, long, record
 
 MEGABYTE = 1 << 20

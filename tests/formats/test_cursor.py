@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid import FormatError, LimitError
-from alcid.formats.cursor import Cursor, Writer, decode_modified_utf8, encode_modified_utf8
+from alcid.formats.cursor import (
+    Cursor,
+    Writer,
+    decode_modified_utf8,
+    encode_modified_utf8,
+)
 from alcid.formats.source import BytesSource, FileSource, Section
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from alcid import FormatError, LimitError, UnsupportedError
 from alcid.formats.hash_index import HashIndex, hash_array
-from alcid.pictures.bytes import distribution
+from alcid.inspect.byte_bar import distribution
+from alcid.inspect.display import picture
 
 HASHES = st.lists(st.integers(-(2**31), 2**31 - 1) | st.integers(-3, 3), max_size=50)
 
@@ -141,7 +142,7 @@ def test_contains_beyond_both_ends() -> None:
 
 
 def test_a_picture_counts_the_hashes_of_each_eighth() -> None:
-    title, (said, spread) = HashIndex([-(2**31), -1, 0, 2**31 - 1]).picture()
+    title, (said, spread) = picture(HashIndex([-(2**31), -1, 0, 2**31 - 1]))
     assert (title, said) == ("Hash index of 4 keys", "<p>Hash index of 4 keys</p>")
     expected = distribution(np.array([-(2**31), -1, 0, 2**31 - 1]), -(2**31), 2**31 - 1, bins=8)
     assert spread == expected.replace(">rows<", ">hashes<")

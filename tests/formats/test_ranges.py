@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid.formats.ranges import base_addresses, coalesce
+from alcid.storage.ranges import base_addresses, coalesce
 
 ranges = st.lists(st.tuples(st.integers(0, 180), st.integers(1, 20)), min_size=1, max_size=20)
 

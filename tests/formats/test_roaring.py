@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from alcid import FormatError
-from alcid.formats.roaring import load, parse, serialize_bits, serialize_rows
+from alcid.formats.roaring import (
+    load,
+    parse,
+    serialize_bits,
+    serialize_rows,
+)
 from alcid.formats.source import BytesSource, Section
 
 CONTAINERS = 5

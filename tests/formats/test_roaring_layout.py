@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from alcid.formats.roaring_layout import RoaringContainer, RoaringLayout
+from alcid.formats.roaring import RoaringContainer, RoaringLayout
 
 CHUNK = 1 << 16
 SPANS = st.tuples(st.integers(0, 6 * CHUNK), st.integers(1, 9000), st.sampled_from([1, 2, 3, 17]))

@@ -8,7 +8,12 @@ import pytest
 from pyroaring import BitMap
 
 from alcid import PredicateError
-from alcid.formats.selection import ANY, EVERY, Selection, no_row
+from alcid.formats.file_index.reader import (
+    ANY,
+    EVERY,
+    Selection,
+    no_row,
+)
 
 ROWS = frozenset(range(4))
 SOME = [None, BitMap(), BitMap([1]), BitMap([1, 2]), BitMap([0, 3])]

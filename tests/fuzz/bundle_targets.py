@@ -7,23 +7,35 @@ import warnings
 import numpy as np
 import pyarrow as pa
 
-from alcid.bundle import Bundle, BundleSet, FileTable, open_bundles, probe
+from alcid.datafiles.parquet import read_layout
+from alcid.datafiles.parquet.columns import FileColumn
 from alcid.errors import AlcidWarning
 from alcid.formats.file_index import READERS
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.puffin.compression import compress, decompress
 from alcid.formats.source import BytesSource
-from alcid.parquet_file import read_layout
-from alcid.tables.file_columns import FileColumn
-from alcid.tables.page_bytes import VERSION, join_columns, pack_pages, unpack_column
-from alcid.tables.schema_bytes import schema_bytes, schema_columns
+from alcid.index.bundle import (
+    Bundle,
+    BundleSet,
+    FileTable,
+    open_bundles,
+    probe,
+)
+from alcid.index.bundle.columns import (
+    VERSION,
+    join_columns,
+    pack_pages,
+    schema_bytes,
+    schema_columns,
+    unpack_column,
+)
 from alcid.types import DataType
-from tests.bundle.bundles import BIGINT
+from tests.datafiles.parquet.kit import PAGED, written
 from tests.fuzz import repair
 from tests.fuzz.target import Target
 from tests.golden.bundle_cases import table_of
 from tests.golden_files import golden_files
-from tests.parquet_file.kit import PAGED, written
+from tests.index.bundle.bundles import BIGINT
 
 _LARGEST = 1 << 20
 

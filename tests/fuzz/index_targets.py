@@ -13,9 +13,15 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
-from alcid import AlcidError, DamagedIndexWarning, FileIndex, Predicate, col
+from alcid import (
+    AlcidError,
+    DamagedIndexWarning,
+    FileIndex,
+    Predicate,
+    col,
+)
 from alcid.formats.file_index import READERS
-from alcid.formats.file_index.bitmap_reader import BitmapReader
+from alcid.formats.file_index.bitmap import BitmapReader
 from alcid.formats.file_index.bsi import BsiReader
 from alcid.formats.file_index.container import Container
 from alcid.formats.file_index.keys import Key, KeyType, key_type

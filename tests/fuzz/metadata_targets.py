@@ -12,22 +12,26 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import orc
 
+from alcid.datafiles.orc import open_orc_scans
+from alcid.datafiles.parquet import ReadReport, read_layout
+from alcid.datafiles.parquet.footer import read_footer
+from alcid.datafiles.parquet.statistics import FooterStatistics
 from alcid.formats.source import BytesSource
-from alcid.iceberg_metadata.table_metadata import TableMetadata
-from alcid.orc_file import open_orc_scans
-from alcid.paimon_metadata.index_manifest import read_index_manifest, write_index_manifest
-from alcid.paimon_metadata.manifest import read_manifest, write_manifest
-from alcid.paimon_metadata.manifest_list import read_manifest_list, write_manifest_list
-from alcid.paimon_metadata.schema import TableSchema
-from alcid.paimon_metadata.snapshot import Snapshot
-from alcid.parquet_file import ReadReport, read_layout
-from alcid.parquet_file.footer import read_footer
-from alcid.parquet_file.statistics import FooterStatistics
+from alcid.tables.iceberg.metadata.table_metadata import TableMetadata
+from alcid.tables.paimon.metadata.manifest import (
+    read_manifest,
+    read_manifest_list,
+    write_manifest,
+    write_manifest_list,
+)
+from alcid.tables.paimon.metadata.schema import TableSchema
+from alcid.tables.paimon.metadata.snapshot import Snapshot
+from alcid.tables.paimon.metadata.table_state import read_index_manifest, write_index_manifest
+from tests.datafiles.parquet.kit import PAGED, written
 from tests.fuzz.target import Target, small
 from tests.golden.bundle_cases import table_of
 from tests.golden.paimon_tables import writer_folder
-from tests.iceberg_metadata.test_table_metadata import given_table
-from tests.parquet_file.kit import PAGED, written
+from tests.tables.iceberg.metadata.test_table_metadata import given_table
 
 _MANIFESTS: dict[str, tuple[Callable[..., list[Any]], Callable[..., bytes]]] = {
     "index-manifest": (read_index_manifest, write_index_manifest),

@@ -9,13 +9,11 @@ import zlib
 from dataclasses import replace
 from typing import Any
 
-from alcid.bundle.blocks import CONTENT, stored
-from alcid.bundle.directory import Directory
-from alcid.bundle.footer_check import CRC_PROPERTY, closing_properties
-from alcid.bundle.kinds import BUNDLE, DIRECTORY, FILES
 from alcid.errors import AlcidError
 from alcid.formats import puffin
 from alcid.formats.puffin.footer import MAGIC, write_footer
+from alcid.index.bundle.directory import CONTENT, Directory, stored
+from alcid.index.bundle.format import BUNDLE, CRC_PROPERTY, DIRECTORY, FILES, closing_properties
 
 __all__ = ["bundle", "puffin_file", "vector", "vector_file"]
 

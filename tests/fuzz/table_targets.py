@@ -10,13 +10,20 @@ from dataclasses import replace
 import pyarrow as pa
 from pyroaring import BitMap
 
-from alcid import DeletionVector, DeletionVectorFile, FormatError, HashIndex, ThetaSketch, puffin
+from alcid import (
+    DeletionVector,
+    DeletionVectorFile,
+    FormatError,
+    HashIndex,
+    ThetaSketch,
+    puffin,
+)
 from alcid.formats import roaring
 from alcid.formats.binary_row import binary_rows
-from alcid.formats.binary_row.decoding import read_rows, salvage_column
+from alcid.formats.binary_row.reader import read_rows, salvage_column
 from alcid.formats.deletion_vector.file import vector_places
 from alcid.formats.source import BytesSource, Section
-from alcid.paimon_metadata.row_bytes import salvage_packed, unpack_rows
+from alcid.tables.paimon.metadata.statistics import salvage_packed, unpack_rows
 from alcid.types import DataType
 from tests.fuzz import repair
 from tests.fuzz.target import Target, small

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from alcid import DeletionVector, FormatError
-from alcid.bundle import Bundle
 from alcid.errors import AlcidError
 from alcid.formats.source import BytesSource
+from alcid.index.bundle import Bundle
 from tests.fuzz import guided, repair
 from tests.fuzz.loop import Finding, bounded_memory, mutants, try_input
 from tests.fuzz.mutation import mutate

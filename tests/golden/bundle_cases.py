@@ -11,18 +11,18 @@ from decimal import Decimal
 import pyarrow as pa
 
 from alcid import FileIndex, ThetaSketch
-from alcid.bundle import (
+from alcid.formats.puffin import THETA_SKETCH, Blob
+from alcid.formats.source import BytesSource
+from alcid.index.bundle import (
     Bundle,
     BundleSet,
     BundleWriter,
     ColumnStatistics,
     FileEntry,
-    Kind,
+    PayloadKind,
     merge,
     open_bundles,
 )
-from alcid.formats.puffin import THETA_SKETCH, Blob
-from alcid.formats.source import BytesSource
 from alcid.types import DataType
 from tests.golden.values import Json
 
@@ -86,7 +86,7 @@ def indexes(**options: Json) -> bytes:
             container = FileIndex.build(table, chosen).container
             for entry in container.entries:
                 payload = container.section(entry).read(0, entry.length)
-                writer.add(row, Kind.index(entry.column, entry.index_type), payload)
+                writer.add(row, PayloadKind.index(entry.column, entry.index_type), payload)
     return data.getvalue()
 
 
@@ -132,10 +132,10 @@ def statistics() -> bytes:
 def payloads() -> bytes:
     """Payloads of all kinds and of lengths around a block."""
     kinds = [
-        Kind.pages("id"),
-        Kind.pages("a/b=c.d"),
-        Kind.container(),
-        Kind.index("m[k]", "bitmap"),
+        PayloadKind.pages("id"),
+        PayloadKind.pages("a/b=c.d"),
+        PayloadKind.container(),
+        PayloadKind.index("m[k]", "bitmap"),
     ]
     lengths = [1, 3, 4, 5, 1019, 1020, 1021, 2041]
     data = io.BytesIO()
@@ -168,7 +168,7 @@ def merged() -> bytes:
     merge(
         BundleSet(bundles, [*paths, "a.parquet"], sizes, versions),
         data,
-        kinds=[Kind.index("id", "bitmap"), Kind.index("id", "bsi")],
+        kinds=[PayloadKind.index("id", "bitmap"), PayloadKind.index("id", "bsi")],
         replaces=["one.puffin", "two.puffin"],
     )
     return data.getvalue()

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from alcid.bundle import Bundle
-from alcid.bundle.kinds import VERSION
 from alcid.formats.source import BytesSource
+from alcid.index.bundle import Bundle
+from alcid.index.bundle.format import VERSION
 from tests.golden.bundle_cases import cases, described
 from tests.golden.values import save
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import alcid
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg_table import IcebergTable
 from alcid.types import INDEX_TYPES, DataType, indexes_for
 from tests.tables.paimon.known_rows import as_text
 from tests.tables.paimon.machine_table import NAMES, every_index_is_asked

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import alcid
 from alcid.errors import UnsupportedError
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg_table import IcebergTable
 from alcid.types import INDEX_TYPES, DataType, indexes_for
 from tests.iceberg.random_sql import (
     INNER,

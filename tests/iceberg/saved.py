@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 
-from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
 from alcid.spark.iceberg import SparkCatalogTable
 from alcid.tables.iceberg.catalog import OwnQuery, VectorCommit
+from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

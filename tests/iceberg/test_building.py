@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import alcid
-from alcid.bundle import Bundle
 from alcid.formats.puffin.writer import THETA_SKETCH
 from alcid.formats.source import BytesSource
-from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
+from alcid.index.bundle import Bundle
 from alcid.spark.iceberg import SparkCatalogTable
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
+from alcid.tables.iceberg_table import IcebergTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,8 +18,8 @@ from py4j.protocol import (
 )
 
 import alcid
-from alcid.iceberg_metadata.table_metadata import StatisticsFile
 from alcid.spark.iceberg import SparkCatalogTable
+from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
 from tests.iceberg.vectors import commit_of, data_entries
 
 if TYPE_CHECKING:

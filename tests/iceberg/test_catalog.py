@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 import pytest
 
-from alcid.errors import ConflictError, FileGoneError, StorageError, UnsupportedError
-from alcid.iceberg_metadata.table_metadata import BlobMetadata, StatisticsFile
+from alcid.errors import (
+    ConflictError,
+    FileGoneError,
+    StorageError,
+    UnsupportedError,
+)
 from alcid.spark.iceberg import SparkCatalogTable
-from alcid.spark.jvm.iceberg_errors import java_errors
+from alcid.spark.jvm.iceberg import java_errors
 from alcid.tables.iceberg.catalog import CatalogTable, OwnQuery
+from alcid.tables.iceberg.metadata.table_metadata import BlobMetadata, StatisticsFile
 from tests.iceberg.saved import SavedTable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 import alcid as library
 from alcid.errors import UnsupportedError
-from alcid.spark.near_names import near_names
+from alcid.spark.iceberg import near_names
 from tests.cli.samples import Alcid, runner
 
 if TYPE_CHECKING:

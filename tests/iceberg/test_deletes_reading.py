@@ -14,7 +14,7 @@ from alcid import DeletionVector
 from alcid.errors import ChecksumError, FileGoneError, FormatError
 from alcid.spark.iceberg import SparkCatalogTable
 from alcid.tables.iceberg.deletes import TableDeletes
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg_table import IcebergTable
 from tests.iceberg.deleted import delete_equal, deleted_by_iceberg, insert
 from tests.iceberg.vectors import data_entries, local_path
 

@@ -11,12 +11,12 @@ import pytest
 
 import alcid
 from alcid.errors import ConflictError, PredicateError, UnsupportedError
-from alcid.iceberg_metadata.entries import Entries
 from alcid.spark.iceberg import SparkCatalogTable
-from alcid.tables.delete_report import DeleteReport
 from alcid.tables.iceberg.catalog import VectorCommit
-from alcid.tables.iceberg.delete_entries import with_vectors
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg.deletes.plan import with_vectors
+from alcid.tables.iceberg.metadata.entries import Entries
+from alcid.tables.iceberg_table import IcebergTable
+from alcid.tables.reports import DeleteReport
 from tests.iceberg.deleted import delete_equal, deleted_by_iceberg, insert
 from tests.iceberg.test_deletes_reading import COLUMNS, check, create, kinds
 from tests.iceberg.vectors import data_entries, local_path
@@ -286,7 +286,7 @@ def test_concurrent_rewriting_is_planned_again(lake: SparkSession, name: str) ->
 def test_others_that_are_always_faster_end_in_an_error(
     lake: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("alcid.tables.iceberg.deleting._TRIES", 2)
+    monkeypatch.setattr("alcid.tables.iceberg.deletes.delete._TRIES", 2)
     create(lake, name, 3)
     insert(lake, name, 0, 20, COLUMNS)
     other = alcid.iceberg(name, lake)

@@ -12,11 +12,11 @@ import pytest
 
 import alcid
 from alcid.errors import AlcidError
-from alcid.iceberg_metadata.entries import Entries
 from alcid.spark.iceberg import SparkCatalogTable
-from alcid.tables.iceberg.places import Places
-from alcid.tables.iceberg.snapshot_entries import snapshot_entries
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg.catalog import snapshot_entries
+from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.metadata.entries import Entries
+from alcid.tables.iceberg_table import IcebergTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

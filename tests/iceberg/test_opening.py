@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from alcid.tables.iceberg.table import IcebergTable
+    from alcid.tables.iceberg_table import IcebergTable
 
 TABLE = "lake.opening.t"
 
@@ -86,7 +86,7 @@ def test_a_moment_of_the_past(lake: SparkSession, snapshots: list[int]) -> None:
 
 def test_a_saved_table_is_read_without_spark(lake: SparkSession, snapshots: list[int]) -> None:
     from alcid.spark.iceberg import SparkCatalogTable
-    from alcid.tables.iceberg.table import IcebergTable
+    from alcid.tables.iceberg_table import IcebergTable
 
     saved = SavedTable.save(SparkCatalogTable(lake, TABLE))
     assert ids(IcebergTable(saved)) == [1, 2, 3]

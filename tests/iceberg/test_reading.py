@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import alcid
-from alcid.plan import Draft
+from alcid.scan import Draft
 from alcid.spark import reading
-from alcid.spark.ways import Way
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.spark.reading import Way
+from alcid.tables.iceberg_table import IcebergTable
 from tests.iceberg.read_tables import KINDS, Kind, insert
 
 if TYPE_CHECKING:

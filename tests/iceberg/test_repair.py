@@ -12,13 +12,12 @@ import pytest
 
 import alcid
 from alcid import FormatError, UnsupportedError
-from alcid.spark.iceberg import SparkCatalogTable
-from alcid.spark.iceberg_vectors import scan_tasks
-from alcid.tables.iceberg import repairing
+from alcid.spark.iceberg import SparkCatalogTable, scan_tasks
 from alcid.tables.iceberg.catalog import VectorFile
-from alcid.tables.iceberg.repair_vectors import VectorRepair, plan_vectors
-from alcid.tables.iceberg.table import IcebergTable
-from alcid.tables.repair_report import ROLL_BACK, RepairReport
+from alcid.tables.iceberg_table import IcebergTable
+from alcid.tables.maintenance import iceberg_repair
+from alcid.tables.maintenance.findings import ROLL_BACK, RepairReport
+from alcid.tables.maintenance.iceberg_repair_vectors import VectorRepair, plan_vectors
 from tests.iceberg.vectors import commit_of, data_entries, local_path, vector_files
 from tests.tables.paimon.forging import flip
 
@@ -222,7 +221,7 @@ def test_what_another_deletes_meanwhile_is_looked_at_again(
             delete_positions(alcid.iceberg(table.name, catalog_of(table).session), {0: [5]})
         return found
 
-    monkeypatch.setattr(repairing, "plan_vectors", plan)
+    monkeypatch.setattr(iceberg_repair, "plan_vectors", plan)
     report = table.repair()
     assert (plans, report.commits, report.ok) == ([2, 3, 0], 1, True)
     assert theirs(table) == ours(table) == without(1, 3, 5)

@@ -10,12 +10,17 @@ import pyarrow as pa
 import pytest
 
 import alcid
-from alcid.bundle import Bundle
-from alcid.errors import ColumnError, DamagedIndexWarning, OptionError, UnsupportedError
+from alcid.errors import (
+    ColumnError,
+    DamagedIndexWarning,
+    OptionError,
+    UnsupportedError,
+)
 from alcid.formats.puffin import THETA_SKETCH, PuffinReader
 from alcid.formats.source import FileSource
-from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.index.bundle import Bundle
+from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
+from alcid.tables.iceberg_table import IcebergTable
 from tests.iceberg.lake import LAKE
 
 if TYPE_CHECKING:

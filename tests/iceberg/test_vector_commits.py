@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from alcid.errors import ConflictError, UnsupportedError
-from alcid.spark.iceberg import SparkCatalogTable
-from alcid.spark.iceberg_vectors import scan_tasks
+from alcid.spark.iceberg import SparkCatalogTable, scan_tasks
 from alcid.tables.iceberg.catalog import VectorFile
 from tests.iceberg.vectors import commit_of, data_entries
 

@@ -18,18 +18,18 @@ import pytest
 
 import alcid
 from alcid import ConflictError, OptionError
-from alcid.bundle import BundleWriter, Kind
 from alcid.errors import FileGoneError
 from alcid.formats.file_index import BUILDERS
-from alcid.formats.file_index.column import read_column
-from alcid.iceberg_metadata.table_metadata import TableMetadata
+from alcid.formats.file_index.keys import read_column
+from alcid.index.build import IndexedFile, index_file
+from alcid.index.bundle import BundleWriter, PayloadKind
 from alcid.options import parse_options
 from alcid.spark.iceberg import SparkCatalogTable
 from alcid.storage import Storage
 from alcid.tables.engine import Tell, Work
-from alcid.tables.iceberg.table import IcebergTable
-from alcid.tables.index_file import IndexedFile, index_file
-from alcid.tables.verify_report import IndexCheck, VerifyReport
+from alcid.tables.iceberg.metadata.table_metadata import TableMetadata
+from alcid.tables.iceberg_table import IcebergTable
+from alcid.tables.maintenance.findings import IndexCheck, VerifyReport
 from alcid.types import DataType
 from tests.iceberg.lake import LAKE
 from tests.iceberg.saved import SavedTable
@@ -268,7 +268,7 @@ def listing(saved: SavedTable, path: Path) -> SavedTable:
 
 def test_an_index_that_hides_a_row_is_found(vectors: SavedTable, tmp_path: Path) -> None:
     path = tmp_path / "1-forged-alcid.stats"
-    kind = Kind.index("class_id", "bitmap")
+    kind = PayloadKind.index("class_id", "bitmap")
     other = pa.array([1, *(row % 7 for row in range(1, ROWS))], pa.int32())
     payload = BUILDERS["bitmap"](read_column(other, DataType.parse("INT")))
     forged(vectors, path, lambda made: with_payload(made, kind, payload))

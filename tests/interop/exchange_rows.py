@@ -13,17 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from alcid._arrays import BoolArray, Int64Array
 from tests.golden.container_cases import leaf
 from tests.golden.values import Json, f64, timestamp
-
-Numbers: TypeAlias = npt.NDArray[np.int64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 ROWS = 20_000
 PARTS = 3  # commits that the rows of a season come in
@@ -99,12 +96,12 @@ def _row(number: int, season: int) -> dict[str, Any]:
     }
 
 
-def rows_of(numbers: Sequence[int] | Numbers, season: int = 0) -> pa.Table:
+def rows_of(numbers: Sequence[int] | Int64Array, season: int = 0) -> pa.Table:
     """The rows of these numbers, as they are in a season."""
     return pa.Table.from_pylist([_row(int(one), season) for one in numbers], SCHEMA)
 
 
-def part(number: int) -> Numbers:
+def part(number: int) -> Int64Array:
     """The rows of one commit: every third, so that all commits have the same bounds."""
     return np.arange(number, ROWS, PARTS)
 
@@ -120,13 +117,13 @@ class Question:
     """What the indexes tell: which rows match, which files may have one, or neither."""
 
     @property
-    def matches(self) -> Flags:
+    def matches(self) -> BoolArray:
         """For each season and row, whether it holds."""
         return _matches(self)
 
 
 @cache
-def _matches(question: Question) -> Flags:
+def _matches(question: Question) -> BoolArray:
     found = [[question.holds(_row(n, season)) for n in range(ROWS)] for season in range(SEASONS)]
     return np.array(found, bool)
 

@@ -15,14 +15,13 @@ from pyarrow import orc
 
 import alcid
 from alcid import PaimonTable
-from alcid.plan import Explanation, planner
+from alcid._arrays import BoolArray, Int64Array
+from alcid.scan import Explanation, planner
 from tests.interop.exchange_rows import (
     QUESTIONS,
     ROWS,
     SCHEMA,
     SEASONS,
-    Flags,
-    Numbers,
     Question,
     rows_of,
 )
@@ -41,7 +40,7 @@ class Model:
     def __init__(self) -> None:
         self.seasons = np.full(ROWS, _ABSENT, np.int64)
 
-    def write(self, numbers: Numbers, season: int = 0) -> pa.Table:
+    def write(self, numbers: Int64Array, season: int = 0) -> pa.Table:
         """Let rows be there; as they are to be written."""
         self.seasons[numbers] = season
         return _everything().take(season * ROWS + numbers)
@@ -57,15 +56,15 @@ class Model:
         numbers = self._matching(question)
         return _everything().take(self.seasons[numbers] * ROWS + numbers)
 
-    def _matching(self, question: Question | None) -> Numbers:
+    def _matching(self, question: Question | None) -> Int64Array:
         numbers = np.flatnonzero(self.seasons != _ABSENT)
         if question is None:
             return numbers
         return numbers[question.matches[self.seasons[numbers], numbers]]
 
-    def is_live(self, numbers: Numbers, seasons: Numbers) -> Flags:
+    def is_live(self, numbers: Int64Array, seasons: Int64Array) -> BoolArray:
         """Whether a table shows these rows of files."""
-        shown: Flags = self.seasons[numbers] == seasons
+        shown: BoolArray = self.seasons[numbers] == seasons
         return shown
 
 
@@ -91,7 +90,7 @@ class Physical:
     """What the data files of a table hold, read without us."""
 
     def __init__(self, table: PaimonTable, model: Model) -> None:
-        self._files: list[tuple[Numbers, Numbers]] = []
+        self._files: list[tuple[Int64Array, Int64Array]] = []
         self._model = model
         for placed in table.snapshot.placed:
             path = Path(table.location) / placed.path
@@ -112,15 +111,15 @@ class Physical:
             return _count(live for found, live in pairs if found.any())
         return _count(found & live for found, live in pairs)
 
-    def _matches(self, question: Question) -> list[Flags]:
+    def _matches(self, question: Question) -> list[BoolArray]:
         return [question.matches[seasons, numbers] for numbers, seasons in self._files]
 
     @property
-    def _live(self) -> list[Flags]:
+    def _live(self) -> list[BoolArray]:
         return [self._model.is_live(*file) for file in self._files]
 
 
-def _count(files: Iterable[Flags], *, whole_files: bool = False) -> tuple[int, int]:
+def _count(files: Iterable[BoolArray], *, whole_files: bool = False) -> tuple[int, int]:
     found = [one for one in files if one.any()]
     return len(found), sum(len(one) if whole_files else int(one.sum()) for one in found)
 

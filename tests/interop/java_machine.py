@@ -11,7 +11,7 @@ import pytest
 
 import alcid
 from alcid.errors import UnsupportedError
-from alcid.paimon_metadata.schema import Field, TableSchema
+from alcid.tables.paimon.metadata.schema import Field, TableSchema
 from tests.golden.container_cases import leaf
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.tables.paimon.known_rows import as_text

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import alcid
-from alcid.paimon_metadata.schema import TableSchema
+from alcid.tables.paimon.metadata.schema import TableSchema
 from tests.interop.java_machine import WRITE_ONLY, JavaMachine
 from tests.tables.paimon.keyed.upsert_machine import Fate, UpsertMachine
 from tests.tables.paimon.machine import NOTHING

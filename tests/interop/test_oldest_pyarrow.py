@@ -10,13 +10,13 @@ import pytest
 from tests.interop.peers import ROOT, UNAVAILABLE, pypaimon_python, unavailable
 
 TESTS = (
-    "tests/parquet_file",
-    "--ignore=tests/parquet_file/test_damage.py",  # damages of bytes that we parse ourselves
-    "--deselect=tests/parquet_file/test_read.py::test_five_thousand_columns",  # takes long
-    "tests/plan/test_edges.py",
-    "--deselect=tests/plan/test_edges.py::TestManyColumns",  # counts bytes, for long
-    "tests/plan/test_sorting.py",
-    "tests/predicate/test_rows.py",
+    "tests/datafiles/parquet",
+    "--ignore=tests/datafiles/parquet/test_damage.py",  # damages of bytes that we parse ourselves
+    "--deselect=tests/datafiles/parquet/test_read.py::test_five_thousand_columns",  # takes long
+    "tests/scan/test_edges.py",
+    "--deselect=tests/scan/test_edges.py::TestManyColumns",  # counts bytes, for long
+    "tests/scan/test_sorting.py",
+    "tests/expressions/test_rows.py",
     "tests/tables/paimon/test_golden_tables.py",
     "tests/tables/test_index_file.py",
     "tests/tables/test_parquet_table.py",

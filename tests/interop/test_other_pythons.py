@@ -12,14 +12,14 @@ import pytest
 from tests.interop.peers import OTHER_PYTHONS, PYTHONS, ROOT, UNAVAILABLE, other_python, unavailable
 
 TESTS = (
-    "src/alcid/predicate",  # doctests
-    "tests/predicate",
+    "src/alcid/expressions",  # doctests
+    "tests/expressions",
     "tests/formats",
     "--deselect=tests/formats/deletion_vector/test_file.py",  # large files
-    "tests/bundle",
-    "--ignore=tests/bundle/test_damage.py",  # damages of bytes, which know no Python
-    "tests/plan/test_bounds.py",
-    "tests/plan/test_explanation.py",
+    "tests/index/bundle",
+    "--ignore=tests/index/bundle/test_damage.py",  # damages of bytes, which know no Python
+    "tests/scan/test_bounds.py",
+    "tests/scan/test_explanation.py",
     "tests/test_file_index.py",
     "tests/test_imports.py",
     "tests/test_options.py",

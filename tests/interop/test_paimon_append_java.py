@@ -10,7 +10,7 @@ import pytest
 
 import alcid
 from alcid import PaimonTable
-from alcid.tables.paimon.appending import append_arrow
+from alcid.tables.paimon.write.append import append_arrow
 from tests.golden.container_cases import leaf
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.golden.values import f64

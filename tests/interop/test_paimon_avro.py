@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import alcid
+from alcid.datafiles.avro import open_avro_scans
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import FileSource
-from alcid.tables.avro_scan import open_avro_scans
 from tests.golden.arrow_values import arrow_array, json_rows
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.golden.paimon_type_values import ALL_TYPES, NESTED, all_values

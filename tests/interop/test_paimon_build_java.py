@@ -14,10 +14,10 @@ import alcid
 from alcid import PaimonTable
 from alcid.errors import AlcidWarning
 from alcid.formats.file_index import BUILDERS
-from alcid.formats.file_index.column import read_column
 from alcid.formats.file_index.container import write_container
-from alcid.paimon_metadata.commit import Change
-from alcid.tables.paimon.building import build, drop, indexes
+from alcid.formats.file_index.keys import read_column
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.write.build import build, drop, indexes
 from alcid.types import DataType, indexes_for
 from tests.golden.arrow_values import json_rows
 from tests.golden.container_cases import leaf

@@ -10,7 +10,7 @@ import pytest
 
 from alcid import PaimonTable
 from alcid.storage import Storage
-from alcid.tables.paimon.deleting import delete
+from alcid.tables.paimon.delete import delete
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.interop.peers import PyPaimon
 from tests.interop.rust_tables import RustWarehouse

@@ -10,7 +10,7 @@ import pytest
 
 import alcid
 from alcid import PaimonTable
-from alcid.paimon_metadata.commit import Change
+from alcid.tables.paimon.metadata.commit import Change
 from tests.golden.container_cases import leaf
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.interop.exchange_rows import (

@@ -13,7 +13,7 @@ import pytest
 import alcid
 from alcid import col
 from alcid.errors import UnsupportedError
-from alcid.tables.paimon.building import build
+from alcid.tables.paimon.write.build import build
 from tests.golden.container_cases import leaf
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.golden.values import timestamp

@@ -19,8 +19,8 @@ import pytest
 from pyroaring import BitMap
 
 from alcid import FileIndex, col
+from alcid.expressions import Unknown
 from alcid.formats.file_index.container import write_container
-from alcid.predicate import Unknown
 from alcid.testing.oracle import matching_rows, values_of
 from alcid.types import DataType
 from tests.golden.container_cases import RAW, TABLES, Table

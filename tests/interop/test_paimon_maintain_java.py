@@ -12,10 +12,10 @@ import pytest
 
 from alcid.storage import Storage
 from alcid.tables.engine import Threads
-from alcid.tables.paimon.orphans import clean
-from alcid.tables.paimon.statistics import compute_stats
-from alcid.tables.paimon.table import PaimonTable
-from alcid.tables.paimon.verifying import verify
+from alcid.tables.maintenance.paimon_clean import clean
+from alcid.tables.maintenance.paimon_verify import verify
+from alcid.tables.paimon.write.statistics import compute_stats
+from alcid.tables.paimon_table import PaimonTable
 from tests.golden.paimon_table_cases import (
     WRITE_ONLY,
     birds,

@@ -8,11 +8,23 @@ from typing import Any
 import pytest
 
 from alcid.errors import OptionError
-from alcid.paimon_metadata.option_checks import is_known
-from alcid.paimon_metadata.option_keys import ALIASES, HARMLESS, PAIMON_VERSION, harmless
-from alcid.paimon_metadata.option_refusals import REFUSALS
-from alcid.paimon_metadata.option_values import duration, flag, read, size, whole
-from alcid.paimon_metadata.table_options import HONOURED, TableOptions
+from alcid.tables.paimon.metadata.option_keys import (
+    ALIASES,
+    HARMLESS,
+    PAIMON_VERSION,
+    REFUSALS,
+    harmless,
+)
+from alcid.tables.paimon.metadata.options import (
+    HONOURED,
+    TableOptions,
+    duration,
+    flag,
+    is_known,
+    read,
+    size,
+    whole,
+)
 from tests.golden.paimon_jvm import VERSION, PaimonJvm
 
 OWNERS = (

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pytest
 
 import alcid
+from alcid.datafiles.orc.timestamps import find_writer_zone
 from alcid.errors import UnsupportedError
-from alcid.orc_file.writer_zone import find_writer_zone
 from tests.golden.paimon_tables_jvm import JavaPaimon
 
 SECOND = 10**9

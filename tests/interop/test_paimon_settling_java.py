@@ -12,13 +12,13 @@ import pytest
 
 import alcid
 from alcid import PaimonTable
-from alcid.paimon_metadata.index_manifest import DELETION_VECTORS
 from alcid.tables.engine import Threads
 from alcid.tables.paimon.data_files import table_paths
 from alcid.tables.paimon.keyed.bucket import buckets_of
-from alcid.tables.paimon.keyed.compact_change import compact_change
-from alcid.tables.paimon.keyed.settle_work import settle_buckets
-from alcid.tables.paimon.keyed.upserting import keyed_table
+from alcid.tables.paimon.keyed.commit import compact_change
+from alcid.tables.paimon.keyed.level_zero import settle_buckets
+from alcid.tables.paimon.keyed.upsert import keyed_table
+from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.golden.paimon_writing import RowKind
 from tests.tables.paimon.known_rows import as_text

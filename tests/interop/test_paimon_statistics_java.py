@@ -13,7 +13,7 @@ import pytest
 
 import alcid
 from alcid import PaimonTable
-from alcid.paimon_metadata.row_bytes import unpack_rows
+from alcid.tables.paimon.metadata.statistics import unpack_rows
 from tests.golden.container_cases import leaf
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.golden.values import timestamp

@@ -10,8 +10,9 @@ import numpy as np
 
 import alcid
 from alcid import PaimonTable
+from alcid._arrays import Int64Array
 from tests.golden.paimon_tables_jvm import JavaPaimon
-from tests.interop.exchange_rows import INDEXES, QUESTIONS, SCHEMA, Numbers
+from tests.interop.exchange_rows import INDEXES, QUESTIONS, SCHEMA
 from tests.interop.exchange_tables import Model, check_rows
 from tests.interop.peers import PyPaimon
 from tests.interop.rust_tables import RustWarehouse
@@ -40,12 +41,12 @@ class Turns:
         rust.link(self.path)
         self._first = count(0, STEP)
 
-    def next_numbers(self) -> Numbers:
+    def next_numbers(self) -> Int64Array:
         """Rows that were not written yet."""
         first = next(self._first)
         return np.arange(first, first + STEP)
 
-    def write(self, who: str, numbers: Numbers, season: int = 0) -> None:
+    def write(self, who: str, numbers: Int64Array, season: int = 0) -> None:
         """Let somebody write rows."""
         rows = self.model.write(numbers, season)
         match who:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from alcid.tables.paimon.keyed import applying, committing, upsert_job
-from alcid.tables.paimon.keyed.settle_work import settle_buckets
+from alcid.tables.paimon.keyed import commit, upsert
+from alcid.tables.paimon.keyed.level_zero import settle_buckets
 from tests.golden.paimon_writing import RowKind
 from tests.interop.keyed_tables import VECTORS, KeyedTable, Peers, levels, peers
 
@@ -41,9 +41,9 @@ ACTIONS: dict[str, Callable[[KeyedTable, str], None]] = {
 }
 # The function of ours before which Java does it, and whose rows come last then.
 MOMENTS: dict[str, tuple[Any, str, str]] = {
-    "before we look for older rows": (upsert_job, "upsert_bucket", "ours"),
-    "before our rows come to level 0": (applying, "commit_append", "ours"),
-    "before our rows are lifted": (applying, "commit_compact", "theirs"),
+    "before we look for older rows": (upsert, "upsert_bucket", "ours"),
+    "before our rows come to level 0": (commit, "commit_append", "ours"),
+    "before our rows are lifted": (commit, "commit_compact", "theirs"),
 }
 
 
@@ -124,7 +124,7 @@ def test_java_compacts_what_we_are_about_to_compact(
             waiting.pop()(table, java)
         return settle_buckets(*given, **named)
 
-    monkeypatch.setattr(committing, "settle_buckets", interrupted)
+    monkeypatch.setattr(commit, "settle_buckets", interrupted)
     table.put("we", *_rows(6, 8, "ours"))
     assert not waiting
     if action == "puts":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import alcid
-from alcid.tables.paimon.keyed import applying
+from alcid.tables.paimon.keyed import commit
 from tests.interop.keyed_tables import VECTORS, KeyedTable, Peers, levels, peers
 from tests.tables.paimon.known_rows import as_text
 
@@ -169,7 +169,7 @@ def test_somebody_finishes_an_upsert_that_was_killed_between_its_snapshots(
     table = one_bucket(tmp_path / "t", peers)
     table.put("we", *rows(0, 10, "a"))
     with monkeypatch.context() as patch:
-        patch.setattr(applying, "commit_compact", _killed)
+        patch.setattr(commit, "commit_compact", _killed)
         with pytest.raises(Killed):
             table.put("we", *rows(3, 13, "b"))
         table.check(settled=False)

@@ -31,7 +31,7 @@ ROLLED: dict[str, list[Any]] = {
 def test_an_upsert_of_several_files_is_one_run(
     peers: Peers, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("writing", "paimon.keyed.key_files"):
+    for module in ("parquet_writer", "paimon.keyed.key_files"):
         monkeypatch.setattr(f"alcid.tables.{module}.GROUP_ROWS", 4)
     options = VECTORS | {"bucket": "1", "target-file-size": "1 b"}
     table = KeyedTable(tmp_path / "t", peers, {"k": kind, "v": "STRING"}, ["k"], options)

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 import alcid
 from alcid.errors import ConflictError
-from alcid.tables.paimon.keyed.committing import CommitAs
-from alcid.tables.paimon.keyed.upserting import UpsertPlan, upsert
+from alcid.tables.paimon.keyed.commit import CommitAs
+from alcid.tables.paimon.keyed.upsert import UpsertPlan, upsert
 from tests.tables.paimon.keyed.racing_upserts import KEYS, rows_of_round
 from tests.tables.paimon.racing import ROOT
 

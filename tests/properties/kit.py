@@ -15,8 +15,20 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from alcid import DataType, FileIndex, Predicate, Selection
-from alcid.predicate import Between, Comparison, In, IsNull, Like, Not
+from alcid import (
+    DataType,
+    FileIndex,
+    Predicate,
+    Selection,
+)
+from alcid.expressions import (
+    Between,
+    Comparison,
+    In,
+    IsNull,
+    Like,
+    Not,
+)
 from alcid.testing.strategies import SampleColumn
 from alcid.types import indexes_for
 

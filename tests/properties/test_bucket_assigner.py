@@ -10,7 +10,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from alcid import AlcidError, AlcidWarning
-from alcid.formats.buckets import BucketAssigner, BucketOptions, Routing, assigner_of
+from alcid.formats.buckets import (
+    BucketAssigner,
+    BucketOptions,
+    Routing,
+    assigner_of,
+)
 from alcid.formats.buckets import assigner as module
 from alcid.formats.hash_index import HashIndex
 

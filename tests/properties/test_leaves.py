@@ -11,7 +11,12 @@ from pyroaring import BitMap
 
 from alcid import DataType, col
 from alcid.testing import matching_rows
-from alcid.testing.strategies import SampleColumn, columns, comparisons, literals
+from alcid.testing.strategies import (
+    SampleColumn,
+    columns,
+    comparisons,
+    literals,
+)
 from tests.properties.kit import (
     KINDS,
     Kind,

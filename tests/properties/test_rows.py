@@ -12,9 +12,20 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from alcid import DataType, FileIndex, Predicate
-from alcid.predicate import Between, Comparison, IsNull, matching, normalize
+from alcid.expressions import (
+    Between,
+    Comparison,
+    IsNull,
+    matching,
+    normalize,
+)
 from alcid.testing import matching_rows
-from alcid.testing.strategies import columns, comparisons, literals, trees
+from alcid.testing.strategies import (
+    columns,
+    comparisons,
+    literals,
+    trees,
+)
 from tests.properties.kit import (
     BITMAP_V2,
     BSI,

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alcid.formats.theta.compact import MAX_THETA, CompactTheta
-from alcid.formats.theta.lowest import NOMINAL_ENTRIES, lowest_hashes, unite
-from alcid.formats.theta.sketch import AlphaRule, ThetaSketch
+from alcid.formats.theta.sketch import NOMINAL_ENTRIES, AlphaRule, ThetaSketch, lowest_hashes, unite
 
 Content = tuple[int, list[int]]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from alcid import DataType, FileIndex, Predicate
-from alcid.predicate import Constant
+from alcid.expressions import Constant
 from alcid.testing import matching_rows
 from alcid.testing.strategies import columns, trees
 from tests.properties.kit import (

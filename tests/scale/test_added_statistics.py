@@ -16,10 +16,10 @@ import pytest
 import alcid
 from alcid.formats.puffin import THETA_SKETCH, PuffinReader
 from alcid.formats.source import BytesSource
-from alcid.paimon_metadata.commit import Change
-from alcid.tables import ParquetTable
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg_table import IcebergTable
 from alcid.tables.open_files import OpenFiles
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.parquet_table import ParquetTable
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 from tests.tables.paimon import small_tables
 

@@ -16,11 +16,11 @@ import pytest
 import alcid
 from alcid import DamagedIndexWarning, FileIndex
 from alcid.errors import FormatError
-from alcid.paimon_metadata.commit import Change
-from alcid.plan import positions
+from alcid.scan import positions
 from alcid.storage.local import LocalFiles
-from alcid.tables.paimon import index_beginnings, index_containers
-from alcid.tables.table import Table
+from alcid.tables.base import Table
+from alcid.tables.paimon import indexes
+from alcid.tables.paimon.metadata.commit import Change
 from tests.tables.paimon import small_tables
 
 FILES, ROWS = 80, 120
@@ -182,7 +182,7 @@ def test_over_a_network_sizes_of_index_files_are_listed(
 ) -> None:
     made = paimon(tmp_path / "t")
     monkeypatch.setattr(LocalFiles, "remote", True)
-    monkeypatch.setattr(index_containers, "_MANY", 20)
+    monkeypatch.setattr(indexes, "_MANY", 20)
     files = alcid.paimon(made.location).snapshot
     (tmp_path / "t" / "bucket-0" / files.placed[40].file.index_files[0]).unlink()
     before = files.traffic
@@ -228,8 +228,8 @@ def test_index_files_that_are_not_held_whole_are_asked_the_same(
     made = paimon(tmp_path / "t")
     queries = ("kind = 17", "word = 'word 51'", "kind = 17 OR score > 5")
     expected = [made.scan(where).explain() for where in queries]
-    monkeypatch.setattr(index_beginnings, "_HEAD", head)
-    monkeypatch.setattr(index_containers, "_MOST_HELD", room)
+    monkeypatch.setattr(indexes, "_HEAD", head)
+    monkeypatch.setattr(indexes, "_MOST_HELD", room)
     table = alcid.paimon(tmp_path / "t")
     for where, one in zip(queries, expected, strict=True):
         found = table.scan(where).explain()

@@ -10,22 +10,27 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from alcid.bundle import BundleSet, BundleWriter, FileEntry, Kind, lacking, open_bundles
-from alcid.bundle.searching import SMALL
 from alcid.errors import FormatError
 from alcid.formats.file_index import BUILDERS, READERS
 from alcid.formats.file_index.bitmap_search import BitmapSearch, usual_keys
-from alcid.formats.file_index.bloom_filters import are_usual, may_have_any
-from alcid.formats.file_index.column import KeyColumn, read_column
-from alcid.formats.file_index.container import Container, write_container
-from alcid.formats.file_index.container_heads import ContainerHeads
-from alcid.formats.file_index.keys import Key, key_type
+from alcid.formats.file_index.bloom_filter import are_usual, may_have_any
+from alcid.formats.file_index.container import Container, ContainerHeads, write_container
+from alcid.formats.file_index.keys import Key, KeyColumn, key_type, read_column
 from alcid.formats.file_index.reader import IndexReader
 from alcid.formats.source import BytesSource, Range, Section
+from alcid.index.bundle import (
+    BundleSet,
+    BundleWriter,
+    FileEntry,
+    PayloadKind,
+    lacking,
+    open_bundles,
+)
+from alcid.index.bundle.probing import SMALL
 from alcid.types import DataType
 
 TYPES = ("INT", "BIGINT", "SMALLINT", "DATE", "STRING", "DOUBLE", "DECIMAL(12, 2)", "TIMESTAMP(6)")
-BITMAP = Kind.index("c", "bitmap")
+BITMAP = PayloadKind.index("c", "bitmap")
 
 
 def column_of(kind: str, values: Sequence[int]) -> KeyColumn:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from alcid.plan import Explanation
+from alcid.scan import Explanation
 from benchmarks.scale.questions import left_files, questions
 from benchmarks.scale.tables import KINDS, expected_of, make_tables, open_table
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from alcid.spark.java import ensure_java
+from alcid.spark.session import ensure_java
 from tests.golden.jvm import QUICK_JAVA
 from tests.spark.gates import Gate
 from tests.spark.processes import below, command_of, is_running, kill, wait_for

@@ -18,14 +18,15 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import alcid
-from alcid.plan import Draft
+from alcid.scan import Draft
 from alcid.spark import reading
 from alcid.spark.engine import SparkEngine
 from alcid.spark.jvm import map_in_arrow
-from alcid.spark.ways import Way
+from alcid.spark.reading import Way
 from alcid.storage import Storage
-from alcid.tables import ParquetTable, building
-from alcid.tables.paimon.table import PaimonTable
+from alcid.tables import build
+from alcid.tables.paimon_table import PaimonTable
+from alcid.tables.parquet_table import ParquetTable
 from tests.faults.spark_requests import KillRequests
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def gated(folder: str, gate: str) -> Storage:
     storage = GatedStorage.open(folder)
     assert isinstance(storage, GatedStorage)
     storage.gate = gate
-    building.BATCH_SECONDS = 0.0  # in a task: every file that a build reads becomes a bundle
+    build.BATCH_SECONDS = 0.0  # in a task: every file that a build reads becomes a bundle
     return storage
 
 

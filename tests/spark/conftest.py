@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from alcid.errors import UnsupportedError
-from alcid.spark.java import ensure_java
+from alcid.spark.session import ensure_java
 from tests.interop.peers import unavailable
 from tests.spark.cluster import Cluster, Driver, cluster, driver
 from tests.spark.lost_attempts import LostAttempts, lost_attempts

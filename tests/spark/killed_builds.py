@@ -17,9 +17,10 @@ from typing import Any, NoReturn
 
 import alcid
 from alcid.storage import Storage
-from alcid.tables import building, compaction, folder_indexes
+from alcid.tables import build as building
 from alcid.tables.bundle_folder import BundleFolder
 from alcid.tables.engine import Threads
+from alcid.tables.parquet import indexes
 from tests.tables.folders import OPTIONS, fill
 
 FILES, INDEXED = 6, 4
@@ -59,32 +60,32 @@ def after_the_mark_of_a_rebuild(build: Callable[..., Any]) -> None:
 
 
 def before_a_merge(build: Callable[..., Any]) -> None:
-    _set(folder_indexes, "is_worth_merging", lambda _: True)
-    _set(folder_indexes, "merge_folder", die)
+    _set(indexes, "is_worth_merging", lambda _: True)
+    _set(indexes, "merge_folder", die)
     build()
 
 
 def within_a_merge(build: Callable[..., Any]) -> None:
     """When the first of several merged bundles is there, but not the one that says so."""
-    _set(folder_indexes, "is_worth_merging", lambda _: True)
+    _set(indexes, "is_worth_merging", lambda _: True)
 
     def merge(*given: Any) -> None:
         building.BATCH_BYTES = 1
         _die_after(BundleFolder, "put")
-        compaction.merge_folder(*given)
+        building.merge_folder(*given)
 
-    _set(folder_indexes, "merge_folder", merge)
+    _set(indexes, "merge_folder", merge)
     build()
 
 
 def after_a_merge(build: Callable[..., Any]) -> None:
-    _set(folder_indexes, "is_worth_merging", lambda _: True)
-    _die_after(folder_indexes, "merge_folder")
+    _set(indexes, "is_worth_merging", lambda _: True)
+    _die_after(indexes, "merge_folder")
     build()
 
 
 def within_the_removal_of_old_bundles(build: Callable[..., Any]) -> None:
-    _set(folder_indexes, "is_worth_merging", lambda _: True)
+    _set(indexes, "is_worth_merging", lambda _: True)
     build()
     remove = BundleFolder.remove
 
@@ -93,7 +94,7 @@ def within_the_removal_of_old_bundles(build: Callable[..., Any]) -> None:
         die()
 
     _set(BundleFolder, "remove", remove_and_die)
-    compaction.GRACE = timedelta(0)
+    building.GRACE = timedelta(0)
     build()
 
 

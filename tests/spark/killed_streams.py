@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import alcid
-from alcid.paimon_metadata.snapshot_making import SnapshotMaker
+from alcid.tables.paimon.metadata.commit import SnapshotMaker
 from tests.spark.streams import start
 
 # The snapshot, counted from the first of the stream, before or after which it stops.

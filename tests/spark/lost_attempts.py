@@ -17,9 +17,9 @@ import json
 import sys
 from pathlib import Path
 import alcid
-from alcid.spark import append_tasks
+from alcid.spark import append
 
-task = append_tasks._Task
+task = append._Task
 spark = alcid.session(master="local[2,4]")
 
 
@@ -38,7 +38,7 @@ def failing_once(flags):
 
 for line in sys.stdin:
     script, folder, flags = json.loads(line)
-    append_tasks._Task = failing_once(flags)
+    append._Task = failing_once(flags)
     exec(script)
     print("result", *report.to_dict().values(), flush=True)
 spark.stop()

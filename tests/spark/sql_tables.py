@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 
 from alcid import ParquetTable
 from alcid.opening import parquet
-from alcid.spark.sql import explain_sql, sql
-from alcid.spark.sql_explanation import SqlExplanation
+from alcid.spark.sql import SqlExplanation, explain_sql, sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
+from alcid.datafiles.parquet import read_layout
 from alcid.errors import ColumnError, OptionError, UnsupportedError
 from alcid.formats.source import FileSource
-from alcid.parquet_file import read_layout
-from alcid.tables.writing import GROUP_ROWS, PAGE_ROWS
+from alcid.tables.parquet_writer import GROUP_ROWS, PAGE_ROWS
 from tests.spark.lost_attempts import LostAttempts
 from tests.storage.conftest import KEYS, bucket, moto_port
 

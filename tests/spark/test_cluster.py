@@ -14,7 +14,7 @@ import pytest
 
 import alcid
 from alcid.storage import Storage
-from alcid.tables.folder_indexes import FolderIndexes
+from alcid.tables.parquet.indexes import FolderIndexes
 from tests.spark.cluster import ONE_KILLED, Cluster, Driver, kill_one_executor
 from tests.spark.gates import Gate
 from tests.tables.folders import OPTIONS, bundle_names, check_indexes, fill, opened

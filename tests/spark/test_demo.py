@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alcid import demo
+import alcid_demo as demo
 from alcid.cli import main
-from alcid.demo import questions
 from alcid.errors import OptionError
 from alcid.opening import paimon, parquet
 from alcid.spark import jvm
 from alcid.spark.jvm.iceberg import RUNTIME_CLASS
+from alcid_demo import questions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

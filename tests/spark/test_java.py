@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 
 from alcid.errors import UnsupportedError
-from alcid.spark.java import ensure_java
+from alcid.spark.session import ensure_java
 from tests.interop.peers import unavailable
 
 PRINTS_ARGUMENTS = """#!/bin/sh

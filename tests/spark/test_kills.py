@@ -17,10 +17,10 @@ import pytest
 
 import alcid
 from alcid.errors import UnsupportedError
-from alcid.spark.java import ensure_java
+from alcid.spark.session import ensure_java
 from alcid.storage import Storage
 from alcid.storage.local import LocalFiles
-from alcid.tables.folder_indexes import FolderIndexes
+from alcid.tables.parquet.indexes import FolderIndexes
 from tests.interop.peers import unavailable
 from tests.spark import killed_builds
 from tests.spark.cluster import JAVA_OPTIONS, ROOT, driver

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import alcid
-from alcid.bundle import Kind
+from alcid.index.bundle import PayloadKind
 from alcid.storage import Storage
 from tests.tables.folders import OPTIONS, bundle_names, fill, path_of
 from tests.tables.maintaining import Files, forge, problems, with_payload
@@ -25,7 +25,7 @@ def test_verify_finds_the_same_on_spark(spark: SparkSession, tmp_path: Path) -> 
     assert table.verify(progress=False).ok
 
     def swap(files: Files) -> None:
-        kind = Kind.index("id", "bloom-filter")
+        kind = PayloadKind.index("id", "bloom-filter")
         one, two = files[path_of(1)], files[path_of(2)]
         files[path_of(1)] = with_payload(one, kind, two.payloads[kind])
 

@@ -15,7 +15,7 @@ from alcid import PaimonTable
 from alcid.errors import ColumnError, UnsupportedError
 from alcid.formats.binary_row import hash_rows
 from alcid.formats.buckets import fixed_bucket
-from alcid.tables.paimon.appending import append_arrow
+from alcid.tables.paimon.write.append import append_arrow
 from tests.spark.lost_attempts import LostAttempts
 from tests.tables.paimon.small_tables import create
 

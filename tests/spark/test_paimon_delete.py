@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import alcid
-from alcid.plan import Draft
-from alcid.tables.paimon.deleting import DeleteReport
+from alcid.scan import Draft
+from alcid.tables.reports import DeleteReport
 from tests.tables.paimon.small_tables import VECTORS, append, create, ids
 
 if TYPE_CHECKING:

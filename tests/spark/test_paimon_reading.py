@@ -12,9 +12,9 @@ import pytest
 
 import alcid
 from alcid.errors import AlcidWarning
-from alcid.spark import reading, ways
+from alcid.spark import reading
+from alcid.spark.reading import Way, choose_way
 from alcid.spark.schema import arrow_for_spark, conform_batches
-from alcid.spark.ways import Way, choose_way
 from tests.golden.paimon_tables import table_names, unpack_table
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def test_rows_are_the_same_in_every_way(
 ) -> None:
     def choose(draft: Any, *, has_s3a: bool) -> Way:
         chosen = choose_way(draft, has_s3a=has_s3a)
-        obstacle = ways._obstacle(draft, has_s3a)
+        obstacle = reading._obstacle(draft, has_s3a)
         return chosen if way == "Spark" and obstacle else Way(way, "is tested")
 
     monkeypatch.setattr(reading, "choose_way", choose)
@@ -90,5 +90,5 @@ def test_dense_rows_without_vectors_are_read_by_spark_itself(
         ("evolution", "in some files"),
     ):
         draft, _ = alcid.paimon(tables / name, spark).scan().draft()
-        obstacle = ways._obstacle(draft, False)
+        obstacle = reading._obstacle(draft, False)
         assert (expected in obstacle) if expected else not obstacle, (name, obstacle)

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
-from alcid.plan import Draft
-from alcid.plan.planner import make_plan
-from alcid.predicate import parse
-from alcid.spark import reading, ways
-from alcid.spark.ways import Way
+from alcid.expressions import parse
+from alcid.scan import Draft
+from alcid.scan.planner import make_plan
+from alcid.spark import reading
+from alcid.spark.reading import Way
 from tests.storage.conftest import KEYS, bucket, moto_port
 
 if TYPE_CHECKING:
@@ -218,8 +218,8 @@ def test_deleted_rows_stay_deleted(
     path = table.snapshot.paths[0].as_py()
     first = min(table.scan().to_arrow()["row"].to_pylist())
     some = table.with_deletions({path: alcid.DeletionVector([0, 5, 299])})
-    monkeypatch.setattr(ways, "_DRIVER_ROWS", 0)
-    monkeypatch.setattr(ways, "_DENSE", 0.0)
+    monkeypatch.setattr(reading, "_DRIVER_ROWS", 0)
+    monkeypatch.setattr(reading, "_DENSE", 0.0)
     assert "by Arrow in tasks of Spark: some rows are deleted" in str(some.explain("i > 100"))
     expected = plain.where("i > 100").select("row").toArrow()["row"].to_pylist()
     gone = {first, first + 5, first + 299}
@@ -232,11 +232,11 @@ def test_the_way_is_chosen_by_what_is_read(
     table: alcid.ParquetTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert str(table.explain("i = 7")).splitlines()[-1].startswith("rows are read in the driver: ")
-    monkeypatch.setattr(ways, "_DRIVER_ROWS", 0)
+    monkeypatch.setattr(reading, "_DRIVER_ROWS", 0)
     assert str(table.explain("i > 7")).splitlines()[-1] == (
         "rows are read by Spark's own Parquet reader: most of 0.3 MB is read"
     )
-    monkeypatch.setattr(ways, "_DENSE", 2.0)
+    monkeypatch.setattr(reading, "_DENSE", 2.0)
     assert "rows are read by Arrow in tasks of Spark: about 0." in str(table.explain("i > 7"))
     assert "rows are read" not in str(table.explain("i > 7", order_by="i", limit=5))
 
@@ -280,7 +280,7 @@ def test_columns_that_spark_reads_otherwise_are_read_by_tasks(
     assert driver["at"].cast(pa.int64()).to_pylist() == [1_700_000_000_123_456, None, None]
     assert driver["wide"].to_pylist() == [5, 6, 7]
     monkeypatch.undo()
-    monkeypatch.setattr(ways, "_DRIVER_ROWS", 0)
+    monkeypatch.setattr(reading, "_DRIVER_ROWS", 0)
     for column, why in (
         ("at", "Spark reads timestamp[ns, tz=UTC] otherwise"),
         ("wide", "int32 in some files, int64 in the table"),
@@ -296,7 +296,7 @@ def test_paths_that_are_patterns_are_read_by_tasks(
         (tmp_path / name).mkdir()
         pq.write_table(pa.table({"x": [len(name)]}), tmp_path / name / "part.parquet")
     table = alcid.parquet(tmp_path, spark)
-    monkeypatch.setattr(ways, "_DRIVER_ROWS", 0)
+    monkeypatch.setattr(reading, "_DRIVER_ROWS", 0)
     assert "characters that Spark takes for a pattern" in str(table.explain())
     assert sorted(table.read().toArrow()["x"].to_pylist()) == [2, 4, 7]
 
@@ -445,7 +445,7 @@ def test_nan_is_not_passed_over_by_statistics(
     # Which Spark gets wrong by itself; if that is mended, so that floats can be filtered again:
     assert spark.read.parquet(str(tmp_path)).where("d > 1").count() == 0
     found = alcid.parquet(tmp_path, spark)
-    monkeypatch.setattr(ways, "_DRIVER_ROWS", 0)
+    monkeypatch.setattr(reading, "_DRIVER_ROWS", 0)
     assert "by Spark's own Parquet reader" in str(found.explain("d > 1", columns=["d"]))
     for where in ("d > 1", "d = 'NaN'", "NOT d <= 1", "d IN (CAST('NaN' AS DOUBLE), 5)"):
         assert found.read(where, columns=["d"]).count() == 1, where
@@ -475,7 +475,7 @@ def test_files_in_s3_are_read_by_tasks_without_the_jar(
     for path in here.snapshot.paths.to_pylist():
         storage.put(path, (folder / path).read_bytes())
     table = alcid.parquet(f"s3://{bucket}/table", spark, storage_options=options)
-    monkeypatch.setattr(ways, "_DRIVER_ROWS", 0)
+    monkeypatch.setattr(reading, "_DRIVER_ROWS", 0)
     assert "by Arrow in tasks of Spark: Spark cannot read s3a:// (the jar" in str(table.explain())
     found = table.read("i > 100 AND region IS NULL", order_by="row").toArrow()
     expected = here.scan("i > 100 AND region IS NULL", order_by="row").to_arrow()
@@ -494,7 +494,7 @@ def test_a_read_is_planned_once(
         plans.append(given)
         return make_plan(*given, **named)
 
-    monkeypatch.setattr("alcid.plan.run.make_plan", counted)
+    monkeypatch.setattr("alcid.scan.execution.make_plan", counted)
     table.read(where).collect()
     assert len(plans) == 1
 

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from alcid.errors import EvaluationError, SparkNeededError
+from alcid.expressions.columns import RowTable
+from alcid.expressions.scalar_types import Batch
+from alcid.expressions.scalar_values import Values, from_arrow
+from alcid.expressions.scalars import bind_scalar
 from alcid.options import Settings, using
-from alcid.predicate.row_table import RowTable
-from alcid.predicate.scalar_nodes import Batch
-from alcid.predicate.scalar_values import Values, from_arrow
-from alcid.predicate.scalars import bind_scalar
 from alcid.types import DataType
 
 if TYPE_CHECKING:

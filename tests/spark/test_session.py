@@ -16,10 +16,10 @@ import pytest
 
 import alcid
 from alcid.errors import OptionError, UnsupportedError
+from alcid.spark.errors import naming_missing_package, spark_error
 from alcid.spark.jvm import map_in_arrow
-from alcid.spark.jvm.side_session import same_session
+from alcid.spark.jvm.planning import same_session
 from alcid.spark.session import session
-from alcid.spark.spark_errors import naming_missing_package, spark_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

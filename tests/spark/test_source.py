@@ -22,8 +22,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.errors import AnalysisException
 
-from alcid.spark.source import AlcidSource, source_for
-from alcid.spark.source_options import SourceOptions
+from alcid.spark.source import AlcidSource, SourceOptions, source_for
 
 UTC = datetime.UTC
 ROWS = 24

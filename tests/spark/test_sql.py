@@ -15,7 +15,7 @@ import pytest
 
 from alcid.errors import OptionError, UnsupportedError
 from alcid.opening import parquet
-from alcid.spark.jvm.side_session import SideSession
+from alcid.spark.jvm.planning import SideSession
 from alcid.spark.sql import explain_sql, sql
 from tests.spark.sql_tables import NOT_UTC, SCHEMA, Beside, beside, settings, shown, write_folder
 
@@ -516,7 +516,7 @@ def test_part_of_a_plan_that_is_not_known_means_every_row(
 ) -> None:
     query = "SELECT k, count(*) FROM t WHERE id < 9 GROUP BY k"
     with monkeypatch.context() as patch:
-        patch.setattr("alcid.spark.relations._KNOWN", {"Project", "Filter", "LogicalRDD"})
+        patch.setattr("alcid.spark.pushdown._KNOWN", {"Project", "Filter", "LogicalRDD"})
         (use,) = explain_sql(query, t=tables["t"]).tables
         assert tables.check(query) == 7
     assert use.reason == "the plan has a Aggregate, which is not known"

@@ -12,7 +12,7 @@ import pytest
 import alcid
 from alcid import PaimonTable
 from alcid.errors import ConflictError, UnsupportedError
-from alcid.spark.java import ensure_java
+from alcid.spark.session import ensure_java
 from alcid.storage import Storage
 from tests.interop.peers import ROOT, unavailable
 from tests.spark.killed_streams import STEPS

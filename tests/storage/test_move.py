@@ -9,7 +9,12 @@ from typing import NoReturn
 
 import pytest
 
-from alcid.errors import FileGoneError, NameTakenError, OptionError, StorageError
+from alcid.errors import (
+    FileGoneError,
+    NameTakenError,
+    OptionError,
+    StorageError,
+)
 from alcid.storage import Storage
 from tests.storage.conftest import Opener
 from tests.storage.fault_proxy import Fault, FaultProxy

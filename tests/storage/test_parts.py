@@ -21,11 +21,11 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.storage import Retry, Storage, Traffic
-from alcid.storage.location import Location
+from alcid.storage.backend import Location
 from alcid.storage.options import Hidden, arrow_s3_options, s3fs_options
-from alcid.storage.pool import run_all
+from alcid.storage.ranges import TrafficCounter
 from alcid.storage.retry import is_gone, is_passing, persist
-from alcid.storage.traffic import TrafficCounter
+from alcid.storage.threads import run_all
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_results_of_threads_come_in_order_and_errors_stop_the_rest() -> None:
 
 def test_threads_work_again_in_a_forked_process() -> None:
     run_all(str, range(4))
-    script = "from alcid.storage.pool import run_all\nimport os, sys\nrun_all(str, range(4))\n"
+    script = "from alcid.storage.threads import run_all\nimport os, sys\nrun_all(str, range(4))\n"
     script += "child = os.fork()\nif child == 0:\n    os._exit(len(run_all(str, range(7))))\n"
     script += "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
     arguments = [sys.executable, "-W", "ignore", "-c", script]

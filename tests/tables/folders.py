@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alcid import FileIndex
-from alcid.bundle import BundleSet, Kind, State
-from alcid.bundle.kinds import INDEX
+from alcid.index.bundle import BundleSet, PayloadKind, State
+from alcid.index.bundle.format import INDEX
 from alcid.storage import Storage
-from alcid.tables.data_files import list_data_files
-from alcid.tables.folder_indexes import FolderIndexes
+from alcid.tables.open_files import list_data_files
+from alcid.tables.parquet.indexes import FolderIndexes
 
 OPTIONS: dict[str, str | int | float] = {
     "file-index.bitmap.columns": "class_id,tags[color]",
@@ -22,9 +22,9 @@ OPTIONS: dict[str, str | int | float] = {
     "file-index.bloom-filter.id.items": 100,
 }
 KINDS = [
-    Kind.index("class_id", "bitmap"),
-    Kind.index("id", "bloom-filter"),
-    Kind.index("tags[color]", "bitmap"),
+    PayloadKind.index("class_id", "bitmap"),
+    PayloadKind.index("id", "bloom-filter"),
+    PayloadKind.index("tags[color]", "bitmap"),
 ]
 
 
@@ -73,7 +73,7 @@ def opened(indexes: FolderIndexes, storage: Storage) -> BundleSet:
     return indexes.open(list_data_files(storage))
 
 
-def states(bundles: BundleSet, kind: Kind) -> list[str]:
+def states(bundles: BundleSet, kind: PayloadKind) -> list[str]:
     return [State(state).name for state in bundles.coverage(kind).states]
 
 
@@ -87,7 +87,7 @@ def check_indexes(
     for place, path in enumerate(sorted(tables)):
         container = FileIndex.build(tables[path], options).container
         expected = {
-            Kind.index(entry.column, entry.index_type): b""
+            PayloadKind.index(entry.column, entry.index_type): b""
             if entry.is_empty
             else container.section(entry).read(0, entry.length)
             for entry in container.entries

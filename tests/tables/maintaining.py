@@ -12,15 +12,20 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from alcid.bundle import BundleWriter, ColumnStatistics, Kind
+from alcid.index.build import IndexedFile, index_file
+from alcid.index.bundle import BundleWriter, ColumnStatistics, PayloadKind
 from alcid.options import parse_options
 from alcid.storage import Storage
 from alcid.tables.bundle_folder import FOLDER, BundleFolder
-from alcid.tables.data_files import list_data_files
-from alcid.tables.engine import Share, Tell, Threads, Work
-from alcid.tables.index_file import IndexedFile, index_file
-from alcid.tables.verify_report import IndexCheck, VerifyReport
-from alcid.tables.verifying import verify
+from alcid.tables.engine import (
+    Share,
+    Tell,
+    Threads,
+    Work,
+)
+from alcid.tables.maintenance.findings import IndexCheck, VerifyReport
+from alcid.tables.maintenance.parquet import verify
+from alcid.tables.open_files import list_data_files
 
 R = TypeVar("R")
 Files = dict[str, IndexedFile]
@@ -83,7 +88,7 @@ def forge(
     return folder_of(storage).put(data.getvalue())
 
 
-def with_payload(found: IndexedFile, kind: Kind, payload: bytes | None) -> IndexedFile:
+def with_payload(found: IndexedFile, kind: PayloadKind, payload: bytes | None) -> IndexedFile:
     return replace(found, payloads={**found.payloads, kind: payload})
 
 

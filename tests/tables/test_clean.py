@@ -14,14 +14,15 @@ import pyarrow as pa
 import pytest
 
 from alcid import DamagedIndexWarning, OptionError
-from alcid.bundle import BundleWriter
 from alcid.errors import FileGoneError
+from alcid.index.bundle import BundleWriter
 from alcid.storage import Listing, Storage
-from alcid.tables import building, cleaning
+from alcid.tables import build
 from alcid.tables.bundle_folder import BundleFolder, new_name
-from alcid.tables.cleaning import CleanReport, clean
-from alcid.tables.folder_indexes import FolderIndexes
-from tests.bundle.test_bundle import with_version
+from alcid.tables.maintenance import clean as cleaning
+from alcid.tables.maintenance.clean import CleanReport, clean
+from alcid.tables.parquet.indexes import FolderIndexes
+from tests.index.bundle.test_bundle import with_version
 from tests.tables.folders import (
     OPTIONS,
     bundle_names,
@@ -134,7 +135,7 @@ def test_full_bundles_are_left_alone_unless_much_of_them_is_dead(
     build_one_by_one(local, 2, first=20)
     small = bundle_names(local)[1:]
     size = (Path(local.location) / "_alcid" / full).stat().st_size
-    monkeypatch.setattr(building, "BATCH_BYTES", 2 * size)
+    monkeypatch.setattr(build, "BATCH_BYTES", 2 * size)
     local.delete([path_of(0)])
     assert cleaned(local, dry_run=True).merged == tuple(small)
     local.delete([path_of(1)])

@@ -12,14 +12,20 @@ import numpy as np
 import pytest
 
 from alcid import DamagedIndexWarning, FormatError
-from alcid.bundle import BundleWriter, Kind
 from alcid.errors import AlcidWarning, FileGoneError
+from alcid.index.bundle import BundleWriter, PayloadKind
 from alcid.storage import Listing, Storage
-from alcid.tables import building, compaction, folder_indexes
-from alcid.tables.bundle_folder import BundleFolder, FolderBundles, new_name, written_at
-from alcid.tables.data_files import list_data_files
-from alcid.tables.folder_indexes import FolderIndexes
-from tests.bundle.test_bundle import with_version
+from alcid.tables import build
+from alcid.tables.bundle_folder import (
+    BundleFolder,
+    FolderBundles,
+    new_name,
+    written_at,
+)
+from alcid.tables.open_files import list_data_files
+from alcid.tables.parquet import indexes as folder_indexes
+from alcid.tables.parquet.indexes import FolderIndexes
+from tests.index.bundle.test_bundle import with_version
 from tests.tables.folders import (
     KINDS,
     OPTIONS,
@@ -81,7 +87,7 @@ def test_other_names_are_no_bundles(name: str) -> None:
 def test_files_of_other_names_are_neither_read_nor_removed(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "GRACE", timedelta(0))
+    monkeypatch.setattr(build, "GRACE", timedelta(0))
     tables = fill(local, 1)
     for path in ("00000-stats.puffin", f"deeper/{OLD}", "notes.txt"):
         local.put(f"_alcid/{path}", b"of someone else")
@@ -95,7 +101,7 @@ def test_files_of_other_names_are_neither_read_nor_removed(
 def test_many_bundles_are_merged_and_the_old_removed_later(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "MOST_BUNDLES", 3)
+    monkeypatch.setattr(build, "MOST_BUNDLES", 3)
     indexes = build_one_by_one(local, 3)
     before = bundle_names(local)
     tables = {path_of(number): rows_of(number) for number in range(4)}
@@ -113,15 +119,15 @@ def test_many_bundles_are_merged_and_the_old_removed_later(
     # The next build finds them too young, one after the time of grace does not.
     indexes.build(OPTIONS)
     assert bundle_names(local) == names
-    monkeypatch.setattr(compaction, "GRACE", timedelta(0))
+    monkeypatch.setattr(build, "GRACE", timedelta(0))
     indexes.build(OPTIONS)
     assert bundle_names(local) == names[4:]
     check_indexes(opened(indexes, local), tables)
 
 
 def test_merging_is_the_same_everywhere(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "MOST_BUNDLES", 1)
-    monkeypatch.setattr(compaction, "GRACE", timedelta(0))
+    monkeypatch.setattr(build, "MOST_BUNDLES", 1)
+    monkeypatch.setattr(build, "GRACE", timedelta(0))
     indexes = build_one_by_one(storage, 3)
     check_indexes(opened(indexes, storage), {path_of(n): rows_of(n) for n in range(3)})
     indexes.build(OPTIONS)
@@ -135,11 +141,11 @@ def test_what_fills_several_bundles_is_merged_to_several(
     tables = {path_of(number): rows_of(number) for number in range(5)}
     found = opened(indexes, local)
     sizes = np.sum([found.coverage(kind).lengths for kind in found.kinds], axis=0)
-    monkeypatch.setattr(building, "BATCH_BYTES", int(sizes[0]) + 1)
+    monkeypatch.setattr(build, "BATCH_BYTES", int(sizes[0]) + 1)
     counts = Counter((int(sizes[:number].sum()) // (int(sizes[0]) + 1)) for number in range(5))
     old = bundle_names(local)
     folder = BundleFolder(local, "_alcid")
-    compaction.merge_folder(folder, folder.load(), list_data_files(local))
+    build.merge_folder(folder, folder.load(), list_data_files(local))
     found = opened(indexes, local)
     assert [bundle.file_count for bundle in found.bundles] == list(counts.values())
     *others, last = [bundle.replaces for bundle in found.bundles]
@@ -149,12 +155,12 @@ def test_what_fills_several_bundles_is_merged_to_several(
 
 def test_full_bundles_do_not_count_as_many(local: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     build_one_by_one(local, 4)
-    monkeypatch.setattr(compaction, "MOST_BUNDLES", 3)
+    monkeypatch.setattr(build, "MOST_BUNDLES", 3)
     found = BundleFolder(local, "_alcid").load()
-    assert compaction.is_worth_merging(found)
+    assert build.is_worth_merging(found)
     size = sum(bundle.source.size for bundle in found.bundles)
-    monkeypatch.setattr(building, "BATCH_BYTES", size)
-    assert not compaction.is_worth_merging(found)
+    monkeypatch.setattr(build, "BATCH_BYTES", size)
+    assert not build.is_worth_merging(found)
 
 
 def test_merging_forgets_files_that_are_gone_or_changed(
@@ -163,7 +169,7 @@ def test_merging_forgets_files_that_are_gone_or_changed(
     indexes = build_one_by_one(local, 3)
     local.delete([path_of(0)])
     put_table(local, path_of(1), rows_of(70))
-    monkeypatch.setattr(compaction, "MOST_BUNDLES", 0)
+    monkeypatch.setattr(build, "MOST_BUNDLES", 0)
     assert indexes.build({"file-index.bitmap.columns": "class_id"}).indexed == 1
     (bundle,) = opened(indexes, local).bundles
     assert bundle.files.paths.to_pylist() == [path_of(1), path_of(2)]
@@ -174,7 +180,7 @@ def test_bundles_without_a_live_file_are_merged_to_an_empty_one(local: Storage) 
     local.delete([path_of(0), path_of(1)])
     folder = BundleFolder(local, "_alcid")
     found = folder.load()
-    compaction.merge_folder(folder, found, list_data_files(local))
+    build.merge_folder(folder, found, list_data_files(local))
     (bundle,) = folder.load().current
     assert (bundle.file_count, bundle.replaces) == (0, found.names)
 
@@ -229,7 +235,7 @@ def test_damaged_pages_are_made_again(local: Storage) -> None:
     with pytest.warns(DamagedIndexWarning, match="damaged directory"):
         assert indexes.build(OPTIONS).indexed == 2
     check_indexes(opened(indexes, local), tables)
-    assert states(opened(indexes, local), Kind.pages("tags")) == ["FRESH", "FRESH"]
+    assert states(opened(indexes, local), PayloadKind.pages("tags")) == ["FRESH", "FRESH"]
 
 
 def test_a_damaged_index_is_left_out_by_merging_and_then_built_again(
@@ -240,7 +246,7 @@ def test_a_damaged_index_is_left_out_by_merging_and_then_built_again(
     indexes.build(OPTIONS)
     (name,) = bundle_names(local)
     damage(local, name, 10)  # a block of the first file's first index
-    monkeypatch.setattr(compaction, "MOST_BUNDLES", 0)
+    monkeypatch.setattr(build, "MOST_BUNDLES", 0)
     with pytest.warns(DamagedIndexWarning, match="damaged block of bitmap of 'class_id'"):
         assert indexes.build(OPTIONS).fresh == 2
     assert states(opened(indexes, local), KINDS[0]) == ["ABSENT", "FRESH"]
@@ -251,8 +257,8 @@ def test_a_damaged_index_is_left_out_by_merging_and_then_built_again(
 def test_a_bundle_of_a_later_version_is_left_alone(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "GRACE", timedelta(0))
-    monkeypatch.setattr(compaction, "MOST_BUNDLES", 0)
+    monkeypatch.setattr(build, "GRACE", timedelta(0))
+    monkeypatch.setattr(build, "MOST_BUNDLES", 0)
     fill(local, 1)
     local.put(f"_alcid/{OLD}", with_version("2.0"))
     indexes = FolderIndexes(local)
@@ -298,8 +304,8 @@ def test_bundles_that_vanish_while_they_are_merged_do_not_spoil_the_build(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     indexes = build_one_by_one(local, 2)
-    monkeypatch.setattr(compaction, "MOST_BUNDLES", 0)
-    real = compaction.is_worth_merging
+    monkeypatch.setattr(build, "MOST_BUNDLES", 0)
+    real = build.is_worth_merging
 
     def and_then_gone(found: FolderBundles) -> bool:
         local.delete(f"_alcid/{name}" for name in found.names)

@@ -16,15 +16,20 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
-from alcid.bundle import BundleWriter, ColumnStatistics, FileEntry, open_bundles
-from alcid.bundle.bundle_set import BundleSet
-from alcid.bundle.kinds import VERSION
+from alcid.datafiles.parquet.columns import FileColumn
 from alcid.formats.source import BytesSource
-from alcid.tables.file_columns import FileColumn
-from alcid.tables.schema_bytes import schema_bytes
+from alcid.index.bundle import (
+    BundleWriter,
+    ColumnStatistics,
+    FileEntry,
+    open_bundles,
+)
+from alcid.index.bundle.bundle_set import BundleSet
+from alcid.index.bundle.columns import schema_bytes
+from alcid.index.bundle.format import VERSION
 from alcid.types import DataType
-from tests.parquet_file.footers import BINARY, I64, LIST, STRUCT, Node, chunks, edit_footer
-from tests.parquet_file.kit import written
+from tests.datafiles.parquet.footers import BINARY, I64, LIST, STRUCT, Node, chunks, edit_footer
+from tests.datafiles.parquet.kit import written
 
 MR, MR_OLD = "parquet-mr version 1.13.1 (build 1)", "parquet-mr version 1.8.2 (build c6522788)"
 TYPE, TOTAL = 1, 2

@@ -16,16 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid import FormatError
-from alcid.bundle import ColumnStatistics
-from alcid.bundle.statistics import statistics_array
+from alcid.datafiles.parquet import open_scan, read_rows
+from alcid.datafiles.parquet.columns import FileColumn, file_columns
+from alcid.datafiles.parquet.statistics import FooterStatistics
 from alcid.formats.source import BytesSource
-from alcid.parquet_file import open_scan, read_rows
-from alcid.parquet_file.statistics import FooterStatistics
-from alcid.tables.file_columns import FileColumn, file_columns
-from alcid.tables.file_statistics import footer_statistics, value_statistics
+from alcid.index.build import footer_statistics, value_statistics
+from alcid.index.bundle import ColumnStatistics
+from alcid.index.bundle.statistics import statistics_array
 from alcid.testing.strategies import SampleColumn, columns
 from alcid.types import DataType
-from tests.parquet_file.kit import COLUMNS, NESTED, NULLS, ROWS, with_nulls, written
+from tests.datafiles.parquet.kit import COLUMNS, NESTED, NULLS, ROWS, with_nulls, written
 
 
 def described(data: bytes) -> tuple[dict[str, FileColumn], FooterStatistics]:

@@ -17,18 +17,18 @@ import pytest
 
 import alcid
 from alcid import OptionError
-from alcid.bundle import Bundle, Kind
-from alcid.bundle.kinds import PAGES
 from alcid.errors import StorageError
 from alcid.formats.source import FileSource, Source
+from alcid.index.build import IndexedFile, index_file
+from alcid.index.bundle import Bundle, PayloadKind
+from alcid.index.bundle.format import PAGES
 from alcid.options import IndexSpec
 from alcid.storage import Storage
 from alcid.storage.local import LocalFiles
-from alcid.tables import building
-from alcid.tables.build_report import IndexInfo, Skipped
-from alcid.tables.data_files import list_data_files
-from alcid.tables.folder_indexes import FolderIndexes
-from alcid.tables.index_file import IndexedFile, index_file
+from alcid.tables import build
+from alcid.tables.open_files import list_data_files
+from alcid.tables.parquet.indexes import FolderIndexes
+from alcid.tables.reports import IndexInfo, Skipped
 from tests.tables.folders import (
     KINDS,
     OPTIONS,
@@ -103,7 +103,7 @@ def test_a_further_index_is_added_and_what_there_was_stays(local: Storage) -> No
     check_indexes(bundles, tables, both)
     new = bundles.bundles[1]
     assert [bundle.name.endswith(old) for bundle in bundles.bundles] == [True, False]
-    assert new.kinds == (Kind.index("id", "bsi"),)  # and no pages again
+    assert new.kinds == (PayloadKind.index("id", "bsi"),)  # and no pages again
     # Exact statistics of the first build stay, though the second read only the footer.
     (score,) = bundles.statistics("score")
     assert score.values.field("has_nan").to_pylist() == [True] * 3
@@ -165,8 +165,8 @@ def test_columns_of_other_spelling_are_found_in_each_file(local: Storage) -> Non
     assert indexes.build({"file-index.bitmap.columns": "Id"}).indexed == 2
     assert indexes.build({"file-index.bitmap.columns": "iD"}).fresh == 2
     bundles = opened(indexes, local)
-    assert states(bundles, Kind.index("ID", "bitmap")) == ["FRESH", "ABSENT"]
-    assert states(bundles, Kind.index("id", "bitmap")) == ["ABSENT", "FRESH"]
+    assert states(bundles, PayloadKind.index("ID", "bitmap")) == ["FRESH", "ABSENT"]
+    assert states(bundles, PayloadKind.index("id", "bitmap")) == ["ABSENT", "FRESH"]
 
 
 def test_files_that_cannot_be_read_are_skipped_with_the_reason(local: Storage) -> None:
@@ -225,7 +225,7 @@ def test_a_file_that_changes_after_it_was_read_gets_no_entry(
 
     indexes = FolderIndexes(local)
     with monkeypatch.context() as patch:
-        patch.setattr(building, "index_file", and_then_changed)
+        patch.setattr(build, "index_file", and_then_changed)
         report = indexes.build(OPTIONS)
     assert (report.indexed, report.failed, report.bundles) == (0, 1, 0)
     indexes.build(OPTIONS)
@@ -236,7 +236,7 @@ def test_a_storage_that_fails_ends_the_build_and_what_was_published_stays(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    monkeypatch.setattr(building, "BATCH_BYTES", 1)
+    monkeypatch.setattr(build, "BATCH_BYTES", 1)
     tables = fill(local, 3)
 
     def failing(source: Source, specs: Sequence[IndexSpec], **known: Any) -> IndexedFile:
@@ -246,7 +246,7 @@ def test_a_storage_that_fails_ends_the_build_and_what_was_published_stays(
 
     indexes = FolderIndexes(local)
     with monkeypatch.context() as patch:
-        patch.setattr(building, "index_file", failing)
+        patch.setattr(build, "index_file", failing)
         with pytest.raises(StorageError, match=r"part-2\.parquet: could not be read: timed out"):
             indexes.build(OPTIONS)
     assert states(opened(indexes, local), KINDS[0]) == ["FRESH", "FRESH", "ABSENT"]
@@ -257,11 +257,11 @@ def test_a_storage_that_fails_ends_the_build_and_what_was_published_stays(
 KILLED = """
 import os, sys
 from alcid.storage import Storage
-from alcid.tables import building
-from alcid.tables.folder_indexes import FolderIndexes
+from alcid.tables import build
+from alcid.tables.parquet.indexes import FolderIndexes
 from tests.tables.folders import OPTIONS
 
-building.BATCH_BYTES = 1  # a bundle for each file
+build.BATCH_BYTES = 1  # a bundle for each file
 
 def progress(done, to_do, rows):
     if done == 4:
@@ -287,7 +287,7 @@ def test_a_bundle_is_published_after_some_time_though_it_is_small(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(local, 3)
-    monkeypatch.setattr(building, "BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(build, "BATCH_SECONDS", 0.0)
     assert FolderIndexes(local).build(OPTIONS).bundles == 3
 
 

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 
 import alcid
-from alcid.bundle import ColumnStatistics
+from alcid.datafiles.parquet import open_scan, read_layout, read_rows
+from alcid.datafiles.parquet.columns import file_columns
 from alcid.errors import AlcidWarning
 from alcid.formats.source import BytesSource
-from alcid.parquet_file import open_scan, read_layout, read_rows
-from alcid.tables.file_columns import file_columns
-from alcid.tables.file_statistics import footer_statistics
-from tests.parquet_file.footers import I64, edit_footer
-from tests.parquet_file.kit import written
+from alcid.index.build import footer_statistics
+from alcid.index.bundle import ColumnStatistics
+from tests.datafiles.parquet.footers import I64, edit_footer
+from tests.datafiles.parquet.kit import written
 
 ROWS = pa.table({"id": range(6), "name": list("abcdef")})
 NOTE = r"{}: the footer says {} rows, its row groups have 6"

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from alcid import FormatError
 from alcid.formats.file_index import BUILDERS, READERS
 from alcid.formats.file_index.bloom_filter import fill
-from alcid.formats.file_index.column import KeyColumn, read_column
 from alcid.formats.file_index.hashes import hash_column
+from alcid.formats.file_index.keys import KeyColumn, read_column
 from alcid.formats.source import BytesSource, Section
-from alcid.tables.index_check import Difference, compare_index
-from alcid.tables.stored_options import stored_options
-from alcid.testing.corrupt import flips
+from alcid.tables.maintenance.checks import Difference, compare_index
+from alcid.tables.maintenance.file_check import stored_options
+from alcid.testing.faults import flips
 from alcid.types import DataType
 
 ROWS = ("bitmap", "range-bitmap", "bsi")

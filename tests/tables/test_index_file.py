@@ -13,19 +13,29 @@ import pyarrow as pa
 import pytest
 
 from alcid import FileIndex, FormatError, UnsupportedError
-from alcid.bundle import Bundle, BundleWriter, ColumnStatistics, Kind
+from alcid.datafiles.parquet import (
+    FileRows,
+    read_layout,
+    read_many,
+    read_rows,
+)
 from alcid.errors import FileGoneError
+from alcid.expressions import lower, normalize, parse
+from alcid.expressions.probes import ask
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.source import BytesSource
+from alcid.index.build import IndexedFile, footer_crc, index_file
+from alcid.index.bundle import (
+    Bundle,
+    BundleWriter,
+    ColumnStatistics,
+    PayloadKind,
+)
+from alcid.index.bundle.columns import unpack_pages
 from alcid.options import parse_options
-from alcid.parquet_file import FileRows, read_layout, read_many, read_rows
-from alcid.predicate import lower, normalize, parse
-from alcid.predicate.ask import ask
-from alcid.tables.index_file import IndexedFile, footer_crc, index_file
-from alcid.tables.page_bytes import unpack_pages
 from alcid.testing import flips
 from alcid.types import DataType
-from tests.parquet_file.kit import PAGED, assert_same, counted, plain_read, written
+from tests.datafiles.parquet.kit import PAGED, assert_same, counted, plain_read, written
 
 OPTIONS: dict[str, str | int | float] = {
     "file-index.bitmap.columns": "class_id, tags[color]",
@@ -92,7 +102,7 @@ def test_the_indexes_in_a_bundle_are_those_that_file_index_builds(
         container = FileIndex.build(table, OPTIONS).container
         assert len(container.entries) == len(indexes)
         for entry in container.entries:
-            kind = Kind.index(entry.column, entry.index_type)
+            kind = PayloadKind.index(entry.column, entry.index_type)
             expected = b"" if entry.is_empty else container.section(entry).read(0, entry.length)
             assert bundle.read(kind, row) == expected
     assert len(bundle.kinds) == len(indexes) + len(tables[0].column_names)
@@ -125,7 +135,7 @@ def test_rows_are_read_by_the_layout_in_the_bundle_without_a_footer(
     columns = ["score", "tags", "name"]
     wanted, sources = [], []
     for row, file in enumerate(files[:2]):
-        payloads = {name: bundle.read(Kind.pages(name), row) or b"" for name in columns}
+        payloads = {name: bundle.read(PayloadKind.pages(name), row) or b"" for name in columns}
         layout = unpack_pages(payloads, file=f"part-{row}.parquet")
         sources.append(counted(file, f"part-{row}.parquet"))
         wanted.append(FileRows(sources[-1], layout, positions))
@@ -195,7 +205,7 @@ def test_without_specs_only_the_end_of_the_file_is_read() -> None:
     source = counted(data)
     found = index_file(source, (), path="a", size=len(data), version="v1")
     assert source.reads == [(len(data) - (64 << 10), 64 << 10)]
-    assert list(found.payloads) == [Kind.pages("a")]
+    assert list(found.payloads) == [PayloadKind.pages("a")]
 
 
 def test_what_cannot_be_indexed_is_left_out_with_the_reason() -> None:
@@ -233,34 +243,36 @@ def test_what_cannot_be_indexed_is_left_out_with_the_reason() -> None:
         ("price", "bloom-filter"): (
             "column price: bloom-filter does not take DECIMAL(9, 2); use range-bitmap or bsi"
         ),
-        ("least", "bsi"): found.skipped[Kind.index("least", "bsi")],
+        ("least", "bsi"): found.skipped[PayloadKind.index("least", "bsi")],
         ("none", "bsi"): ("column none: Arrow type null has no counterpart among Paimon's types"),
         ("id", "bsi"): "column id: fits more than one column: ID, id",
-        ("absent", "bsi"): found.skipped[Kind.index("absent", "bsi")],
+        ("absent", "bsi"): found.skipped[PayloadKind.index("absent", "bsi")],
     }
-    assert found.skipped[Kind.index("absent", "bsi")].startswith("column absent: not in the table")
-    assert "-9223372036854775808" in found.skipped[Kind.index("least", "bsi")]
+    assert found.skipped[PayloadKind.index("absent", "bsi")].startswith(
+        "column absent: not in the table"
+    )
+    assert "-9223372036854775808" in found.skipped[PayloadKind.index("least", "bsi")]
     built = [kind for kind in found.payloads if kind.index_type]
-    assert built == [Kind.index("price", "bsi"), Kind.index("good", "bsi")]
+    assert built == [PayloadKind.index("price", "bsi"), PayloadKind.index("good", "bsi")]
     assert sorted(found.entry.statistics) == ["ID", "good", "id", "least", "price"]
 
 
 def test_columns_of_one_name_get_nothing() -> None:
     table = pa.table([[1, 2], [3, 4], [5, 6]], ["a", "a", "b"])
     found = indexed(written(table), {"file-index.bitmap.columns": "a,b"})
-    assert list(found.payloads) == [Kind.index("b", "bitmap"), Kind.pages("b")]
+    assert list(found.payloads) == [PayloadKind.index("b", "bitmap"), PayloadKind.pages("b")]
     assert list(found.entry.statistics) == ["b"]
     assert found.skipped == {
-        Kind.index("a", "bitmap"): "column a: fits more than one column: a, a",
-        Kind.pages("a"): "column a: fits more than one column",
+        PayloadKind.index("a", "bitmap"): "column a: fits more than one column: a, a",
+        PayloadKind.pages("a"): "column a: fits more than one column",
     }
 
 
 def test_a_key_of_a_map_in_a_file_without_rows_has_an_empty_index() -> None:
     table = rows_of(1).slice(0, 0)
     found = indexed(written(table), {"file-index.bitmap.columns": "tags[color],class_id"})
-    assert found.payloads[Kind.index("tags[color]", "bitmap")] is None
-    assert found.payloads[Kind.index("class_id", "bitmap")]
+    assert found.payloads[PayloadKind.index("tags[color]", "bitmap")] is None
+    assert found.payloads[PayloadKind.index("class_id", "bitmap")]
 
 
 def test_a_file_that_is_not_as_it_was_listed_is_refused() -> None:

@@ -14,9 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alcid import FormatError, UnsupportedError
-from alcid.formats.puffin.compression import compress, decompress
-from alcid.formats.source import BytesSource
-from alcid.parquet_file import (
+from alcid.datafiles.parquet import (
     ColumnLayout,
     FileLayout,
     LeafLayout,
@@ -24,11 +22,13 @@ from alcid.parquet_file import (
     read_rows,
     restore_field,
 )
-from alcid.tables import page_bytes
-from alcid.tables.page_bytes import pack_pages, unpack_pages
+from alcid.formats.puffin.compression import compress, decompress
+from alcid.formats.source import BytesSource
+from alcid.index.bundle import columns as page_columns
+from alcid.index.bundle.columns import pack_pages, unpack_pages
 from alcid.testing import flips, truncations
-from tests.parquet_file.kit import PAGED, assert_same, plain_read, table_of, written
-from tests.parquet_file.test_properties import WRITER, options_for, tables
+from tests.datafiles.parquet.kit import PAGED, assert_same, plain_read, table_of, written
+from tests.datafiles.parquet.test_properties import WRITER, options_for, tables
 
 REFUSED = FormatError, UnsupportedError
 
@@ -191,8 +191,8 @@ def test_any_bytes_give_an_error_of_ours(data: bytes) -> None:
 def test_numbers_whose_sums_overflow_are_refused() -> None:
     leaf = small_layout().columns[0].leaves[0]
     content = decompress("zstd", packed(small_layout())["id"][1:], 1 << 20)
-    sizes = page_bytes._numbers(leaf.pieces[1])
-    huge = page_bytes._numbers(np.full(len(leaf.pieces[1]), 2**62))
+    sizes = page_columns._numbers(leaf.pieces[1])
+    huge = page_columns._numbers(np.full(len(leaf.pieces[1]), 2**62))
     assert content.count(sizes) == 1
     payload = b"\1" + compress("zstd", content.replace(sizes, huge))
     with pytest.raises(FormatError, match=r"a\.parquet: pages of 'id': numbers beyond 2\^61"):
@@ -202,9 +202,9 @@ def test_numbers_whose_sums_overflow_are_refused() -> None:
 @pytest.mark.parametrize("rows", [(10, 10, 10, 10, 20, 0), (10, 10, 11, 9, 10, 10), (10,) * 5])
 def test_pages_that_do_not_fill_their_row_groups_are_refused(rows: tuple[int, ...]) -> None:
     data = decompress("zstd", packed(small_layout())["id"][1:], 1 << 20)
-    right = page_bytes._numbers(np.full(6, 10))
+    right = page_columns._numbers(np.full(6, 10))
     assert data.endswith(right)
-    wrong = data.removesuffix(right) + page_bytes._numbers(np.array(rows))
+    wrong = data.removesuffix(right) + page_columns._numbers(np.array(rows))
     expected = "bad numbers" if len(rows) == 5 else "pages do not fill the row groups"
     with pytest.raises(FormatError, match=expected):
         unpack_pages({"id": b"\1" + compress("zstd", wrong)}, file="a.parquet")

@@ -13,8 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
-from alcid import DamagedIndexWarning, FileGoneError, StorageError, UnsupportedError
-from tests.parquet_file.kit import int96_written, java_int96
+from alcid import (
+    DamagedIndexWarning,
+    FileGoneError,
+    StorageError,
+    UnsupportedError,
+)
+from tests.datafiles.parquet.kit import int96_written, java_int96
 
 ROWS = 20_000
 MAP = pa.map_(pa.string(), pa.int64())
@@ -77,7 +82,7 @@ def test_a_file_that_is_gone_again_and_again_is_an_error(folder: Path) -> None:
     (folder / next(victims)).unlink()
     reopen = scan._reopen
 
-    def reopen_and_lose() -> alcid.plan.TableFiles:
+    def reopen_and_lose() -> alcid.scan.TableFiles:
         files = reopen()
         (folder / next(victims)).unlink()
         return files

@@ -21,9 +21,14 @@ from alcid.errors import (
     OptionError,
     UnsupportedError,
 )
-from alcid.predicate.rows import matching
-from alcid.tables.partition_types import NULL, infer, read_value, unescape
-from alcid.tables.partitions import Partitions
+from alcid.expressions.evaluate import matching
+from alcid.tables.parquet.partitions import (
+    NULL,
+    Partitions,
+    infer,
+    read_value,
+    unescape,
+)
 from alcid.types import DataType
 
 # What is inferred, and how values come to one type, was seen with Spark 4.1.4.

@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-from alcid.cli.progress import choose_progress
-from alcid.tables import progress
-from alcid.tables.progress import ProgressLines, telling
+from alcid.cli.printing import choose_progress
+from alcid.tables import engine
+from alcid.tables.engine import ProgressLines, telling
 
 
 class Clock:
@@ -23,7 +23,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(progress, "time", made)
+    monkeypatch.setattr(engine, "time", made)
     return made
 
 

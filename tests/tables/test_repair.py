@@ -17,10 +17,10 @@ from alcid import OptionError, ParquetTable
 from alcid.errors import DamagedIndexWarning
 from alcid.formats.puffin import PuffinReader
 from alcid.formats.source import BytesSource
-from alcid.tables import building, repairing, verify_report, verifying
-from alcid.tables.index_file import index_file
-from alcid.tables.repair_report import Mended, NotMended, RepairReport
-from alcid.tables.verify_report import Finding, VerifyReport
+from alcid.index.build import index_file
+from alcid.tables import build
+from alcid.tables.maintenance import findings, parquet
+from alcid.tables.maintenance.findings import Finding, Mended, NotMended, RepairReport, VerifyReport
 from tests.tables.paimon.forging import flip
 
 OPTIONS = {"file-index.bloom-filter.columns": "id", "file-index.bitmap.columns": "name"}
@@ -46,7 +46,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(named["path"])
         return index_file(*args, **named)
 
-    monkeypatch.setattr(building, "index_file", note)
+    monkeypatch.setattr(build, "index_file", note)
     return found
 
 
@@ -221,17 +221,18 @@ def stale(tmp_path: Path) -> ParquetTable:
 def test_all_problems_are_repaired_though_a_report_has_the_first(
     stale: ParquetTable, monkeypatch: pytest.MonkeyPatch, kept: int, looks: int
 ) -> None:
-    monkeypatch.setattr(verify_report, "_MOST_REPORTED", 5)
-    monkeypatch.setattr(verify_report, "_MOST_FINDINGS", kept)
+    monkeypatch.setattr(findings, "_MOST_REPORTED", 5)
+    monkeypatch.setattr(findings, "_MOST_FINDINGS", kept)
     found = stale.verify()
     assert (found.problem_count, len(found.problems)) == (24, 5)
     looked = []
+    verify = parquet.verify
 
     def look(*args: Any, **named: Any) -> VerifyReport:
-        looked.append(verifying.verify(*args, **named))
+        looked.append(verify(*args, **named))
         return looked[-1]
 
-    monkeypatch.setattr(repairing, "verify", look)
+    monkeypatch.setattr(parquet, "verify", look)
     trial = stale.repair(dry_run=True)
     assert (len(trial.mended), trial.not_mended) == (min(kept, 24), ())
     looked.clear()

@@ -17,8 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
-from alcid import DamagedIndexWarning, DeletionVector, FormatError, PaimonTable
-from alcid.tables.iceberg.table import IcebergTable
+from alcid import (
+    DamagedIndexWarning,
+    DeletionVector,
+    FormatError,
+    PaimonTable,
+)
+from alcid.tables.iceberg_table import IcebergTable
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 from tests.tables.paimon import small_tables
 

@@ -11,16 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from alcid import FormatError
-from alcid.bundle import FileEntry, FileTable
+from alcid.datafiles.parquet import read_layout, read_rows
+from alcid.datafiles.parquet.columns import FileColumn, file_columns
 from alcid.formats.source import BytesSource
+from alcid.index.build import index_file
+from alcid.index.bundle import FileEntry, FileTable
+from alcid.index.bundle.columns import schema_bytes, schema_columns
 from alcid.options import parse_options
-from alcid.parquet_file import read_layout, read_rows
-from alcid.tables.file_columns import FileColumn, file_columns
-from alcid.tables.index_file import index_file
-from alcid.tables.schema_bytes import schema_bytes, schema_columns
 from alcid.testing import flips
 from alcid.types import DataType
-from tests.parquet_file.kit import table_of, written
+from tests.datafiles.parquet.kit import table_of, written
 
 DEEP = pa.struct(
     [

@@ -11,7 +11,7 @@ import pytest
 
 import alcid
 from alcid import DeletionVector, ParquetTable
-from alcid.spark.sql_explanation import SqlExplanation, TableUse
+from alcid.spark.sql import SqlExplanation, TableUse
 from tests.tables.paimon.small_tables import append, create
 
 

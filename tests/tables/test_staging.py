@@ -11,17 +11,31 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from alcid.bundle import Kind, State
-from alcid.errors import AlcidWarning, FormatError, LiteralError, NameTakenError, UnsupportedError
+from alcid.errors import (
+    AlcidWarning,
+    FormatError,
+    LiteralError,
+    NameTakenError,
+    UnsupportedError,
+)
+from alcid.index.bundle import PayloadKind, State
 from alcid.options import parse_options
 from alcid.storage import Storage
 from alcid.storage.backend import Known
-from alcid.tables import ParquetTable
 from alcid.tables.bundle_folder import FOLDER, BundleFolder, written_at
-from alcid.tables.publishing import check_paths, move_files, publish_bundle, with_versions
-from alcid.tables.staging import STAGING, StagedBundle, StagingJob, new_job
-from alcid.tables.target_columns import fit_columns
-from alcid.tables.writing import GROUP_ROWS
+from alcid.tables.parquet.append import (
+    STAGING,
+    StagedBundle,
+    StagingJob,
+    check_paths,
+    move_files,
+    new_job,
+    publish_bundle,
+    with_versions,
+)
+from alcid.tables.parquet_table import ParquetTable
+from alcid.tables.parquet_writer import GROUP_ROWS
+from alcid.tables.schema import fit_columns
 
 SPECS = parse_options({"file-index.bitmap.columns": "id"})
 ODD = ["a/b", "10:00", "100%", "é ü", "", None, "x=y", "__HIVE_DEFAULT_PARTITION__"]
@@ -73,7 +87,7 @@ def test_staged_files_become_files_of_the_table_with_fresh_indexes(storage: Stor
     assert table.scan("id = 4").to_arrow().to_pydict() == {"id": [4], "p": ["b"]}
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5]
     bundles = table._indexes.open(storage.list(suffix=".parquet"))
-    for kind in (Kind.index("id", "bitmap"), Kind.pages("id")):
+    for kind in (PayloadKind.index("id", "bitmap"), PayloadKind.pages("id")):
         assert bundles.coverage(kind).states.tolist() == [State.FRESH] * 3
     assert bundles.footer_crcs.null_count == 0
 

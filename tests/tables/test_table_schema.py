@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from alcid import ColumnError, DataType, UnsupportedError
-from alcid.plan import Column
-from alcid.tables.table_schema import merge_schemas
+from alcid.scan import Column
+from alcid.tables.schema import merge_schemas
 
 
 def column(name: str, arrow_type: Any) -> Column:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid.tables import take_rows as taking
-from alcid.tables.take_rows import take_rows
+from alcid.tables.paimon.keyed import key_files as taking
+from alcid.tables.paimon.keyed.key_files import take_rows
 
 COUNT = 60
 

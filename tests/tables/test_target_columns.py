@@ -10,7 +10,7 @@ import pytest
 
 from alcid.errors import ColumnError, UnsupportedError
 from alcid.options import Settings, using
-from alcid.tables.target_columns import fit_columns
+from alcid.tables.schema import fit_columns
 
 
 def test_a_table_without_files_takes_what_is_given() -> None:

@@ -19,24 +19,24 @@ import pytest
 import zstandard
 
 from alcid import OptionError, StorageError, options
-from alcid.bundle import Kind
-from alcid.formats.file_index import BUILDERS, byte_ranks
+from alcid.datafiles.parquet.columns import FileColumn
+from alcid.formats.file_index import BUILDERS, distinct
 from alcid.formats.file_index.bloom_filter import fill
-from alcid.formats.file_index.column import read_column
 from alcid.formats.file_index.hashes import hash_column
+from alcid.formats.file_index.keys import read_column
 from alcid.formats.puffin.compression import compress, decompress
+from alcid.index.build import IndexedFile, index_file
+from alcid.index.bundle import PayloadKind
+from alcid.index.bundle.columns import schema_bytes
 from alcid.storage import Storage
-from alcid.tables import file_check
 from alcid.tables.bundle_folder import BundleFolder
 from alcid.tables.engine import Threads
-from alcid.tables.file_columns import FileColumn
-from alcid.tables.folder_indexes import FolderIndexes
-from alcid.tables.index_file import IndexedFile, index_file
-from alcid.tables.schema_bytes import schema_bytes
-from alcid.tables.verify_report import Example, IndexCheck
-from alcid.tables.verifying import verify
+from alcid.tables.maintenance import file_check
+from alcid.tables.maintenance.findings import Example, IndexCheck
+from alcid.tables.maintenance.parquet import verify
+from alcid.tables.parquet.indexes import FolderIndexes
 from alcid.types import INDEX_TYPES, DataType, indexes_for
-from tests.bundle.test_bundle import with_version
+from tests.index.bundle.test_bundle import with_version
 from tests.tables import folders
 from tests.tables.folders import (
     OPTIONS,
@@ -156,7 +156,7 @@ def test_the_same_is_found_everywhere_and_by_any_number_of_workers(storage: Stor
 
     def swap(files: Files) -> None:
         one, two = files[FIRST], files[SECOND]
-        kind = Kind.index("class_id", "bitmap")
+        kind = PayloadKind.index("class_id", "bitmap")
         files[FIRST] = with_payload(one, kind, two.payloads[kind])
 
     forge(storage, EVERY, swap)
@@ -182,7 +182,7 @@ def test_it_tells_how_far_it_is(local: Storage) -> None:
 def test_a_payload_of_another_file_is_wrong_about_rows(local: Storage, name: str) -> None:
     tables = folders.fill(local, 3)
     index_type, _, column = name.replace("'", "").partition(" of ")
-    kind = Kind.index(column, index_type)
+    kind = PayloadKind.index(column, index_type)
 
     def swap(files: Files) -> None:
         one, two = files[FIRST].payloads[kind], files[SECOND].payloads[kind]
@@ -219,7 +219,7 @@ def same(one: Any, two: Any) -> bool:
 
 def test_values_that_a_bloom_filter_hides_are_counted(local: Storage) -> None:
     tables = folders.fill(local, 2)
-    kind = Kind.index("id", "bloom-filter")
+    kind = PayloadKind.index("id", "bloom-filter")
     ids = tables[FIRST]["id"]
     part = read_column(ids.slice(0, 57), DataType.parse("BIGINT"))
 
@@ -244,7 +244,7 @@ def test_a_bloom_filter_with_more_bits_hides_nothing(local: Storage) -> None:
     folders.fill(local, 2)
 
     def add_bits(files: Files) -> None:
-        kind = Kind.index("id", "bloom-filter")
+        kind = PayloadKind.index("id", "bloom-filter")
         payload = files[FIRST].payloads[kind] or b""
         files[FIRST] = with_payload(files[FIRST], kind, payload[:4] + b"\xff" * (len(payload) - 4))
 
@@ -257,7 +257,11 @@ def test_a_bloom_filter_with_more_bits_hides_nothing(local: Storage) -> None:
 
 def test_a_payload_that_cannot_be_read_is_damaged(local: Storage) -> None:
     folders.fill(local, 2)
-    kinds = [Kind.index("class_id", "bitmap"), Kind.index("id", "bloom-filter"), Kind.pages("name")]
+    kinds = [
+        PayloadKind.index("class_id", "bitmap"),
+        PayloadKind.index("id", "bloom-filter"),
+        PayloadKind.pages("name"),
+    ]
 
     def spoil(files: Files) -> None:
         for kind in kinds:
@@ -276,9 +280,9 @@ def test_an_index_that_a_column_cannot_have_is_wrong(local: Storage) -> None:
     payload = BUILDERS["bsi"](read_column(pa.array(range(60)), DataType.parse("BIGINT")))
 
     def add(files: Files) -> None:
-        for kind in (Kind.index("name", "bsi"), Kind.index("nowhere", "bsi")):
+        for kind in (PayloadKind.index("name", "bsi"), PayloadKind.index("nowhere", "bsi")):
             files[FIRST] = with_payload(files[FIRST], kind, payload)
-        files[FIRST] = with_payload(files[FIRST], Kind.pages("nowhere"), b"\1")
+        files[FIRST] = with_payload(files[FIRST], PayloadKind.pages("nowhere"), b"\1")
 
     forge(local, OPTIONS, add)
     report = verified(local)
@@ -335,7 +339,7 @@ def test_an_index_of_more_text_than_would_be_built_now_is_compared(
     put_table(local, "a.parquet", pa.table({"text": [f"{row:0100}" for row in range(300)]}))
     one = {f"file-index.{kind}.columns": "text" for kind in ("bitmap", "range-bitmap")}
     FolderIndexes(local).build(one)
-    monkeypatch.setattr(byte_ranks, "MOST_KEY_BYTES", 1000)
+    monkeypatch.setattr(distinct, "MOST_KEY_BYTES", 1000)
     report = verified(local)
     assert (report.ok, [one.sound for one in report.indexes]) == (True, [1, 1, 1, 1])
 
@@ -344,7 +348,7 @@ def test_an_index_of_more_text_than_would_be_built_now_is_compared(
         others = read_column(pa.array(["x"] * 300), DataType.parse("STRING"))
         for kind in ("bitmap", "range-bitmap"):
             payload = BUILDERS[kind](others)
-            files[path] = with_payload(files[path], Kind.index("text", kind), payload)
+            files[path] = with_payload(files[path], PayloadKind.index("text", kind), payload)
 
     forge(local, one, lie)
     expected = [("a.parquet", "bitmap of 'text'"), ("a.parquet", "range-bitmap of 'text'")]
@@ -368,7 +372,7 @@ def test_bounds_in_nanoseconds_are_compared_which_python_has_not(local: Storage)
         files["a.parquet"] = with_statistics(files["a.parquet"], "at", **lower)
         others = read_column(values[1:], DataType.parse("TIMESTAMP(9)"))
         bloom = BUILDERS["bloom-filter"](others, items=100, fpp=0.001)
-        kind = Kind.index("at", "bloom-filter")
+        kind = PayloadKind.index("at", "bloom-filter")
         files["a.parquet"] = with_payload(files["a.parquet"], kind, bloom)
 
     forge(local, one, lie)
@@ -428,7 +432,7 @@ def test_wrong_page_places_are_found(local: Storage) -> None:
     pq.write_table(tables[FIRST], data, row_group_size=20)
     local.put("dt=2025-08-01/split.parquet", data.getvalue())
     split = "dt=2025-08-01/split.parquet"
-    kind, other = Kind.pages("id"), Kind.pages("score")
+    kind, other = PayloadKind.pages("id"), PayloadKind.pages("score")
 
     def swap(files: Files) -> None:
         one, two = files[FIRST].payloads[kind], files[SECOND].payloads[kind]
@@ -447,7 +451,7 @@ def test_wrong_page_places_are_found(local: Storage) -> None:
 
 def test_page_places_in_other_bytes_are_the_same(local: Storage) -> None:
     folders.fill(local, 1)
-    kind = Kind.pages("id")
+    kind = PayloadKind.pages("id")
 
     def pack_twice(files: Files) -> None:
         payload = files[FIRST].payloads[kind] or b""
@@ -713,7 +717,7 @@ def test_a_report_is_told_in_words_and_in_plain_values(local: Storage) -> None:
     def lie(files: Files) -> None:
         files[FIRST] = with_entry(files[FIRST], rows=61)
         files[FIRST] = with_statistics(files[FIRST], "id", nulls=1)
-        kind = Kind.index("class_id", "bitmap")
+        kind = PayloadKind.index("class_id", "bitmap")
         files[FIRST] = with_payload(files[FIRST], kind, b"\2")
 
     forge(local, OPTIONS, lie)

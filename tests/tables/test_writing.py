@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from alcid.datafiles.parquet import read_layout
 from alcid.errors import ColumnError
 from alcid.formats.source import BytesSource
+from alcid.index.build import IndexedFile, index_file
 from alcid.options import parse_options
-from alcid.parquet_file import read_layout
-from alcid.tables.index_file import IndexedFile, index_file
-from alcid.tables.writing import (
+from alcid.tables.parquet_writer import (
     GROUP_ROWS,
     PAGE_ROWS,
     FileWriter,

@@ -10,7 +10,14 @@ import pytest
 
 from alcid.errors import NameTakenError, StorageError, UnsupportedError
 from alcid.storage import Retry, Storage
-from alcid.testing.faulty_files import Call, Fault, Faults, often, once, since
+from alcid.testing.faults import (
+    Call,
+    Fault,
+    Faults,
+    often,
+    once,
+    since,
+)
 
 
 @pytest.fixture

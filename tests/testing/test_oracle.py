@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from alcid import DataType, Predicate, col
-from alcid.predicate import Comparison, Constant, Unknown
+from alcid.expressions import Comparison, Constant, Unknown
 from alcid.testing import matching_rows, top_rows, values_of
 
 it = col("a")

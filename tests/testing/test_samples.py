@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 
 from alcid import DataType, FileIndex
 from alcid.testing import values_of
-from alcid.testing.samples import edges, literals_of, neighbours
-from alcid.testing.strategies import SampleColumn, columns, literals, trees
+from alcid.testing.strategies import (
+    SampleColumn,
+    columns,
+    edges,
+    literals,
+    literals_of,
+    neighbours,
+    trees,
+)
 from alcid.types import indexes_for
 
 TYPES = [

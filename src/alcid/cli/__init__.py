@@ -21,7 +21,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from alcid.errors import AlcidError, AlcidWarning, ColumnError, OptionError, PredicateError
+from alcid.errors import (
+    AlcidError,
+    AlcidWarning,
+    ColumnError,
+    OptionError,
+    PredicateError,
+)
 
 __all__ = ["main"]
 
@@ -30,8 +36,8 @@ _FAILED, _MISUSED, _INTERRUPTED = 1, 2, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments`, by default those of the process, and return its status."""
+    from alcid.cli.app import usage_problem
     from alcid.cli.commands import UsageError, app
-    from alcid.cli.usage import usage_problem
 
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -62,7 +68,7 @@ def _of_spark(error: Exception) -> AlcidError | None:
     """What Spark raised, as an error of this library."""
     if "pyspark" not in sys.modules:
         return None
-    from alcid.spark.spark_errors import spark_error
+    from alcid.spark.errors import spark_error
 
     return spark_error(error)
 
@@ -73,7 +79,7 @@ def _fail(message: str, status: int) -> int:
 
 
 def _tell(message: str) -> None:
-    from alcid.printable import printable
+    from alcid._text import printable
 
     sys.stderr.write(f"alcid: {printable(message)}\n")
 

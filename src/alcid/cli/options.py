@@ -1,8 +1,13 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands have.
+
+How old files must be before a command removes them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -20,6 +25,7 @@ __all__ = [
     "Json",
     "Limit",
     "MostRows",
+    "OlderThan",
     "OrderBy",
     "OutputFile",
     "Quiet",
@@ -29,6 +35,7 @@ __all__ = [
     "Where",
     "names",
     "pairs",
+    "parse_age",
     "require_place",
 ]
 
@@ -189,3 +196,30 @@ def require_place(option: str, output: str | None) -> None:
         raise StorageError(f"no such folder, for {option} {output}", file=str(Path(output).parent))
     if Path(output).is_dir():
         raise StorageError(f"a folder, expected a file for {option}", file=output)
+
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+OlderThan: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="AGE",
+        help="What is younger is left alone, as somebody may be writing it: 90s, 30m, 12h, 1d"
+        " or 2w.",
+    ),
+]
+
+
+def parse_age(text: str) -> timedelta:
+    """A time span with its unit.
+
+    >>> parse_age("12h")
+    datetime.timedelta(seconds=43200)
+    """
+    found = re.fullmatch(r"(\d{1,9})([smhdw])", text.strip())
+    if found is None:
+        raise OptionError(f"--older-than: found {text!r}, expected a number and a unit, as 12h")
+    try:
+        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    except OverflowError:
+        raise OptionError(f"--older-than: found {text!r}, expected less") from None

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from alcid.byte_map.kinds import Kind, opened
-from alcid.cli.column_types import IndexedColumns
-from alcid.cli.inspect.heads import HEADS
+from alcid.cli.columns import IndexedColumns
+from alcid.cli.inspect.file_index import HEADS
 from alcid.errors import FormatError, OptionError, PredicateError
-from alcid.file_index import FileIndex
-from alcid.formats.selection import EVERY, Selection
-from alcid.predicate import Predicate, Unknown, parse
+from alcid.expressions import Predicate, Unknown, parse
+from alcid.formats.file_index.reader import EVERY, Selection
+from alcid.index.file_index import FileIndex
+from alcid.inspect.byte_map.kinds import Kind, opened
 from alcid.types import DataType
 
 __all__ = ["Answer", "Order", "ProbeReport", "Question", "choose_question", "probe_file"]

@@ -1,11 +1,23 @@
-"""The table that a command works on: what TABLE names, opened as the options say."""
+"""The table that a command works on: what TABLE names, opened as the options say.
+
+Whether a Spark that is not started yet could have Iceberg; to start it takes long.
+
+Keeps what a JVM prints while Spark starts, which says nothing to a user if it does start.
+
+Tables that a command is only for.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import warnings
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -14,11 +26,26 @@ from alcid.cli.options import pairs
 from alcid.errors import OptionError, UnsupportedError
 
 if TYPE_CHECKING:
-    from alcid import IcebergTable, PaimonTable, ParquetTable
+    from alcid.tables.paimon_table import PaimonTable
+
+__all__ = [
+    "Opening",
+    "ReadOpening",
+    "could_have_iceberg",
+    "held_back",
+    "no_iceberg",
+    "open_table",
+    "require_paimon",
+    "start_spark",
+]
+
+if TYPE_CHECKING:
+    from alcid.tables.iceberg_table import IcebergTable
+    from alcid.tables.paimon_table import PaimonTable
+    from alcid.tables.parquet_table import ParquetTable
 
     AnyTable: TypeAlias = ParquetTable | PaimonTable | IcebergTable
 
-__all__ = ["Opening", "ReadOpening", "open_table", "start_spark"]
 
 _MASTER = "spark.master"
 _NO_ICEBERG = "the session has no Iceberg"
@@ -120,7 +147,6 @@ def open_table(
     <ParquetTable ...>
     """
     import alcid
-    from alcid.cli.iceberg_settings import could_have_iceberg, no_iceberg
     from alcid.opening import is_name
 
     is_iceberg = is_name(name)
@@ -151,10 +177,9 @@ def open_table(
 def start_spark(how: Opening) -> Any:
     """A session with the settings of `--conf`; the one that is running, if there is one."""
     import alcid
-    from alcid.cli.spark_start import held_back
     from alcid.spark import jvm
+    from alcid.spark.errors import spark_errors
     from alcid.spark.session import running_session
-    from alcid.spark.spark_errors import spark_errors
 
     given = pairs("--conf", how.conf)
     for key in given:
@@ -167,3 +192,122 @@ def start_spark(how: Opening) -> Any:
     if running is None:
         jvm.silence(spark)
     return spark
+
+
+# What brings jars along, or names a place that may.
+_VARIABLES = (
+    "PYSPARK_SUBMIT_ARGS",
+    "SPARK_CLASSPATH",
+    "SPARK_CONF_DIR",
+    "SPARK_DIST_CLASSPATH",
+    "SPARK_HOME",
+    "SPARK_REMOTE",
+)
+
+
+def could_have_iceberg(settings: Iterable[str], environment: Mapping[str, str]) -> bool:
+    """Whether anything can bring Iceberg into the session.
+
+    Args:
+        settings: The keys of `--conf`.
+        environment: The variables of the process.
+
+    >>> could_have_iceberg(["spark.jars.packages"], {}), could_have_iceberg([], {"SPARK_HOME": "/"})
+    (True, True)
+    """
+    if any(key.startswith("spark.jars") or "classpath" in key.lower() for key in settings):
+        return True
+    if any(environment.get(name) for name in _VARIABLES) or _is_running():
+        return True
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        return True  # then what starts Spark says that there is none
+    folder = Path(found.origin).parent
+    has_defaults = (folder / "conf" / "spark-defaults.conf").is_file()
+    return has_defaults or any((folder / "jars").glob("*iceberg*.jar"))
+
+
+def _is_running() -> bool:
+    if "pyspark.sql" not in sys.modules:
+        return False
+    from alcid.spark.session import running_session
+
+    return running_session() is not None
+
+
+def no_iceberg(name: str) -> UnsupportedError:
+    """The error for `catalog.db.table` that says how to come to an Iceberg table."""
+    from alcid.spark.iceberg import RUNTIME_PACKAGE
+
+    catalog = f"spark.sql.catalog.{name.split('.', maxsplit=1)[0].strip('`')}"
+    return UnsupportedError(
+        f"{name}: no such folder, and as the name of an Iceberg table it needs"
+        f" --conf spark.jars.packages={RUNTIME_PACKAGE}"
+        f" --conf {catalog}=org.apache.iceberg.spark.SparkCatalog and the settings {catalog}.* of"
+        " that catalog"
+    )
+
+
+_STDERR = 2
+_STARTED, _FAILED = b"\0started\n", b"\0failed\n"
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Hold back what a process prints on stderr that is started within.
+
+    It is printed if what is done within fails, and else is gone; what the process prints afterwards
+    is passed on. What this process prints meanwhile takes the same way.
+    """
+    sys.stderr.flush()
+    own, (read, write) = os.dup(_STDERR), os.pipe()
+    lines = _Lines(read, own)
+    threading.Thread(target=lines.run, daemon=True).start()
+    os.dup2(write, _STDERR)
+    os.close(write)
+    outcome = _FAILED
+    try:
+        yield
+        outcome = _STARTED
+    finally:
+        sys.stderr.flush()
+        os.write(_STDERR, outcome)
+        os.dup2(own, _STDERR)  # `own` stays open, for what comes later
+        lines.are_decided.wait()
+
+
+class _Lines:
+    """Lines of a pipe; a mark among them says what becomes of those before it."""
+
+    def __init__(self, read: int, own: int) -> None:
+        self._read, self._own = read, own
+        self.are_decided = threading.Event()
+
+    def run(self) -> None:
+        """Read until all that could write have ended."""
+        held: list[bytes] = []
+        with os.fdopen(self._read, "rb") as lines:
+            for line in lines:
+                if self.are_decided.is_set():
+                    os.write(self._own, line)
+                elif line.endswith((_STARTED, _FAILED)):
+                    if line.endswith(_FAILED):
+                        os.write(self._own, b"".join([*held, line.removesuffix(_FAILED)]))
+                    self.are_decided.set()
+                else:
+                    held.append(line)
+
+
+def require_paimon(table: AnyTable, command: str) -> PaimonTable:
+    """The table, if it is one of Paimon.
+
+    Raises:
+        UnsupportedError: It is another.
+    """
+    from alcid.tables.paimon_table import PaimonTable
+
+    if isinstance(table, PaimonTable):
+        return table
+    raise UnsupportedError(
+        f"{table.location}: {command} is for Paimon tables, found {type(table).__name__}"
+    )

@@ -19,16 +19,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from alcid._arrays import changes
+from alcid._display import Displayed
 from alcid.errors import FormatError, LimitError, UnsupportedError
-from alcid.formats.arrays import changes
 from alcid.formats.source import BytesSource
-from alcid.pictures.shown import Shown
-from alcid.pictures.units import count_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from alcid.pictures.page import Markup
 
 __all__ = ["HashIndex", "Hashes", "hash_array"]
 
@@ -39,7 +37,7 @@ _STORED = np.dtype(">i4")
 _SIZE = _STORED.itemsize
 
 
-class HashIndex(Shown):
+class HashIndex(Displayed):
     """The hashes of the keys of one bucket; it does not change.
 
     >>> index = HashIndex([7, -1, 7])
@@ -152,16 +150,6 @@ class HashIndex(Shown):
 
     def __hash__(self) -> int:
         return hash(self.hashes.tobytes())
-
-    def picture(self) -> tuple[str, list[Markup]]:
-        """How many hashes there are, and how they are spread: evenly, if the hash is a good one."""
-        from alcid.pictures.bytes import distribution
-        from alcid.pictures.page import element
-
-        title = f"Hash index of {count_text(len(self), 'key')}"
-        limits = np.iinfo(np.int32)
-        spread = distribution(self._hashes, limits.min, limits.max, what="hashes", bins=8)
-        return title, [element("p", title), spread]
 
     def __repr__(self) -> str:
         return f"<HashIndex of {len(self)} hashes>"

@@ -10,18 +10,23 @@
 
 All integers are little-endian. Thousands of bitmaps are written at once, either from sorted rows or
 from packed bits: making an object of each would cost microseconds a bitmap.
+
+Where the parts of a serialised roaring bitmap lie; what they hold is `alcid.formats.roaring`'s.
+
+It is for whoever shows bytes. To read rows, `load` and `parse` are right, and check more.
 """
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from alcid.formats.arrays import IntArray
+from alcid._arrays import IntArray, UInt8Array
 from alcid.formats.source import Section
 
 __all__ = [
@@ -30,6 +35,8 @@ __all__ = [
     "FEWEST_WITH_OFFSETS",
     "LARGEST_ARRAY",
     "RUN_COOKIE",
+    "RoaringContainer",
+    "RoaringLayout",
     "Serialized",
     "load",
     "parse",
@@ -37,8 +44,6 @@ __all__ = [
     "serialize_rows",
     "to_rows",
 ]
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 CONTAINER_BYTES = 8192
 _CONTAINER_ROWS = 1 << 16
@@ -52,7 +57,7 @@ _ARRAY, _BITSET, _RUN = 0, 1, 2
 class Serialized:
     """Many bitmaps, back to back: bitmap `i` is `data[offsets[i]:offsets[i + 1]]`."""
 
-    data: Bytes
+    data: UInt8Array
     offsets: IntArray
 
     def __getitem__(self, index: int) -> bytes:
@@ -123,7 +128,7 @@ def serialize_rows(rows: npt.NDArray[np.uint32], starts: IntArray) -> Serialized
     return Serialized(frame.data, frame.offsets)
 
 
-def serialize_bits(bits: Bytes) -> Serialized:
+def serialize_bits(bits: UInt8Array) -> Serialized:
     """Serialise each row of `bits`: packed, lowest bit first, padded to whole containers."""
     containers_each = bits.shape[1] // CONTAINER_BYTES
     words = bits.reshape(-1, CONTAINER_BYTES).view(np.uint64)
@@ -153,7 +158,7 @@ def serialize_bits(bits: Bytes) -> Serialized:
 class _Frame:
     """Bitmaps with their headers written and room for the data of each container."""
 
-    data: Bytes
+    data: UInt8Array
     offsets: IntArray
     data_at: IntArray
     kind: IntArray
@@ -237,7 +242,62 @@ def _frame(starts: IntArray, keys: IntArray, cardinality: IntArray, runs: IntArr
     return _Frame(data, offsets, data_at, kind)
 
 
-def _put(data: Bytes, at: IntArray, values: IntArray, width: int) -> None:
+def _put(data: UInt8Array, at: IntArray, values: IntArray, width: int) -> None:
     """Write little-endian integers of `width` bytes; bitmaps are not aligned."""
     for byte in range(width):
         data[at + byte] = (values >> 8 * byte).astype(np.uint8)
+
+
+ContainerKind: TypeAlias = Literal["array", "bitset", "runs"]
+
+
+@dataclass(frozen=True, slots=True)
+class RoaringContainer:
+    """The rows that share their upper 16 bits."""
+
+    key: int
+    cardinality: int
+    kind: ContainerKind
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoaringLayout:
+    """The parts of a bitmap that was found right; offsets count from its first byte."""
+
+    has_runs: bool
+    containers: tuple[RoaringContainer, ...]
+    flags_at: int
+    """Where the flags of run containers begin, or would."""
+    keys_at: int
+    offsets_at: int | None
+    """None if there are none: with runs and fewer than four containers."""
+
+    @classmethod
+    def of(cls, data: bytes) -> RoaringLayout:
+        """The layout of exactly the bytes of one bitmap, which `parse` has accepted.
+
+        >>> from pyroaring import BitMap
+        >>> RoaringLayout.of(BitMap([1, 5]).serialize()).containers
+        (RoaringContainer(key=0, cardinality=2, kind='array', offset=16, length=4),)
+        """
+        cookie, less_one = struct.unpack_from("<HH", data)
+        has_runs = cookie == RUN_COOKIE
+        count = less_one + 1 if has_runs else struct.unpack_from("<I", data, 4)[0]
+        keys_at = 4 + (count + 7) // 8 if has_runs else 8
+        flags = np.unpackbits(np.frombuffer(data, np.uint8, keys_at - 4, 4), bitorder="little")
+        described = np.frombuffer(data, "<u2", 2 * count, keys_at).reshape(count, 2).tolist()
+        at = keys_at + 4 * count
+        with_offsets = not has_runs or count >= FEWEST_WITH_OFFSETS
+        offsets_at = at if with_offsets else None
+        at += 4 * count * with_offsets
+        containers = []
+        for number, (key, fewer) in enumerate(described):
+            kind: ContainerKind = "array" if fewer < LARGEST_ARRAY else "bitset"
+            length = 2 * (fewer + 1) if kind == "array" else CONTAINER_BYTES
+            if has_runs and flags[number]:
+                kind, length = "runs", 2 + 4 * int.from_bytes(data[at : at + 2], "little")
+            containers.append(RoaringContainer(key, fewer + 1, kind, at, length))
+            at += length
+        return cls(has_runs, tuple(containers), 4, keys_at, offsets_at)

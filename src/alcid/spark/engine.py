@@ -10,20 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid.options import Settings, using
-from alcid.plan import Draft, DraftPart, Scan
+from alcid.scan import Draft, DraftPart, Scan
 from alcid.spark import jvm
-from alcid.spark.append_folder import append_to_folder
-from alcid.spark.append_paimon import append_to_paimon
+from alcid.spark.append import append_to_folder
+from alcid.spark.jobs import run_shares
+from alcid.spark.paimon import append_to_paimon, upsert_to_paimon
 from alcid.spark.reading import count_by_spark, to_spark, way_of
 from alcid.spark.session import require_version
-from alcid.spark.shares import run_shares
-from alcid.spark.upsert_paimon import upsert_to_paimon
-from alcid.tables import ParquetTable
-from alcid.tables.append_report import AppendReport
 from alcid.tables.engine import Share, Tell, Work
-from alcid.tables.paimon.keyed.upsert_report import UpsertReport
-from alcid.tables.paimon.keyed.upserting import UpsertPlan
-from alcid.tables.paimon.table import PaimonTable
+from alcid.tables.paimon.keyed.upsert import UpsertPlan
+from alcid.tables.paimon_table import PaimonTable
+from alcid.tables.parquet_table import ParquetTable
+from alcid.tables.reports import AppendReport, UpsertReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,30 +1,186 @@
-"""An Iceberg table of a session's catalogs: what `IcebergTable` asks of Spark."""
+"""An Iceberg table of a session's catalogs: what `IcebergTable` asks of Spark.
+
+What somebody may have meant who asked for a table that the catalogs do not have.
+
+It may be a view, or a name that is mistyped.
+
+Delete files as JSON: many of them go to Java as the deletes of one scan task.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import re
 import weakref
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from alcid.errors import ConflictError, FileGoneError, StorageError, UnsupportedError
-from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
-from alcid.predicate.render import quote_literal
+from alcid.errors import (
+    ConflictError,
+    FileGoneError,
+    StorageError,
+    UnsupportedError,
+)
+from alcid.expressions.render import quote_literal
+from alcid.options import did_you_mean
 from alcid.spark import jvm
-from alcid.spark.iceberg_vectors import scan_tasks
-from alcid.spark.jvm.iceberg import RUNTIME_CLASS, JavaTable
-from alcid.spark.jvm.iceberg_errors import java_errors
-from alcid.spark.near_names import is_view, near_names
+from alcid.spark.jvm import spark_exceptions
+from alcid.spark.jvm.iceberg import RUNTIME_CLASS, JavaTable, java_errors
 from alcid.spark.schema import quoted
-from alcid.tables.iceberg.catalog import OwnQuery, VectorCommit
-from alcid.tables.iceberg.file_settings import s3_options
+from alcid.tables.iceberg.catalog import OwnQuery, RemovedDeletes, VectorCommit, VectorFile
+from alcid.tables.iceberg.locations import s3_options
+from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["RUNTIME_PACKAGE", "SparkCatalogTable"]
+__all__ = ["RUNTIME_PACKAGE", "SparkCatalogTable", "is_view", "near_names", "scan_tasks"]
+
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+_CATALOG = re.compile(r"spark\.sql\.catalog\.([^.]+)")
+
+
+def is_view(session: SparkSession, name: str) -> bool:
+    """Whether a name is that of a view, temporary or of a catalog."""
+    try:
+        return session.catalog.getTable(name).tableType in ("TEMPORARY", "VIEW")
+    except spark_exceptions():  # there is nothing of that name, or it may not be looked up
+        return False
+
+
+def near_names(session: SparkSession, name: str) -> str:
+    """A hint for the end of an error: catalogs, databases or tables with names like these.
+
+    It is empty where nothing is like it, or the catalog cannot be asked.
+    """
+    parts = [
+        found[1].replace("``", "`") if found[1] else found[2] for found in _PART.finditer(name)
+    ]
+    catalogs = {found[1] for key in session.conf.getAll if (found := _CATALOG.fullmatch(key))}
+    if len(parts) > 2 and parts[0] not in catalogs | {"spark_catalog"}:
+        known = ", ".join(sorted(catalogs)) or "none but spark_catalog"
+        hint = did_you_mean(parts[0], catalogs) or f"; the session has {known}"
+        return f": no catalog {parts[0]}{hint}"
+    inside = ".".join(map(quoted, parts[:-1]))
+    try:
+        found = session.sql(f"SHOW TABLES IN {inside}" if inside else "SHOW TABLES").collect()
+    except spark_exceptions():  # no such database, or one that may not be listed
+        return ""
+    return did_you_mean(parts[-1], [row["tableName"] for row in found])
+
+
+_UNBOUND = "any"  # the data file of the task, which nobody looks at
+
+
+def scan_tasks(
+    metadata: Mapping[str, Any], files: Sequence[VectorFile | RemovedDeletes]
+) -> list[str]:
+    """Delete files as the JSON of scan tasks, one for each partition spec.
+
+    Args:
+        metadata: The JSON of the table's metadata.
+        files: The delete files.
+
+    Raises:
+        UnsupportedError: A partition that cannot be told: one of a column that is dropped, or a
+            value that JSON has no word for.
+    """
+    specs = {one["spec-id"]: one for one in metadata["partition-specs"]}
+    [schema] = [
+        one for one in metadata["schemas"] if one["schema-id"] == metadata["current-schema-id"]
+    ]
+    by_spec = defaultdict[int, list[dict[str, Any]]](list)
+    for file in files:
+        by_spec[file.spec_id].append(_delete_file(file))
+    return [json.dumps(_task(schema, specs[spec], found)) for spec, found in by_spec.items()]
+
+
+def _task(
+    schema: Mapping[str, Any], spec: Mapping[str, Any], deletes: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    _check(schema, spec)
+    data_file = {
+        "spec-id": spec["spec-id"],
+        "content": "data",
+        "file-path": _UNBOUND,
+        "file-format": "parquet",
+        "partition": deletes[0]["partition"],
+        "file-size-in-bytes": 1,
+        "record-count": 1,
+    }
+    return {
+        "task-type": "file-scan-task",
+        "schema": schema,
+        "spec": spec,
+        "data-file": data_file,
+        "start": 0,
+        "length": 1,
+        "delete-files": deletes,
+        "residual-filter": True,
+    }
+
+
+def _check(schema: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
+    known = set(_ids(schema))
+    for field in spec["fields"]:
+        # Iceberg does not show values of such a field any more, but compares them.
+        if not known.issuperset(field.get("source-ids") or [field["source-id"]]):
+            raise UnsupportedError(
+                f"partition field {field['name']}: its column is dropped, so that no rows can be "
+                "deleted from these files: rewrite them first, as with rewrite_data_files"
+            )
+
+
+def _delete_file(file: VectorFile | RemovedDeletes) -> dict[str, Any]:
+    kind = "PUFFIN" if isinstance(file, VectorFile) else file.file_format
+    found = {
+        "spec-id": file.spec_id,
+        "content": "position-deletes",
+        "file-path": file.path,
+        "file-format": kind.lower(),
+        "partition": [_single_value(value) for value in file.partition],
+        "file-size-in-bytes": file.size,
+        "record-count": file.cardinality,
+        "referenced-data-file": file.data_file,
+        "content-offset": file.offset,
+        "content-size-in-bytes": file.length,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _single_value(value: Any) -> Any:
+    """A value as Iceberg's JSON has it."""
+    match value:
+        case float() if not math.isfinite(value):
+            raise UnsupportedError(f"partition value {value}: DELETE of Spark can do this")
+        case Decimal():
+            return format(value, "f")
+        case datetime(tzinfo=None):
+            return value.isoformat()
+        case datetime():
+            return value.astimezone(UTC).isoformat()
+        case date():
+            return value.isoformat()
+        case bytes():
+            return value.hex().upper()
+        case _:
+            return value
+
+
+def _ids(type_: Any) -> Iterator[int]:
+    """The ids of the columns of a schema, and of those within them."""
+    if isinstance(type_, Mapping):
+        for field in type_.get("fields", ()):
+            yield field["id"]
+            yield from _ids(field["type"])
+
 
 _NOT_NEEDED = "column_sizes, split_offsets"  # long, and every runtime has them
 _EXPLAINED_ERROR = "Error occurred during query planning"  # EXPLAIN does not raise, it tells

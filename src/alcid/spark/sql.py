@@ -4,35 +4,107 @@
 2. From the plan that Spark's own optimiser makes of the query, the filter over each table is read,
    with the columns that are used, and an order with a limit: never from the text of the query.
 3. Each table is read for that, and Spark runs the unchanged query on what was read.
+
+What `explain_sql` gives: what a query asks of each table.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from alcid._display import Displayed
 from alcid.errors import OptionError, PredicateError, require
+from alcid.expressions import Constant
 from alcid.options import fold_name
-from alcid.plan import Scan
-from alcid.predicate import Constant
+from alcid.scan import Explanation, Scan
 from alcid.spark.engine import SparkEngine
 from alcid.spark.jvm import active, has_jvm
-from alcid.spark.jvm.side_session import Planned, SideSession, same_session
+from alcid.spark.jvm.planning import Planned, SideSession, same_session
+from alcid.spark.pushdown import Need, UnknownPlanError, needs_of
 from alcid.spark.reading import to_spark
-from alcid.spark.relations import Need, UnknownPlanError, needs_of
 from alcid.spark.schema import quoted, spark_schema
 from alcid.spark.session import session
-from alcid.spark.sql_explanation import SqlExplanation, TableUse
-from alcid.tables import Table
+from alcid.tables.base import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["explain_sql", "sql"]
+
+__all__ = ["SqlExplanation", "TableUse", "explain_sql", "sql"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableUse:
+    """What a query asks of a table."""
+
+    name: str
+    """By which the query calls it."""
+    location: str
+    occurrences: int | None
+    """How often it occurs in Spark's optimised plan; None where the plan is not known."""
+    filters: tuple[str, ...]
+    """What stands directly over each occurrence, as Spark writes it; empty where nothing does."""
+    where: str
+    """What the table is asked for; `TRUE` is every row, `FALSE` none."""
+    exact: bool
+    """Whether this is all of the filters; else Spark has a part of them to itself."""
+    columns: tuple[str, ...]
+    """Those that are read; any other is not used by the query."""
+    order_by: str
+    limit: int | None
+    """With it only the first rows of this order are read."""
+    reason: str
+    """Why every row is read; empty if that is not so."""
+    explanation: Explanation | None
+    """What the table makes of it; None where no row is needed."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same in plain dicts and lists."""
+        plan = None if self.explanation is None else self.explanation.to_dict()
+        return {**asdict(replace(self, explanation=None)), "explanation": plan}
+
+    def head(self) -> str:
+        """What it is asked for."""
+        lines = [f"{self.name}: {self.location}"]
+        if self.explanation is None:
+            return "\n".join([*lines, "  no row: it does not occur in Spark's optimised plan"])
+        if self.reason:
+            lines.append(f"  every row: {self.reason}")
+        elif not self.exact:
+            lines.append("  a part of the filter is left to Spark")
+        lines += (f"  Spark's filter: {text or 'none'}" for text in dict.fromkeys(self.filters))
+        lines.append(f"  columns: {', '.join(self.columns) or 'none'}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        plan = "" if self.explanation is None else str(self.explanation)
+        return "\n".join([self.head(), *(f"  {line}" for line in plan.splitlines())])
+
+
+@dataclass(frozen=True, slots=True)
+class SqlExplanation(Displayed):
+    """What a query asks of its tables; `str` is a text to read."""
+
+    query: str
+    tables: tuple[TableUse, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same in plain dicts and lists."""
+        return {"query": self.query, "tables": [use.to_dict() for use in self.tables]}
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+
+    def __str__(self) -> str:
+        return "\n".join([self.query.strip(), *map(str, self.tables)])
+
 
 _NO_FILTER = "no filter stands over one of its occurrences that it could answer"
 _SUBQUERY_TIME = "the query asks for the current time, and has a table within a subquery"

@@ -13,10 +13,9 @@
 
 from __future__ import annotations
 
-from alcid.storage.backend import Start
-from alcid.storage.listing import Listing
+from alcid.storage.backend import Listing, Start
+from alcid.storage.ranges import Traffic, metered
 from alcid.storage.retry import Retry
 from alcid.storage.storage import Storage, StorageSource
-from alcid.storage.traffic import Traffic, metered
 
 __all__ = ["Listing", "Retry", "Start", "Storage", "StorageSource", "Traffic", "metered"]

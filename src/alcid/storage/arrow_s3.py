@@ -13,12 +13,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from alcid.storage.backend import Known, below, check_unchanged, is_unchanged
-from alcid.storage.listing import Entry
-from alcid.storage.location import Location, join
+from alcid.storage.backend import (
+    Entry,
+    Known,
+    Location,
+    below,
+    check_unchanged,
+    is_unchanged,
+    join,
+)
 from alcid.storage.options import arrow_s3_options
+from alcid.storage.ranges import TrafficCounter
 from alcid.storage.retry import Lister, ShortReadError
-from alcid.storage.traffic import TrafficCounter
 
 __all__ = ["ArrowS3Files"]
 

@@ -1,14 +1,88 @@
-"""What a storage asks of a file system; retries, counts of bytes and threads are not its matter."""
+"""What a storage asks of a file system; retries, counts of bytes and threads are not its matter.
+
+The files of a storage, as columns: ten thousand files are three arrays.
+
+Where a storage is, and the full names of the files under it.
+
+Names are taken as they stand: nothing is unquoted, so `%20`, `#`, `?` and `=` are parts of a name,
+in `file://` and `s3://` as well as in a plain path. That is how Spark's and fsspec's paths work.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
-from alcid.errors import FileGoneError
-from alcid.storage.listing import Entry, is_hidden
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-__all__ = ["Backend", "Known", "Start", "below", "check_unchanged", "is_unchanged"]
+from alcid.errors import FileGoneError, OptionError, StorageError
+
+__all__ = [
+    "Backend",
+    "Entry",
+    "Known",
+    "Listing",
+    "Location",
+    "Start",
+    "below",
+    "check_unchanged",
+    "is_hidden",
+    "is_unchanged",
+    "listing_of",
+]
+
+Entry = tuple[str, int, str | None]
+"""Path, size and version of one file."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listing:
+    """Files under a folder, sorted by path."""
+
+    paths: Any
+    """A string array; relative to the storage, not to the folder that was listed."""
+    sizes: NDArray[np.int64]
+    versions: Any
+    """A string array. A file whose size and version are the same has not changed.
+
+    It is text, because an ETag is: the ETag in its quotes where the file system lists one, else the
+    time of the last change in nanoseconds, as digits; the quotes keep the two apart. Null where a
+    file system gives neither, and then nothing may be taken for unchanged.
+    """
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+def listing_of(entries: Iterable[Entry], *, suffix: str | None, location: str) -> Listing:
+    """The entries whose path ends with `suffix`, as columns."""
+    rows = sorted(one for one in entries if suffix is None or one[0].endswith(suffix))
+    try:
+        paths = pa.array([path for path, _, _ in rows], pa.string())
+    except UnicodeEncodeError as error:
+        problem = f"a file name that is not UTF-8: {error.object!r}"
+        raise StorageError(problem, file=location) from None
+    sizes = np.fromiter((size for _, size, _ in rows), np.int64, len(rows))
+    return Listing(paths, sizes, pa.array([version for _, _, version in rows], pa.string()))
+
+
+def is_hidden(name: str) -> bool:
+    """Whether Spark passes over a file or folder of that name.
+
+    A folder such as `_day=1` is one of a partition column `_day`: Spark reads it, and so do we;
+    Arrow, by default, does not.
+
+    >>> [is_hidden(name) for name in ("_alcid", ".part.crc", "a.parquet._COPYING_", "_day=1", "b")]
+    [True, True, True, False, False]
+    """
+    first = name[:1]
+    return first == "." or (first == "_" and "=" not in name) or name.endswith("._COPYING_")
 
 
 class Known(NamedTuple):
@@ -94,3 +168,81 @@ def check_unchanged(name: str, known: Known, found: Known) -> None:
     if not is_unchanged(known, found):
         problem = "replaced since it was listed: size {}, version {}; expected {}, {}"
         raise FileGoneError(problem.format(*found, *known), file=name)
+
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
+_FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(/(?:[^/].*)?)", re.DOTALL)
+_S3 = {"s3", "s3a", "s3n"}
+_LEADING_ELSEWHERE = frozenset(("", ".", ".."))
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """The root of a storage.
+
+    >>> Location.parse("s3a://lake/events/")
+    Location(scheme='s3', text='s3://lake/events')
+    >>> Location.parse("file:///data/a b%20").text
+    '/data/a b%20'
+    """
+
+    scheme: str
+    text: str
+    """A path for files on a disk, else with its scheme; it has no `/` at its end."""
+
+    @classmethod
+    def parse(cls, location: str | os.PathLike[str]) -> Location:
+        """Read a path or a URI.
+
+        Raises:
+            OptionError: It holds a password, which belongs in the storage options, or no bucket.
+        """
+        given = os.fspath(location)
+        if local := _FILE_URI.fullmatch(given):
+            return cls("file", _trimmed(local[1]))
+        uri = _URI.fullmatch(given)
+        if uri is None:
+            return cls("file", _trimmed(str(Path(given).absolute())))
+        scheme, rest = uri[1].lower(), uri[2].rstrip("/")
+        authority = rest.partition("/")[0]
+        if ":" in authority.rpartition("@")[0]:
+            raise OptionError(f"{scheme}:// location with a password: use storage_options for it")
+        if scheme == "file":
+            raise OptionError(f"{given}: files of another host are not read, expected file:///...")
+        scheme = "s3" if scheme in _S3 else scheme
+        if scheme == "s3" and not authority:
+            raise OptionError(f"{given}: no bucket, expected s3://bucket/...")
+        return cls(scheme, f"{scheme}://{rest}")
+
+    @property
+    def root(self) -> str:
+        """The beginning that all files of its file system or bucket have, with a `/` at its end.
+
+        >>> Location.parse("s3://lake/events").root, Location.parse("file:/data/events").root
+        ('s3://lake/', '/')
+        """
+        if "://" not in self.text:
+            return "/"
+        scheme, _, rest = self.text.partition("://")
+        return f"{scheme}://{rest.partition('/')[0]}/"
+
+    def name(self, path: str) -> str:
+        """The full name of the file at `path` below the root, as errors show it.
+
+        Raises:
+            StorageError: `path` could lead out of the storage.
+        """
+        return join(self.text, path)
+
+
+def join(root: str, path: str) -> str:
+    """`path` below `root`; an empty path is the root itself."""
+    if not path:
+        return root
+    if path[0] == "/" or "\0" in path or not _LEADING_ELSEWHERE.isdisjoint(path.split("/")):
+        raise StorageError(f"not a path below its storage: {path!r}", file=root)
+    return root + path if root.endswith("/") else f"{root}/{path}"
+
+
+def _trimmed(path: str) -> str:
+    return path.rstrip("/") or "/"

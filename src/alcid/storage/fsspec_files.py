@@ -11,12 +11,10 @@ from threading import Lock
 from typing import Any
 
 from alcid.errors import OptionError, UnsupportedError
-from alcid.storage.backend import Known, below
-from alcid.storage.listing import Entry
-from alcid.storage.location import Location, join
+from alcid.storage.backend import Entry, Known, Location, below, join
 from alcid.storage.options import s3fs_options
+from alcid.storage.ranges import TrafficCounter
 from alcid.storage.retry import Lister
-from alcid.storage.traffic import TrafficCounter
 
 __all__ = ["FsspecFiles"]
 

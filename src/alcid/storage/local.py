@@ -12,10 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from alcid.errors import UnsupportedError
-from alcid.storage.backend import Known, Start, check_unchanged
-from alcid.storage.listing import Entry, is_hidden
-from alcid.storage.location import Location
-from alcid.storage.traffic import TrafficCounter
+from alcid.storage.backend import Entry, Known, Location, Start, check_unchanged, is_hidden
+from alcid.storage.ranges import TrafficCounter
 
 __all__ = ["LocalFiles"]
 

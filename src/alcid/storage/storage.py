@@ -17,17 +17,21 @@ from alcid.errors import (
 )
 from alcid.formats.source import Range
 from alcid.storage.arrow_s3 import ArrowS3Files
-from alcid.storage.backend import Backend, Known, Start
+from alcid.storage.backend import Backend, Known, Listing, Location, Start, listing_of
+from alcid.storage.dry_run import RehearsedFiles
 from alcid.storage.fsspec_files import FsspecFiles
-from alcid.storage.listing import Listing, listing_of
 from alcid.storage.local import LocalFiles
-from alcid.storage.location import Location
 from alcid.storage.options import Hidden
-from alcid.storage.pool import run_all
-from alcid.storage.rehearsal import RehearsedFiles
+from alcid.storage.ranges import (
+    File,
+    Job,
+    Place,
+    Round,
+    Traffic,
+    TrafficCounter,
+)
 from alcid.storage.retry import Retry, ShortReadError, persist
-from alcid.storage.rounds import File, Job, Place, Round
-from alcid.storage.traffic import Traffic, TrafficCounter
+from alcid.storage.threads import run_all
 
 __all__ = ["Storage", "StorageSource"]
 

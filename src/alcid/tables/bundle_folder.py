@@ -17,11 +17,29 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from alcid.bundle import Bundle, BundleSet, BundleWriter, open_bundles
-from alcid.errors import AlcidError, FileGoneError, FormatError, StorageError
+from alcid.errors import (
+    AlcidError,
+    FileGoneError,
+    FormatError,
+    StorageError,
+)
+from alcid.index.bundle import (
+    Bundle,
+    BundleSet,
+    BundleWriter,
+    open_bundles,
+)
 from alcid.storage import Listing, Storage
 
-__all__ = ["FOLDER", "BundleFolder", "FolderBundles", "bundle_name", "new_name", "written_at"]
+__all__ = [
+    "FOLDER",
+    "STATISTICS_PREFIX",
+    "BundleFolder",
+    "FolderBundles",
+    "bundle_name",
+    "new_name",
+    "written_at",
+]
 
 FOLDER = "_alcid"
 """Where bundles lie in the folder of a table; Spark passes over such names."""
@@ -210,3 +228,7 @@ class BundleFolder:
     def path(self, name: str) -> str:
         """The path of a file of that name in the storage."""
         return f"{self.under}/{name}" if self.under else name
+
+
+STATISTICS_PREFIX = "statistics-"
+"""How the names of files of statistics begin; the rest is like the name of a bundle."""

@@ -13,9 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid.bundle.statistics import bound_type, statistics_type
-from alcid.formats.arrays import IntArray
-from alcid.formats.binary_row.stored import Mask
+from alcid._arrays import BoolArray, IntArray
+from alcid.index.bundle.statistics import bound_type, statistics_type
 from alcid.types import DataType
 
 __all__ = ["FLOATS", "TEXT", "checked_bounds"]
@@ -32,7 +31,7 @@ def checked_bounds(
     nulls: npt.NDArray[np.int64],
     row_counts: IntArray,
     *,
-    refused: Mask,
+    refused: BoolArray,
     max_exact: bool = True,
     has_nan: pa.BooleanArray | None = None,
 ) -> pa.StructArray:
@@ -91,6 +90,6 @@ def _numbers(
     return pc.if_else(is_number, least, None), pc.if_else(is_number, most, None)
 
 
-def _mask(array: pa.BooleanArray) -> Mask:
-    mask: Mask = array.to_numpy(zero_copy_only=False)
+def _mask(array: pa.BooleanArray) -> BoolArray:
+    mask: BoolArray = array.to_numpy(zero_copy_only=False)
     return mask

@@ -1,24 +1,33 @@
-"""Data files that are open for reading: their footers and the places of their pages, kept."""
+"""Data files that are open for reading: their footers and the places of their pages, kept.
+
+Which files of a folder are its data: Parquet files by their names.
+
+`.parquet`, `.parq` and `.pq` in any case, and names without a dot, as Hive and Trino write them.
+All else that lies about (`.crc`, `.json`, `.csv`) is left alone, and so is what Spark hides. A name
+without a dot on a file without bytes is a marker of a folder in an object store, and no data.
+
+Where the pages of data files are, as bundles know it.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid.bundle import Statistics
-from alcid.errors import DamagedIndexWarning, FileGoneError, FormatError, UnsupportedError
-from alcid.formats.source import BytesSource, Range, Source
-from alcid.orc_file import OrcScan, open_orc_scans
-from alcid.parquet_file import (
+from alcid._arrays import Int64Array
+from alcid.datafiles.avro import AvroScan, open_avro_scans
+from alcid.datafiles.orc import OrcScan, open_orc_scans
+from alcid.datafiles.parquet import (
     Coalescing,
     ColumnLayout,
     FileLayout,
@@ -26,33 +35,76 @@ from alcid.parquet_file import (
     open_scans,
     read_layout,
 )
-from alcid.parquet_file.decoding import Int96Unit
-from alcid.plan import Bounds, FileScan, TableColumns
+from alcid.datafiles.parquet.columns import FileColumn, file_columns
+from alcid.datafiles.parquet.decoding import Int96Unit
+from alcid.errors import (
+    AlcidError,
+    DamagedIndexWarning,
+    FileGoneError,
+    FormatError,
+    UnsupportedError,
+)
+from alcid.formats.source import BytesSource, Range, ReadMany, Source
+from alcid.index.build import group_statistics
+from alcid.index.bundle import BundleSet, PayloadKind, Statistics, prefetch
+from alcid.index.bundle.columns import join_columns, unpack_column
+from alcid.scan import Bounds, FileScan, TableColumns
 from alcid.storage import Listing, Storage, Traffic
-from alcid.tables.avro_scan import AvroScan, open_avro_scans
-from alcid.tables.data_files import take_files
-from alcid.tables.file_columns import FileColumn, file_columns
-from alcid.tables.file_statistics import group_statistics
-from alcid.tables.page_bytes import join_columns
 from alcid.types import DataType
 
-__all__ = ["OpenFiles", "PlacedColumn", "footer_statistics", "places_of", "take_values"]
+__all__ = [
+    "OpenFiles",
+    "PlacedColumn",
+    "footer_statistics",
+    "known_layouts",
+    "list_data_files",
+    "places_of",
+    "take_files",
+    "take_values",
+]
 
-Integers = npt.NDArray[np.int64]
+_SUFFIX = r"\.(parquet|parq|pq)$"
+_NO_DOT = r"(^|/)[^/.]+$"
+
+
+def list_data_files(storage: Storage) -> Listing:
+    """The data files of a folder, sorted by path.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> storage = Storage.open(folder.name)
+    >>> for name in ("dt=1/b.parquet", "dt=1/.b.parquet.crc", "000000_0", "_SUCCESS", "notes.txt"):
+    ...     storage.put(name, b"any bytes")
+    >>> list_data_files(storage).paths.to_pylist()
+    ['000000_0', 'dt=1/b.parquet']
+    >>> folder.cleanup()
+    """
+    listing = storage.list()
+    named = pc.match_substring_regex(listing.paths, _SUFFIX, ignore_case=True)
+    bare = pc.match_substring_regex(listing.paths, _NO_DOT)
+    chosen = pc.or_(named, pc.and_(bare, pa.array(listing.sizes > 0)))
+    return take_files(listing, np.flatnonzero(chosen.to_numpy(zero_copy_only=False)))
+
+
+def take_files(listing: Listing, places: npt.NDArray[Any]) -> Listing:
+    """Some of the files, by their places."""
+    taken = pa.array(places)
+    return Listing(listing.paths.take(taken), listing.sizes[places], listing.versions.take(taken))
+
 
 _DataScan = ParquetScan | OrcScan | AvroScan
 
 _MadeOf = tuple[
     Storage,
     Listing,
-    Integers,
+    Int64Array,
     TableColumns,
     Sequence[tuple[FileColumn, ...]],
     pa.Table,
     pa.Array,
 ]
 
-PlacedColumn = tuple[Integers, ColumnLayout]
+PlacedColumn = tuple[Int64Array, ColumnLayout]
 """The row groups of a file, and one column."""
 
 _MOST_FOOTERS = 256
@@ -74,7 +126,7 @@ class OpenFiles:
         self,
         storage: Storage,
         listing: Listing,
-        rows: Integers,
+        rows: Int64Array,
         columns: TableColumns,
         schemas: Sequence[tuple[FileColumn, ...]],
         partitions: pa.Table,
@@ -115,13 +167,13 @@ class OpenFiles:
         made_of = *self._made_of(), self.int96_unit, self._has_local_instants
         return OpenFiles, made_of, {"strict": self.strict}
 
-    def part(self, files: Integers) -> OpenFiles:
+    def part(self, files: Int64Array) -> OpenFiles:
         """Some of the files, to be read elsewhere."""
         part = OpenFiles(*self._made_of(files), self.int96_unit, self._has_local_instants)
         part.strict, part._distrusted = self.strict, self._distrusted
         return part
 
-    def _made_of(self, files: Integers | None = None) -> _MadeOf:
+    def _made_of(self, files: Int64Array | None = None) -> _MadeOf:
         """What it was made of, up to the checksums; of some of the files, if they are given."""
         if files is None:
             known = self._storage, self.listing, self.rows, self.columns, self._schemas
@@ -410,3 +462,33 @@ def _is_same(stored: DataType | None, known: DataType | None) -> bool:
 
 def _size(column: ColumnLayout) -> int:
     return sum(leaf.pieces.nbytes + leaf.groups.nbytes for leaf in column.leaves)
+
+
+def known_layouts(
+    bundles: BundleSet,
+    wanted: Sequence[tuple[int, str]],
+    read_ranges: ReadMany,
+    on_damage: Callable[[AlcidError], None],
+) -> dict[tuple[int, str], PlacedColumn]:
+    """The layouts that bundles have of columns of files, read in one round.
+
+    Args:
+        bundles: The bundles.
+        wanted: Files and columns, as the files spell them.
+        read_ranges: How to read a round of ranges.
+        on_damage: Is told what is damaged, and so left out.
+    """
+    payloads = {
+        (file, name): payload
+        for file, name in wanted
+        if (payload := bundles.coverage(PayloadKind.pages(name)).payload(file)) is not None
+    }
+    prefetch(((payload, [(0, payload.size)]) for payload in payloads.values()), read_ranges)
+    found = {}
+    for (file, name), payload in payloads.items():
+        try:
+            data = payload.read(0, payload.size)
+            found[file, name] = unpack_column(name, data, file=bundles.paths[file].as_py())
+        except (FormatError, UnsupportedError) as error:
+            on_damage(error)
+    return found

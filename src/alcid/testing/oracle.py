@@ -37,7 +37,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from alcid.predicate import (
+from alcid.expressions import (
     And,
     Between,
     Comparison,

@@ -11,7 +11,13 @@ Decimal128Type(decimal128(10, 2))
 
 from __future__ import annotations
 
-from alcid.types.data_type import MAX_LENGTH, ROOTS, DataType
-from alcid.types.indexes import INDEX_TYPES, indexes_for, require_index
+from alcid.types.data_type import (
+    INDEX_TYPES,
+    MAX_LENGTH,
+    ROOTS,
+    DataType,
+    indexes_for,
+    require_index,
+)
 
 __all__ = ["INDEX_TYPES", "MAX_LENGTH", "ROOTS", "DataType", "indexes_for", "require_index"]

@@ -1,13 +1,30 @@
-"""The type of a column, in Paimon's terms."""
+"""The type of a column, in Paimon's terms.
+
+Arrow types <-> ours.
+
+Which index takes which type.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import types
 
 from alcid.errors import UnsupportedError
 
-__all__ = ["MAX_LENGTH", "ROOTS", "DataType"]
+__all__ = [
+    "INDEX_TYPES",
+    "MAX_LENGTH",
+    "ROOTS",
+    "DataType",
+    "from_arrow",
+    "indexes_for",
+    "require_index",
+    "to_arrow",
+]
 
 MAX_LENGTH = 2**31 - 1
 """The length of STRING, which is VARCHAR(2147483647), and of BYTES."""
@@ -87,7 +104,7 @@ class DataType:
         >>> print(DataType.from_spark("struct<a:int,b:array<string>>"))
         ROW<`a` INT, `b` ARRAY<STRING>>
         """
-        from alcid.types.spark import parse_spark
+        from alcid.types.text import parse_spark
 
         return parse_spark(text)
 
@@ -100,7 +117,7 @@ class DataType:
         >>> DataType("SMALLINT").to_spark(), DataType("TIMESTAMP", precision=3).to_spark()
         ('smallint', 'timestamp_ntz')
         """
-        from alcid.types.spark import to_spark
+        from alcid.types.text import to_spark
 
         return to_spark(self)
 
@@ -114,8 +131,6 @@ class DataType:
         >>> print(DataType.from_arrow(pa.uint64()))
         DECIMAL(20, 0)
         """
-        from alcid.types.arrow import from_arrow
-
         return from_arrow(arrow_type)
 
     def to_arrow(self) -> Any:
@@ -124,8 +139,6 @@ class DataType:
         >>> DataType("TIMESTAMP_LTZ", precision=6).to_arrow()
         TimestampType(timestamp[us, tz=UTC])
         """
-        from alcid.types.arrow import to_arrow
-
         return to_arrow(self)
 
     def __str__(self) -> str:
@@ -184,3 +197,184 @@ def _problem(data_type: DataType) -> str | None:
     if root == "VECTOR" and data_type.children[0].root not in _VECTOR_ELEMENTS:
         return f"elements must be one of {', '.join(_VECTOR_ELEMENTS)}"
     return None
+
+
+# Unsigned integers go to the next wider type, as Spark reads them from Parquet.
+_FROM_ARROW: Final[dict[Any, DataType]] = {
+    pa.bool_(): DataType("BOOLEAN"),
+    pa.int8(): DataType("TINYINT"),
+    pa.int16(): DataType("SMALLINT"),
+    pa.int32(): DataType("INT"),
+    pa.int64(): DataType("BIGINT"),
+    pa.uint8(): DataType("SMALLINT"),
+    pa.uint16(): DataType("INT"),
+    pa.uint32(): DataType("BIGINT"),
+    pa.uint64(): DataType("DECIMAL", precision=20),
+    pa.float16(): DataType("FLOAT"),
+    pa.float32(): DataType("FLOAT"),
+    pa.float64(): DataType("DOUBLE"),
+    pa.date32(): DataType("DATE"),
+    pa.date64(): DataType("DATE"),
+    **dict.fromkeys(
+        (pa.string(), pa.large_string(), pa.string_view()), DataType("VARCHAR", length=MAX_LENGTH)
+    ),
+    **dict.fromkeys(
+        (pa.binary(), pa.large_binary(), pa.binary_view()), DataType("VARBINARY", length=MAX_LENGTH)
+    ),
+}
+_TO_ARROW: Final[dict[str, Any]] = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "CHAR": pa.string(),
+    "VARCHAR": pa.string(),
+    "VARBINARY": pa.binary(),
+    "BLOB": pa.large_binary(),
+    "DATE": pa.date32(),
+    "VARIANT": pa.struct(
+        [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)]
+    ),
+}
+_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def from_arrow(arrow_type: Any) -> DataType:
+    """The type of an Arrow column.
+
+    Raises:
+        UnsupportedError: null, durations, intervals, unions; decimals that Paimon does not have.
+    """
+    known = _FROM_ARROW.get(arrow_type)
+    if known is not None:
+        return known
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return from_arrow(arrow_type.storage_type)
+    if types.is_dictionary(arrow_type) or types.is_run_end_encoded(arrow_type):
+        return from_arrow(arrow_type.value_type)
+    if types.is_fixed_size_binary(arrow_type):
+        return DataType("BINARY", length=arrow_type.byte_width)
+    if types.is_decimal(arrow_type):
+        return DataType("DECIMAL", precision=arrow_type.precision, scale=arrow_type.scale)
+    if types.is_time(arrow_type):
+        return DataType("TIME", precision=_DIGITS[arrow_type.unit])
+    if types.is_timestamp(arrow_type):
+        root = "TIMESTAMP" if arrow_type.tz is None else "TIMESTAMP_LTZ"
+        return DataType(root, precision=_DIGITS[arrow_type.unit])
+    if types.is_map(arrow_type):
+        key, value = from_arrow(arrow_type.key_type), from_arrow(arrow_type.item_type)
+        return DataType("MAP", children=(key, value))
+    if types.is_struct(arrow_type):
+        return DataType(
+            "ROW",
+            names=tuple(field.name for field in arrow_type),
+            children=tuple(from_arrow(field.type) for field in arrow_type),
+        )
+    if types.is_nested(arrow_type) and not types.is_union(arrow_type):  # every kind of list
+        return DataType("ARRAY", children=(from_arrow(arrow_type.value_type),))
+    raise UnsupportedError(f"Arrow type {arrow_type} has no counterpart among Paimon's types")
+
+
+def to_arrow(data_type: DataType) -> Any:
+    """The canonical Arrow type of `data_type`."""
+    children = [to_arrow(child) for child in data_type.children]
+    match data_type.root:
+        case "DECIMAL":
+            return pa.decimal128(data_type.precision, data_type.scale)
+        case "BINARY":
+            return pa.binary(data_type.length)
+        case "TIME":  # never seconds: Paimon keeps milliseconds of the day, whatever the precision
+            unit = _unit(data_type.precision)
+            return pa.time64(unit) if unit in ("us", "ns") else pa.time32("ms")
+        case "TIMESTAMP":
+            return pa.timestamp(_unit(data_type.precision))
+        case "TIMESTAMP_LTZ":
+            return pa.timestamp(_unit(data_type.precision), tz="UTC")
+        case "ARRAY":
+            return pa.list_(children[0])
+        case "VECTOR":
+            return pa.list_(children[0], data_type.length)
+        case "MAP":
+            return pa.map_(*children)
+        case "MULTISET":  # the element and how often it occurs
+            return pa.map_(children[0], pa.int32())
+        case "ROW":
+            return pa.struct(list(zip(data_type.names, children, strict=True)))
+        case root:
+            return _TO_ARROW[root]
+
+
+def _unit(precision: int) -> str:
+    """The coarsest unit that holds `precision` digits after the second."""
+    return next(unit for unit, digits in _DIGITS.items() if precision <= digits)
+
+
+INDEX_TYPES: Final = ("bloom-filter", "bitmap", "range-bitmap", "bsi")
+"""The index types that Paimon has, by the names in its options and files."""
+
+_TAKEN: Final[dict[str, tuple[str, ...]]] = {
+    "BOOLEAN": ("bitmap", "range-bitmap"),
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), INDEX_TYPES),
+    **dict.fromkeys(("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"), INDEX_TYPES),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), ("bloom-filter", "bitmap", "range-bitmap")),
+    "DECIMAL": ("range-bitmap", "bsi"),
+    **dict.fromkeys(("CHAR", "VARCHAR"), ("bloom-filter", "bitmap", "range-bitmap")),
+    **dict.fromkeys(("BINARY", "VARBINARY"), ("bloom-filter",)),
+}
+# Of digits: range-bitmap keeps 8 bytes of a key and drops nothing. bsi takes any precision and
+# refuses single values, when it is written.
+_MOST_PRECISE: Final = {
+    ("range-bitmap", "DECIMAL"): 18,
+    ("range-bitmap", "TIMESTAMP"): 6,
+    ("range-bitmap", "TIMESTAMP_LTZ"): 6,
+}
+
+
+def indexes_for(data_type: DataType) -> tuple[str, ...]:
+    """The index types that take a column of this type, in the order of `INDEX_TYPES`.
+
+    >>> indexes_for(DataType("BOOLEAN"))
+    ('bitmap', 'range-bitmap')
+    >>> indexes_for(DataType("DECIMAL", precision=19))
+    ('bsi',)
+    """
+    return tuple(
+        index_type
+        for index_type in _TAKEN.get(data_type.root, ())
+        if data_type.precision <= _most_precise(index_type, data_type)
+    )
+
+
+def require_index(index_type: str, column: str, data_type: DataType) -> None:
+    """Make sure that an index takes a column.
+
+    Raises:
+        UnsupportedError: It does not; the message says why, and which other index type does.
+
+    >>> require_index("bloom-filter", "price", DataType.parse("DECIMAL(10, 2)"))
+    Traceback (most recent call last):
+    alcid.errors.UnsupportedError: column price: bloom-filter does not take DECIMAL(10, 2); ...
+    """
+    if index_type not in INDEX_TYPES:
+        known = ", ".join(INDEX_TYPES)
+        raise UnsupportedError(
+            f"column {column}: found index type {index_type!r}, expected {known}"
+        )
+    others = indexes_for(data_type)
+    if index_type in others:
+        return
+    problem = f"column {column}: {index_type} does not take {data_type}"
+    if index_type in _TAKEN.get(data_type.root, ()):
+        problem += f", only a precision up to {_most_precise(index_type, data_type)}"
+    if others:
+        raise UnsupportedError(f"{problem}; use {' or '.join(others)}")
+    if data_type.root == "MAP":
+        raise UnsupportedError(f"{problem}; name a key of the map instead: {column}[key]")
+    raise UnsupportedError(f"{problem}; no index does")
+
+
+def _most_precise(index_type: str, data_type: DataType) -> int:
+    return _MOST_PRECISE.get((index_type, data_type.root), data_type.precision)

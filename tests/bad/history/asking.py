@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 import alcid
 from alcid import FileIndex, ParquetTable, Predicate
-from alcid.plan import Fates, Scan
+from alcid.scan import Fates, Scan
 
 __all__ = ["fates_of", "files_read", "fill", "ids", "index_of", "outcomes", "rows_of"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from alcid import PaimonTable
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg_table import IcebergTable
 from tests.tables.iceberg.vector_catalog import VectorCatalog
 from tests.tables.paimon.small_tables import VECTORS, append, create, rows_of
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from alcid import PaimonTable
-from alcid.paimon_metadata.commit import Change
+from alcid.tables.paimon.metadata.commit import Change
 from tests.bad.history.asking import fill, ids, outcomes
 from tests.tables.paimon.index_contents import entries
 from tests.tables.paimon.small_tables import append, commit, create, rows_of, write_file

@@ -11,9 +11,9 @@ import pytest
 
 import alcid
 from alcid import DeletionVector
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.index_manifest import IndexEntry
-from alcid.plan import Fate
+from alcid.scan import Fate
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.table_state import IndexEntry
 from tests.bad.history.asking import fates_of, files_read, fill, ids, outcomes
 from tests.bad.history.deletable import KINDS, Deletable, make_table
 from tests.tables.paimon.forging import forge

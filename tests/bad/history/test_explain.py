@@ -8,16 +8,16 @@ import pytest
 
 import alcid
 from alcid import DamagedIndexWarning, DeletionVector
-from alcid.plan import Stage
+from alcid.scan import Stage
 from tests.bad.history.asking import fill, ids, outcomes
-from tests.plan.test_explanation import check
+from tests.scan.test_explanation import check
 from tests.tables.paimon.index_contents import entries
 from tests.tables.paimon.small_tables import append, create
 
 ROWS = 4_000
 
 
-def stage_of(scan: alcid.plan.Scan, name: str) -> Stage:
+def stage_of(scan: alcid.scan.Scan, name: str) -> Stage:
     """A stage of a scan, by its name; its numbers belong to those of the others."""
     told = scan.explain()
     check(told)

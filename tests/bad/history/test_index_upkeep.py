@@ -11,7 +11,7 @@ import pytest
 
 import alcid
 from alcid import OptionError
-from alcid.tables.table import Table
+from alcid.tables.base import Table
 from tests.bad.history.asking import files_read, fill, ids, outcomes
 from tests.tables.iceberg.vector_catalog import VectorCatalog
 from tests.tables.paimon.index_contents import entries, filled, kinds, set_table_options

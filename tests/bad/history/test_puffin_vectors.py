@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from alcid import ChecksumError, DeletionVector, FormatError, puffin
+from alcid import (
+    ChecksumError,
+    DeletionVector,
+    FormatError,
+    puffin,
+)
 from tests.bad.history.asking import ids
 from tests.golden_files import golden_files
 from tests.tables.iceberg.vector_catalog import VectorCatalog

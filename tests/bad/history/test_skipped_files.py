@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
-from alcid.plan import Fate, Scan
+from alcid.scan import Fate, Scan
 from tests.bad.history.asking import fates_of, files_read, fill, ids, index_of, outcomes, rows_of
 from tests.golden.paimon_tables import unpack_table
 from tests.tables.paimon.small_tables import create

@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 from pyroaring import BitMap
 
-from alcid import ChecksumError, DeletionVector, DeletionVectorFile, FormatError
-from alcid.formats.deletion_vector.writer import DeletionVectorRange
+from alcid import (
+    ChecksumError,
+    DeletionVector,
+    DeletionVectorFile,
+    FormatError,
+)
+from alcid.formats.deletion_vector.file import DeletionVectorRange
 from tests.golden_files import Golden, golden_files
 
 # The rows 2 and 3, in the bytes of Iceberg's Java.

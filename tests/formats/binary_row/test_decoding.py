@@ -11,9 +11,14 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from alcid import ColumnError, FormatError, LimitError, UnsupportedError
-from alcid.formats.binary_row import binary_rows, column_reader
-from alcid.formats.binary_row.decoding import read_column, read_rows, salvage_column
+from alcid import (
+    ColumnError,
+    FormatError,
+    LimitError,
+    UnsupportedError,
+)
+from alcid.formats.binary_row import binary_rows, reader
+from alcid.formats.binary_row.reader import read_column, read_rows, salvage_column
 from alcid.testing.strategies import SampleColumn, columns
 from alcid.types import DataType
 from tests.golden_files import Golden, arrow_array, golden_files, golden_id
@@ -282,7 +287,7 @@ def test_an_array_is_not_made_beyond_two_gigabytes(monkeypatch: pytest.MonkeyPat
     )
     with pytest.raises(LimitError, match=problem):
         read_column([null, null], 0, [DataType.parse("BINARY(2147483647)")])
-    monkeypatch.setattr(column_reader, "_MOST_BYTES", 10)
+    monkeypatch.setattr(reader, "_MOST_BYTES", 10)
     rows = binary_rows([pa.array(["12345678", "12", "1"])])
     assert read_column(list(rows)[:2], 0, [STRING]).to_pylist() == ["12345678", "12"]
     with pytest.raises(LimitError, match="column 0, STRING: found 11 bytes"):

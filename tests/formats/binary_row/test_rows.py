@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from alcid import ColumnError, LimitError, UnsupportedError
 from alcid.formats.binary_row import EMPTY_ROW_HASH, binary_rows, hash_rows
 from alcid.formats.binary_row import rows as binary_row_module
-from alcid.formats.binary_row import tails as tails_module
+from alcid.formats.binary_row import slots as tails_module
 from alcid.testing.strategies import SampleColumn
 from alcid.types import DataType
 from tests.properties.kit import TYPES, arrow_forms

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from alcid.formats.binary_row.stored import StoredRows
+from alcid.formats.binary_row.reader import StoredRows
 
 
 def contents(rows: StoredRows) -> list[bytes | None]:

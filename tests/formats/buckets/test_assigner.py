@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid import AlcidError, AlcidWarning, FormatError, LimitError, OptionError, UnsupportedError
+from alcid import (
+    AlcidError,
+    AlcidWarning,
+    FormatError,
+    LimitError,
+    OptionError,
+    UnsupportedError,
+)
 from alcid.formats.binary_row import EMPTY_ROW_HASH
 from alcid.formats.buckets import (
     BucketAssigner,

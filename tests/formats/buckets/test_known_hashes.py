@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alcid.formats.buckets.known_hashes import KnownHashes
+from alcid.formats.buckets.assigner import KnownHashes
 
 
 def add(known: KnownHashes, hashes: range, bucket: int) -> None:

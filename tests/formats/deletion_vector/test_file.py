@@ -17,7 +17,7 @@ from alcid.formats.deletion_vector import (
     DeletionVectorRange,
     WrittenVectors,
 )
-from alcid.formats.deletion_vector import writer as deletion_vector_writer
+from alcid.formats.deletion_vector import file as deletion_vector_writer
 from alcid.formats.deletion_vector.file import vector_places
 from alcid.formats.source import BytesSource, FileSource, Section
 from alcid.testing import CountingSource

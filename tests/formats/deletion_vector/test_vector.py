@@ -18,11 +18,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64, FrozenBitMap
 
-from alcid import FormatError, LimitError, OptionError, UnsupportedError
-from alcid.formats.deletion_vector import DeletionVector, encoding, positions
+from alcid import (
+    FormatError,
+    LimitError,
+    OptionError,
+    UnsupportedError,
+)
+from alcid.formats.deletion_vector import DeletionVector, positions, vector
 from alcid.formats.deletion_vector import vector as vector_module
 from alcid.formats.source import BytesSource, Section
-from alcid.pictures.bytes import distribution
+from alcid.inspect import display
+from alcid.inspect.byte_bar import distribution
+from alcid.inspect.display import picture
 
 LARGEST_32 = 2**31 - 1
 LARGEST = ((2**31 - 2) << 32) | 2**31
@@ -275,9 +282,9 @@ def test_what_would_be_beyond_2_gib_is_refused_before_it_is_made(position: int) 
 def test_the_bytes_of_bitmaps_count_towards_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     vector = DeletionVector(range(0, 100, 2))
     size = len(vector.to_bytes())
-    monkeypatch.setattr(encoding, "_LARGEST_BYTES", size)
+    monkeypatch.setattr(vector_module, "_LARGEST_BYTES", size)
     assert len(vector.to_bytes()) == size
-    monkeypatch.setattr(encoding, "_LARGEST_BYTES", size - 1)
+    monkeypatch.setattr(vector_module, "_LARGEST_BYTES", size - 1)
     with pytest.raises(LimitError, match=f"these positions need {size}"):
         vector.to_bytes()
 
@@ -563,15 +570,15 @@ def test_positions_of_a_range_are_taken_from_the_keys_that_it_touches() -> None:
 
 def test_a_vector_of_very_many_rows_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     vector = DeletionVector(range(1000, 1003))
-    monkeypatch.setattr(vector_module, "_MOST_DRAWN", 3)
-    title, parts = vector.picture()
+    monkeypatch.setattr(display, "_MOST_DRAWN", 3)
+    title, parts = picture(vector)
     assert (title, len(parts)) == ("Deletion vector of 32 bits", 2)
-    monkeypatch.setattr(vector_module, "_MOST_DRAWN", 2)
-    title, (said,) = vector.picture()
+    monkeypatch.setattr(display, "_MOST_DRAWN", 2)
+    title, (said,) = picture(vector)
     assert title == "Deletion vector of 32 bits"
     assert str(said) == "<p>Deletion vector of 32 bits: 3 rows from 1,000 to 1,002.</p>"
     whole = DeletionVector([0, 40])
-    _, (_, spread) = whole.picture()
+    _, (_, spread) = picture(whole)
     assert spread == distribution(np.array([0, 40]), 0, 40, what="deleted rows")
 
 
@@ -592,7 +599,7 @@ def test_where_the_bitmaps_of_a_vector_lie() -> None:
     ):
         data = DeletionVector(positions_).to_bytes(bits=bits)  # type: ignore[arg-type]
         section = Section(BytesSource(data))
-        kind, stored = encoding.stored_bitmaps(section, data)
+        kind, stored = vector.stored_bitmaps(section, data)
         assert kind == bits
         assert [(one.key, one.offset, one.length) for one in stored] == places
 

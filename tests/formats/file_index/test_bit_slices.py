@@ -7,11 +7,7 @@ import pytest
 from pyroaring import BitMap
 
 from alcid.formats.file_index import bit_slices as module
-from alcid.formats.file_index.bit_slices import (
-    BitSlices,
-    serialize_presence,
-    serialize_slices,
-)
+from alcid.formats.file_index.bit_slices import BitSlices, serialize_presence, serialize_slices
 
 #        rows: 0  1  2  4  5  6  9; rows 3, 7 and 8 have no code
 CODES = {0: 5, 1: 0, 2: 7, 4: 5, 5: 2, 6: 6, 9: 1}

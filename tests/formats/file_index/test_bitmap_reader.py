@@ -12,11 +12,8 @@ import pyarrow as pa
 import pytest
 
 from alcid import FormatError
-from alcid.formats.file_index.bitmap import V1, V2, build
-from alcid.formats.file_index.bitmap_block import BitmapBlock
-from alcid.formats.file_index.bitmap_reader import BitmapReader, open_bitmap
-from alcid.formats.file_index.column import KeyColumn, read_column
-from alcid.formats.file_index.keys import KeyType
+from alcid.formats.file_index.bitmap import V1, V2, BitmapBlock, BitmapReader, build, open_bitmap
+from alcid.formats.file_index.keys import KeyColumn, KeyType, read_column
 from alcid.formats.source import BytesSource, Section
 from alcid.types import DataType
 

@@ -8,10 +8,14 @@ import pytest
 
 from alcid import FormatError, LimitError
 from alcid.formats.file_index import bloom_filter as module
-from alcid.formats.file_index.bloom_filter import BloomFilterReader, build, lean_sizing, sizing
-from alcid.formats.file_index.column import KeyColumn, read_column
+from alcid.formats.file_index.bloom_filter import (
+    BloomFilterReader,
+    build,
+    lean_sizing,
+    sizing,
+)
 from alcid.formats.file_index.hashes import hash_integers
-from alcid.formats.file_index.keys import KeyType
+from alcid.formats.file_index.keys import KeyColumn, KeyType, read_column
 from alcid.formats.source import BytesSource, Section
 from alcid.types import DataType
 

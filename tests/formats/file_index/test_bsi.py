@@ -9,8 +9,7 @@ import pytest
 
 from alcid import FormatError
 from alcid.formats.file_index.bsi import BsiReader, build
-from alcid.formats.file_index.column import read_column
-from alcid.formats.file_index.keys import KeyType
+from alcid.formats.file_index.keys import KeyType, read_column
 from alcid.formats.source import BytesSource, Section
 from alcid.types import DataType
 

@@ -9,8 +9,14 @@ import pyarrow as pa
 import pytest
 
 from alcid import LimitError, UnsupportedError
-from alcid.formats.file_index.column import KeyColumn, map_key_column, read_column
-from alcid.formats.file_index.keys import KeyType, float_order, order_float
+from alcid.formats.file_index.keys import (
+    KeyColumn,
+    KeyType,
+    float_order,
+    map_key_column,
+    order_float,
+    read_column,
+)
 from alcid.types import DataType
 
 

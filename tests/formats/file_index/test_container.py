@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from alcid import FormatError, LimitError
 from alcid.formats.cursor import Writer
-from alcid.formats.file_index.container import MAGIC, Container, Entry, write_container
+from alcid.formats.file_index.container import (
+    MAGIC,
+    Container,
+    Entry,
+    write_container,
+)
 from alcid.formats.source import BytesSource
 
 

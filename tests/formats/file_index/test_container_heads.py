@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from alcid import FormatError
-from alcid.formats.file_index.container import Container, write_container
-from alcid.formats.file_index.container_heads import ContainerHeads
+from alcid.formats.file_index.container import Container, ContainerHeads, write_container
 from alcid.formats.source import BytesSource
 
 

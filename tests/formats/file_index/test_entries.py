@@ -5,10 +5,14 @@ import pyarrow as pa
 import pytest
 
 from alcid import LimitError
-from alcid.formats.file_index.entries import chunk_starts, encode, integers_at, key_sizes
+from alcid.formats.file_index.dictionary import (
+    chunk_starts,
+    encode,
+    integers_at,
+    key_sizes,
+)
 from alcid.formats.file_index.keys import KeyType
-from alcid.formats.file_index.reader import EmptyReader, IndexReader
-from alcid.formats.selection import ANY
+from alcid.formats.file_index.reader import ANY, EmptyReader, IndexReader
 
 INT, BYTES = KeyType(4), KeyType(0)
 TEXTS = pa.array([b"xx", b"a", b""], pa.large_binary())[1:]

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid.errors import LimitError
-from alcid.formats.file_index import BUILDERS, byte_ranks
-from alcid.formats.file_index.byte_ranks import rank_bytes
-from alcid.formats.file_index.column import KeyColumn, read_column
-from alcid.formats.file_index.groups import group, rank
+from alcid.formats.file_index import BUILDERS, distinct
+from alcid.formats.file_index.distinct import group, rank, rank_bytes
+from alcid.formats.file_index.keys import KeyColumn, read_column
 from alcid.types import DataType
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -63,7 +62,7 @@ def test_ranking_directly_equals_ranking_a_dictionary(values: list[bytes]) -> No
     array = pa.array(values, pa.large_binary())
     with pytest.MonkeyPatch.context() as patch:
         direct = rank_bytes(pa.array(values, pa.large_binary()))
-        patch.setattr(byte_ranks, "_SAMPLE", 0)  # an empty sample looks like one of repetitions
+        patch.setattr(distinct, "_SAMPLE", 0)  # an empty sample looks like one of repetitions
         by_dictionary = rank_bytes(array)
     assert direct[0].to_pylist() == by_dictionary[0].to_pylist() == sorted(set(values))
     assert direct[1].tolist() == by_dictionary[1].tolist()
@@ -95,12 +94,12 @@ def test_an_index_does_not_hold_more_text_than_the_bound(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Memory is that of the bound, not of the column, which is far longer here."""
-    assert byte_ranks.MOST_KEY_BYTES == 128 << 20
+    assert distinct.MOST_KEY_BYTES == 128 << 20
     bound = 1 << 20
     few = [b"%07d" % (row % 1000) * 128 for row in range(6000)]
     at_most = [b"%016d" % row * 64 for row in range(1024)] * 2
     direct = {len(one): _built(kind, one) for one in (few, at_most)}
-    monkeypatch.setattr(byte_ranks, "MOST_KEY_BYTES", bound)
+    monkeypatch.setattr(distinct, "MOST_KEY_BYTES", bound)
     for values in (few, at_most):  # longer than the bound, and within it if each counts once
         assert _built(kind, values) == direct[len(values)]
     with pytest.raises(

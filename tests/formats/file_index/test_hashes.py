@@ -9,7 +9,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid.formats import same_length
+from alcid.formats import hashing
 from alcid.formats.file_index.hashes import hash_bytes, hash_integers
 
 MASK = (1 << 64) - 1
@@ -42,7 +42,7 @@ def test_narrow_integers_are_sign_extended() -> None:
 @pytest.fixture(autouse=True, scope="module")
 def few_values_are_hashed_together() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(same_length, "_fewest_together", lambda _: 32)
+        patch.setattr(hashing, "_fewest_together", lambda _: 32)
         yield
 
 

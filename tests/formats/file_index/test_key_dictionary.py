@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from alcid import FormatError
-from alcid.formats.file_index.key_dictionary import KeyDictionary, write_dictionary
+from alcid.formats.file_index.dictionary import KeyDictionary, write_dictionary
 from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.source import BytesSource, Section
 

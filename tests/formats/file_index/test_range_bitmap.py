@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from alcid import FormatError
-from alcid.formats.file_index.column import KeyColumn, read_column
-from alcid.formats.file_index.keys import KeyType
+from alcid.formats.file_index.keys import KeyColumn, KeyType, read_column
 from alcid.formats.file_index.range_bitmap import RangeBitmapReader, build
 from alcid.formats.source import BytesSource, Section
 from alcid.types import DataType

@@ -11,7 +11,12 @@ import pytest
 import xxhash
 import zstandard
 
-from alcid import AlcidError, FormatError, LimitError, OptionError
+from alcid import (
+    AlcidError,
+    FormatError,
+    LimitError,
+    OptionError,
+)
 from alcid.formats.puffin import compression
 from alcid.formats.puffin.compression import CODECS, compress, decompress
 from alcid.testing import flips, truncations

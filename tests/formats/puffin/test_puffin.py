@@ -18,7 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import alcid
-from alcid import AlcidError, FormatError, LimitError, OptionError, UnsupportedError
+from alcid import (
+    AlcidError,
+    FormatError,
+    LimitError,
+    OptionError,
+    UnsupportedError,
+)
 from alcid.formats import puffin
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.puffin import footer as footer_module
@@ -27,6 +33,7 @@ from alcid.formats.puffin.footer import write_footer
 from alcid.formats.puffin.writer import created_by
 from alcid.formats.source import BytesSource, FileObjectSource, FileSource
 from alcid.formats.theta.sketch import ThetaSketch
+from alcid.inspect.display import picture
 from alcid.testing import CountingSource
 
 EMPTY = b'PFA1PFA1{"blobs":[]}\x0c\0\0\0\0\0\0\0PFA1'
@@ -756,7 +763,7 @@ def test_a_reader_shows_its_blobs(properties: dict[str, str]) -> None:
         writer.add("some-type", b"12", fields=[3, 4], properties={"a": "b", "c": "d"})
     reader = puffin.open(file)
     assert repr(reader) == "<PuffinReader <BytesIO>, blobs: 1>"
-    title, parts = reader.picture()
+    title, parts = picture(reader)
     assert title == "Puffin file <BytesIO>"
     assert len(parts) == 1 + len(properties)
     shown = reader._repr_html_()

@@ -9,10 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid import AlcidError, FormatError
-from alcid.formats.same_length import Hashes
+from alcid._arrays import UInt64Array
 from alcid.formats.source import BytesSource, Section
 from alcid.formats.theta import compact as theta_bytes
-from alcid.formats.theta.compact import MAX_THETA, CompactTheta, decode, encode
+from alcid.formats.theta.compact import (
+    MAX_THETA,
+    CompactTheta,
+    decode,
+    encode,
+)
 from alcid.testing import flips, truncations
 
 LOW = 0x0123456789ABCDEF  # a theta
@@ -238,7 +243,7 @@ def test_an_early_bad_entry_of_version_4_is_found_before_the_rest_is_unpacked(
     unpacked = []
     unpack = theta_bytes._unpack
 
-    def counted(packed: bytes, bits: int, first: int, count: int) -> Hashes:
+    def counted(packed: bytes, bits: int, first: int, count: int) -> UInt64Array:
         unpacked.append(count)
         return unpack(packed, bits, first, count)
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alcid.formats.theta import lowest, sketch
+from alcid.formats.theta import sketch
 from alcid.formats.theta.compact import MAX_THETA, CompactTheta
-from alcid.formats.theta.lowest import lowest_hashes, unite
+from alcid.formats.theta.sketch import lowest_hashes, unite
 
 
 def hashes_of(*values: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
@@ -36,8 +36,8 @@ def test_as_many_as_are_wanted_leave_theta_where_it_is() -> None:
 def test_blocks_of_any_size_keep_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = np.array_split(np.random.default_rng(5).integers(1, 500, 300).astype(np.uint64), 3)
     whole = np.unique(np.concatenate(parts))
-    monkeypatch.setattr(lowest, "_FIRST_BLOCK", 7)
-    monkeypatch.setattr(lowest, "_BLOCK", 31)
+    monkeypatch.setattr(sketch, "_FIRST_BLOCK", 7)
+    monkeypatch.setattr(sketch, "_BLOCK", 31)
     assert said(lowest_hashes(parts, 20)) == (whole[:20].tolist(), int(whole[20]))
 
 

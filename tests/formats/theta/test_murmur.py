@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid.formats import same_length
-from alcid.formats.same_length import ByteValues
-from alcid.formats.theta.murmur import SEED, SEED_HASH, murmur
+from alcid.formats import hashing
+from alcid.formats.hashing import SEED, SEED_HASH, ByteValues, murmur
 
 
 @pytest.fixture(autouse=True, scope="module")
 def few_values_are_hashed_together() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(same_length, "_fewest_together", lambda _: 32)
+        patch.setattr(hashing, "_fewest_together", lambda _: 32)
         yield
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid import UnsupportedError
-from alcid.formats.theta import single_values as single_values_module
-from alcid.formats.theta.single_values import single_values
+from alcid.formats.theta import sketch as single_values_module
+from alcid.formats.theta.sketch import single_values
 
 
 def bytes_of(array: Any) -> list[bytes]:

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from alcid import FormatError, UnsupportedError
-from alcid.formats.theta.murmur import murmur
-from alcid.formats.theta.single_values import single_values
-from alcid.formats.theta.sketch import ThetaSketch
-from alcid.pictures.bytes import histogram
-from alcid.pictures.page import table
+from alcid.formats.hashing import murmur
+from alcid.formats.theta.sketch import ThetaSketch, single_values
+from alcid.inspect.byte_bar import histogram
+from alcid.inspect.display import picture
+from alcid.inspect.page import table
 
 
 def longs(start: int, stop: int) -> pa.Array:
@@ -256,7 +256,7 @@ def test_a_sketch_of_a_column_keeps_its_lowest_hashes(count: int) -> None:
 @pytest.mark.parametrize(("count", "about"), [(0, ""), (1, ""), (3, ""), (50_000, "about ")])
 def test_a_picture_counts_the_hashes_of_each_tenth_of_theta(count: int, about: str) -> None:
     sketch = ThetaSketch().update(longs(0, count))
-    title, parts = sketch.picture()
+    title, parts = picture(sketch)
     value = "value" if count == 1 else "values"
     assert title == f"Theta sketch of {about}{sketch.ndv:,} distinct {value}"
     facts = table(

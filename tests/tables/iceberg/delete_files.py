@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from alcid.iceberg_metadata.entries import Entries
+from alcid.tables.iceberg.metadata.entries import Entries
 
 __all__ = ["data_file", "deletes_of", "entries_of", "write_keys", "write_positions"]
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alcid.errors import ConflictError
-from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
 from alcid.tables.iceberg.catalog import OwnQuery, VectorCommit
+from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
 
 __all__ = ["MemoryCatalog"]
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg_table import IcebergTable
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 
 ROWS: dict[str, list[Any]] = {"id": [1, 2, 3], "name": ["a", "b", "b"]}

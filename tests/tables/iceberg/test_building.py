@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import alcid
-from alcid.bundle import Bundle
 from alcid.errors import (
     ColumnError,
     DamagedIndexWarning,
@@ -22,15 +21,16 @@ from alcid.errors import (
 )
 from alcid.formats.puffin.writer import THETA_SKETCH
 from alcid.formats.source import BytesSource, Source
-from alcid.iceberg_metadata.table_metadata import StatisticsFile
-from alcid.tables import building as folder_building
-from alcid.tables.build_report import Skipped
-from alcid.tables.iceberg import building, bundle_making
-from alcid.tables.iceberg.index_columns import IdResolver
-from alcid.tables.iceberg.places import Places
-from alcid.tables.iceberg.publishing import publish
-from alcid.tables.iceberg.table import IcebergTable
-from alcid.tables.index_file import index_file
+from alcid.index.build import index_file
+from alcid.index.bundle import Bundle
+from alcid.tables import build as folder_building
+from alcid.tables.iceberg.bundles import build, making
+from alcid.tables.iceberg.bundles.columns import IdResolver
+from alcid.tables.iceberg.bundles.publish import publish
+from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
+from alcid.tables.iceberg_table import IcebergTable
+from alcid.tables.reports import Skipped
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 
 BLOOM = {"file-index.bloom-filter.columns": "id"}
@@ -61,8 +61,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def dear(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is so cheap that it is taken over for that."""
-    monkeypatch.setattr(bundle_making, "CHEAP_BYTES", 0)
-    monkeypatch.setattr(bundle_making, "_CHEAP_TIMES", 0)
+    monkeypatch.setattr(making, "CHEAP_BYTES", 0)
+    monkeypatch.setattr(making, "_CHEAP_TIMES", 0)
 
 
 def rows(number: int) -> dict[str, Sequence[Any]]:
@@ -242,7 +242,7 @@ def test_old_staged_bundles_are_removed(catalog: MemoryCatalog) -> None:
     folder.mkdir(exist_ok=True)
     data = catalog.puffins()[0].read_bytes()
     (folder / "20200101T000000.000000Z-000000000000.puffin").write_bytes(data)
-    young = building.staging_folder(catalog, table.places).put(data)
+    young = build.staging_folder(catalog, table.places).put(data)
     table.build_indexes(BLOOM)
     assert [path.name for path in catalog.staged()] == [young]
 
@@ -276,7 +276,7 @@ def test_columns_are_found_by_id_whatever_files_call_them(catalog: MemoryCatalog
     again = table.build_indexes({"file-index.bloom-filter.columns": "key,id"})
     assert (again.indexed, again.fresh, again.bundles) == (0, 3, 0)
     assert again.skipped == report.skipped
-    assert building.options_of(table) == {"file-index.bloom-filter.columns": "id,key"}
+    assert build.options_of(table) == {"file-index.bloom-filter.columns": "id,key"}
 
 
 def test_files_without_ids_go_by_the_name_mapping(catalog: MemoryCatalog) -> None:
@@ -553,7 +553,7 @@ def test_a_snapshot_with_sketches_of_its_own_gets_a_copy_of_the_bundle(
     table.build_indexes(BLOOM)
     catalog.add({})
     put_sketch(catalog, 1001)
-    monkeypatch.setattr(bundle_making, "CHEAP_BYTES", 0)
+    monkeypatch.setattr(making, "CHEAP_BYTES", 0)
     sketches = catalog.listed()[1001]
     assert table.build_indexes(BLOOM).bundles == 0  # it is found where it is
     assert catalog.listed()[1001] == sketches
@@ -694,7 +694,7 @@ def test_dropping_takes_what_a_killed_build_has_staged(catalog: MemoryCatalog) -
     table = IcebergTable(catalog)
     table.build_indexes(BLOOM)
     data = catalog.puffins()[0].read_bytes()
-    building.staging_folder(catalog, table.places).put(data)
+    build.staging_folder(catalog, table.places).put(data)
     assert table.drop_indexes() == 2
     assert catalog.staged() == []
 

@@ -14,13 +14,12 @@ import pytest
 
 import alcid
 from alcid import OptionError
-from alcid.bundle import BundleWriter
+from alcid.index.bundle import BundleWriter
 from alcid.storage import Storage
 from alcid.tables.bundle_folder import new_name
-from alcid.tables.cleaning import CleanReport
-from alcid.tables.iceberg import cleaning
-from alcid.tables.iceberg.table import IcebergTable
-from alcid.tables.leftovers import ListedFile, list_files
+from alcid.tables.iceberg_table import IcebergTable
+from alcid.tables.maintenance import iceberg_clean
+from alcid.tables.maintenance.clean import CleanReport, ListedFile, list_files
 from tests.iceberg.saved import SavedTable
 from tests.tables.maintaining import set_age
 
@@ -233,7 +232,7 @@ def test_what_is_registered_while_files_are_listed_stays(
         table.catalog = later
         return found
 
-    monkeypatch.setattr(cleaning, "list_files", listed)
+    monkeypatch.setattr(iceberg_clean, "list_files", listed)
     assert named(table.clean(NOW)) == ([(LISTED, "statistics")], [])
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from alcid.errors import FormatError
-from alcid.iceberg_metadata.partition_spec import PartitionField, PartitionSpec
-from alcid.tables.iceberg.delete_plan import PATH_FIELD, DeletePlan
+from alcid.tables.iceberg.deletes.plan import PATH_FIELD, DeletePlan
+from alcid.tables.iceberg.metadata.schema import PartitionField, PartitionSpec
 from tests.tables.iceberg.delete_files import Row, data_file, deletes_of, entries_of
 
 SPECS = {

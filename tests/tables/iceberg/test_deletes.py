@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.iceberg_metadata.entries import Entries
-from alcid.iceberg_metadata.schema import Field, Schema
-from alcid.iceberg_metadata.table_metadata import TableMetadata
 from alcid.tables.iceberg.catalog import RemovedDeletes
 from alcid.tables.iceberg.deletes import TableDeletes, delete_problem
-from alcid.tables.iceberg.places import Places
-from alcid.tables.iceberg.vectors_file import write_vectors
+from alcid.tables.iceberg.deletes.plan import write_vectors
+from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.metadata.entries import Entries
+from alcid.tables.iceberg.metadata.schema import Field, Schema
+from alcid.tables.iceberg.metadata.table_metadata import TableMetadata
 from alcid.types import DataType
 from tests.tables.iceberg.delete_files import (
     Row,

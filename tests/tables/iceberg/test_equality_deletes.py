@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from alcid.errors import FormatError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.iceberg_metadata.entries import Entries
-from alcid.iceberg_metadata.schema import Field
-from alcid.tables.iceberg.delete_plan import DeletePlan
-from alcid.tables.iceberg.equality_deletes import EqualityDeletes, equal_rows
-from alcid.tables.iceberg.places import Places
+from alcid.tables.iceberg.deletes.files import EqualityDeletes, equal_rows
+from alcid.tables.iceberg.deletes.plan import DeletePlan
+from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.metadata.entries import Entries
+from alcid.tables.iceberg.metadata.schema import Field
 from alcid.types import DataType
 from tests.tables.iceberg.delete_files import data_file, deletes_of, entries_of, write_keys
 from tests.tables.iceberg.test_delete_plan import SPECS

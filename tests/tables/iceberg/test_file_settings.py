@@ -10,8 +10,8 @@ import pytest
 
 from alcid.errors import StorageError
 from alcid.storage import Storage
-from alcid.tables.iceberg.file_settings import s3_options
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg.locations import s3_options
+from alcid.tables.iceberg_table import IcebergTable
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 
 KEYS = {"s3.access-key-id": "a", "s3.secret-access-key": "b", "s3.session-token": "c"}

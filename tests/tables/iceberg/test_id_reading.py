@@ -13,17 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from alcid.datafiles.parquet import ParquetScan
+from alcid.datafiles.parquet.columns import file_columns
+from alcid.datafiles.parquet.row_groups import open_scan
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import FileSource
-from alcid.iceberg_metadata.schema import Field
-from alcid.parquet_file import ParquetScan
-from alcid.parquet_file.scan import open_scan
-from alcid.tables.file_columns import file_columns
-from alcid.tables.iceberg.conformed_scan import ConformedScan
-from alcid.tables.iceberg.file_schemas import NameMapping, columns_by_id
-from alcid.tables.iceberg.id_files import IdFiles
-from alcid.tables.iceberg.table import IcebergTable
-from alcid.tables.iceberg.wanted_fields import WantedField
+from alcid.tables.iceberg.data_files import ConformedScan, IdFiles
+from alcid.tables.iceberg.field_ids import NameMapping, WantedField, columns_by_id
+from alcid.tables.iceberg.metadata.schema import Field
+from alcid.tables.iceberg_table import IcebergTable
 from alcid.types import DataType
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid.bundle.statistics import statistics_type
-from alcid.iceberg_metadata.entries import Entries
-from alcid.iceberg_metadata.schema import Field
-from alcid.tables.iceberg.metrics import column_metrics
+from alcid.index.bundle.statistics import statistics_type
+from alcid.tables.iceberg.bounds import column_metrics
+from alcid.tables.iceberg.metadata.entries import Entries
+from alcid.tables.iceberg.metadata.schema import Field
 from alcid.types import DataType
 
 INT, BIGINT, DOUBLE = DataType("INT"), DataType("BIGINT"), DataType("DOUBLE")

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from alcid.bundle import Statistics
-from alcid.bundle.statistics import statistics_type
-from alcid.iceberg_metadata.bucket_hash import bucket_of
-from alcid.iceberg_metadata.partition_spec import PartitionField, PartitionSpec
-from alcid.predicate import Anything, Outside, Within
-from alcid.tables.iceberg.partition_bounds import BucketedBounds, Buckets, FilePartitions
+from alcid.expressions import Anything, Outside, Within
+from alcid.index.bundle import Statistics
+from alcid.index.bundle.statistics import statistics_type
+from alcid.tables.iceberg.bounds import BucketedBounds, Buckets, FilePartitions
+from alcid.tables.iceberg.metadata.schema import PartitionField, PartitionSpec
+from alcid.tables.iceberg.metadata.transforms import bucket_of
 from alcid.types import DataType
 
 BIGINT, STRING = DataType("BIGINT"), DataType.parse("STRING")

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alcid.datafiles.parquet import open_scans
 from alcid.errors import ChecksumError, FileGoneError, FormatError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.source import FileSource
-from alcid.iceberg_metadata.entries import Entries
-from alcid.parquet_file import open_scans
-from alcid.tables.iceberg.delete_plan import DeletePlan
-from alcid.tables.iceberg.places import Places
-from alcid.tables.iceberg.position_deletes import Positions, read_positions
-from alcid.tables.iceberg.vectors_file import StoredVector, read_vectors, write_vectors
+from alcid.tables.iceberg.deletes.files import Positions, read_positions
+from alcid.tables.iceberg.deletes.plan import DeletePlan, StoredVector, read_vectors, write_vectors
+from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.metadata.entries import Entries
 from tests.tables.iceberg.delete_files import (
     PATH,
     POSITION,

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import alcid
-from alcid.bundle import BundleWriter
-from alcid.bundle.kinds import VERSION_PROPERTY
 from alcid.errors import ConflictError, FileGoneError, StorageError
 from alcid.formats.puffin.writer import THETA_SKETCH, created_by
-from alcid.iceberg_metadata.table_metadata import StatisticsFile, TableMetadata
-from alcid.tables.iceberg import publishing
-from alcid.tables.iceberg.places import Places
-from alcid.tables.iceberg.publishing import publish
+from alcid.index.bundle import BundleWriter
+from alcid.index.bundle.format import VERSION_PROPERTY
+from alcid.tables.iceberg.bundles import publish as publishing
+from alcid.tables.iceberg.bundles.publish import publish
+from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 
 PLACES = Places()

@@ -10,8 +10,8 @@ import pytest
 
 import alcid
 from alcid.formats.puffin.writer import THETA_SKETCH
-from alcid.iceberg_metadata.table_metadata import StatisticsFile
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
+from alcid.tables.iceberg_table import IcebergTable
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 
 ROWS: dict[str, list[Any]] = {"id": [1, 2, 3], "name": ["a", "b", "b"]}

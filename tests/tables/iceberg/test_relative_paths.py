@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from alcid.errors import UnsupportedError
-from alcid.tables.iceberg.places import Places
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg_table import IcebergTable
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 
 BLOOM = {"file-index.bloom-filter.columns": "id"}

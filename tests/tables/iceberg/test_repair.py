@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from alcid.bundle.amending import amend
 from alcid.formats.puffin import THETA_SKETCH
 from alcid.formats.puffin.reader import PuffinReader
 from alcid.formats.source import BytesSource
-from alcid.tables import building as folder_building
-from alcid.tables.iceberg.table import IcebergTable
-from alcid.tables.index_file import index_file
-from alcid.tables.repair_report import ROLL_BACK, RepairReport
+from alcid.index.build import index_file
+from alcid.index.bundle.writer import amend
+from alcid.tables import build as folder_building
+from alcid.tables.iceberg_table import IcebergTable
+from alcid.tables.maintenance.findings import ROLL_BACK, RepairReport
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 from tests.tables.paimon.forging import flip
 

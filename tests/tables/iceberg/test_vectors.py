@@ -11,7 +11,7 @@ import pytest
 
 from alcid import DeletionVector, FormatError
 from alcid.formats.puffin import PuffinWriter
-from alcid.tables.iceberg import deleting
+from alcid.tables.iceberg.deletes import delete
 from tests.tables.iceberg.vector_catalog import VectorCatalog
 
 
@@ -40,8 +40,8 @@ def test_vectors_of_a_table_that_was_moved_are_sound(catalog: VectorCatalog) -> 
 def test_a_vector_of_another_partition_than_its_data_file_is_not_written(
     catalog: VectorCatalog, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    made = deleting._vector_file
-    monkeypatch.setattr(deleting, "_vector_file", lambda *given: replace(made(*given), **change))
+    made = delete._vector_file
+    monkeypatch.setattr(delete, "_vector_file", lambda *given: replace(made(*given), **change))
     with pytest.raises(FormatError, match=r"a\.parquet: spec and partition: found "):
         catalog.open().delete("id = 3", progress=False)
     assert (catalog.vectors, catalog.puffin_files()) == ([], [])

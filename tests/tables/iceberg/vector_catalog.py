@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from alcid.errors import ConflictError
 from alcid.tables.iceberg.catalog import VectorCommit
-from alcid.tables.iceberg.table import IcebergTable
+from alcid.tables.iceberg_table import IcebergTable
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 
 __all__ = ["VectorCatalog"]

@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from alcid import DeletionVector, DeletionVectorFile
-from alcid.paimon_metadata.index_manifest import (
+from alcid.storage import Storage
+from alcid.tables.paimon.metadata.commit import describe
+from alcid.tables.paimon.metadata.manifest import ManifestEntry, write_manifest, write_manifest_list
+from alcid.tables.paimon.metadata.snapshot import Snapshot, snapshot_path
+from alcid.tables.paimon.metadata.table_folder import TableFolder
+from alcid.tables.paimon.metadata.table_state import (
     DELETION_VECTORS,
     IndexEntry,
+    TableState,
     write_index_manifest,
 )
-from alcid.paimon_metadata.manifest import ManifestEntry, write_manifest
-from alcid.paimon_metadata.manifest_list import write_manifest_list
-from alcid.paimon_metadata.manifest_merging import describe
-from alcid.paimon_metadata.snapshot import Snapshot, snapshot_path
-from alcid.paimon_metadata.table_folder import TableFolder
-from alcid.paimon_metadata.table_state import TableState
-from alcid.storage import Storage
 
 Changes = Callable[[ManifestEntry], Iterable[ManifestEntry]]
 

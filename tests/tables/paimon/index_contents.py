@@ -11,10 +11,10 @@ import pytest
 
 from alcid import PaimonTable
 from alcid.formats.file_index.container import Container
-from alcid.paimon_metadata.manifest import ManifestEntry
-from alcid.paimon_metadata.schema import TableSchema
-from alcid.plan import planner
-from alcid.tables.paimon.index_plan import place_every, read_containers
+from alcid.scan import planner
+from alcid.tables.paimon.metadata.manifest import ManifestEntry
+from alcid.tables.paimon.metadata.schema import TableSchema
+from alcid.tables.paimon.write.index_plan import place_every, read_containers
 from tests.tables.paimon.small_tables import append
 
 BITMAP = {"file-index.bitmap.columns": "name"}

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.tables.paimon.merging import KeyRows
+from alcid.tables.paimon.merge_on_read import KeyRows
 
 Rank = tuple[Any, ...]
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from alcid import PaimonTable
-from alcid.paimon_metadata.commit import Committer
-from alcid.paimon_metadata.snapshot import SnapshotFolder
 from alcid.storage import Storage
-from alcid.tables.paimon.deleting import delete
+from alcid.tables.paimon.delete import delete
+from alcid.tables.paimon.metadata.commit import Committer
+from alcid.tables.paimon.metadata.snapshot import SnapshotFolder
 from tests.tables.paimon.small_tables import append, create
 
 # What the forks do, until they die; the table has the ids 0 to 9 before, of which 9 is deleted.

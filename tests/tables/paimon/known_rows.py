@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from alcid.paimon_metadata.schema import TableSchema
+from alcid.tables.paimon.metadata.schema import TableSchema
 from tests.tables.paimon.random_predicates import Question, Row
 
 __all__ = ["Rows", "as_text"]

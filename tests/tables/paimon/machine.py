@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from alcid.errors import AlcidWarning, OptionError
-from alcid.paimon_metadata.schema import Field, schema_path
-from alcid.paimon_metadata.snapshot import snapshot_path
+from alcid.tables.paimon.metadata.schema import Field, schema_path
+from alcid.tables.paimon.metadata.snapshot import snapshot_path
 from alcid.types import INDEX_TYPES, DataType
 from tests.tables.paimon.machine_runs import noted
 from tests.tables.paimon.machine_table import NAMES, MachineTable

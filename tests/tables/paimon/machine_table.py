@@ -15,8 +15,8 @@ import pytest
 
 import alcid
 from alcid import PaimonTable
-from alcid.paimon_metadata.schema import TableSchema
-from alcid.plan import planner
+from alcid.scan import planner
+from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.types import INDEX_TYPES, DataType, indexes_for
 from tests.tables.paimon.known_rows import Rows, as_text
 from tests.tables.paimon.random_predicates import (

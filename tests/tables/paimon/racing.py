@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from alcid import PaimonTable
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.table_state import TableState
 from alcid.storage import Storage
-from alcid.tables.paimon.deleting import delete
+from alcid.tables.paimon.delete import delete
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.table_state import TableState
 from tests.tables.paimon.small_tables import rows_of, write_file
 
 ROOT = Path(__file__).parents[3]

@@ -11,12 +11,10 @@ import pyarrow as pa
 import pytest
 
 import alcid
-from alcid import (
-    PaimonTable,
-)
+from alcid import PaimonTable
 from alcid.formats.deletion_vector import DeletionVectorRange
-from alcid.paimon_metadata.index_manifest import IndexEntry
-from alcid.tables.repair_report import RepairReport
+from alcid.tables.maintenance.findings import RepairReport
+from alcid.tables.paimon.metadata.table_state import IndexEntry
 from tests.tables.paimon.forging import (
     flip,
     forge,

@@ -14,15 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alcid import PaimonTable
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.manifest import ADD, DataFile, ManifestEntry
-from alcid.paimon_metadata.row_bytes import EMPTY, pack_rows
-from alcid.paimon_metadata.schema import TableSchema
-from alcid.paimon_metadata.snapshot import Snapshot
-from alcid.paimon_metadata.statistics import FULL, RowStats, collect
-from alcid.paimon_metadata.table_folder import TableFolder
 from alcid.storage import Storage
 from alcid.tables.paimon.data_files import PlacedFile, table_paths
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.manifest import ADD, DataFile, ManifestEntry
+from alcid.tables.paimon.metadata.schema import TableSchema
+from alcid.tables.paimon.metadata.snapshot import Snapshot
+from alcid.tables.paimon.metadata.statistics import EMPTY, FULL, RowStats, collect, pack_rows
+from alcid.tables.paimon.metadata.table_folder import TableFolder
 from alcid.types import DataType
 
 COLUMNS = {"id": "BIGINT", "name": "STRING"}

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import alcid
 from alcid import FileIndex, PaimonTable
+from alcid.datafiles.parquet import read_layout
 from alcid.errors import (
     AlcidWarning,
     ColumnError,
@@ -30,16 +31,14 @@ from alcid.errors import (
 from alcid.formats.binary_row import hash_rows
 from alcid.formats.buckets import fixed_bucket
 from alcid.formats.source import FileSource
-from alcid.paimon_metadata.commit import Change, Committer
-from alcid.paimon_metadata.manifest import DataFile
-from alcid.paimon_metadata.row_bytes import EMPTY, unpack_rows
-from alcid.paimon_metadata.statistics import NO_STATS
-from alcid.parquet_file import read_layout
 from alcid.storage import Storage
-from alcid.tables.append_report import AppendReport
-from alcid.tables.paimon.appending import append_arrow
-from alcid.tables.paimon.data_writing import DataJob, WrittenData
-from alcid.tables.writing import GROUP_ROWS, PAGE_ROWS
+from alcid.tables.paimon.metadata.commit import Change, Committer
+from alcid.tables.paimon.metadata.manifest import DataFile
+from alcid.tables.paimon.metadata.statistics import EMPTY, NO_STATS, unpack_rows
+from alcid.tables.paimon.write.append import append_arrow
+from alcid.tables.paimon.write.new_files import DataJob, WrittenData
+from alcid.tables.parquet_writer import GROUP_ROWS, PAGE_ROWS
+from alcid.tables.reports import AppendReport
 from alcid.types import DataType
 from tests.tables.paimon.every_type import every_type
 from tests.tables.paimon.forging import forge, with_file
@@ -623,7 +622,7 @@ def test_files_are_removed_where_the_schema_has_changed_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = create(tmp_path, options={})
-    monkeypatch.setattr("alcid.tables.paimon.table.Committer", Late)
+    monkeypatch.setattr("alcid.tables.paimon_table.Committer", Late)
     with pytest.raises(ConflictError, match="its schema has changed"):
         append_arrow(table, rows_of([1]))
     assert data_files(tmp_path) == []
@@ -633,7 +632,7 @@ def test_files_stay_where_the_snapshot_may_be_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = create(tmp_path, options={})
-    monkeypatch.setattr("alcid.tables.paimon.table.Committer", Lost)
+    monkeypatch.setattr("alcid.tables.paimon_table.Committer", Lost)
     with pytest.raises(StorageError, match="the answer is lost"):
         append_arrow(table, rows_of([1, 2]))
     assert ids(table) == [1, 2]

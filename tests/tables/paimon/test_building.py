@@ -22,14 +22,13 @@ from alcid.errors import (
 )
 from alcid.formats.file_index.container import Container, write_container
 from alcid.formats.source import BytesSource
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.manifest import ADD, DELETE
 from alcid.storage import Storage
-from alcid.tables.build_report import IndexInfo
 from alcid.tables.engine import Share
-from alcid.tables.paimon.building import build, drop, indexes
-from alcid.tables.paimon.index_plan import Intent, place_every
-from alcid.tables.paimon.index_work import IndexWork
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.manifest import ADD, DELETE
+from alcid.tables.paimon.write.build import build, drop, indexes
+from alcid.tables.paimon.write.index_plan import IndexWork, Intent, place_every
+from alcid.tables.reports import IndexInfo
 from alcid.types import DataType
 from tests.tables.paimon.index_contents import (
     BESIDE,

@@ -20,15 +20,17 @@ from hypothesis import strategies as st
 
 from alcid import PaimonTable
 from alcid.errors import ConflictError, FormatError
-from alcid.paimon_metadata import commit as commit_module
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.manifest import ADD, DataFile, ManifestEntry, write_manifest
-from alcid.paimon_metadata.manifest_merging import merge_entries
-from alcid.paimon_metadata.row_bytes import EMPTY, pack_rows
-from alcid.paimon_metadata.snapshot_making import SnapshotMaker
-from alcid.paimon_metadata.statistics import NO_STATS, RowStats
-from alcid.paimon_metadata.table_state import TableState
 from alcid.storage import Storage
+from alcid.tables.paimon.metadata import commit as commit_module
+from alcid.tables.paimon.metadata.commit import Change, SnapshotMaker, merge_entries
+from alcid.tables.paimon.metadata.manifest import (
+    ADD,
+    DataFile,
+    ManifestEntry,
+    write_manifest,
+)
+from alcid.tables.paimon.metadata.statistics import EMPTY, NO_STATS, RowStats, pack_rows
+from alcid.tables.paimon.metadata.table_state import TableState
 from alcid.types import DataType
 from tests.storage.conftest import KEYS, is_missing
 from tests.tables.paimon.killed_commits import COMMITS, STEPS

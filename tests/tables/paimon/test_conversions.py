@@ -15,8 +15,8 @@ import pytest
 
 from alcid import PaimonTable
 from alcid.errors import UnsupportedError
-from alcid.paimon_metadata.schema import Field, TableSchema
-from alcid.tables.conversions import convert
+from alcid.tables.casts import convert
+from alcid.tables.paimon.metadata.schema import Field, TableSchema
 from alcid.types import DataType
 from tests.tables.paimon.small_tables import create
 

@@ -14,10 +14,16 @@ import pytest
 import alcid
 from alcid import PaimonTable
 from alcid.errors import ConflictError, UnsupportedError
-from alcid.paimon_metadata.commit import Change, Committer
-from alcid.tables.engine import Share, Tell, Threads, Work
-from alcid.tables.finding import find_rows
-from alcid.tables.paimon.deleting import DeleteReport, delete
+from alcid.tables.base import find_rows
+from alcid.tables.engine import (
+    Share,
+    Tell,
+    Threads,
+    Work,
+)
+from alcid.tables.paimon.delete import delete
+from alcid.tables.paimon.metadata.commit import Change, Committer
+from alcid.tables.reports import DeleteReport
 from tests.tables.paimon.small_tables import (
     append,
     commit,
@@ -29,7 +35,7 @@ from tests.tables.paimon.small_tables import (
     write_file,
 )
 
-FIND_ROWS = "alcid.tables.paimon.copy_on_write.find_rows"
+FIND_ROWS = "alcid.tables.paimon.write.copy_on_write.find_rows"
 
 
 def names(table: PaimonTable) -> set[str]:
@@ -186,7 +192,7 @@ def test_tasks_elsewhere_write_the_files(tmp_path: Path, monkeypatch: pytest.Mon
     for start in range(0, 50, 10):
         append(table, range(start, start + 10))
     table = PaimonTable(table.storage, engine=Elsewhere())
-    monkeypatch.setattr("alcid.plan.draft._SMALL", -1)
+    monkeypatch.setattr("alcid.scan.execution._SMALL", -1)
     assert table.delete("id IN (3, 14, 49)") == DeleteReport(3, 3, 6)
     assert ids(table) == [one for one in range(50) if one not in (3, 14, 49)]
 

@@ -15,21 +15,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import alcid
-from alcid import DeletionVector, DeletionVectorFile, FileIndex, PaimonTable
+from alcid import (
+    DeletionVector,
+    DeletionVectorFile,
+    FileIndex,
+    PaimonTable,
+)
 from alcid.errors import (
     ConflictError,
     DamagedIndexWarning,
     PredicateError,
     UnsupportedError,
 )
-from alcid.paimon_metadata.commit import Change, Committer
-from alcid.paimon_metadata.index_manifest import IndexEntry
-from alcid.paimon_metadata.statistics import FULL, collect
-from alcid.plan import Draft
+from alcid.scan import Draft
 from alcid.storage import Storage
-from alcid.tables.engine import Share, Tell, Threads, Work
-from alcid.tables.paimon.deleting import DeleteReport, delete
-from alcid.tables.paimon.vector_changes import Mark, VectorChanges
+from alcid.tables.engine import (
+    Share,
+    Tell,
+    Threads,
+    Work,
+)
+from alcid.tables.paimon.delete import delete
+from alcid.tables.paimon.metadata.commit import Change, Committer
+from alcid.tables.paimon.metadata.statistics import FULL, collect
+from alcid.tables.paimon.metadata.table_state import IndexEntry
+from alcid.tables.paimon.write.deletion_vectors import Mark, VectorChanges
+from alcid.tables.reports import DeleteReport
 from tests.tables.paimon.small_tables import (
     VECTORS,
     append,

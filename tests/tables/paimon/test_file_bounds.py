@@ -11,10 +11,17 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from alcid import UnsupportedError
-from alcid.bundle.statistics import ColumnStatistics, statistics_array, statistics_type
-from alcid.paimon_metadata.row_bytes import EMPTY, pack_rows
-from alcid.paimon_metadata.statistics import FULL, NO_STATS, RowStats, StatsMode, collect
-from alcid.tables.paimon.file_bounds import bounds_of
+from alcid.index.bundle.statistics import ColumnStatistics, statistics_array, statistics_type
+from alcid.tables.paimon.files import bounds_of
+from alcid.tables.paimon.metadata.statistics import (
+    EMPTY,
+    FULL,
+    NO_STATS,
+    RowStats,
+    StatsMode,
+    collect,
+    pack_rows,
+)
 from alcid.testing.strategies import columns
 from alcid.types import DataType
 from tests.properties.kit import TYPES

@@ -14,8 +14,8 @@ from pyarrow import orc
 import alcid
 from alcid import PaimonTable
 from alcid.errors import AlcidWarning
-from alcid.paimon_metadata.commit import Change
-from alcid.tables.paimon.building import build, drop
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.write.build import build, drop
 from alcid.types import indexes_for
 from tests.golden.arrow_values import json_rows
 from tests.golden.paimon_tables import expected, table_names, unpack_table

@@ -14,7 +14,7 @@ import pytest
 
 import alcid
 from alcid.errors import AlcidWarning
-from alcid.plan import planner
+from alcid.scan import planner
 from tests.golden.arrow_values import json_rows
 from tests.golden.paimon_tables import expected, table_names, unpack_table
 from tests.golden_files import tree

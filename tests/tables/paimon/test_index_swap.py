@@ -12,11 +12,11 @@ import pytest
 
 from alcid import PaimonTable
 from alcid.errors import ConflictError
-from alcid.paimon_metadata.commit import Change
 from alcid.storage import Storage
 from alcid.tables.engine import Tell, Threads, Work
-from alcid.tables.paimon.building import build, drop, indexes
-from alcid.tables.paimon.deleting import delete
+from alcid.tables.paimon.delete import delete
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.write.build import build, drop, indexes
 from tests.tables.paimon.index_contents import (
     BESIDE,
     BITMAP,
@@ -226,7 +226,7 @@ def test_other_conflicts_are_raised(table: PaimonTable, monkeypatch: pytest.Monk
     def refuse(*_: object) -> None:
         raise ConflictError("no")
 
-    monkeypatch.setattr("alcid.paimon_metadata.commit.check", refuse)
+    monkeypatch.setattr("alcid.tables.paimon.metadata.commit.check", refuse)
     with pytest.raises(ConflictError, match="no"):
         build(table, BITMAP)
 

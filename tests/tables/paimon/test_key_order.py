@@ -7,7 +7,7 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from alcid.tables.paimon.key_order import rank_rows
+from alcid.tables.key_order import rank_rows
 from tests.tables.paimon.key_rows import VALUES, Rank, columns, rank
 
 

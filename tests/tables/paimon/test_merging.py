@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.tables.paimon.merging import KeyRows, losers
+from alcid.tables.paimon.merge_on_read import KeyRows, losers
 from tests.tables.paimon.key_rows import File, Rank, rank, tables
 
 

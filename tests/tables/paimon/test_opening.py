@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import alcid
+from alcid._text import count_text
 from alcid.errors import (
     AlcidWarning,
     ColumnError,
@@ -21,7 +22,6 @@ from alcid.errors import (
     StorageError,
     UnsupportedError,
 )
-from alcid.pictures.units import count_text
 from tests.golden.paimon_tables import expected, unpack_table
 
 COLUMNS = pa.schema([("id", pa.int64()), ("dt", pa.string()), ("a", pa.list_(pa.int32()))])

@@ -15,13 +15,12 @@ import pytest
 
 from alcid import OptionError
 from alcid.errors import FormatError
-from alcid.paimon_metadata.commit import Change
 from alcid.storage import Storage
-from alcid.tables.cleaning import CleanReport
-from alcid.tables.leftovers import list_files
-from alcid.tables.paimon import orphans
-from alcid.tables.paimon.orphans import clean
-from alcid.tables.paimon.table import PaimonTable
+from alcid.tables.maintenance import paimon_clean
+from alcid.tables.maintenance.clean import CleanReport, list_files
+from alcid.tables.maintenance.paimon_clean import clean
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon_table import PaimonTable
 from tests.golden.paimon_tables import table_names, unpack_table
 from tests.tables.maintaining import set_age
 from tests.tables.paimon.forging import flip, snapshot_of, state_of
@@ -236,7 +235,7 @@ def test_a_commit_after_the_listing_loses_nothing(
         latest.write_bytes(held)
         return found
 
-    monkeypatch.setattr(orphans, "list_files", listed)
+    monkeypatch.setattr(paimon_clean, "list_files", listed)
     assert removed(cleaned(table)) == {}
     assert len(rows_of(table)) == 45
 

@@ -16,16 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import alcid
-from alcid import (
-    DeletionVector,
-    OptionError,
-    PaimonTable,
-)
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.index_manifest import IndexEntry
-from alcid.tables import verify_report
-from alcid.tables.paimon.repair_vectors import VectorMender, VectorRepair
-from alcid.tables.repair_report import ROLL_BACK
+from alcid import DeletionVector, OptionError, PaimonTable
+from alcid.tables.maintenance import findings
+from alcid.tables.maintenance.findings import ROLL_BACK
+from alcid.tables.maintenance.paimon_repair_vectors import VectorMender, VectorRepair
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.table_state import IndexEntry
 from tests.tables.maintaining import Shares
 from tests.tables.paimon.forging import (
     flip,
@@ -174,7 +170,7 @@ def test_more_problems_than_a_report_keeps_are_mended_too(
     table = made(tmp_path, options=INDEXES)
     forge(tmp_path, lambda entry: [flipped(entry, 0)])
     table.refresh()
-    monkeypatch.setattr(verify_report, "_MOST_FINDINGS", 1)
+    monkeypatch.setattr(findings, "_MOST_FINDINGS", 1)
     report = repaired(table, commits=2)
     assert sorted(one.file.rpartition("/")[2] for one in report.mended) == sorted(
         data_files(tmp_path)

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from alcid import (
-    PaimonTable,
-)
-from alcid.tables.repair_report import ROLL_BACK
+from alcid import PaimonTable
+from alcid.tables.maintenance.findings import ROLL_BACK
 from tests.tables.paimon.forging import (
     flip,
     forge,

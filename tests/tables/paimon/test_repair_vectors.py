@@ -14,9 +14,9 @@ from alcid import (
     DeletionVectorFile,
     FormatError,
 )
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.index_manifest import IndexEntry
-from alcid.tables.repair_report import ROLL_BACK
+from alcid.tables.maintenance.findings import ROLL_BACK
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.table_state import IndexEntry
 from tests.tables.paimon.forging import (
     forge,
     put_vectors,

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from alcid.errors import FormatError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.tables.paimon.merging import losers
-from alcid.tables.paimon.sections import is_raw, plan_sections
+from alcid.tables.paimon.merge_on_read import is_raw, losers, plan_sections
 from tests.tables.paimon.key_rows import VALUES, File, Rank, columns, rank, tables
 
 

@@ -10,15 +10,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from alcid import ColumnError, OptionError, ThetaSketch, UnsupportedError
+from alcid import (
+    ColumnError,
+    OptionError,
+    ThetaSketch,
+    UnsupportedError,
+)
 from alcid.errors import ConflictError, FileGoneError
 from alcid.formats import puffin
 from alcid.storage import Storage
 from alcid.tables.engine import Engine
-from alcid.tables.paimon import statistics
 from alcid.tables.paimon.files import PaimonFiles
-from alcid.tables.paimon.statistics import compute_stats, kept_stats
-from alcid.tables.paimon.table import PaimonTable
+from alcid.tables.paimon.write import statistics
+from alcid.tables.paimon.write.statistics import compute_stats, kept_stats
+from alcid.tables.paimon_table import PaimonTable
 from alcid.tables.statistics import count_columns
 from tests.golden.paimon_tables import table_names, unpack_table
 from tests.tables.maintaining import Shares

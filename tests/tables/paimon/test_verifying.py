@@ -14,19 +14,21 @@ import pytest
 
 from alcid import DeletionVector, DeletionVectorFile, OptionError
 from alcid.formats.file_index import BUILDERS
-from alcid.formats.file_index.column import read_column
 from alcid.formats.file_index.container import Container, write_container
+from alcid.formats.file_index.keys import read_column
 from alcid.formats.source import BytesSource
-from alcid.paimon_metadata.index_manifest import IndexEntry
-from alcid.paimon_metadata.manifest import ManifestEntry
-from alcid.paimon_metadata.manifest_list import read_manifest_list, write_manifest_list
-from alcid.paimon_metadata.row_bytes import pack_rows
-from alcid.paimon_metadata.statistics import FULL, collect
 from alcid.storage import Storage
 from alcid.tables.engine import Engine, Threads
-from alcid.tables.paimon.checked_table import CheckedTable
-from alcid.tables.paimon.verifying import verify
-from alcid.tables.verify_report import VerifyReport
+from alcid.tables.maintenance.findings import VerifyReport
+from alcid.tables.maintenance.paimon_checks import CheckedTable
+from alcid.tables.maintenance.paimon_verify import verify
+from alcid.tables.paimon.metadata.manifest import (
+    ManifestEntry,
+    read_manifest_list,
+    write_manifest_list,
+)
+from alcid.tables.paimon.metadata.statistics import FULL, collect, pack_rows
+from alcid.tables.paimon.metadata.table_state import IndexEntry
 from alcid.types import DataType
 from tests.golden.paimon_tables import table_names, unpack_table
 from tests.tables.maintaining import Shares, checks

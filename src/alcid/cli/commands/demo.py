@@ -52,10 +52,10 @@ def demo(
       alcid demo
       alcid demo --rows 200000 --folder /tmp/demo
     """  # noqa: D301
-    from alcid import demo as demos
+    import alcid_demo as demos
     from alcid.cli.printing import print_lines, print_report
     from alcid.cli.tables import Opening, start_spark
-    from alcid.demo.folder import claim
+    from alcid_demo.folder import claim
 
     claim(folder)  # before Spark is started, which takes a while
     if not as_json:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from alcid.byte_map.kinds import Kind, opened
-from alcid.cli.inspect.deletion_vectors import inspect_deletion_vector, inspect_deletion_vectors
+from alcid.cli.inspect.contents import (
+    Listing,
+    inspect_deletion_vector,
+    inspect_deletion_vectors,
+    inspect_hash_index,
+    inspect_puffin,
+    inspect_theta,
+)
 from alcid.cli.inspect.file_index import FileIndexReport, inspect_file_index
-from alcid.cli.inspect.hash_index import inspect_hash_index
-from alcid.cli.inspect.listing import Listing
-from alcid.cli.inspect.puffin import inspect_puffin
-from alcid.cli.inspect.theta import inspect_theta
 from alcid.errors import OptionError
+from alcid.inspect.byte_map.kinds import Kind, opened
 from alcid.types import DataType
 
 __all__ = ["FileIndexReport", "Listing", "inspect_file"]

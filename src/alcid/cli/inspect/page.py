@@ -1,4 +1,7 @@
-"""What a file holds, as a page: facts, its bytes drawn, and how its values are spread."""
+"""What a file holds, as a page: facts, its bytes drawn, and how its values are spread.
+
+What was found, as cells of a table: for the terminal and for pages.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +10,101 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 
-from alcid.bundle.byte_regions import blob_drawer
-from alcid.byte_map import map_bytes
-from alcid.byte_map.kinds import Kind, opened
-from alcid.cli.column_types import IndexedColumns
-from alcid.cli.inspect.file_index import FileIndexReport
-from alcid.cli.inspect.histograms import column_histograms
-from alcid.cli.inspect.listing import Listing
-from alcid.cli.inspect.wording import (
-    INDEX_TITLES,
-    facts_text,
-    index_row,
-    item_row,
-    item_titles,
+from alcid._display import Displayed
+from alcid.cli.columns import IndexedColumns
+from alcid.cli.inspect.contents import (
+    Facts,
+    Item,
+    Listing,
+    State,
 )
+from alcid.cli.inspect.file_index import FileIndexReport, IndexReport, column_histograms
 from alcid.errors import FormatError, LimitError
-from alcid.file_index import FileIndex
 from alcid.formats import puffin
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.deletion_vector.file import vector_places
 from alcid.formats.hash_index import HashIndex
 from alcid.formats.source import Section, Source
 from alcid.formats.theta.sketch import ThetaSketch
-from alcid.pictures.bytes import byte_strip
-from alcid.pictures.page import Markup, element, page, section, table
-from alcid.pictures.shown import Shown
+from alcid.index.file_index import FileIndex
+from alcid.inspect.byte_bar import byte_strip
+from alcid.inspect.byte_map import map_bytes
+from alcid.inspect.byte_map.bundle import blob_drawer
+from alcid.inspect.byte_map.kinds import Kind, opened
+from alcid.inspect.byte_map.regions import Value, value_text
+from alcid.inspect.display import picture
+from alcid.inspect.page import (
+    Markup,
+    element,
+    page,
+    section,
+    table,
+)
 from alcid.types import DataType
 
-__all__ = ["inspect_page"]
+__all__ = ["INDEX_TITLES", "facts_text", "index_row", "inspect_page", "item_row", "item_titles"]
+
+INDEX_TITLES = ("column", "type", "index", "offset", "bytes", "facts")
+_DIGITS = {"false_positive_rate": 3, "theta": 3, "estimate": 7}
+
+
+def item_titles(report: Listing) -> list[str]:
+    """The heads of the table of a listing that has items."""
+    return [*(name.replace("_", " ") for name in report.items[0].columns), "facts"]
+
+
+def index_row(index: IndexReport) -> tuple[str, ...]:
+    """An index as a line of a table."""
+    facts = facts_text(index.facts) if index.state == "ok" else _state(index.state, index.problem)
+    offset = "-" if index.offset is None else str(index.offset)
+    data_type = index.data_type or "-"
+    return (index.column, data_type, index.index_type, offset, str(index.size), facts)
+
+
+def item_row(item: Item) -> tuple[str, ...]:
+    """A vector or a blob as a line of a table."""
+    facts: Facts = {**item.properties, **item.facts}
+    if facts.get("positions") is not None:  # they say more than the first and the last
+        facts = {name: value for name, value in facts.items() if name not in ("first", "last")}
+    told = [facts_text(facts)]
+    if item.state != "ok":
+        told.insert(0, _state(item.state, item.problem))
+    return (*map(_cell, item.columns.values()), "; ".join(filter(None, told)))
+
+
+def _cell(value: Value) -> str:
+    """A value in a table, where what it is can be seen from its column."""
+    return (
+        "-"
+        if value is None or value == ()
+        else value
+        if isinstance(value, str)
+        else value_text(value)
+    )
+
+
+def facts_text(facts: Facts) -> str:
+    """Facts on one line."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_fact(name, value)}"
+        for name, value in facts.items()
+        if value is not None
+    )
+
+
+def _state(state: State, problem: str | None) -> str:
+    return state if problem is None else f"{state}: {problem}"
+
+
+def _fact(name: str, value: Value) -> str:
+    if isinstance(value, float) and name in _DIGITS:
+        return f"{value:.{_DIGITS[name]}g}"
+    if value == ():
+        return "none"
+    if isinstance(value, str) and value.isdecimal():  # properties are text, but often numbers
+        return value
+    return value_text(value)
+
 
 _MOST_SHOWN = 6  # vectors and sketches that have a picture
 
@@ -81,11 +151,11 @@ def _spread(source: Source, kind: Kind, types: Mapping[str, DataType]) -> list[M
         return column_histograms(index, IndexedColumns.match(index.entries, types).types)
     return [
         section(title, *parts)
-        for title, parts in (one.picture() for one in islice(_things(source, kind), _MOST_SHOWN))
+        for title, parts in (picture(one) for one in islice(_things(source, kind), _MOST_SHOWN))
     ]
 
 
-def _things(source: Source, kind: Kind) -> Iterator[Shown]:
+def _things(source: Source, kind: Kind) -> Iterator[Displayed]:
     """What a file of another kind holds, as far as it is not damaged."""
     whole = Section(source)
     match kind:
@@ -106,7 +176,7 @@ def _things(source: Source, kind: Kind) -> Iterator[Shown]:
                         yield from _if_whole(partial(reader.read_theta_sketch, blob))
 
 
-def _if_whole(read: Callable[[], Shown]) -> Iterator[Shown]:
+def _if_whole(read: Callable[[], Displayed]) -> Iterator[Displayed]:
     """What is read, unless it is damaged: the table of all says so."""
     with suppress(FormatError, LimitError):
         yield read()

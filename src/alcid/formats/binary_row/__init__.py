@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from alcid.formats.binary_row.rows import EMPTY_ROW_HASH, BinaryRows, binary_rows, hash_rows
+from alcid.formats.binary_row.rows import (
+    EMPTY_ROW_HASH,
+    BinaryRows,
+    binary_rows,
+    hash_rows,
+)
 
 __all__ = ["EMPTY_ROW_HASH", "BinaryRows", "binary_rows", "hash_rows"]

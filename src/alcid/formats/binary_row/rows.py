@@ -8,7 +8,7 @@
                 with zeros to a multiple of 8 bytes, its offset is counted from the start of the row
 
 What is in a slot, for each type, is in `alcid.formats.binary_row.slots`. The hash of a row is
-Murmur3 of all its bytes (`alcid.formats.binary_row.row_hash`).
+Murmur3 of all its bytes (`alcid.formats.hashing`).
 
 The key of a row is its primary key without the partition columns, in the order of the primary key.
 
@@ -17,24 +17,162 @@ The key of a row is its primary key without the partition columns, in the order 
     01 00 00 00 00 00 00 00   1
     08 00 00 00 18 00 00 00   8 bytes at offset 24
     61 62 63 64 65 66 67 68   'abcdefgh'
+
+The columns of binary rows: whether they can be those of a key, and their slots by blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import types as arrow_types
 
-from alcid.errors import LimitError
-from alcid.formats.binary_row import row_hash
-from alcid.formats.binary_row.columns import Columns, row_columns
-from alcid.formats.binary_row.row_hash import State, Words
-from alcid.formats.binary_row.slots import Slots
-from alcid.formats.binary_row.tails import ByteTail, Lengths, Tail
+from alcid._arrays import Int64Array, UInt64Array, plain
+from alcid.errors import ColumnError, LimitError, UnsupportedError
+from alcid.formats import hashing
+from alcid.formats.binary_row.slots import (
+    INTEGERS,
+    ByteTail,
+    MisfitError,
+    Slots,
+    Tail,
+    read_slots,
+)
+from alcid.formats.hashing import State
 from alcid.types import DataType
 
-__all__ = ["EMPTY_ROW_HASH", "BinaryRows", "Columns", "binary_rows", "hash_rows"]
+__all__ = [
+    "EMPTY_ROW_HASH",
+    "BinaryRows",
+    "Columns",
+    "RowColumn",
+    "binary_rows",
+    "hash_rows",
+    "row_columns",
+]
+
+Columns: TypeAlias = (
+    "Sequence[pa.Array | pa.ChunkedArray] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch"
+)
+
+
+def row_columns(
+    columns: Columns, types: Sequence[DataType | str] | None
+) -> tuple[int, list[RowColumn]]:
+    """The number of rows, and the columns of the types given, or else of those that Arrow's mean.
+
+    Raises:
+        ColumnError: No columns, columns of different lengths, or not as many types.
+        UnsupportedError: Not an Arrow column, or none that a key can have.
+    """
+    arrays, row_count = _arrays(columns)
+    if types is None:
+        types = [_type_of(number, array) for number, array in enumerate(arrays)]
+    if len(types) != len(arrays):
+        raise ColumnError(f"types: found {len(types)}, expected {len(arrays)}")
+    parsed = [DataType.parse(kind) if isinstance(kind, str) else kind for kind in types]
+    pairs = zip(arrays, parsed, strict=True)
+    return row_count, [RowColumn(number, *pair) for number, pair in enumerate(pairs)]
+
+
+def _arrays(columns: Columns) -> tuple[Sequence[Any], int]:
+    if isinstance(columns, pa.Table | pa.RecordBatch):
+        return columns.columns, columns.num_rows
+    if isinstance(columns, pa.Array | pa.ChunkedArray):
+        return [columns], len(columns)
+    if not len(columns):
+        raise ColumnError("no columns: give a table without any, which has a number of rows")
+    for number, array in enumerate(columns):
+        if not isinstance(array, pa.Array | pa.ChunkedArray):
+            found = type(array).__name__
+            raise UnsupportedError(f"column {number}: found {found}, expected an Arrow array")
+        if len(array) != len(columns[0]):
+            lengths = f"found {len(array)} rows, expected {len(columns[0])}"
+            raise ColumnError(f"column {number}: {lengths}")
+    return columns, len(columns[0])
+
+
+def _type_of(number: int, array: pa.Array | pa.ChunkedArray) -> DataType:
+    try:
+        return DataType.from_arrow(array.type)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"column {number}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class RowColumn:
+    """A column of binary rows.
+
+    Raises:
+        UnsupportedError: No key has such a type, or it does not fit the array.
+
+    >>> RowColumn(1, pa.array([[7]]), DataType.parse("ARRAY<BIGINT>"))
+    Traceback (most recent call last):
+    alcid.errors.UnsupportedError: column 1: a key cannot be of type ARRAY<BIGINT>
+    """
+
+    number: int
+    array: pa.Array | pa.ChunkedArray
+    data_type: DataType
+
+    def __post_init__(self) -> None:
+        if self.data_type.root not in _ARROW_TYPES:
+            raise UnsupportedError(
+                f"column {self.number}: a key cannot be of type {self.data_type}"
+            )
+        arrow_type = plain(self.array.slice(0, 0)).type
+        if not (_fits(arrow_type, self.data_type) or arrow_types.is_null(arrow_type)):
+            raise UnsupportedError(
+                f"column {self.number}: Arrow's {arrow_type} cannot be read as {self.data_type}"
+            )
+
+    def slots(self, start: int, count: int) -> Slots:
+        """The slots of `count` rows from `start` on."""
+        array = plain(self.array.slice(start, count))
+        if arrow_types.is_null(array.type):
+            array = pa.nulls(len(array), self.data_type.to_arrow())
+        try:
+            return read_slots(array, self.data_type)
+        except MisfitError as misfit:
+            row = start + misfit.position
+            raise UnsupportedError(
+                f"column {self.number}: the value of row {row} does not fit {self.data_type}"
+            ) from None
+
+
+_BYTES: Final = (
+    *(
+        arrow_types.is_string,
+        arrow_types.is_large_string,
+        arrow_types.is_binary,
+        arrow_types.is_large_binary,
+    ),
+    arrow_types.is_fixed_size_binary,
+)
+_ARROW_TYPES: Final[dict[str, tuple[Callable[[Any], bool], ...]]] = {
+    "BOOLEAN": (arrow_types.is_boolean,),
+    **dict.fromkeys(INTEGERS, (arrow_types.is_integer,)),
+    "FLOAT": (arrow_types.is_float16, arrow_types.is_float32),
+    "DOUBLE": (arrow_types.is_floating,),
+    **dict.fromkeys(("CHAR", "VARCHAR", "BINARY", "VARBINARY"), _BYTES),
+    "DATE": (arrow_types.is_date,),
+    "TIME": (arrow_types.is_time,),
+    "TIMESTAMP": (arrow_types.is_timestamp,),
+    "TIMESTAMP_LTZ": (arrow_types.is_timestamp,),
+    "DECIMAL": (arrow_types.is_decimal, arrow_types.is_integer),
+}
+
+
+def _fits(arrow_type: Any, data_type: DataType) -> bool:
+    if not any(is_kind(arrow_type) for is_kind in _ARROW_TYPES[data_type.root]):
+        return False
+    return data_type.root != "DECIMAL" or getattr(arrow_type, "scale", 0) == data_type.scale
+
 
 EMPTY_ROW_HASH = -1670924195
 """The hash of the row without columns: the partition of a table that has no partitions."""
@@ -88,7 +226,7 @@ class BinaryRows:
     Do not make them to get their hashes: `hash_rows` needs neither the time nor the memory.
     """
 
-    def __init__(self, words: Words, lengths: Lengths) -> None:
+    def __init__(self, words: UInt64Array, lengths: Int64Array) -> None:
         """Take the words of all rows, and the length of each row in bytes."""
         self._data = words.astype("<u8", copy=False).view(np.uint8)
         self._lengths = lengths
@@ -118,9 +256,9 @@ class BinaryRows:
         for start in range(0, len(self), _BLOCK):
             part = slice(start, start + _BLOCK)
             lengths = self._lengths[part]
-            state = row_hash.start(len(lengths))
+            state = hashing.start(len(lengths))
             _mix_tail(state, ByteTail(self._data, self._ends[part] - lengths, lengths))
-            hashes[part] = row_hash.finish(state, lengths)
+            hashes[part] = hashing.finish(state, lengths)
         return hashes
 
 
@@ -137,9 +275,9 @@ class _Block:
     def __init__(self, count: int, columns: Sequence[Slots]) -> None:
         self.count, self.columns = count, columns
         self.null_words = (_ROW_KIND_BITS + len(columns) + 63) // 64
-        self.offsets: list[Lengths | int] = []
+        self.offsets: list[Int64Array | int] = []
         """Where the variable part of each column begins in each row, or in all."""
-        end: Lengths | int = 8 * (self.null_words + len(columns))
+        end: Int64Array | int = 8 * (self.null_words + len(columns))
         for column in columns:
             self.offsets.append(end)
             end = end + column.tail.reserved
@@ -152,12 +290,12 @@ class _Block:
         """The hash of every row."""
         state = self._after_null_bits()
         for slots in self._slots():
-            row_hash.mix(state, slots)
+            hashing.mix(state, slots)
         for column in self.columns:
             _mix_tail(state, column.tail)
-        return row_hash.finish(state, self.length)
+        return hashing.finish(state, self.length)
 
-    def to_words(self) -> Words:
+    def to_words(self) -> UInt64Array:
         """The rows themselves."""
         lengths = np.broadcast_to(self.length, self.count)
         begins = np.cumsum(lengths) - lengths >> 3
@@ -175,16 +313,16 @@ class _Block:
 
     def _after_null_bits(self) -> State:
         if any(column.nulls is not None for column in self.columns):
-            state = row_hash.start(self.count)
+            state = hashing.start(self.count)
             for bits in self._null_bits():
-                row_hash.mix(state, bits)
+                hashing.mix(state, bits)
             return state
-        state = row_hash.start(1)  # the same in every row
+        state = hashing.start(1)  # the same in every row
         for _ in range(self.null_words):
-            row_hash.mix(state, np.zeros(1, np.uint64))
+            hashing.mix(state, np.zeros(1, np.uint64))
         return np.repeat(state, self.count)
 
-    def _null_bits(self) -> Words:
+    def _null_bits(self) -> UInt64Array:
         """The words before the slots."""
         words = np.zeros((self.null_words, self.count), np.uint64)
         for number, column in enumerate(self.columns):
@@ -193,7 +331,7 @@ class _Block:
                 words[word] |= column.nulls.astype(np.uint64) << np.uint64(bit)
         return words
 
-    def _slots(self) -> Iterator[Words]:
+    def _slots(self) -> Iterator[UInt64Array]:
         """The slots of each column, with the offsets of the variable part."""
         for column, offset in zip(self.columns, self.offsets, strict=True):
             reserved = column.tail.reserved
@@ -207,7 +345,7 @@ class _Block:
 def _mix_tail(state: State, tail: Tail) -> None:
     for rows, _, words in tail.words():
         mixed = state[rows]
-        row_hash.mix(mixed, words)
+        hashing.mix(mixed, words)
         state[rows] = mixed
     for row, _, data in tail.rest():
-        state[row] = row_hash.mix_bytes(int(state[row]), data)
+        state[row] = hashing.mix_bytes(int(state[row]), data)

@@ -21,12 +21,18 @@ the variable part, and its offset.
 
 Floats go in with the bits that they have: 0.0 and -0.0 differ, and so may two NaN. Of a timestamp
 no more goes in than a data file of its type keeps: milliseconds up to p = 3, microseconds up to 6.
+
+The variable part of binary rows: what a column keeps outside of its slot, word by word.
+
+A tail gives 8 bytes of many rows at a time, in the order of the bytes of each row. Whoever hashes
+mixes them into the states of those rows; whoever makes rows puts them in their place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,24 +40,138 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from alcid.errors import UnsupportedError
-from alcid.formats.arrays import DAY_IN_MILLIS, TICKS_PER_SECOND, least_bytes
-from alcid.formats.binary_row.row_hash import Words
-from alcid.formats.binary_row.tails import (
-    LONGEST_INLINE,
-    NO_TAIL,
-    ByteTail,
-    Lengths,
-    Tail,
-    WordTail,
-    words_at,
+from alcid._arrays import (
+    DAY_IN_MILLIS,
+    TICKS_PER_SECOND,
+    Int64Array,
+    IntArray,
+    UInt64Array,
+    least_bytes,
 )
+from alcid.errors import UnsupportedError
 from alcid.types import DataType
 
-__all__ = ["INTEGERS", "MisfitError", "Slots", "read_slots"]
+__all__ = [
+    "INTEGERS",
+    "LONGEST_INLINE",
+    "NO_TAIL",
+    "ByteTail",
+    "MisfitError",
+    "Rows",
+    "Slots",
+    "Tail",
+    "WordTail",
+    "read_slots",
+    "words_at",
+]
+
+Rows: TypeAlias = npt.NDArray[np.intp] | slice
+
+LONGEST_INLINE = 7
+"""Bytes of text or binary that fit into the slot itself."""
+
+# Of fewer rows, or longer strings, each is faster on its own than in NumPy's steps together.
+_FEWEST_TOGETHER = 64
+_MOST_WORDS_TOGETHER = 96
+_KEEP = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
+
+
+class Tail(Protocol):
+    """What a column keeps in the variable part of each row."""
+
+    @property
+    def reserved(self) -> Int64Array | int:
+        """The bytes it takes in each row, or in all: a multiple of 8."""
+
+    def words(self) -> Iterator[tuple[Rows, int, UInt64Array]]:
+        """Rows, the number of a word within their tails, and that word of each of these rows."""
+
+    def rest(self) -> Iterator[tuple[int, int, bytes | memoryview]]:
+        """For a row with words left after `words`: it, their first number, and their bytes."""
+
+
+class WordTail:
+    """The same number of words in every row."""
+
+    def __init__(self, *columns: UInt64Array) -> None:
+        """Take the words by their number, each for all rows."""
+        self._columns = columns
+        self.reserved = 8 * len(columns)
+
+    def words(self) -> Iterator[tuple[Rows, int, UInt64Array]]:
+        """Each word, of all rows."""
+        for index, column in enumerate(self._columns):
+            yield slice(None), index, column
+
+    def rest(self) -> Iterator[tuple[int, int, bytes | memoryview]]:
+        """Nothing: `words` gives them all."""
+        return iter(())
+
+
+class ByteTail:
+    """Byte strings, padded with zeros to whole words; those that fit into the slot have no tail."""
+
+    def __init__(
+        self, data: npt.NDArray[np.uint8], starts: Int64Array, lengths: Int64Array
+    ) -> None:
+        """Take strings that lie anywhere in `data`."""
+        self._data = data
+        counts = lengths + 7 >> 3
+        counts[lengths <= LONGEST_INLINE] = 0
+        self.reserved: Int64Array = counts << 3
+        # Rows with the most words first, so that those that have another are always in front.
+        capped = np.minimum(counts, _MOST_WORDS_TOGETHER + 1).astype(np.uint8)
+        self._order = np.argsort(capped, kind="stable")[::-1]  # by counting, for narrow numbers
+        self._starts, self._lengths = starts[self._order], lengths[self._order]
+        at_most = np.cumsum(np.bincount(capped, minlength=_MOST_WORDS_TOGETHER + 1))
+        # How many rows have a word 0, 1, 2 ...: at the end the very long ones, which stay apart.
+        self._having: list[int] = (len(counts) - at_most[: _MOST_WORDS_TOGETHER + 1]).tolist()
+        self._apart = self._having[-1]
+        self._together = next(
+            index
+            for index, count in enumerate(self._having)
+            if count - self._apart < _FEWEST_TOGETHER
+        )
+
+    def words(self) -> Iterator[tuple[Rows, int, UInt64Array]]:
+        """Word by word, the rows that have it."""
+        for index in range(self._together):
+            end, last = self._having[index], self._having[index + 1]
+            words = words_at(self._data, self._starts[self._apart : end] + 8 * index)
+            words[last - self._apart :] &= _KEEP[self._lengths[last:end] - 8 * index]
+            yield self._order[self._apart : end], index, words
+
+    def rest(self) -> Iterator[tuple[int, int, bytes | memoryview]]:
+        """Very long strings, and those that are longer than most others."""
+        view = self._data.data
+        for place in range(self._having[self._together]):
+            index = 0 if place < self._apart else self._together
+            begin, length = int(self._starts[place]), int(self._lengths[place])
+            data = view[begin + 8 * index : begin + length]
+            missing = -len(data) % 8
+            padded = bytes(data) + bytes(missing) if missing else data
+            yield int(self._order[place]), index, padded
+
+
+def words_at(data: npt.NDArray[np.uint8], positions: Int64Array) -> UInt64Array:
+    """The 8 bytes at each position, little-endian; zeros stand beyond the end of the data."""
+    if len(data) < 8:
+        data = np.concatenate((data, np.zeros(8, np.uint8)))
+    last = len(data) - 8
+    every = np.ndarray(last + 1, "<u8", data, strides=(1,))
+    if not len(positions) or positions.max() <= last:
+        return every[positions].astype(np.uint64, copy=False)
+    within = np.minimum(positions, last)
+    words: UInt64Array = every[within].astype(np.uint64, copy=False)
+    words >>= (positions - within << 3).astype(np.uint64)
+    return words
+
+
+NO_TAIL = WordTail()
+"""Of a column that is all in its slot."""
+
 
 Nulls: TypeAlias = npt.NDArray[np.bool_] | None
-Integers: TypeAlias = npt.NDArray[Any]
 
 INTEGERS: Final = {"TINYINT": "i1", "SMALLINT": "i2", "INT": "i4", "BIGINT": "i8"}
 """The NumPy types of integers."""
@@ -65,7 +185,7 @@ _INLINE_BYTES: Final = np.array([(1 << 8 * length) - 1 for length in range(8)], 
 class Slots:
     """What some rows have for one column."""
 
-    fixed: Words
+    fixed: UInt64Array
     """The slots, without the offsets of the variable part."""
     nulls: Nulls = None
     """Which rows are null, or None if there is none."""
@@ -111,7 +231,7 @@ def read_slots(array: pa.Array, data_type: DataType) -> Slots:
             return _narrow(_integers(array, nulls), INTEGERS[root], nulls)
 
 
-def _values(array: pa.Array, dtype: str, nulls: Nulls, width: int = 1) -> Integers:
+def _values(array: pa.Array, dtype: str, nulls: Nulls, width: int = 1) -> IntArray:
     """The values of an array of fixed width, `width` numbers for each; zeros for the nulls."""
     kind = np.dtype(dtype)
     begin = array.offset * width * kind.itemsize
@@ -123,16 +243,16 @@ def _values(array: pa.Array, dtype: str, nulls: Nulls, width: int = 1) -> Intege
     return values
 
 
-def _integers(array: pa.Array, nulls: Nulls) -> Integers:
+def _integers(array: pa.Array, nulls: Nulls) -> IntArray:
     sign = "u" if types.is_unsigned_integer(array.type) else "i"
     return _values(array, f"{sign}{array.type.bit_width // 8}", nulls)
 
 
-def _unsigned(values: Integers, nulls: Nulls) -> Slots:
+def _unsigned(values: IntArray, nulls: Nulls) -> Slots:
     return Slots(values.astype(np.uint64), nulls)
 
 
-def _narrow(values: Integers, dtype: str, nulls: Nulls) -> Slots:
+def _narrow(values: IntArray, dtype: str, nulls: Nulls) -> Slots:
     """Slots of integers that must fit a narrower type; beyond its bytes they are zero."""
     if not np.can_cast(values.dtype, dtype):
         limits = np.iinfo(dtype)
@@ -145,7 +265,7 @@ def _refuse(misfits: npt.NDArray[np.bool_]) -> None:
         raise MisfitError(int(misfits.argmax()))
 
 
-def _split_ticks(array: pa.Array, nulls: Nulls) -> tuple[Integers, Integers]:
+def _split_ticks(array: pa.Array, nulls: Nulls) -> tuple[IntArray, IntArray]:
     """Milliseconds, rounded down, and the nanoseconds beyond them."""
     ticks = _values(array, f"i{array.type.bit_width // 8}", nulls).astype(np.int64, copy=False)
     per_second = TICKS_PER_SECOND[array.type.unit]
@@ -158,7 +278,7 @@ def _split_ticks(array: pa.Array, nulls: Nulls) -> tuple[Integers, Integers]:
     return millis, (ticks - millis * per_milli) * (1_000_000 // per_milli)
 
 
-def _timestamps(millis: Integers, nanos: Integers, data_type: DataType, nulls: Nulls) -> Slots:
+def _timestamps(millis: IntArray, nanos: IntArray, data_type: DataType, nulls: Nulls) -> Slots:
     words = millis.astype(np.uint64)
     if data_type.precision <= 3:
         return Slots(words, nulls)
@@ -167,7 +287,7 @@ def _timestamps(millis: Integers, nanos: Integers, data_type: DataType, nulls: N
     return Slots(nanos.astype(np.uint64), nulls, WordTail(words))
 
 
-def _unscaled(array: pa.Array, nulls: Nulls) -> tuple[Words, Words]:
+def _unscaled(array: pa.Array, nulls: Nulls) -> tuple[UInt64Array, UInt64Array]:
     """The unscaled numbers of decimals in two's complement: the lower and the upper 64 bits."""
     if types.is_integer(array.type) or array.type.bit_width <= 64:
         integers = _integers(array, nulls)
@@ -179,7 +299,7 @@ def _unscaled(array: pa.Array, nulls: Nulls) -> tuple[Words, Words]:
     return words[:, 0], words[:, 1]
 
 
-def _is_beyond(lower: Words, upper: Words, digits: int) -> npt.NDArray[np.bool_]:
+def _is_beyond(lower: UInt64Array, upper: UInt64Array, digits: int) -> npt.NDArray[np.bool_]:
     """Whether a number has more digits than that."""
     sign = _sign(upper)
     size, upper_size = lower ^ sign, upper ^ sign  # one less than its value, if negative
@@ -190,12 +310,12 @@ def _is_beyond(lower: Words, upper: Words, digits: int) -> npt.NDArray[np.bool_]
     return beyond
 
 
-def _sign(words: Words) -> Words:
+def _sign(words: UInt64Array) -> UInt64Array:
     """All bits set where the highest is, else none."""
     return (words.view(np.int64) >> 63).view(np.uint64)
 
 
-def _decimals(lower: Words, upper: Words, data_type: DataType, nulls: Nulls) -> Slots:
+def _decimals(lower: UInt64Array, upper: UInt64Array, data_type: DataType, nulls: Nulls) -> Slots:
     _refuse(_is_beyond(lower, upper, data_type.precision))
     if data_type.precision <= _LONGEST_SHORT_DECIMAL:
         return Slots(lower, nulls)
@@ -225,7 +345,7 @@ def _byte_strings(array: pa.Array, nulls: Nulls) -> Slots:
     return Slots(fixed, nulls, ByteTail(data, starts, lengths))
 
 
-def _places(array: pa.Array) -> tuple[npt.NDArray[np.uint8], Lengths, Lengths]:
+def _places(array: pa.Array) -> tuple[npt.NDArray[np.uint8], Int64Array, Int64Array]:
     """The bytes of an array, and where in them each value starts and how long it is."""
     *_, places, data = array.buffers()
     count, begin = len(array), array.offset

@@ -6,17 +6,20 @@ bucket (`alcid.formats.hash_index`).
 
 Do not use it where two jobs write to one partition at the same time: each would remember its own
 keys only, and the same key may end up in two buckets. Paimon does not support that either.
+
+Which bucket each hash is in: a map of arrays, asked and extended by whole batches.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from typing import Final, SupportsIndex
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from alcid._arrays import Int32Array, changes
 from alcid.errors import (
     AlcidError,
     AlcidWarning,
@@ -25,14 +28,92 @@ from alcid.errors import (
     OptionError,
     require,
 )
-from alcid.formats.arrays import changes
-from alcid.formats.binary_row.row_hash import mix_hash
 from alcid.formats.binary_row.rows import EMPTY_ROW_HASH
-from alcid.formats.buckets.known_hashes import UNKNOWN, Buckets, HashArray, KnownHashes
 from alcid.formats.buckets.routing import MOST_BUCKETS, BucketOptions, Routing
 from alcid.formats.hash_index import Hashes, HashIndex, hash_array
+from alcid.formats.hashing import mix_hash
 
-__all__ = ["BucketAssigner"]
+__all__ = ["UNKNOWN", "BucketAssigner", "Buckets", "KnownHashes"]
+
+Buckets: TypeAlias = npt.NDArray[np.int16]
+
+UNKNOWN: Final = -1
+_PLACE_BITS: Final = 16
+_RATIO: Final = 4  # of more, a batch is merged into more; of less, more runs are asked
+
+
+class _Run(NamedTuple):
+    """Hashes, ascending, and their buckets."""
+
+    hashes: Int32Array
+    buckets: Buckets
+
+    def merge(self, other: _Run) -> _Run:
+        """The hashes of both, none of which both have."""
+        places = np.searchsorted(self.hashes, other.hashes) + np.arange(len(other.hashes))
+        is_own = np.ones(len(self.hashes) + len(other.hashes), bool)
+        is_own[places] = False
+        hashes, buckets = np.empty(len(is_own), np.int32), np.empty(len(is_own), np.int16)
+        hashes[is_own], hashes[places] = self.hashes, other.hashes
+        buckets[is_own], buckets[places] = self.buckets, other.buckets
+        return _Run(hashes, buckets)
+
+
+class KnownHashes:
+    """Sorted runs of hashes, each more than four times as long as the next.
+
+    So a batch is added without touching most of what is known, and few runs need to be asked. It
+    takes 6 bytes a hash.
+
+    >>> known = KnownHashes()
+    >>> known.add(np.array([-5, 7], np.int32), np.array([0, 1], np.int16))
+    >>> known.find(np.array([-5, 3, 7], np.int32)).tolist()
+    [0, -1, 1]
+    """
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._runs: list[_Run] = []
+
+    def find(self, hashes: Int32Array) -> Buckets:
+        """The bucket of each hash, or `UNKNOWN`; faster if they are ascending."""
+        found = np.full(len(hashes), UNKNOWN, np.int16)
+        left = np.arange(len(hashes))
+        for run in self._runs:
+            asked = hashes[left]
+            places = np.searchsorted(run.hashes, asked)
+            places[places == len(run.hashes)] = 0
+            hit = run.hashes[places] == asked
+            found[left[hit]] = run.buckets[places[hit]]
+            left = left[~hit]
+        return found
+
+    def add(self, hashes: Int32Array, buckets: Buckets) -> None:
+        """Take hashes that are not known yet, ascending and each once."""
+        if not len(hashes):
+            return
+        run = _Run(hashes, buckets)
+        while self._runs and len(self._runs[-1].hashes) <= _RATIO * len(run.hashes):
+            run = self._runs.pop().merge(run)
+        self._runs.append(run)
+
+    def load(self, by_bucket: Mapping[int, Int32Array]) -> int:
+        """Start with the hashes of whole buckets.
+
+        A hash should be in one bucket. Of several, the last counts, as in Paimon; how many there
+        are is returned.
+        """
+        places = enumerate(by_bucket.values())
+        packed = np.concatenate(
+            [hashes.astype(np.int64) << _PLACE_BITS | place for place, hashes in places]
+        )
+        packed.sort()
+        hashes = (packed >> _PLACE_BITS).astype(np.int32)
+        last = np.append(changes(hashes)[1:], True)[: len(hashes)]
+        buckets = np.array(list(by_bucket), np.int16)[packed & (1 << _PLACE_BITS) - 1]
+        self.add(hashes[last], buckets[last])
+        return len(hashes) - int(last.sum())
+
 
 _MOST_UNLIMITED: Final = MOST_BUCKETS - 1  # the buckets that Paimon makes if there is no limit
 _DEFAULT_OPTIONS: Final = BucketOptions()
@@ -84,11 +165,11 @@ class BucketAssigner:
         self._partition_hash = partition_hash
         self._known = KnownHashes()
         self._started = False
-        self._waiting: dict[int, HashArray] = {}  # restored, and not among the known yet
+        self._waiting: dict[int, Int32Array] = {}  # restored, and not among the known yet
         self._counts: dict[int, int] = {}
         self._open: list[int] = []  # own buckets that are not full, ascending
         self._next = channel % routing.assigners  # below it no own bucket is free
-        self._new: list[tuple[HashArray, Buckets]] = []
+        self._new: list[tuple[Int32Array, Buckets]] = []
 
     @property
     def counts(self) -> dict[int, int]:
@@ -147,7 +228,7 @@ class BucketAssigner:
         found = [self._assign(given[start : start + _BATCH]) for start in batches]
         return np.concatenate([np.zeros(0, np.int32), *found])
 
-    def _assign(self, given: HashArray) -> npt.NDArray[np.int32]:
+    def _assign(self, given: Int32Array) -> npt.NDArray[np.int32]:
         by_hash = np.sort(given.astype(np.int64) << 32 | np.arange(len(given)))
         rows, ordered = by_hash & 0xFFFFFFFF, (by_hash >> 32).astype(np.int32)
         first = np.flatnonzero(changes(ordered))
@@ -168,7 +249,7 @@ class BucketAssigner:
         found[rows] = np.repeat(buckets, np.diff(first, append=len(given)))
         return found
 
-    def new_hashes(self) -> dict[int, HashArray]:
+    def new_hashes(self) -> dict[int, Int32Array]:
         """The hashes that were added to each bucket, ascending.
 
         >>> assigner = BucketAssigner()
@@ -189,7 +270,7 @@ class BucketAssigner:
         buckets, keys = len(self._counts), sum(self._counts.values())
         return f"<BucketAssigner of channel {self._channel}, buckets: {buckets}, keys: {keys}>"
 
-    def _is_mine(self, hashes: HashArray) -> npt.NDArray[np.bool_]:
+    def _is_mine(self, hashes: Int32Array) -> npt.NDArray[np.bool_]:
         mine: npt.NDArray[np.bool_] = (
             self._routing.channel(self._partition_hash, hashes) == self._channel
         )
@@ -214,7 +295,7 @@ class BucketAssigner:
         target = self._options.target_row_num
         return [bucket for bucket in sorted(buckets) if self._counts[bucket] < target]
 
-    def _place(self, hashes: HashArray) -> Buckets:
+    def _place(self, hashes: Int32Array) -> Buckets:
         """The buckets of new hashes, in the order of their arrival."""
         target, limit = self._options.target_row_num, self._options.max_buckets
         unlimited = limit == -1
@@ -244,7 +325,7 @@ class BucketAssigner:
         self._next = bucket
         return placed
 
-    def _spread(self, hashes: HashArray, more: Iterable[int]) -> Buckets:
+    def _spread(self, hashes: Int32Array, more: Iterable[int]) -> Buckets:
         """Any own bucket for each hash, all with the same chance.
 
         Paimon draws it by lot. But a task that runs again must put its rows where it put them

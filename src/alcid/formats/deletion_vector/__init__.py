@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from alcid.formats.deletion_vector.file import DeletionVectorFile
+from alcid.formats.deletion_vector.file import (
+    DeletionVectorFile,
+    DeletionVectorRange,
+    WrittenVectors,
+)
 from alcid.formats.deletion_vector.vector import DeletionVector
-from alcid.formats.deletion_vector.writer import DeletionVectorRange, WrittenVectors
 
 __all__ = ["DeletionVector", "DeletionVectorFile", "DeletionVectorRange", "WrittenVectors"]

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import AbstractBitMap, BitMap
 
+from alcid._arrays import IntArray
 from alcid.errors import LimitError, UnsupportedError
-from alcid.formats.arrays import IntArray
 
 __all__ = [
     "LARGEST_KEY",

@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from alcid.formats.file_index import bitmap, bloom_filter, bsi, range_bitmap
-from alcid.formats.file_index.bitmap_reader import open_bitmap
+from alcid.formats.file_index import (
+    bitmap,
+    bloom_filter,
+    bsi,
+    range_bitmap,
+)
+from alcid.formats.file_index.bitmap import open_bitmap
 from alcid.formats.file_index.bloom_filter import BloomFilterReader
 from alcid.formats.file_index.bsi import BsiReader
 from alcid.formats.file_index.container import Container, Entry

@@ -13,11 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from alcid.formats.arrays import IntArray
+from alcid._arrays import IntArray
 from alcid.formats.file_index.bitmap import V1, V2
-from alcid.formats.file_index.column import key_array
-from alcid.formats.file_index.entries import encode
-from alcid.formats.file_index.keys import Key, KeyType
+from alcid.formats.file_index.dictionary import encode
+from alcid.formats.file_index.keys import Key, KeyType, key_array
 
 __all__ = ["BitmapSearch", "usual_keys"]
 
@@ -34,7 +33,7 @@ class BitmapSearch:
 
     >>> import pyarrow as pa
     >>> from alcid.formats.file_index.bitmap import build
-    >>> from alcid.formats.file_index.column import read_column
+    >>> from alcid.formats.file_index.keys import read_column
     >>> from alcid.types import DataType
     >>> column = read_column(pa.array([7, 1, 7], pa.int32()), DataType("INT"))
     >>> search = BitmapSearch([2, 3], column.key_type)

@@ -5,6 +5,8 @@
 
 Answers equality and IN, with "no row" or "any row". Do not use it for ranges, for columns of few
 values (a bitmap is smaller and gives rows), or where nearly every file holds every value asked for.
+
+The bloom filters of many files, in memory: all of them are asked at once.
 """
 
 from __future__ import annotations
@@ -16,18 +18,24 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from alcid._arrays import IntArray, UInt64Array, changes
 from alcid.errors import LimitError
-from alcid.formats.arrays import IntArray, changes
 from alcid.formats.cursor import Writer
-from alcid.formats.file_index.column import KeyColumn, key_array
+from alcid.formats.file_index.dictionary import integers_at
 from alcid.formats.file_index.hashes import hash_column
-from alcid.formats.file_index.keys import Key, KeyType
-from alcid.formats.file_index.reader import IndexReader
-from alcid.formats.same_length import Hashes
-from alcid.formats.selection import ANY, Selection, no_row
+from alcid.formats.file_index.keys import Key, KeyColumn, KeyType, key_array
+from alcid.formats.file_index.reader import ANY, IndexReader, Selection, no_row
 from alcid.formats.source import Section
 
-__all__ = ["BloomFilterReader", "bit_positions", "build", "fill", "sizing"]
+__all__ = [
+    "BloomFilterReader",
+    "are_usual",
+    "bit_positions",
+    "build",
+    "fill",
+    "may_have_any",
+    "sizing",
+]
 
 _HEAD = 4
 _MOST_BITS = (1 << 31) - 8
@@ -87,7 +95,7 @@ def build(column: KeyColumn, *, items: int | None = None, fpp: float | None = No
     return fill(hashes, functions, bits)
 
 
-def fill(hashes: Hashes, functions: int, bits: int) -> bytes:
+def fill(hashes: UInt64Array, functions: int, bits: int) -> bytes:
     """The filter of a size with the bits of hashes."""
     is_set = np.zeros(bits, bool)
     for start in range(0, len(hashes), _BLOCK):  # a block stays in the cache for all functions
@@ -97,7 +105,7 @@ def fill(hashes: Hashes, functions: int, bits: int) -> bytes:
 
 
 def bit_positions(
-    hashes: Hashes, functions: int, bits: int | npt.NDArray[np.uint32]
+    hashes: UInt64Array, functions: int, bits: int | npt.NDArray[np.uint32]
 ) -> Sequence[npt.NDArray[np.uint32]]:
     """The bit of each hash, for each function."""
     low, high = hashes.astype(np.uint32), (hashes >> np.uint64(32)).astype(np.uint32)
@@ -151,7 +159,7 @@ class BloomFilterReader(IndexReader):
                 return ANY
         return no_row()
 
-    def may_have(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+    def may_have(self, hashes: UInt64Array) -> npt.NDArray[np.bool_]:
         """For each hash whether the filter lets it pass; reads the filter whole."""
         found = np.ones(len(hashes), np.bool_)
         step = max(_BLOCK * 8 // self.functions, 1)
@@ -173,3 +181,55 @@ class BloomFilterReader(IndexReader):
     def filter(self) -> npt.NDArray[np.uint8]:
         """All bytes of the filter."""
         return np.frombuffer(self._section.read(_HEAD, self._section.length - _HEAD), np.uint8)
+
+
+_MOST_BYTES = 1 << 28
+_MOST_STACKED_FUNCTIONS = 64
+
+
+def are_usual(payloads: Sequence[bytes]) -> npt.NDArray[np.bool_]:
+    """Which filters hold some bits, and have a number of hash functions that is often seen.
+
+    Others are asked one by one, and say what is wrong with them.
+
+    >>> are_usual([bytes((0, 0, 0, 1, 255)), b"damaged", b""]).tolist()
+    [True, False, False]
+    """
+    lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+    heads = b"".join([payload[:_HEAD].ljust(_HEAD, b"\0") for payload in payloads])
+    functions = np.frombuffer(heads, ">u4")
+    is_sized = (lengths > _HEAD) & (lengths < _MOST_BYTES)
+    usual: npt.NDArray[np.bool_] = (
+        is_sized & (functions > 0) & (functions <= _MOST_STACKED_FUNCTIONS)
+    )
+    return usual
+
+
+def may_have_any(
+    payloads: Sequence[bytes], keys: Sequence[Key], key_type: KeyType
+) -> npt.NDArray[np.bool_]:
+    """For each of some usual filters, whether one of the keys may be there.
+
+    >>> import pyarrow as pa
+    >>> from alcid.formats.file_index.bloom_filter import build
+    >>> from alcid.formats.file_index.keys import read_column
+    >>> from alcid.types import DataType
+    >>> columns = [read_column(pa.array(ids), DataType("BIGINT")) for ids in ([1, 2], [3])]
+    >>> may_have_any([build(one) for one in columns], [3], columns[0].key_type).tolist()
+    [False, True]
+    """
+    hashes = hash_column(KeyColumn(len(keys), key_type, key_array(keys, key_type), None))
+    lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+    data = np.frombuffer(b"".join(payloads), np.uint8)
+    starts = np.cumsum(lengths) - lengths
+    functions = integers_at(data, starts)
+    bits = (8 * (lengths - _HEAD)).astype(np.uint32)[:, None]
+    found = np.ones((len(payloads), len(keys)), np.bool_)
+    for number, positions in enumerate(
+        bit_positions(hashes[None, :], int(functions.max(initial=0)), bits)
+    ):
+        at = (starts + _HEAD)[:, None] + (positions >> 3)
+        is_set = (data[at] >> (positions & 7).astype(np.uint8) & 1).astype(np.bool_)
+        found &= is_set | (functions <= number)[:, None]
+    may_have: npt.NDArray[np.bool_] = np.logical_or.reduce(found, axis=1)
+    return may_have

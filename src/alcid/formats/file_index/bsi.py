@@ -19,15 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from alcid._arrays import IntArray
 from alcid.errors import UnsupportedError
-from alcid.formats.arrays import IntArray
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.file_index.bit_slices import BitSlices, serialize_presence, serialize_slices
-from alcid.formats.file_index.column import KeyColumn
-from alcid.formats.file_index.keys import Key, KeyType
-from alcid.formats.file_index.reader import IndexReader
+from alcid.formats.file_index.keys import Key, KeyColumn, KeyType
+from alcid.formats.file_index.reader import IndexReader, Selection
 from alcid.formats.roaring import parse
-from alcid.formats.selection import Selection
 from alcid.formats.source import Section
 
 __all__ = ["BsiPart", "BsiReader", "build"]

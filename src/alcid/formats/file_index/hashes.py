@@ -10,9 +10,15 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from alcid.formats.arrays import IntArray
-from alcid.formats.file_index.column import KeyColumn
-from alcid.formats.same_length import BLOCK, ByteValues, Hashes, SameLength, hash_values, rotate
+from alcid._arrays import IntArray, UInt64Array
+from alcid.formats.file_index.keys import KeyColumn
+from alcid.formats.hashing import (
+    BLOCK,
+    ByteValues,
+    SameLength,
+    hash_values,
+    rotate,
+)
 
 __all__ = ["hash_bytes", "hash_column", "hash_integers"]
 
@@ -29,7 +35,7 @@ _P1, _P2, _P3, _P4, _P5 = (
 _STRIPE = 32
 
 
-def hash_column(column: KeyColumn) -> Hashes:
+def hash_column(column: KeyColumn) -> UInt64Array:
     """The hash of every key."""
     if column.key_type.is_bytes:
         return hash_bytes(column.keys)
@@ -39,7 +45,7 @@ def hash_column(column: KeyColumn) -> Hashes:
     return hash_integers(keys)
 
 
-def hash_integers(values: IntArray) -> Hashes:
+def hash_integers(values: IntArray) -> UInt64Array:
     """Thomas Wang's mix of integers, sign-extended to 64 bits.
 
     >>> [f"{int(value):016X}" for value in hash_integers(np.array([1, -1]))]
@@ -59,12 +65,12 @@ def hash_integers(values: IntArray) -> Hashes:
     return hashes.view(np.uint64)
 
 
-def hash_bytes(keys: pa.LargeBinaryArray) -> Hashes:
+def hash_bytes(keys: pa.LargeBinaryArray) -> UInt64Array:
     """XXH64 with seed 0 of every value of a large_binary array without nulls."""
     return hash_values(ByteValues.of(keys), _xxh64, xxhash.xxh64_intdigest)
 
 
-def _xxh64(values: SameLength) -> Hashes:
+def _xxh64(values: SameLength) -> UInt64Array:
     """XXH64 of values of one length."""
     count, length, words = len(values), values.length, values.words
     at = 0
@@ -101,7 +107,7 @@ def _xxh64(values: SameLength) -> Hashes:
     return digest ^ (digest >> np.uint64(32))
 
 
-def _round(lane: Hashes | np.uint64, word: Hashes) -> Hashes:
+def _round(lane: UInt64Array | np.uint64, word: UInt64Array) -> UInt64Array:
     mixed = rotate(lane + word * _P2, 31)
     mixed *= _P1
     return mixed

@@ -2,8 +2,8 @@
 
     i32 head length | u8 version 1 | i32 rows | i32 cardinality | min key | max key
       | i32 dictionary length
-    dictionary (see `alcid.formats.file_index.key_dictionary`)
-    slices (see `alcid.formats.file_index.slice_table`)
+    dictionary (see `alcid.formats.file_index.dictionary`)
+    slices (see `alcid.formats.file_index.bit_slices`)
 
 The keys' ranks are their codes; slice `i` holds the rows whose code has bit `i`. Without a value
 there are no min and max.
@@ -24,15 +24,19 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from alcid.formats.cursor import Cursor, Writer
-from alcid.formats.file_index.bit_slices import BitSlices
-from alcid.formats.file_index.column import KeyColumn, Keys, key_array
-from alcid.formats.file_index.entries import encode
-from alcid.formats.file_index.groups import check_size, rank
-from alcid.formats.file_index.key_dictionary import KeyDictionary, write_dictionary
-from alcid.formats.file_index.keys import Key, KeyType, is_below, order_float
-from alcid.formats.file_index.reader import IndexReader
-from alcid.formats.file_index.slice_table import read_slices, write_slices
-from alcid.formats.selection import Selection, no_row
+from alcid.formats.file_index.bit_slices import BitSlices, read_slices, write_slices
+from alcid.formats.file_index.dictionary import KeyDictionary, encode, write_dictionary
+from alcid.formats.file_index.distinct import check_size, rank
+from alcid.formats.file_index.keys import (
+    Key,
+    KeyColumn,
+    Keys,
+    KeyType,
+    is_below,
+    key_array,
+    order_float,
+)
+from alcid.formats.file_index.reader import IndexReader, Selection, no_row
 from alcid.formats.source import Section
 
 __all__ = ["RangeBitmapHead", "RangeBitmapReader", "build"]

@@ -18,7 +18,12 @@ from __future__ import annotations
 
 from alcid.formats.puffin.footer import Blob
 from alcid.formats.puffin.reader import PuffinReader, open  # noqa: A004  # used as puffin.open
-from alcid.formats.puffin.writer import DELETION_VECTOR, THETA_SKETCH, PuffinWriter, create
+from alcid.formats.puffin.writer import (
+    DELETION_VECTOR,
+    THETA_SKETCH,
+    PuffinWriter,
+    create,
+)
 
 __all__ = [
     "DELETION_VECTOR",

@@ -6,6 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
+from alcid._display import Displayed
 from alcid.errors import AlcidError, FormatError, require
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.puffin.compression import decompress
@@ -17,12 +18,17 @@ from alcid.formats.puffin.writer import (
     REFERENCED_FILE,
     THETA_SKETCH,
 )
-from alcid.formats.source import File, FileSource, Section, Source, open_with
+from alcid.formats.source import (
+    File,
+    FileSource,
+    Section,
+    Source,
+    open_with,
+)
 from alcid.formats.theta.sketch import ThetaSketch
-from alcid.pictures.shown import Shown
 
 if TYPE_CHECKING:
-    from alcid.pictures.page import Markup
+    pass
 
 __all__ = ["PuffinReader", "open"]
 
@@ -53,7 +59,7 @@ def open(  # noqa: A001  # used as puffin.open
     return reader
 
 
-class PuffinReader(Shown):
+class PuffinReader(Displayed):
     """An open Puffin file; `open` makes one."""
 
     def __init__(
@@ -138,29 +144,6 @@ class PuffinReader(Shown):
         return FormatError(
             problem, file=self.name, offset=blob.offset, found=found, expected=expected
         )
-
-    def picture(self) -> tuple[str, list[Markup]]:
-        """The blobs, and the properties of the file."""
-        from alcid.pictures.page import section, table
-
-        title = f"Puffin file {self.name}"
-        rows = [
-            [
-                blob.type,
-                ", ".join(map(str, blob.fields)),
-                blob.offset,
-                blob.length,
-                blob.codec,
-                ", ".join(f"{name} {value}" for name, value in blob.properties.items()),
-            ]
-            for blob in self.blobs
-        ]
-        head = ["type", "fields", "offset", "bytes", "codec", "properties"]
-        parts = [section(f"Blobs of {self.name}", table(head, rows, numbers=(2, 3)))]
-        if self.properties:
-            named = [[name, value] for name, value in self.properties.items()]
-            parts.append(section("Properties", table(["name", "value"], named)))
-        return title, parts
 
     def close(self) -> None:
         """Close the file that `open` opened; nothing can be read any more."""

@@ -14,7 +14,12 @@ from pathlib import Path
 from typing import BinaryIO, Literal, SupportsIndex
 from uuid import uuid4
 
-from alcid.errors import AlcidError, LimitError, UnsupportedError, require
+from alcid.errors import (
+    AlcidError,
+    LimitError,
+    UnsupportedError,
+    require,
+)
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.puffin.compression import compress
 from alcid.formats.puffin.footer import MAGIC, Blob, write_footer

@@ -28,10 +28,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from alcid._arrays import UInt64Array
 from alcid.errors import FormatError
-from alcid.formats.same_length import Hashes
+from alcid.formats.hashing import SEED_HASH
 from alcid.formats.source import Section
-from alcid.formats.theta.murmur import SEED_HASH
 
 __all__ = ["MAX_THETA", "CompactTheta", "ThetaHead", "decode", "encode"]
 
@@ -50,7 +50,7 @@ class CompactTheta:
     """What a sketch keeps: all hashes that it met below `theta`."""
 
     theta: int
-    hashes: Hashes
+    hashes: UInt64Array
     """Ascending, each above 0."""
 
 
@@ -181,14 +181,14 @@ def _version_4(section: Section, head: ThetaHead) -> CompactTheta:
     return CompactTheta(theta, hashes)
 
 
-def _unpack(packed: bytes, bits: int, first: int, count: int) -> Hashes:
+def _unpack(packed: bytes, bits: int, first: int, count: int) -> UInt64Array:
     """Entries of `bits` bits: eight bytes from where each begins, and what juts into a ninth."""
     begin, end = first * bits // 8, ((first + count) * bits + 7) // 8
     data = np.frombuffer(packed[begin:end] + bytes(8), np.uint8)  # a word begins at every byte
     at = np.arange(first * bits, (first + count) * bits, bits, dtype=np.int64) - 8 * begin
     byte, shift = at >> 3, (at & 7).astype(np.uint64)
     every = np.ndarray(len(data) - 7, ">u8", data, strides=(1,))
-    entries: Hashes = every[byte].astype(np.uint64) << shift
+    entries: UInt64Array = every[byte].astype(np.uint64) << shift
     entries |= data[byte + 8].astype(np.uint64) >> (np.uint64(8) - shift)
     return entries >> np.uint64(64 - bits)
 
@@ -207,7 +207,7 @@ def _check_length(section: Section, expected: int) -> None:
         )
 
 
-def _first_wrong(hashes: Hashes, theta: int, previous: int) -> int | None:
+def _first_wrong(hashes: UInt64Array, theta: int, previous: int) -> int | None:
     """The first hash that is not above the one before, or not below `theta`."""
     before = np.concatenate((np.array([previous], np.uint64), hashes[:-1]))
     wrong = np.flatnonzero((hashes <= before) | (hashes >= np.uint64(theta)))

@@ -7,36 +7,216 @@ count of all follows. Sketches of parts of a table can be united, as those of wh
 Iceberg builds one sketch for each task by the Alpha rule, unites them one by one, and stores the
 result in Puffin, as type apache-datasketches-theta-v1. The bytes here are the same, provided that
 the tasks and the order of their rows are.
+
+The lowest hashes of all, and those of sketches that are united.
+
+Which of the hashes that arrive are the lowest does not depend on their order, nor on who met them:
+sketches of parts, united, keep what one sketch of the whole would keep.
+
+Arrow columns as the bytes that Iceberg hashes: its serialisation of single values.
+
+    boolean                  1 byte, 00 or 01
+    int, date                4 bytes, little-endian; a date is the days since 1970
+    long, time, timestamp    8 bytes, little-endian; time is microseconds, and timestamp,
+                             or nanoseconds, if Arrow has it in those
+    float, double            4 or 8 bytes, little-endian: their bits
+    decimal                  the unscaled number, big-endian, in as few bytes as hold it
+    string                   UTF-8
+    uuid, fixed, binary      as they are
+
+An integer of less than 32 bits is an int. An unsigned one is of the next wider type, a 64-bit one
+decimal(20, 0). Nulls, and strings and binaries of no bytes, are left out: sketches do not count
+them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from alcid.errors import require
-from alcid.formats.same_length import Hashes
+from alcid._arrays import DAY_IN_MILLIS, UInt64Array, least_bytes, plain
+from alcid._display import Displayed
+from alcid.errors import UnsupportedError, require
+from alcid.formats.hashing import ByteValues, murmur
 from alcid.formats.source import BytesSource, Section
-from alcid.formats.theta.compact import MAX_THETA, CompactTheta, decode, encode
-from alcid.formats.theta.lowest import NOMINAL_ENTRIES, lowest_hashes, unite
-from alcid.formats.theta.murmur import murmur
-from alcid.formats.theta.single_values import single_values
-from alcid.pictures.shown import Shown
-from alcid.pictures.units import count_text
+from alcid.formats.theta.compact import (
+    MAX_THETA,
+    CompactTheta,
+    decode,
+    encode,
+)
+from alcid.types import DataType
 
 if TYPE_CHECKING:
-    from alcid.pictures.page import Markup
+    pass
 
-__all__ = ["NOMINAL_ENTRIES", "AlphaRule", "ThetaSketch", "unite"]
+__all__ = [
+    "NOMINAL_ENTRIES",
+    "AlphaRule",
+    "ThetaSketch",
+    "decimal_values",
+    "lowest_hashes",
+    "single_values",
+    "unite",
+]
+
+NOMINAL_ENTRIES = 4096
+"""How many hashes a sketch aims to keep, in Iceberg."""
+
+_FIRST_UNION_BLOCK, _UNION_BLOCK = 1 << 14, 1 << 16
+
+
+def lowest_hashes(
+    parts: Iterable[UInt64Array], nominal_entries: int = NOMINAL_ENTRIES
+) -> CompactTheta:
+    """The k lowest distinct hashes of all parts; theta is the next one, if there is any.
+
+    >>> parts = np.array([9, 5, 9], np.uint64), np.array([7, 5, 8, 0], np.uint64)
+    >>> kept = lowest_hashes(parts, nominal_entries=2)
+    >>> kept.hashes.tolist(), kept.theta
+    ([5, 7], 8)
+    """
+    kept = CompactTheta(MAX_THETA, np.empty(0, np.uint64))
+    size = _FIRST_UNION_BLOCK  # small at first, while theta is high: few of the others are below it
+    for hashes in parts:
+        start = 0
+        while start < len(hashes):
+            block = hashes[start : start + size]
+            below = block[block < np.uint64(kept.theta)]
+            if len(below):
+                kept = unite(kept, CompactTheta(kept.theta, below), nominal_entries)
+            start, size = start + size, _UNION_BLOCK
+    return kept
+
+
+def unite(
+    first: CompactTheta, second: CompactTheta, nominal_entries: int = NOMINAL_ENTRIES
+) -> CompactTheta:
+    """All hashes below the lower theta, in whatever order; if there are more than k, the k lowest.
+
+    Theta is then the lowest hash that is left out.
+    """
+    theta = min(first.theta, second.theta)
+    hashes = np.sort(np.concatenate((first.hashes, second.hashes)))
+    hashes = hashes[: np.searchsorted(hashes, np.uint64(theta))]
+    hashes = hashes[np.diff(hashes, prepend=np.uint64(0)) > 0]
+    if len(hashes) > nominal_entries:
+        theta, hashes = int(hashes[nominal_entries]), hashes[:nominal_entries]
+    return CompactTheta(theta, hashes)
+
+
+_PIECE = 1 << 20  # rows that are brought to bytes at once, so that a large column needs little
+_SERIALIZED: Final[dict[str, Any]] = {
+    "BOOLEAN": pa.uint8(),
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT"), pa.int32()),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "DATE": pa.int32(),
+    "TIME": pa.time64("us"),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMP_LTZ": pa.timestamp("us", "UTC"),
+}
+
+
+def single_values(array: pa.Array | pa.ChunkedArray) -> Iterator[ByteValues]:
+    """The serialised values of a column, in the order of its rows, in pieces.
+
+    Within a piece, a value of a dictionary may stand once only, where it occurs first.
+
+    Raises:
+        UnsupportedError: A type that is not one of Iceberg's primitive types, or a value that its
+            type in Iceberg cannot hold.
+
+    >>> from decimal import Decimal
+    >>> (values,) = single_values(pa.array([Decimal("14.20"), None, Decimal("-1.28")]))
+    >>> [
+    ...     values.data[start : start + length].tobytes().hex()
+    ...     for start, length in zip(values.starts, values.lengths)
+    ... ]
+    ['058c', '80']
+    """
+    if not isinstance(array, pa.Array | pa.ChunkedArray):
+        raise UnsupportedError(f"expected an Arrow array, found {type(array).__name__}")
+    if pa.types.is_null(array.type):
+        return
+    data_type = DataType.from_arrow(array.type)
+    if data_type.children:
+        raise UnsupportedError(f"distinct values of {data_type} cannot be counted")
+    if (
+        isinstance(array, pa.ChunkedArray)
+        and 0 < len(array) < _PIECE * (array.num_chunks - 1)
+        and not pa.types.is_dictionary(array.type)  # each chunk may have its own
+    ):
+        array = array.combine_chunks()  # small ones cost more to go through than to copy
+    for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
+        for start in range(0, len(chunk), _PIECE):
+            piece = chunk.slice(start, _PIECE)
+            if pa.types.is_dictionary(piece.type):
+                piece = piece.unique()
+            piece = plain(piece).drop_null()
+            if len(piece):
+                yield _serialize(piece, data_type)
+
+
+def _serialize(array: pa.Array, data_type: DataType) -> ByteValues:
+    """The values of an array without nulls, of the type `data_type`."""
+    match data_type.root:
+        case "VARCHAR" | "VARBINARY":
+            values = ByteValues.of(array.cast(pa.large_binary()))
+            lengths = np.asarray(values.lengths)
+            counted = lengths > 0
+            if counted.all():
+                return values
+            return ByteValues(values.data, np.asarray(values.starts)[counted], lengths[counted])
+        case "BINARY":
+            return _fixed(array)
+        case "DECIMAL":
+            decimals = pa.decimal128(data_type.precision, data_type.scale)
+            return decimal_values(_cast(array, decimals))
+        case "TIMESTAMP" | "TIMESTAMP_LTZ" if array.type.unit == "ns":
+            return _fixed(array)
+        case "DATE" if pa.types.is_date64(array.type):
+            array = pa.array(array.view(pa.int64()).to_numpy() // DAY_IN_MILLIS)
+    # A time of day is never negative, so cutting its nanoseconds off rounds it down.
+    return _fixed(_cast(array, _SERIALIZED[data_type.root], safe=data_type.root != "TIME"))
+
+
+def _cast(array: pa.Array, arrow_type: pa.DataType, *, safe: bool = True) -> pa.Array:
+    try:
+        return array.cast(arrow_type, safe=safe)
+    except pa.ArrowInvalid as error:
+        raise UnsupportedError(f"a value does not fit its type in Iceberg: {error}") from None
+
+
+def _fixed(array: pa.Array) -> ByteValues:
+    """The values of an array of fixed width, where they lie."""
+    width = array.type.bit_width // 8
+    start, end = array.offset * width, (array.offset + len(array)) * width
+    data = np.frombuffer(array.buffers()[1], np.uint8)[start:end]
+    return ByteValues(data, range(0, len(data), width), width)
+
+
+def decimal_values(array: pa.Array) -> ByteValues:
+    """Decimals of 128 bits, none of them null, as single values.
+
+    They are the unscaled numbers, big-endian, without the bytes that only repeat the sign.
+    """
+    words = np.frombuffer(array.buffers()[1], np.uint64)
+    words = words[2 * array.offset : 2 * (array.offset + len(array))].reshape(-1, 2)
+    lengths = least_bytes(words[:, 0], words[:, 1])
+    data = words[:, ::-1].astype(">u8").view(np.uint8).reshape(-1)
+    return ByteValues(data, np.arange(16, 16 * len(words) + 16, 16) - lengths, lengths)
+
 
 _FIRST_BLOCK, _BLOCK = 1 << 12, 1 << 16
 _MAX_AS_FLOAT = 2.0**63
-_BINS = 10  # of the picture
 
 
-class ThetaSketch(Shown):
+class ThetaSketch(Displayed):
     """A count of distinct values, estimated within about 1.6 % (standard error).
 
     Up to 4096 values the count is exact, but for two values of one hash. Nulls are not counted,
@@ -130,7 +310,7 @@ class ThetaSketch(Shown):
         return self._compact.theta / _MAX_AS_FLOAT
 
     @property
-    def hashes(self) -> Hashes:
+    def hashes(self) -> UInt64Array:
         """The hashes that are kept, ascending."""
         return self._compact.hashes.copy()
 
@@ -169,29 +349,6 @@ class ThetaSketch(Shown):
             return NotImplemented
         mine, others = self._compact, other._compact
         return mine.theta == others.theta and np.array_equal(mine.hashes, others.hashes)
-
-    def picture(self) -> tuple[str, list[Markup]]:
-        """The estimate, what it is made of, and how its hashes are spread below theta."""
-        from alcid.pictures.bytes import histogram
-        from alcid.pictures.page import element, table
-
-        about = "about " if self._compact.theta < MAX_THETA else ""
-        title = f"Theta sketch of {about}{count_text(self.ndv, 'distinct value')}"
-        facts = table(
-            ["estimate", "theta", "hashes"],
-            [[f"{self.estimate:,.1f}", f"{self.theta:.4g}", len(self)]],
-            numbers=(0, 1, 2),
-        )
-        if not len(self):
-            return title, [element("p", title), facts]
-        shares = self._compact.hashes.astype(np.float64) / self._compact.theta
-        counts, _ = np.histogram(shares, _BINS, (0, 1))
-        labels = [f"{low * 100 // _BINS} % of theta" for low in range(_BINS)]
-        return title, [
-            element("p", title),
-            facts,
-            histogram(labels, counts.tolist(), what="hashes"),
-        ]
 
     def __repr__(self) -> str:
         about = "about " if self._compact.theta < MAX_THETA else ""
@@ -233,7 +390,7 @@ class AlphaRule:
         self._nominal = nominal_entries
         self._factor = nominal_entries / (nominal_entries + 1)
 
-    def add(self, hashes: Hashes) -> None:
+    def add(self, hashes: UInt64Array) -> None:
         """Take hashes in the order in which they arrive."""
         start, size = 0, _FIRST_BLOCK  # small at first, while theta is high and falls
         while start < len(hashes):

@@ -12,35 +12,29 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid.bundle import BundleSet, State, Statistics
-from alcid.bundle.statistics import statistics_type
+from alcid._arrays import BoolArray, Int64Array
+from alcid.datafiles.parquet.decoding import int96_as
 from alcid.errors import AlcidError, DamagedIndexWarning, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.iceberg_metadata.bucket_hash import has_buckets
-from alcid.iceberg_metadata.entries import Entries
-from alcid.iceberg_metadata.schema import Field, Schema
-from alcid.iceberg_metadata.table_metadata import Snapshot, TableMetadata
-from alcid.parquet_file.decoding import int96_as
-from alcid.plan import Bounds, BundleIndexes
-from alcid.plan.verdict import Mask
+from alcid.index.bundle import BundleSet, State, Statistics
+from alcid.index.bundle.statistics import statistics_type
+from alcid.scan import Bounds, BundleIndexes
 from alcid.storage import Listing, Storage, Traffic
-from alcid.tables.bundle_layouts import known_layouts
+from alcid.tables.iceberg.bounds import BucketedBounds, FilePartitions, column_metrics
 from alcid.tables.iceberg.bundles import FoundBundles, bundles_against
 from alcid.tables.iceberg.catalog import OwnQuery
+from alcid.tables.iceberg.data_files import AS_TABLE, IdFiles, Wanted
 from alcid.tables.iceberg.deletes import TableDeletes, delete_problem
-from alcid.tables.iceberg.file_schemas import NameMapping
-from alcid.tables.iceberg.id_files import AS_TABLE, IdFiles, Wanted
-from alcid.tables.iceberg.metrics import column_metrics
-from alcid.tables.iceberg.partition_bounds import BucketedBounds, FilePartitions
-from alcid.tables.iceberg.places import Places
-from alcid.tables.iceberg.schema_groups import SchemaGroups
-from alcid.tables.iceberg.wanted_fields import WantedField
-from alcid.tables.open_files import PlacedColumn, places_of
+from alcid.tables.iceberg.field_ids import NameMapping, SchemaGroups, WantedField
+from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.metadata.entries import Entries
+from alcid.tables.iceberg.metadata.schema import Field, Schema
+from alcid.tables.iceberg.metadata.table_metadata import Snapshot, TableMetadata
+from alcid.tables.iceberg.metadata.transforms import has_buckets
+from alcid.tables.open_files import PlacedColumn, known_layouts, places_of
 from alcid.types import DataType
 
 __all__ = ["IcebergFiles"]
-
-Integers = npt.NDArray[np.int64]
 
 
 class IcebergFiles(IdFiles):
@@ -155,7 +149,7 @@ class IcebergFiles(IdFiles):
             return traffic
         return traffic + self._index_storage.traffic
 
-    def load_deletions(self, files: Integers) -> None:
+    def load_deletions(self, files: Int64Array) -> None:
         """Read what deletes rows of some files."""
         if isinstance(self.deletions, TableDeletes):
             self.deletions.load(files)
@@ -168,7 +162,7 @@ class IcebergFiles(IdFiles):
 
     def _find_bounds(self, column: str, data_type: DataType) -> Bounds | None:
         """By the field ids that the column has: a name may have been given to another."""
-        members: dict[int, Mask] = {}
+        members: dict[int, BoolArray] = {}
         for place, ids in enumerate(self._groups.ids):
             known = self.columns.schemas[place].get(column)
             if column in ids and known is not None and known.data_type == data_type:
@@ -239,7 +233,9 @@ class _Numbered:
 class _KnownIndexes(BundleIndexes):
     """The indexes of files that are asked by the names that they have for columns."""
 
-    def __init__(self, bundles: BundleSet, places: Places, storage: Storage, known: Mask) -> None:
+    def __init__(
+        self, bundles: BundleSet, places: Places, storage: Storage, known: BoolArray
+    ) -> None:
         super().__init__(bundles, places.read_ranges, gap=storage.gap, remote=storage.remote)
         self._known = known
 

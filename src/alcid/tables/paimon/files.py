@@ -1,25 +1,30 @@
-"""The data files of a Paimon table at one snapshot, as planning asks for them."""
+"""The data files of a Paimon table at one snapshot, as planning asks for them.
+
+The statistics in manifests as what a plan asks: the bounds of one column in many files.
+
+They are a hint, and written by many programs. What cannot be read, or contradicts itself, counts as
+not known: the file is read then.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from alcid.bundle import Statistics
-from alcid.bundle.statistics import statistics_type
+from alcid._arrays import BoolArray, Int64Array, IntArray
 from alcid.errors import UnsupportedError
-from alcid.paimon_metadata.paths import partition_values
-from alcid.paimon_metadata.schema import Field, TableSchema
-from alcid.paimon_metadata.table_options import TableOptions
-from alcid.paimon_metadata.table_state import TableState
-from alcid.paimon_metadata.uncollected import uncollected
-from alcid.plan import Bounds, Column, TableColumns
+from alcid.index.bundle import Statistics
+from alcid.index.bundle.statistics import bound_type, statistics_type
+from alcid.scan import Bounds, Column, TableColumns
 from alcid.storage import Listing, Storage
-from alcid.tables.conversions import FieldConversion, column_type, convert
+from alcid.tables.casts import FieldConversion, column_type, convert
+from alcid.tables.manifest_bounds import TEXT, checked_bounds
 from alcid.tables.open_files import OpenFiles, places_of
 from alcid.tables.paimon.data_files import (
     INT96_UNIT,
@@ -28,15 +33,94 @@ from alcid.tables.paimon.data_files import (
     read_present,
     table_paths,
 )
-from alcid.tables.paimon.file_bounds import bounds_of
+from alcid.tables.paimon.deletion_vectors import TableVectors, vector_places
 from alcid.tables.paimon.indexes import PaimonIndexes
-from alcid.tables.paimon.levels import LevelMerges, NotCompacted, visible_entries
-from alcid.tables.paimon.vectors import TableVectors, vector_places
-from alcid.types import DataType
+from alcid.tables.paimon.merge_on_read import LevelMerges, NotCompacted, visible_entries
+from alcid.tables.paimon.metadata.options import TableOptions
+from alcid.tables.paimon.metadata.records import uncollected
+from alcid.tables.paimon.metadata.schema import Field, TableSchema
+from alcid.tables.paimon.metadata.statistics import RowStats, salvage_packed
+from alcid.tables.paimon.metadata.table_folder import partition_values
+from alcid.tables.paimon.metadata.table_state import TableState
+from alcid.types import MAX_LENGTH, DataType
 
-__all__ = ["PaimonFiles"]
+__all__ = ["PaimonFiles", "bounds_of"]
 
-Integers = npt.NDArray[np.int64]
+_UNKNOWN: Final = ()
+_ANY_BYTES: Final = DataType("VARBINARY", length=MAX_LENGTH)
+
+
+def bounds_of(
+    stats: Sequence[RowStats | None],
+    column: int,
+    types: Sequence[DataType],
+    row_counts: IntArray,
+) -> pa.StructArray:
+    """The statistics of a column, of the type `statistics_type` gives; null where there are none.
+
+    Args:
+        stats: Of each file; None: there are none.
+        column: The number of the column within the statistics.
+        types: The types of all columns of the statistics. Where a file has statistics of another
+            number of columns, nothing is known.
+        row_counts: The rows of each file.
+
+    >>> from alcid.tables.paimon.metadata.statistics import FULL, collect
+    >>> types = [DataType.parse("BIGINT")]
+    >>> stats = collect(pa.table({"a": [3, None, 7]}), types, [FULL])
+    >>> bounds_of([stats, None], 0, types, np.array([3, 5])).to_pylist()
+    [{'min': 3, 'max': 7, 'min_exact': True, 'max_exact': True, 'nulls': 1, 'has_nan': False}, None]
+    """
+    data_type = types[column]
+    nulls, refused = _nulls(stats, column, len(types))
+    if pa.types.is_null(bound_type(data_type)):
+        least = most = pa.nulls(len(stats))
+    else:
+        # Text is compared by its bytes: it does not matter here whether they are characters.
+        kinds = [_ANY_BYTES if item.root in TEXT else item for item in types]
+        least, least_lost = salvage_packed([item and item.minimum for item in stats], column, kinds)
+        most, most_lost = salvage_packed([item and item.maximum for item in stats], column, kinds)
+        refused |= least_lost | most_lost
+        if _has_nanos(data_type):
+            most = _last_of_micros(most)
+    return checked_bounds(
+        data_type,
+        least,
+        most,
+        nulls,
+        row_counts,
+        refused=refused,
+        max_exact=not _has_nanos(data_type),
+    )
+
+
+def _nulls(
+    stats: Sequence[RowStats | None], column: int, width: int
+) -> tuple[npt.NDArray[np.int64], BoolArray]:
+    """The null counts, negative where not known, and which files have no statistics to be used."""
+    counts = [_UNKNOWN if item is None else item.null_counts for item in stats]
+    nulls = [
+        -1 if count is None or len(count) != width or count[column] is None else count[column]
+        for count in counts
+    ]
+    refused = [count is not None and len(count) != width for count in counts]
+    return np.array(nulls, np.int64), np.array(refused, bool)
+
+
+def _has_nanos(data_type: DataType) -> bool:
+    return data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ") and data_type.precision > 6
+
+
+def _last_of_micros(most: pa.Array) -> pa.Array:
+    """Timestamps of whole microseconds moved to the last nanosecond of them.
+
+    pypaimon leaves the nanoseconds out of bounds, though its data files have them.
+    """
+    ticks = most.view(pa.int64()).fill_null(0).to_numpy()
+    last = np.minimum(ticks, np.iinfo(np.int64).max - 999) + 999
+    moved = np.where(ticks % 1_000 == 0, last, ticks)
+    return pa.array(moved, mask=pc.is_null(most).to_numpy(zero_copy_only=False)).view(most.type)
+
 
 _Kind = tuple[int, tuple[str, ...] | None]
 """The schema of a file, and which of its columns were written; None: all."""
@@ -169,7 +253,7 @@ class PaimonFiles(OpenFiles):
         columns = [_column(one) for one in self.schema.fields]
         return TableColumns(columns, partitions, inside, schema_of, spelled, conversions)
 
-    def load_deletions(self, files: Integers) -> None:
+    def load_deletions(self, files: Int64Array) -> None:
         """Read the deletion vectors of some files, and merge those that have to be."""
         self.deletions.load(files)
 
@@ -199,7 +283,7 @@ class PaimonFiles(OpenFiles):
         return Statistics(column, data_type, values.take(pa.array(chosen, mask=chosen < 0)))
 
     @cached_property
-    def _stats_groups(self) -> dict[_Kind, Integers]:
+    def _stats_groups(self) -> dict[_Kind, Int64Array]:
         """The files that have statistics of the same columns."""
         found: dict[_Kind, list[int]] = {}
         for file, one in enumerate(self.placed):

@@ -13,16 +13,20 @@ import pyarrow as pa
 from alcid import PaimonTable
 from alcid.errors import AlcidWarning
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.row_bytes import EMPTY
-from alcid.tables.paimon.data_files import PlacedFile, table_paths
-from alcid.tables.paimon.keyed.bucket import Bucket, buckets_of
-from alcid.tables.paimon.keyed.bucket_vectors import read_vectors, write_vectors
-from alcid.tables.paimon.keyed.changes import KeyedTable, Settlement
-from alcid.tables.paimon.keyed.compact_change import compact_change
+from alcid.tables.paimon.data_files import PlacedFile, stored_schema, table_paths
+from alcid.tables.paimon.keyed.bucket import (
+    Bucket,
+    KeyedTable,
+    Settlement,
+    buckets_of,
+    read_vectors,
+    write_vectors,
+)
+from alcid.tables.paimon.keyed.commit import compact_change
 from alcid.tables.paimon.keyed.key_files import KeyRun, write_runs
-from alcid.tables.paimon.keyed.upserting import keyed_table
-from alcid.tables.paimon.stored_types import stored_schema
+from alcid.tables.paimon.keyed.upsert import keyed_table
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.statistics import EMPTY
 from tests.tables.paimon.small_tables import commit, create
 
 COLUMNS = {"id": "INT", "v": "STRING", "at": "INT"}

@@ -15,12 +15,17 @@ from alcid import PaimonTable
 from alcid.errors import AlcidWarning
 from alcid.formats.binary_row import hash_rows
 from alcid.formats.hash_index import HashIndex
-from alcid.paimon_metadata.commit import Change
 from alcid.tables.paimon.data_files import table_paths
-from alcid.tables.paimon.keyed.bucket import Bucket, Buckets, buckets_of
-from alcid.tables.paimon.keyed.bucket_vectors import read_hashes, write_hashes
-from alcid.tables.paimon.keyed.changes import KeyedTable
-from alcid.tables.paimon.keyed.upserting import keyed_table
+from alcid.tables.paimon.keyed.bucket import (
+    Bucket,
+    Buckets,
+    KeyedTable,
+    buckets_of,
+    read_hashes,
+    write_hashes,
+)
+from alcid.tables.paimon.keyed.upsert import keyed_table
+from alcid.tables.paimon.metadata.commit import Change
 from tests.tables.paimon.small_tables import VECTORS, commit, create
 
 COLUMNS = {"id": "BIGINT", "at": "INT", "v": "STRING"}

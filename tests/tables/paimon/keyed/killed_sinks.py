@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import alcid
-from alcid.paimon_metadata.snapshot_making import SnapshotMaker
+from alcid.tables.paimon.metadata.commit import SnapshotMaker
 from tests.tables.paimon.keyed.sink_tables import keyed_table, rows_of
 from tests.tables.paimon.killed_commits import die
 

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from alcid import PaimonTable
-from alcid.paimon_metadata.commit import Committer
 from alcid.storage import Storage
+from alcid.tables.paimon.metadata.commit import Committer
 from tests.tables.paimon.killed_commits import die
 from tests.tables.paimon.small_tables import create
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from alcid import PaimonTable
 from alcid.storage import Storage
-from alcid.tables.paimon.keyed.committing import CommitAs
-from alcid.tables.paimon.keyed.upserting import UpsertPlan, upsert
+from alcid.tables.paimon.keyed.commit import CommitAs
+from alcid.tables.paimon.keyed.upsert import UpsertPlan, upsert
 from tests.tables.paimon.racing import ROOT
 
 KEYS = 60

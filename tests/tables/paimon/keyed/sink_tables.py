@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from alcid import PaimonTable
 from alcid.errors import AlcidWarning
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.snapshot import snapshot_path
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.snapshot import snapshot_path
 from tests.tables.paimon.small_tables import commit, create
 
 COLUMNS = {"id": "BIGINT", "name": "STRING"}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import alcid
-from alcid.paimon_metadata.commit import Committer
+from alcid.tables.paimon.metadata.commit import Committer
 from tests.tables.paimon.small_tables import create
 
 VECTORS = {"deletion-vectors.enabled": "true", "bucket": "1"}
@@ -101,7 +101,7 @@ def test_it_is_as_if_one_came_after_the_other(
 def test_who_is_always_too_late_gives_up_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("alcid.tables.paimon.keyed.applying._TRIES", 3)
+    monkeypatch.setattr("alcid.tables.paimon.keyed.commit._TRIES", 3)
     table = create(tmp_path, primary_keys=["id"], options=VECTORS)
     put(table, [1, 2, 3], "base")
     numbers = iter(range(100, 200))

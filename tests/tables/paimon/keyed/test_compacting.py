@@ -21,11 +21,10 @@ from alcid.errors import (
     LiteralError,
     UnsupportedError,
 )
-from alcid.tables.paimon.keyed import compacting
-from alcid.tables.paimon.keyed.bucket import Bucket
-from alcid.tables.paimon.keyed.changes import KeyedTable, Settlement
-from alcid.tables.paimon.keyed.compacting import CompactReport, compact
-from alcid.tables.paimon.keyed.settle_work import settle_buckets
+from alcid.tables.paimon.keyed import compact as compacting
+from alcid.tables.paimon.keyed.bucket import Bucket, KeyedTable, Settlement
+from alcid.tables.paimon.keyed.compact import CompactReport, compact
+from alcid.tables.paimon.keyed.level_zero import settle_buckets
 from tests.tables.paimon.keyed.bucket_kit import BucketTable
 from tests.tables.paimon.small_tables import create, set_options
 

@@ -9,6 +9,7 @@ import pytest
 
 import alcid
 from alcid.errors import PredicateError, UnsupportedError
+from alcid.tables.reports import DeleteReport
 from tests.tables.paimon.small_tables import create, set_options
 
 VECTORS = {"deletion-vectors.enabled": "true"}
@@ -62,7 +63,7 @@ def test_each_deleted_row_is_written_as_a_row_that_deletes(tmp_path: Path) -> No
     before = table.snapshot_id
     assert before is not None
     report = table.delete("id IN (3, 4)")
-    assert report == alcid.tables.paimon.deleting.DeleteReport(2, None, before + 2)
+    assert report == DeleteReport(2, None, before + 2)
     appended = table.snapshot.state.at(table.folder.snapshots.get(before + 1))
     assert appended.snapshot is not None
     assert appended.snapshot.commit_kind == "APPEND"

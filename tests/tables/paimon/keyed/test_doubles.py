@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import alcid
 from alcid import ConflictError, PaimonTable, UnsupportedError
 from alcid.formats.hash_index import HashIndex
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.index_manifest import DELETION_VECTORS, IndexEntry
-from alcid.tables.paimon.keyed import key_look, repairing
-from alcid.tables.paimon.keyed.bucket_vectors import read_hashes
-from alcid.tables.paimon.keyed.key_look import KeyFindings, look_at_keys
+from alcid.tables.maintenance import paimon_keys, paimon_repair_vectors
+from alcid.tables.maintenance.paimon_keys import KeyFindings, look_at_keys
+from alcid.tables.paimon.keyed.bucket import read_hashes
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry
 from tests.tables.maintaining import Shares
 from tests.tables.paimon.forging import flip, forge
 from tests.tables.paimon.keyed.damaged_keys import (
@@ -190,7 +190,7 @@ def test_rows_that_delete_are_sound_on_level_0(tmp_path: Path) -> None:
 def test_every_bucket_and_partition_is_mended_in_one_commit_by_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: str
 ) -> None:
-    monkeypatch.setattr(key_look, "_SMALL", -1)
+    monkeypatch.setattr(paimon_keys, "_SMALL", -1)
     table = create(
         tmp_path,
         {"dt": "STRING", "id": "BIGINT", "v": "STRING"},
@@ -247,7 +247,7 @@ def racing(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[int], object]) 
         meanwhile(len(looks))
         return found
 
-    monkeypatch.setattr(repairing, "look_at_keys", look)
+    monkeypatch.setattr(paimon_repair_vectors, "look_at_keys", look)
     return looks
 
 

@@ -19,9 +19,9 @@ import alcid
 from alcid import PaimonTable
 from alcid.errors import ColumnError, UnsupportedError
 from alcid.formats.binary_row import hash_rows
-from alcid.paimon_metadata.schema import Field, schema_path
-from alcid.tables.paimon.keyed import applying
-from alcid.tables.writing import GROUP_ROWS
+from alcid.tables.paimon.keyed import commit
+from alcid.tables.paimon.metadata.schema import Field, schema_path
+from alcid.tables.parquet_writer import GROUP_ROWS
 from alcid.types import DataType
 from tests.tables.paimon.small_tables import create as create_table
 
@@ -261,7 +261,7 @@ def test_a_killed_upsert_is_finished_after_its_files_got_indexes(
     for day in (1, 2):
         table.upsert(rows_on(day, "old"))
     with monkeypatch.context() as patch:
-        patch.setattr(applying, "commit_compact", killed)
+        patch.setattr(commit, "commit_compact", killed)
         with pytest.raises(KeyboardInterrupt):
             table.upsert(rows_on(1, "new"))
     table.build_indexes({"file-index.bloom-filter.columns": "name"}, progress=False)

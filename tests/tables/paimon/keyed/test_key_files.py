@@ -17,19 +17,16 @@ import pytest
 import alcid
 from alcid.errors import AlcidWarning, FormatError, StorageError
 from alcid.options import parse_options
-from alcid.paimon_metadata.manifest import ADD, DataFile, ManifestEntry
-from alcid.paimon_metadata.row_bytes import EMPTY, pack_rows, unpack_rows
-from alcid.paimon_metadata.schema import TableSchema
-from alcid.paimon_metadata.statistics import NO_STATS
-from alcid.paimon_metadata.table_options import TableOptions
 from alcid.storage import Storage
-from alcid.tables.paimon.data_files import PlacedFile
-from alcid.tables.paimon.keyed.bucket import Bucket
-from alcid.tables.paimon.keyed.changes import KeyedTable
+from alcid.tables.paimon.data_files import PlacedFile, has_nanoseconds, stored_schema
+from alcid.tables.paimon.keyed.bucket import Bucket, KeyedTable
 from alcid.tables.paimon.keyed.key_files import KeyRun, key_file_schema, write_runs
 from alcid.tables.paimon.keyed.key_reading import KeyReader
-from alcid.tables.paimon.stored_types import has_nanoseconds, stored_schema
-from alcid.tables.writing import GROUP_ROWS, Encoding
+from alcid.tables.paimon.metadata.manifest import ADD, DataFile, ManifestEntry
+from alcid.tables.paimon.metadata.options import TableOptions
+from alcid.tables.paimon.metadata.schema import TableSchema
+from alcid.tables.paimon.metadata.statistics import EMPTY, NO_STATS, pack_rows, unpack_rows
+from alcid.tables.parquet_writer import GROUP_ROWS, Encoding
 from alcid.types import DataType
 from tests.golden.paimon_tables import table_names, unpack_table
 

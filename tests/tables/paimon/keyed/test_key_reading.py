@@ -17,17 +17,15 @@ from hypothesis import strategies as st
 
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.paimon_metadata.manifest import ADD, DataFile, ManifestEntry
-from alcid.paimon_metadata.row_bytes import EMPTY
-from alcid.paimon_metadata.schema import Field, TableSchema
-from alcid.paimon_metadata.statistics import NO_STATS
-from alcid.paimon_metadata.table_options import TableOptions
 from alcid.storage import Storage
-from alcid.tables.paimon.data_files import PlacedFile
-from alcid.tables.paimon.keyed.changes import KeyedTable
+from alcid.tables.paimon.data_files import PlacedFile, stored_schema
+from alcid.tables.paimon.keyed.bucket import KeyedTable
 from alcid.tables.paimon.keyed.key_reading import KeyReader
-from alcid.tables.paimon.stored_types import stored_schema
-from alcid.tables.writing import Encoding
+from alcid.tables.paimon.metadata.manifest import ADD, DataFile, ManifestEntry
+from alcid.tables.paimon.metadata.options import TableOptions
+from alcid.tables.paimon.metadata.schema import Field, TableSchema
+from alcid.tables.paimon.metadata.statistics import EMPTY, NO_STATS
+from alcid.tables.parquet_writer import Encoding
 from alcid.types import DataType
 
 OLD = TableSchema.of(

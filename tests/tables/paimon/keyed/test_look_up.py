@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from alcid.errors import UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.tables.paimon.keyed.look_up import Found, look_up
-from alcid.tables.paimon.merging import KeyRows, losers
+from alcid.tables.paimon.keyed.bucket_upsert import Found, look_up
+from alcid.tables.paimon.merge_on_read import KeyRows, losers
 from tests.tables.paimon.key_rows import File, rank, tables
 
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from alcid.formats.deletion_vector import DeletionVectorRange
-from alcid.paimon_metadata.index_manifest import DELETION_VECTORS, IndexEntry
-from alcid.paimon_metadata.manifest import ADD, DataFile, ManifestEntry
-from alcid.paimon_metadata.row_bytes import EMPTY
-from alcid.paimon_metadata.statistics import NO_STATS
 from alcid.tables.paimon.data_files import PlacedFile
 from alcid.tables.paimon.keyed.bucket import Bucket
-from alcid.tables.paimon.keyed.runs import choose_all, choose_runs, count_levels
+from alcid.tables.paimon.keyed.key_files import choose_all, choose_runs, count_levels
+from alcid.tables.paimon.metadata.manifest import ADD, DataFile, ManifestEntry
+from alcid.tables.paimon.metadata.statistics import EMPTY, NO_STATS
+from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry
 
 LEVELS = 6
 

@@ -17,16 +17,15 @@ from hypothesis import strategies as st
 
 from alcid.errors import ConflictError, FormatError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.paimon_metadata.commit import Change
-from alcid.paimon_metadata.index_manifest import IndexEntry
-from alcid.paimon_metadata.manifest import ManifestEntry
 from alcid.tables.engine import Share
 from alcid.tables.paimon.data_files import PlacedFile
-from alcid.tables.paimon.keyed import settling
+from alcid.tables.paimon.keyed import level_zero
 from alcid.tables.paimon.keyed.key_reading import KeyReader
-from alcid.tables.paimon.keyed.section_rows import merge_rows
-from alcid.tables.paimon.keyed.settle_work import SettleWork
-from alcid.tables.paimon.keyed.settling import settle
+from alcid.tables.paimon.keyed.level_zero import SettleWork, settle
+from alcid.tables.paimon.keyed.live_rows import merge_rows
+from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.manifest import ManifestEntry
+from alcid.tables.paimon.metadata.table_state import IndexEntry
 from tests.tables.paimon.keyed.bucket_kit import BucketTable
 from tests.tables.paimon.small_tables import commit
 
@@ -439,7 +438,7 @@ def test_files_that_share_keys_never_come_to_one_level(
     table.put({1: "a", 5: "e", 7: "g"})
     table.put({3: "C", 5: "E", 9: "I"})
     before = sorted(table.table.storage.list().paths.to_pylist())
-    monkeypatch.setattr(settling, "key_sections", lambda files, _schema: [[one] for one in files])
+    monkeypatch.setattr(level_zero, "key_sections", lambda files, _schema: [[one] for one in files])
     with pytest.raises(FormatError, match=r"overlaps data-.* on level 5"):
         settle(table.keyed, table.bucket)
     assert sorted(table.table.storage.list().paths.to_pylist()) == before

@@ -24,10 +24,10 @@ from alcid.errors import (
     StorageError,
     UnsupportedError,
 )
-from alcid.paimon_metadata.snapshot import snapshot_path
 from alcid.storage import Storage
 from alcid.storage.backend import Known
-from alcid.tables.paimon.keyed.sink_marks import SinkMark
+from alcid.tables.paimon.keyed.sink import SinkMark
+from alcid.tables.paimon.metadata.snapshot import snapshot_path
 from tests.interop.peers import ROOT
 from tests.tables.paimon.keyed.killed_sinks import BATCHES, STEPS
 from tests.tables.paimon.keyed.sink_tables import (

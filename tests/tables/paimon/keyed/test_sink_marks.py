@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from alcid.errors import FormatError
-from alcid.paimon_metadata.snapshot import Snapshot, SnapshotFolder, snapshot_path
 from alcid.storage import Storage
-from alcid.tables.paimon.keyed.sink_marks import MarkSearch, SinkMark
-from alcid.tables.paimon.keyed.unsettled import walk_back
+from alcid.tables.paimon.keyed.level_zero import walk_back
+from alcid.tables.paimon.keyed.sink import MarkSearch, SinkMark
+from alcid.tables.paimon.metadata.snapshot import Snapshot, SnapshotFolder, snapshot_path
 
 FIRST, SECOND = SinkMark(3, "a", "q"), SinkMark(4, "b")
 

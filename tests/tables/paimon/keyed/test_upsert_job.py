@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 
 from alcid import PaimonTable, Routing
 from alcid.formats.buckets import BucketOptions
-from alcid.tables.paimon.data_files import table_paths
-from alcid.tables.paimon.keyed.bucket import buckets_of
-from alcid.tables.paimon.keyed.known_buckets import NEW_KEY, KnownBuckets
-from alcid.tables.paimon.keyed.upsert_job import Routed, UpsertJob
-from alcid.tables.paimon.keyed.upserting import keyed_table
-from alcid.tables.paimon.stored_types import fit_stored
+from alcid.tables.paimon.data_files import fit_stored, table_paths
+from alcid.tables.paimon.keyed.bucket import NEW_KEY, KnownBuckets, buckets_of
+from alcid.tables.paimon.keyed.upsert import Routed, UpsertJob, keyed_table
 from tests.tables.paimon.small_tables import create
 
 COLUMNS = {"part": "INT", "id": "BIGINT"}

@@ -13,8 +13,8 @@ import pytest
 
 from alcid.errors import UnsupportedError
 from alcid.tables.paimon.data_files import PlacedFile, place_files, table_paths
-from alcid.tables.paimon.keyed import applying
-from alcid.tables.paimon.keyed.upsert_report import UpsertReport
+from alcid.tables.paimon.keyed import commit
+from alcid.tables.reports import UpsertReport
 from tests.golden.paimon_writing import RowKind
 from tests.tables.paimon.keyed.upsert_model import Key
 from tests.tables.paimon.keyed.upsert_table import UpsertTable
@@ -84,7 +84,7 @@ class UpsertMachine(UpsertTable):
             raise _KilledError
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(applying, "commit_compact", killed)
+            patch.setattr(commit, "commit_compact", killed)
             return self._upsert(write_only=False)
 
     def _upsert(self, *, write_only: bool) -> str:

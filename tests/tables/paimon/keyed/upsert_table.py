@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 import alcid
-from alcid.paimon_metadata.schema import TableSchema
+from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.types import DataType
 from tests.tables.paimon.keyed.upsert_model import DELETES, UpsertModel
 from tests.tables.paimon.machine import Machine

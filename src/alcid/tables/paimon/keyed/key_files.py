@@ -8,6 +8,19 @@ The columns of the key stand twice, in front and among those of the table, unles
 `data-file.thin-mode` leaves them out in front. Java's writers open a bucket only if the files of
 each level above 0 have keys that rise from file to file, so this is checked before anything is
 written.
+
+Rows by their places, of tables that are larger than one Arrow array may be.
+
+Which sorted runs of a bucket a compaction takes, and the level that it puts them on.
+
+    level 0   a  b                  always taken, all of it
+    level 1   ccc                   taken, as there is no level between it and 0
+    level 2   dddd                  taken, so that level 1 is free for the next
+    level 3   eeeeeeeeee            taken if it is not larger than all that is taken before it
+    level 5   ffffffffffffffffff
+
+Level 0 goes to the level below all runs, as long as there is one. Then runs are merged, the newest
+first: each is merged with what is as large as it is, so that a row is not written again too often.
 """
 
 from __future__ import annotations
@@ -21,38 +34,71 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from alcid._arrays import Int64Array, plain
 from alcid.errors import FormatError
-from alcid.formats.arrays import plain
-from alcid.paimon_metadata.row_bytes import pack_rows
-from alcid.paimon_metadata.schema import TableSchema
-from alcid.paimon_metadata.statistics import FULL, collect
-from alcid.tables.paimon.key_order import Column, join_columns, rank_rows
-from alcid.tables.paimon.keyed.bucket import Bucket
-from alcid.tables.paimon.keyed.changes import KeyedTable
-from alcid.tables.paimon.keyed.row_kinds import are_deletes
-from alcid.tables.paimon.new_files import NewFiles, Span, WrittenData
-from alcid.tables.paimon.stored_types import stored_schema
-from alcid.tables.rolling import roll_files
-from alcid.tables.take_rows import take_rows
-from alcid.tables.writing import GROUP_ROWS, FileWriter
+from alcid.tables.key_order import Column, join_columns, rank_rows
+from alcid.tables.paimon.data_files import PlacedFile, stored_schema
+from alcid.tables.paimon.keyed.bucket import Bucket, KeyedTable
+from alcid.tables.paimon.merge_on_read import KIND, NUMBER, are_deletes, key_name  # MOVED
+from alcid.tables.paimon.metadata.schema import TableSchema
+from alcid.tables.paimon.metadata.statistics import FULL, collect, pack_rows
+from alcid.tables.paimon.write.new_files import NewFiles, Span, WrittenData
+from alcid.tables.parquet_writer import GROUP_ROWS, FileWriter, roll_files
 
-__all__ = ["KIND", "NUMBER", "KeyRun", "join_runs", "key_file_schema", "key_name", "write_runs"]
+__all__ = [
+    "Choice",
+    "KeyRun",
+    "choose_all",
+    "choose_runs",
+    "count_levels",
+    "join_runs",
+    "key_file_schema",
+    "take_rows",
+    "write_runs",
+]
 
-NUMBER, KIND = "_SEQUENCE_NUMBER", "_VALUE_KIND"
-"""Columns of every file: how new a row is, and what it does: 0 +I, 1 -U, 2 +U, 3 -D."""
+_STEP_BYTES = 1 << 28  # of rows that are put together at a time
+
+
+def take_rows(rows: pa.Table, places: Int64Array) -> pa.Table:
+    """The rows of these places, in this order.
+
+    `Table.take` makes one array of all chunks of a column first, and fails where that has more than
+    2 GiB of text, however few rows are asked for. Here it is done in steps, and what comes out has
+    a chunk for each.
+
+    >>> rows = pa.concat_tables([pa.table({"a": [10, 11]}), pa.table({"a": [12]})])
+    >>> take_rows(rows, np.array([2, 0, 2])).column("a").to_pylist()
+    [12, 10, 12]
+    """
+    batches = rows.to_batches()
+    if len(batches) <= 1:
+        return rows.take(pa.array(places))
+    step = max(_STEP_BYTES * len(rows) // max(rows.nbytes, 1), 1)
+    steps = [
+        _gather(batches, places[start : start + step]) for start in range(0, len(places), step)
+    ]
+    return pa.concat_tables([rows.slice(0, 0), *steps])
+
+
+def _gather(batches: list[pa.RecordBatch], places: Int64Array) -> pa.Table:
+    """Take them from batch after batch, then bring them into their order."""
+    ends = np.cumsum([batch.num_rows for batch in batches])
+    order = np.argsort(places, kind="stable")
+    parts = np.split(order, np.searchsorted(places[order], ends[:-1]))
+    taken = [
+        batch.take(pa.array(places[part] - (end - batch.num_rows)))
+        for batch, end, part in zip(batches, ends, parts, strict=True)
+        if len(part)
+    ]
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return pa.Table.from_batches(taken).combine_chunks().take(pa.array(back))
+
 
 _KEY_ID_OFFSET = (1 << 30) - 1
 _NUMBER_ID = (1 << 31) - 2
 _KIND_ID = (1 << 31) - 3
-
-
-def key_name(column: str) -> str:
-    """What a column of the key is called in front of a file.
-
-    >>> key_name("id")
-    '_KEY_id'
-    """
-    return f"_KEY_{column}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,3 +258,69 @@ def _span(schema: TableSchema, rows: pa.Table, *, level: int, source: int) -> Sp
 
 def _required(name: str, kind: Any, number: int) -> pa.Field:
     return pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(number)})
+
+
+_LEAST_LEVELS = 2  # level 0, and one for what was compacted
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a compaction takes."""
+
+    files: tuple[PlacedFile, ...]
+    """Every file of some of the lowest levels, all of level 0 among them."""
+    level: int
+    """Where they go: below all runs that are not taken."""
+
+
+def count_levels(bucket: Bucket, num_levels: int) -> int:
+    """The levels of a bucket: as many as its table has, or more if its files are on more.
+
+    >>> count_levels(Bucket(b"", 0, "bucket-0/"), 6)
+    6
+    """
+    highest = max((one.file.level for one in bucket.files), default=0)
+    return max(num_levels, highest + 1, _LEAST_LEVELS)
+
+
+def choose_runs(bucket: Bucket, num_levels: int) -> Choice | None:
+    """What to take so that level 0 becomes empty; None if it is.
+
+    Args:
+        bucket: As it is.
+        num_levels: Of its table.
+    """
+    taken = list(bucket.level_zero)
+    if not taken:
+        return None
+    is_merging = False
+    for level, run in _runs(bucket):
+        # The level below it must be free; where runs are merged, one more for the next time.
+        if not is_merging and level > 1:
+            return Choice(tuple(taken), level - 1)
+        if is_merging and level > _LEAST_LEVELS and _size(run) > _size(taken):
+            return Choice(tuple(taken), level - 1)
+        taken.extend(run)
+        is_merging = True
+    return Choice(tuple(taken), count_levels(bucket, num_levels) - 1)
+
+
+def choose_all(bucket: Bucket, num_levels: int) -> Choice | None:
+    """Everything, for the top level; None if it is there, and nothing of it is deleted."""
+    top = count_levels(bucket, num_levels) - 1
+    is_done = all(one.file.level == top and one.file.delete_rows == 0 for one in bucket.files)
+    if is_done and not any(entry.ranges for entry in bucket.vectors):
+        return None
+    return Choice(bucket.files, top)
+
+
+def _runs(bucket: Bucket) -> list[tuple[int, list[PlacedFile]]]:
+    """The levels above 0 that are not empty, the newest first."""
+    found: dict[int, list[PlacedFile]] = {}
+    for one in bucket.sorted_files:
+        found.setdefault(one.file.level, []).append(one)
+    return sorted(found.items())
+
+
+def _size(files: Iterable[PlacedFile]) -> int:
+    return sum(one.file.size for one in files)

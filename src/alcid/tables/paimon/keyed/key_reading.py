@@ -6,77 +6,37 @@ table has now. A file of the thin mode has its keys among its other columns only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from alcid.errors import FormatError, UnsupportedError
+from alcid.errors import FormatError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.paimon_metadata.schema import Field, TableSchema
-from alcid.paimon_metadata.table_options import TableOptions
-from alcid.tables.conversions import column_type, convert
-from alcid.tables.paimon.data_files import DataScan, PlacedFile, open_data, read_present
-from alcid.tables.paimon.keyed.changes import KeyedTable
-from alcid.tables.paimon.keyed.key_files import KIND, NUMBER, KeyRun, join_runs, key_name
-from alcid.tables.paimon.merging import KeyRows
-from alcid.tables.paimon.stored_types import stored_schema
+from alcid.tables.casts import column_type
+from alcid.tables.paimon.data_files import (
+    DataScan,
+    PlacedFile,
+    open_data,
+    read_present,
+    stored_schema,
+)
+from alcid.tables.paimon.keyed.bucket import KeyedTable
+from alcid.tables.paimon.keyed.key_files import KeyRun, join_runs
+from alcid.tables.paimon.merge_on_read import (  # MOVED
+    KIND,
+    NUMBER,
+    KeyRows,
+    _as_now,
+    _cast,
+    _column,
+    _key_as_now,
+    read_key_rows,
+)
 
-__all__ = ["KeyReader", "read_key_rows"]
-
-
-def read_key_rows(
-    placed: PlacedFile,
-    deleted: DeletionVector | None,
-    *,
-    schema: TableSchema,
-    schemas: Mapping[int, TableSchema],
-    options: TableOptions,
-    read: Callable[[Sequence[str]], pa.Table],
-) -> KeyRows:
-    """What merging needs of the rows of a file.
-
-    Args:
-        placed: The file.
-        deleted: Rows that take no part.
-        schema: Of the table.
-        schemas: Those of its files, by their ids.
-        options: Of the table.
-        read: Reads columns of the file, as far as it has them.
-
-    Raises:
-        FormatError: The file lacks a column that every such file has.
-        UnsupportedError: A value is not what the table has now.
-    """
-    own = schemas[placed.file.schema_id].by_id
-    keys = [schema.field(name) for name in schema.key_columns]
-    order = [schema.field(name) for name in options.sequence_field]
-    spelled = [own[one.id].name for one in keys]
-    ages = [own[one.id].name for one in order if one.id in own]
-    # Thin files do not repeat the key.
-    rows = read([NUMBER, KIND, *map(key_name, spelled), *ages, *spelled])
-    inside = set(rows.column_names)
-    front = [key_name(name) if key_name(name) in inside else name for name in spelled]
-    return KeyRows(
-        [
-            _key_as_now(_column(rows, name, placed), own[one.id], one, placed)
-            for one, name in zip(keys, front, strict=True)
-        ],
-        _column(rows, NUMBER, placed),
-        _column(rows, KIND, placed),
-        placed.file.level,
-        [
-            _as_now(_column(rows, own[one.id].name, placed), own[one.id], one, placed)
-            if one.id in own
-            else pa.nulls(rows.num_rows, column_type(one.data_type))
-            for one in order
-        ],
-        deleted,
-        placed.path,
-    )
+__all__ = ["KeyReader"]
 
 
 class KeyReader:
@@ -174,12 +134,6 @@ class KeyReader:
         )
 
 
-def _column(rows: pa.Table, name: str, placed: PlacedFile) -> pa.ChunkedArray:
-    if name not in rows.column_names:
-        raise FormatError(f"no column {name}", file=placed.path)
-    return rows.column(name)
-
-
 def _integers(rows: pa.Table, name: str, arrow_type: Any, placed: PlacedFile) -> npt.NDArray[Any]:
     """Sequence numbers or kinds, of which no row lacks one."""
     values = _cast(_column(rows, name, placed), arrow_type, f"{placed.path}: column {name}")
@@ -187,47 +141,3 @@ def _integers(rows: pa.Table, name: str, arrow_type: Any, placed: PlacedFile) ->
         raise FormatError(f"row without {name}", file=placed.path)
     found: npt.NDArray[Any] = values.to_numpy()
     return found
-
-
-def _as_now(
-    values: pa.ChunkedArray, own: Field, wanted: Field, placed: PlacedFile, arrow_type: Any = None
-) -> pa.ChunkedArray:
-    """Values of a file in the type that the table has now."""
-    conversion, where = convert(own, wanted), f"{placed.path}: column {wanted.name}"
-    try:
-        found = values if conversion is None else conversion(values)
-    except UnsupportedError as error:
-        raise UnsupportedError(f"{where}: {error}") from None
-    return _cast(found, arrow_type or column_type(wanted.data_type), where)
-
-
-def _key_as_now(
-    values: pa.ChunkedArray, own: Field, wanted: Field, placed: PlacedFile, arrow_type: Any = None
-) -> pa.ChunkedArray:
-    """The same of a key, which has to stay what it was: two keys must not become one.
-
-    Raises:
-        UnsupportedError: The type of the table has no such value.
-    """
-    found = _as_now(values, own, wanted, placed, arrow_type)
-    if found.type != values.type:
-        same = pc.equal(found.cast(values.type, safe=False), values).combine_chunks()
-        if not pc.all(same, min_count=0).as_py():
-            value = values[same.index(False).as_py()]
-            raise UnsupportedError(
-                f"{placed.path}: column {wanted.name}: found the key {value}, which is no "
-                f"{wanted.data_type}, as in the table: it cannot be told from other keys"
-            )
-    return found
-
-
-def _cast(values: pa.ChunkedArray, arrow_type: Any, where: str) -> pa.ChunkedArray:
-    if values.type == arrow_type:
-        return values
-    try:
-        return values.cast(arrow_type)
-    except pa.ArrowException as error:
-        problem = str(error).splitlines()[0]
-        raise UnsupportedError(
-            f"{where}: found {values.type}, expected {arrow_type} as in the table: {problem}"
-        ) from None

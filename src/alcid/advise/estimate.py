@@ -1,0 +1,418 @@
+"""Queries planned on a sample, as scans would be, with the indexes that were built of it.
+
+So what counts is what a scan does: pages that are read, indexes that are not worth reading, and
+files of which half is needed and which are therefore read whole.
+
+How much of the data a query would not read, given some indexes: from the sample to the table.
+
+Files without a page index: no index can choose among pages that nobody knows.
+
+Spark always writes one, and pyarrow only if it is asked to.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from alcid._arrays import BoolArray, Float64Array, Int64Array
+from alcid.advise.file_bounds import FileBounds, own_bounds
+from alcid.advise.queries import AskedQuery, canonical_name
+from alcid.advise.sample import ColumnSample
+from alcid.advise.sampled_files import (
+    BOUNDS,
+    IndexName,
+    MemoryIndexes,
+    Pages,
+    Readers,
+    SampledFiles,
+)
+from alcid.datafiles.parquet.layout import UNPAGED
+from alcid.scan import TableFiles
+from alcid.scan.access import PageAccess, file_columns
+from alcid.scan.bounds import judge
+from alcid.scan.candidates import Candidates
+from alcid.scan.leaves import Leaf, leaves_of
+from alcid.scan.planner import Plan, make_plan
+from alcid.scan.positions import can_answer, expected_bytes, listed_keys
+from alcid.scan.reading import Reading
+from alcid.scan.top_n import TopRows
+
+__all__ = [
+    "PAGE_ROWS",
+    "Planned",
+    "SamplePlans",
+    "Skipping",
+    "as_count",
+    "lack_pages",
+    "pages_with_rows",
+    "possible_files",
+]
+
+_PROBE = 8 << 10  # bytes that are read of a bloom filter for a value, about
+
+
+def possible_files(view: SampledFiles, query: AskedQuery) -> BoolArray:
+    """The files of a table that may have a row, by their paths and bounds."""
+    leaves = leaves_of(query.where, view)
+    found: BoolArray = judge(
+        query.where, len(view.sizes), lambda node: leaves[id(node)].verdict
+    ).possible
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """What a plan reads of the sample."""
+
+    read: Float64Array
+    """Bytes of the needed columns, by file of the table."""
+    index_bytes: Float64Array
+    """About the bytes that are read of indexes, by file of the table."""
+    matches: Int64Array | None
+    """Rows that match, by file of the table; None if that is not known without reading."""
+
+
+class SamplePlans:
+    """Plans on the sample of a table, or on every second file of it."""
+
+    def __init__(
+        self,
+        files: TableFiles,
+        chosen: Int64Array,
+        samples: Iterable[ColumnSample],
+        bounds: FileBounds,
+        pages: Pages,
+    ) -> None:
+        """Take the sample.
+
+        Args:
+            files: The table.
+            chosen: The files of the sample.
+            samples: What was made of them.
+            bounds: Those of files that the table itself knows nothing of.
+            pages: Where their pages are.
+        """
+        self.files, self.chosen, self.bounds, self.pages = files, chosen, bounds, pages
+        self._payloads: dict[IndexName, list[tuple[str, int, bytes]]] = defaultdict(list)
+        for one in samples:
+            for index_type, payload in one.payloads.items():
+                self._payloads[one.column, index_type].append((one.own_name, one.file, payload))
+        self._readers: Readers = {}
+        self._views: dict[tuple[frozenset[IndexName], int], SampledFiles] = {}
+        self._planned: dict[tuple[AskedQuery, frozenset[IndexName], int], Planned] = {}
+
+    @property
+    def indexes(self) -> frozenset[IndexName]:
+        """All that were built of the sample."""
+        return frozenset(self._payloads)
+
+    def plan(self, query: AskedQuery, used: frozenset[IndexName], step: int = 1) -> Planned:
+        """Plan a query with some indexes, on every file of the sample or every second."""
+        used = frozenset(one for one in used if one[0] in query.columns)
+        if (query, used, step) not in self._planned:
+            self._planned[query, used, step] = _make_plan(query, self._view(used, step))
+        return self._planned[query, used, step]
+
+    def matching(self, query: AskedQuery) -> Candidates | None:
+        """The rows of the sample that match, by all indexes; None if they do not know."""
+        view = self._view(frozenset(one for one in self.indexes if one[0] in query.columns))
+        leaves = leaves_of(query.where, view)
+        plan = _plan_rows(query, view, leaves, rows_needed=False)
+        return plan.candidates if all(one.exact for one in plan.candidates.selections) else None
+
+    def possible(self, query: AskedQuery, used: frozenset[IndexName]) -> BoolArray:
+        """The files of the table that may have a row."""
+        return possible_files(self._view(used), query)
+
+    def needed_bytes(self, query: AskedQuery) -> Float64Array:
+        """Bytes of the columns that a query needs of the sample, by file of the table."""
+        return _needed_bytes(self.files, self.chosen, query)
+
+    def _view(self, used: frozenset[IndexName], step: int = 1) -> SampledFiles:
+        """The sample with some indexes."""
+        if (used, step) not in self._views:
+            payloads: dict[IndexName, dict[int, bytes]] = defaultdict(dict)
+            for column, index_type in used:
+                for own_name, file, payload in self._payloads.get((column, index_type), ()):
+                    payloads[own_name, index_type][file] = payload
+            asked = {column for column, _ in used}
+            read = {
+                own_name
+                for (column, _), built in self._payloads.items()
+                if column in asked
+                for own_name, _, _ in built
+            }
+            indexes = MemoryIndexes(len(self.files.sizes), dict(payloads), self._readers)
+            chosen = self.chosen[::step]
+            view = SampledFiles(self.files, chosen, indexes, self.bounds, self.pages, read)
+            self._views[used, step] = view
+        return self._views[used, step]
+
+
+def _make_plan(query: AskedQuery, view: SampledFiles) -> Planned:
+    leaves = leaves_of(query.where, view)
+    plan = _plan_rows(query, view, leaves, rows_needed=not query.is_count)
+    found = plan.candidates
+    exact = np.array([one.exact for one in found.selections], bool)
+    reading = Reading(view, query.where, leaves, query.where_columns, True)
+    if query.is_count:
+        reading.open(found.filter(~exact), [])
+    elif query.is_top:
+        limit = int(query.limit or 0)
+        TopRows(view, query.keys, limit, reading, plan.recorder, True).find(found)
+    else:
+        reading.open(found, query.output)
+    read = np.zeros(len(view.sizes))
+    for one in reading.accesses:
+        read[one.file] += one.touched.bytes if isinstance(one, PageAccess) else one.size
+    whole = _needed_bytes(view, np.flatnonzero(view.rows > 0), query)
+    index_bytes = np.where(read < whole, _index_bytes(view, leaves), 0.0)
+    return Planned(read, index_bytes, _matches(found, view) if exact.all() else None)
+
+
+def _plan_rows(
+    query: AskedQuery, view: SampledFiles, leaves: Mapping[int, Leaf], *, rows_needed: bool
+) -> Plan:
+    return make_plan(
+        view,
+        query.where,
+        leaves,
+        query.needed,
+        use_indexes=True,
+        rows_needed=rows_needed,
+        strict=False,
+    )
+
+
+def _index_bytes(view: SampledFiles, leaves: Mapping[int, Leaf]) -> Float64Array:
+    """About the bytes of indexes that are read for all leaves, in files that may match."""
+    total = np.zeros(len(view.sizes))
+    for leaf in leaves.values():
+        for group in leaf.groups:
+            if group.name is None or group.problem:
+                continue
+            asked = group.files & leaf.verdict.possible & ~leaf.verdict.certain & (view.rows > 0)
+            for index_type in view.indexes.types(group.name):
+                question = leaf.question(group)
+                lengths = view.indexes.lengths(group.name, index_type)
+                if index_type == "bloom-filter":
+                    keys = len(listed_keys(question) or ())
+                    total += np.where(asked, np.minimum(lengths, _PROBE * keys), 0)
+                elif can_answer(index_type, question):
+                    needed = expected_bytes(index_type, question, lengths, view.rows)
+                    total += np.where(asked, needed, 0)
+                    break
+    return total
+
+
+def _needed_bytes(files: TableFiles, some: Int64Array, query: AskedQuery) -> Float64Array:
+    """Bytes of the columns that a query needs of some files; 0 for the others."""
+    found = np.zeros(len(files.sizes))
+    for file, scan in zip(some.tolist(), files.open(some.tolist()), strict=True):
+        inside = file_columns(files, file, query.needed)
+        found[file] = scan.column_sizes(inside).sum() if inside else 0
+    return found
+
+
+def _matches(found: Candidates, view: SampledFiles) -> Int64Array:
+    matches = np.zeros(len(view.sizes), np.int64)
+    matches[found.files] = found.rows(view)
+    return matches
+
+
+_ALIKE = 0.1  # sizes that differ by a tenth say the same
+
+
+class Skipping:
+    """Concludes from plans on a sample for all files."""
+
+    def __init__(self, plans: SamplePlans, distinct: Mapping[str, float]) -> None:
+        """Take the plans, and how many distinct values the columns of the table have."""
+        self.plans, self._distinct, self._files = plans, distinct, plans.files
+        self._sampled = np.zeros(len(self._files.sizes), bool)
+        self._sampled[plans.chosen] = True
+        self._needed: dict[AskedQuery, Float64Array] = {}
+        self._known: dict[tuple[AskedQuery, frozenset[IndexName], bool], float] = {}
+
+    def skip(self, query: AskedQuery, indexes: Iterable[IndexName], *, net: bool = False) -> float:
+        """The share of the bytes of the needed columns that is not read, from 0 to 1.
+
+        Needed are the columns of the predicate and those that are given; of an ORDER BY with a
+        LIMIT those of the predicate and the order, as the others are fetched for the best rows
+        alone; and to count, those of the predicate. What is read of indexes does not count, unless
+        it is asked for as `net`: then it may be less than 0.
+        """
+        used = frozenset(one for one in indexes if one[0] in query.columns)
+        if (query, used, net) not in self._known:
+            skipped = 1.0 - self._share(query, used, net)
+            self._known[query, used, net] = skipped if net else max(skipped, 0.0)
+        return self._known[query, used, net]
+
+    def _share(self, query: AskedQuery, used: frozenset[IndexName], net: bool) -> float:
+        weights = self._weights(query)
+        if not weights.sum():
+            return 0.0
+        if query.is_top:
+            return self._top_share(query, used, weights)
+        planned = self.plans.plan(query, used)
+        read = planned.read + planned.index_bytes if net else planned.read
+        known, possible = self._known_files(query), self.plans.possible(query, used)
+        others = known & possible & ~self._sampled
+        total = read[self._sampled & known].sum()
+        if others.any():
+            share = self._share_of_others(query, used, read, possible, others)
+            total += (share * weights[others]).sum()
+        return float(total / weights[known].sum())
+
+    def _share_of_others(
+        self,
+        query: AskedQuery,
+        used: frozenset[IndexName],
+        read: Float64Array,
+        possible: BoolArray,
+        others: BoolArray,
+    ) -> Float64Array:
+        """How much is read of files that are not in the sample, though they may have a row."""
+        weights, sampled = self._weights(query), self._sampled & possible
+        if not weights[sampled].sum():
+            return np.ones(int(others.sum()))
+        matches = self.plans.plan(query, self.plans.indexes).matches
+        expected = self._expected_hits(query, others)
+        if expected is None or matches is None:
+            return self._average(read, weights, sampled, others)
+        hit, missed = sampled & (matches > 0), sampled & (matches == 0)
+        if not weights[missed].sum():
+            return self._average(read, weights, sampled, others)
+        # A single value that is rare may be in the sample by chance, or not in it: what was found
+        # counts for as many files as were looked at, and what is usual for as many as have the rows
+        # of one value.
+        share, files = expected
+        looked = int(sampled.sum())
+        hits = (looked * weights[hit].sum() / weights[sampled].sum() + files * share) / (
+            looked + files
+        )
+        of_missed = self._average(read, weights, missed, others)
+        if hit.any():
+            of_hit = self._average(read, weights, hit, others)
+        else:  # without an index that knows rows, all of a file is read
+            knows_rows = any(index_type not in ("bloom-filter", BOUNDS) for _, index_type in used)
+            of_hit = of_missed if knows_rows else np.ones(len(of_missed))
+        found: Float64Array = hits * of_hit + (1.0 - hits) * of_missed
+        return found
+
+    def _expected_hits(
+        self, query: AskedQuery, others: BoolArray
+    ) -> tuple[Float64Array, float] | None:
+        """For a look-up of single values: how many of the files usually have one.
+
+        With it comes in how many files a value stands once, on the whole. None: it is no look-up.
+        """
+        sought = query.sought
+        if sought is None:
+            return None
+        distinct = self._distinct.get(canonical_name(sought[0], self._files.columns))
+        if not distinct:
+            return None
+        rows, each = self._files.rows, distinct / sought[1]
+        return 1.0 - np.exp(-rows[others] / each), each / float(rows[self._sampled].mean())
+
+    def _average(
+        self, values: Float64Array, weights: Float64Array, some: BoolArray, others: BoolArray
+    ) -> Float64Array:
+        """The share that is read of some files, for others: files of like size are alike.
+
+        Small ones are read whole where large ones are not.
+        """
+        sizes = np.log(np.maximum(self._files.sizes, 1).astype(np.float64))
+        apart = np.abs(sizes[others][:, None] - sizes[some][None, :])
+        likeness = weights[some] / (_ALIKE**2 + apart**2)
+        shares = values[some] / np.maximum(weights[some], 1.0)
+        found: Float64Array = (likeness * shares).sum(axis=1) / likeness.sum(axis=1)
+        return found
+
+    def _top_share(
+        self, query: AskedQuery, used: frozenset[IndexName], weights: Float64Array
+    ) -> float:
+        """Of the best rows: what a larger sample reads more is read of all other files, too."""
+        every, half = (self.plans.plan(query, used, step).read.sum() for step in (1, 2))
+        whole, part = (weights[self.plans.chosen[::step]].sum() for step in (1, 2))
+        slope = max(every - half, 0.0) / (whole - part) if whole > part else 1.0
+        total = every + slope * (weights.sum() - whole)
+        return float(min(total / weights.sum(), 1.0))
+
+    def _known_files(self, query: AskedQuery) -> BoolArray:
+        """Files to conclude from: all, unless bounds are known of some only."""
+        files = self._files
+        known = files.rows > 0
+        own = [
+            own_bounds(files, group.name, group.data_type) is not None
+            for column in query.columns
+            if files.columns.find(column) not in files.columns.partitions
+            for group in files.columns.groups(column)
+            if group.name is not None and group.data_type is not None
+        ]
+        if not all(own):
+            looked = self._sampled.copy()
+            looked[self.plans.bounds.looked] = True
+            known &= looked
+        return known
+
+    def _weights(self, query: AskedQuery) -> Float64Array:
+        """Bytes of the needed columns of each file; of those not in the sample, about."""
+        if query not in self._needed:
+            files = self._files
+            weights = self.plans.needed_bytes(query)
+            share = weights.sum() / max(int(files.sizes[self._sampled].sum()), 1)
+            others = (files.rows > 0) & ~self._sampled
+            weights[others] = files.sizes[others] * share
+            self._needed[query] = weights
+        return self._needed[query]
+
+
+PAGE_ROWS = 2048
+"""Of the pages that Alcid writes, and that advice speaks of."""
+
+
+def as_count(query: AskedQuery) -> AskedQuery:
+    """The same query, if its rows were only counted."""
+    return replace(query, output=(), keys=(), limit=None, is_count=True)
+
+
+def lack_pages(plans: SamplePlans, query: AskedQuery) -> bool:
+    """Whether half of the sampled files or more have no page index of a column that is read."""
+    if query.is_count:
+        return False
+    columns = tuple(dict.fromkeys([*query.where_columns, *query.output]))
+    lacking = sum(_lacks_pages(plans, file, columns) for file in plans.chosen.tolist())
+    return 2 * lacking >= max(len(plans.chosen), 1)
+
+
+def pages_with_rows(plans: SamplePlans, query: AskedQuery) -> float | None:
+    """The share of pages that would have a matching row, if files had pages of `PAGE_ROWS`.
+
+    None if the rows are not known without reading, or the best are asked for.
+    """
+    found = None if query.is_top else plans.matching(query)
+    if found is None:
+        return None
+    rows = plans.files.rows
+    pages = int((-(-rows[plans.chosen] // PAGE_ROWS)).sum())
+    hit = 0
+    for file, selection in zip(found.files.tolist(), found.selections, strict=True):
+        if selection.rows is None:
+            hit += int(-(-rows[file] // PAGE_ROWS))
+        else:
+            hit += len(np.unique(np.asarray(selection.rows.to_array()) // PAGE_ROWS))
+    return hit / max(pages, 1)
+
+
+def _lacks_pages(plans: SamplePlans, file: int, columns: Sequence[str]) -> bool:
+    inside = file_columns(plans.files, file, columns)
+    if not inside or not plans.pages.has(file):
+        return False
+    layout = plans.pages.layout(file, inside)
+    return any(layout.column(name).whole == UNPAGED for name in inside)

@@ -1,0 +1,140 @@
+"""Least and greatest values of files that no bundle and no manifest knows, from their footers.
+
+A build keeps such bounds with the indexes. So what they would skip is not to the credit of an
+index, and advice has to know them beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from alcid._arrays import Int64Array
+from alcid.advise.sample import ColumnSample
+from alcid.errors import UnsupportedError
+from alcid.index.bundle import ColumnStatistics, Statistics
+from alcid.index.bundle.statistics import statistics_array
+from alcid.scan import Bounds, FileScan, TableFiles
+from alcid.types import DataType
+
+__all__ = ["FileBounds", "own_bounds"]
+
+
+def own_bounds(files: TableFiles, column: str, data_type: DataType) -> Bounds | None:
+    """What a table itself knows of a column; None if it knows no bound of any file."""
+    known = files.bounds(column, data_type)
+    return None if known is None or known.least.null_count == len(known.least) else known
+
+
+class FileBounds:
+    """The bounds of some files of a table; of the others nothing is known."""
+
+    def __init__(self, files: TableFiles, looked: Int64Array) -> None:
+        """Take the files whose footers may be read."""
+        self._files, self.looked = files, looked
+        self._scans: dict[int, FileScan] = {}
+        self._found: dict[tuple[str, DataType, bool], Bounds | None] = {}
+        self._told: dict[tuple[str, DataType], list[ColumnStatistics | None]] = {}
+        self._read: dict[str, dict[int, ColumnStatistics]] = {}
+        self._groups: dict[tuple[int, tuple[str, ...]], Mapping[str, Statistics]] = {}
+
+    def take(self, samples: Iterable[ColumnSample]) -> None:
+        """Know what was read of files."""
+        for one in samples:
+            if one.statistics is not None:
+                self._read.setdefault(one.own_name, {})[one.file] = one.statistics
+        self._found.clear()
+
+    def of(self, column: str, data_type: DataType, *, is_read: bool) -> Bounds | None:
+        """The bounds of a column, as files spell it, where it is of a type.
+
+        Args:
+            column: Its name in the files.
+            data_type: Its type in the files.
+            is_read: As they will be known when the column was read to index it: a footer does not
+                say whether there is a NaN.
+        """
+        name = column, data_type, is_read
+        if name not in self._found:
+            self._found[name] = self._make(column, data_type, is_read)
+        return self._found[name]
+
+    def of_groups(
+        self, file: int, scan: FileScan, columns: Sequence[str]
+    ) -> Mapping[str, Statistics]:
+        """What a footer says of row groups; it is kept, as many plans ask for the same."""
+        name = file, tuple(columns)
+        if name not in self._groups:
+            self._groups[name] = self._files.group_statistics(file, scan, columns)
+        return self._groups[name]
+
+    def _make(self, column: str, data_type: DataType, is_read: bool) -> Bounds | None:
+        entries = list(self._footers(column, data_type))
+        if is_read:
+            read = {
+                file: one
+                for file, one in self._read.get(column, {}).items()
+                if one.data_type == data_type
+            }
+            has_nan = any(one.has_nan for one in read.values())
+            entries = [
+                read.get(file, None if one is None else replace(one, has_nan=has_nan))
+                for file, one in enumerate(entries)
+            ]
+        if not any(entries):
+            return None
+        values = statistics_array(column, data_type, entries)
+        return Bounds(Statistics(column, data_type, values), self._files.rows)
+
+    def _footers(self, column: str, data_type: DataType) -> list[ColumnStatistics | None]:
+        if (column, data_type) not in self._told:
+            found: list[ColumnStatistics | None] = [None] * len(self._files.sizes)
+            table = self._files.columns
+            for file in self.looked.tolist():
+                own = table.schemas[int(table.schema_of[file])].get(column)
+                if own is not None and own.data_type == data_type and not own.problem:
+                    found[file] = self._footer(file, column, data_type)
+            self._told[column, data_type] = found
+        return self._told[column, data_type]
+
+    def _footer(self, file: int, column: str, data_type: DataType) -> ColumnStatistics | None:
+        if not self._scans:
+            every = self.looked.tolist()
+            self._scans = dict(zip(every, self._files.open(every), strict=True))
+        scan = self._scans[file]
+        known = self.of_groups(file, scan, [column]).get(column)
+        if known is None or known.data_type != data_type:
+            return None
+        one = _joined(known.values, np.array(scan.group_rows, np.int64), data_type)
+        try:
+            statistics_array(column, data_type, [one])
+        except UnsupportedError:
+            return None
+        return one
+
+
+def _joined(values: pa.StructArray, rows: Int64Array, data_type: DataType) -> ColumnStatistics:
+    """The statistics of a file from those of its row groups."""
+    filled = pa.array(rows > 0)
+    values, rows = values.filter(filled), rows[rows > 0]
+    nulls = values.field("nulls")
+    least, most = values.field("min"), values.field("max")
+    without = pc.fill_null(pc.equal(nulls, pa.array(rows)), False)
+    count = None if nulls.null_count else int(pc.sum(nulls).as_py() or 0)
+    told = pc.or_(without, pc.and_(pc.is_valid(least), pc.is_valid(most)))
+    if values.null_count or pa.types.is_null(least.type) or not pc.all(told).as_py():
+        return ColumnStatistics(data_type, nulls=count)
+    exact = bool(pc.all(values.field("min_exact")).as_py())
+    return ColumnStatistics(
+        data_type,
+        pc.min_max(least)["min"] if least.null_count < len(least) else None,
+        pc.min_max(most)["max"] if most.null_count < len(most) else None,
+        count,
+        None,
+        exact,
+        exact,
+    )

@@ -1,0 +1,364 @@
+"""What a column of one sampled file is like: distinct values, nulls, and its indexes, built.
+
+From the indexes of sampled files to those of all: how bytes grow with rows.
+
+Which files are read for advice: a few whole ones, spread over the listing.
+
+What a sample says of a column of the whole table.
+
+Queries that a column is typically asked, for advice without queries.
+
+Three values of rows of the sample are looked up, so that frequent values come up more often, and
+where values have an order a range of about one row of a thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from alcid._arrays import BoolArray, Int64Array, plain
+from alcid.errors import LimitError, UnsupportedError
+from alcid.expressions import Predicate, col
+from alcid.formats.file_index import BUILDERS
+from alcid.formats.file_index.keys import map_key_column, read_column
+from alcid.formats.theta import ThetaSketch
+from alcid.index.bundle import ColumnStatistics
+from alcid.index.bundle.statistics import statistics_array
+from alcid.options import default_options
+from alcid.types import INDEX_TYPES, DataType, indexes_for
+
+__all__ = [
+    "ColumnFacts",
+    "ColumnSample",
+    "all_bytes",
+    "all_distinct",
+    "choose_files",
+    "gather_facts",
+    "sample_column",
+    "spread",
+    "typical_queries",
+]
+
+_UNEQUAL = 1.25  # files that differ by less say nothing of how bytes grow
+_STEEPEST = 1.5
+
+
+def all_bytes(rows: Int64Array, chosen: Int64Array, sizes: Int64Array) -> int:
+    """The bytes of an index of all files.
+
+    Every file has an index of its own. Bytes go with a power of the rows: the dictionary of a
+    bitmap grows more slowly than its rows where values come again, and a bit slice as they do.
+
+    Args:
+        rows: Of all files.
+        chosen: Those of the sample that have the index.
+        sizes: The bytes of their indexes.
+
+    >>> all_bytes(np.array([100, 200, 400]), np.array([0, 2]), np.array([50, 100]))
+    220
+    """
+    own = rows[chosen].astype(np.float64)
+    power = 1.0
+    if len(own) > 1 and own.min() > 0 and own.max() >= _UNEQUAL * own.min():
+        power = float(np.polyfit(np.log(own), np.log(np.maximum(sizes, 1)), 1)[0])
+        power = min(max(power, 0.0), _STEEPEST)
+    others = np.ones(len(rows), bool)
+    others[chosen] = False
+    others &= rows > 0
+    scale = float(sizes.sum()) / max(float((own**power).sum()), 1.0)
+    return int(sizes.sum() + scale * (rows[others].astype(np.float64) ** power).sum())
+
+
+def all_distinct(each: npt.NDArray[np.float64], together: float, share: float) -> float:
+    """How many distinct values all files have.
+
+    Args:
+        each: The distinct values of each file of the sample.
+        together: Those of all files of the sample.
+        share: How much of the rows of the table the sample has.
+
+    >>> all_distinct(np.array([10.0, 10.0]), 20.0, 0.25)  # no value is in two files
+    80.0
+    >>> all_distinct(np.array([10.0, 10.0]), 10.0, 0.25)
+    10.0
+    """
+    if len(each) < 2 or not together or not each.mean() or not share:
+        return together if share >= 1 or not share else together / share
+    power = np.log(max(together / each.mean(), 1.0)) / np.log(len(each))
+    return float(together * (1.0 / share) ** min(power, 1.0))
+
+
+_LEAST = 2
+_MOST_BYTES = 256 << 20
+_MOST_ROWS = 2_000_000
+_MOST_MORE = 8  # files for queries that would find nothing in the sample
+
+
+def spread(count: int, wanted: int) -> Int64Array:
+    """Places of so many of `count` things, one of each stretch; always the same ones.
+
+    >>> spread(10, 3).tolist()
+    [1, 5, 8]
+    """
+    wanted = min(count, wanted)
+    places: Int64Array = ((np.arange(wanted) + 0.5) * count / max(wanted, 1)).astype(np.int64)
+    return places
+
+
+def choose_files(
+    sizes: Int64Array, rows: Int64Array, possible: Sequence[BoolArray], most: int
+) -> Int64Array:
+    """The files to read, ascending.
+
+    Files are taken whole: how large an index is depends on all values of its file. Two are taken
+    though they are large; further ones as long as all have about 256 MB and two million rows.
+
+    Args:
+        sizes: Bytes of all files.
+        rows: Rows of all files.
+        possible: For each query the files that it may find something in; a file is added for
+            those that would look at none of the sample.
+        most: How many files at most, before such are added.
+    """
+    filled = np.flatnonzero(rows > 0)
+    if not len(filled):
+        return filled
+    fitting = min(_MOST_BYTES / sizes[filled].mean(), _MOST_ROWS / rows[filled].mean())
+    wanted = max(min(most, int(fitting)), _LEAST)
+    chosen = set(filled[spread(len(filled), wanted)].tolist())
+    more = 0
+    for mask in possible:
+        found = filled[mask[filled]]
+        if len(found) and more < _MOST_MORE and not chosen.intersection(found.tolist()):
+            chosen.add(int(found[len(found) // 2]))
+            more += 1
+    return np.array(sorted(chosen), np.int64)
+
+
+_VALUES = 256  # that are kept of a file, to make typical queries of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnSample:
+    """A column, or a key of a map, in one file; it pickles."""
+
+    file: int
+    """Its place in the table."""
+    column: str
+    """As the table spells it."""
+    own_name: str
+    """As the file spells it."""
+    rows: int
+    nulls: int
+    sketch: ThetaSketch | None
+    """None if values of the type are not counted."""
+    statistics: ColumnStatistics | None
+    """As exact as a build makes them; None if there are none."""
+    payloads: Mapping[str, bytes] = field(default_factory=dict)
+    """By index type."""
+    problems: Mapping[str, str] = field(default_factory=dict)
+    """Why an index cannot be built, by index type."""
+    values: pa.Array | None = None
+    """Some of its values, none of them null, in the order of rows."""
+
+
+def sample_column(
+    values: pa.ChunkedArray,
+    data_type: DataType,
+    *,
+    file: int,
+    column: str,
+    own_name: str,
+    map_key: str | None = None,
+) -> ColumnSample:
+    """Look at all values of a column of a file, and build every index that takes them.
+
+    Args:
+        values: The column; for a key of a map the map.
+        data_type: The type that it has in the file; for a key of a map that of its values.
+        file: The place of the file in the table.
+        column: The name in the table.
+        own_name: The name in the file.
+        map_key: The key, if it is one.
+
+    >>> found = sample_column(
+    ...     pa.chunked_array([[3, 1, None]]), DataType("BIGINT"), file=0, column="id", own_name="id"
+    ... )
+    >>> sorted(found.payloads), found.nulls, found.sketch
+    (['bitmap', 'bloom-filter', 'bsi', 'range-bitmap'], 1, <ThetaSketch: 2 distinct values, ...>)
+    """
+    if map_key is not None:
+        values = map_key_column(values, map_key)
+    payloads, problems = _build(values, data_type, indexes_for(data_type))
+    return ColumnSample(
+        file,
+        column,
+        own_name,
+        len(values),
+        plain(values).null_count,
+        _sketch(values),
+        None if map_key is not None else _statistics(values, column, data_type),
+        payloads,
+        problems,
+        _some(values),
+    )
+
+
+def _build(
+    values: pa.ChunkedArray, data_type: DataType, index_types: Sequence[str]
+) -> tuple[dict[str, bytes], dict[str, str]]:
+    payloads: dict[str, bytes] = {}
+    problems: dict[str, str] = {}
+    if not index_types:
+        return payloads, problems
+    try:
+        keys = read_column(values, data_type)
+    except (UnsupportedError, LimitError) as error:
+        return payloads, dict.fromkeys(index_types, str(error))
+    for index_type in index_types:
+        try:
+            options = asdict(default_options(index_type))
+            payloads[index_type] = BUILDERS[index_type](keys, **options)
+        except (UnsupportedError, LimitError) as error:
+            problems[index_type] = str(error)
+    return payloads, problems
+
+
+def _sketch(values: pa.ChunkedArray) -> ThetaSketch | None:
+    try:
+        return ThetaSketch.of(values)
+    except UnsupportedError:
+        return None
+
+
+def _statistics(
+    values: pa.ChunkedArray, column: str, data_type: DataType
+) -> ColumnStatistics | None:
+    try:
+        found = ColumnStatistics.of(values, data_type)
+        statistics_array(column, data_type, [found])
+    except UnsupportedError:
+        return None
+    return found
+
+
+def _some(values: pa.ChunkedArray) -> pa.Array:
+    taken = values.take(pa.array(spread(len(values), _VALUES)))
+    found = plain(taken)
+    found = found.filter(pc.is_valid(found))
+    if pa.types.is_floating(found.type):
+        found = found.filter(pc.invert(pc.is_nan(found)))
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnFacts:
+    """A column that was sampled."""
+
+    column: str
+    data_type: DataType | None
+    distinct: float | None = None
+    """About how many distinct values the table has; None if they are not counted."""
+    null_share: float | None = None
+    """How many of the rows are null, from 0 to 1."""
+    index_bytes: Mapping[str, int] = field(default_factory=dict)
+    """About how many bytes the indexes of all files take, by index type."""
+    problem: str = ""
+    """Why there is no index; empty if there are some."""
+
+
+def gather_facts(
+    column: str, data_type: DataType | None, samples: Sequence[ColumnSample], rows: Int64Array
+) -> ColumnFacts:
+    """Conclude from what was sampled of a column.
+
+    Args:
+        column: Its name.
+        data_type: Its type in the table.
+        samples: What was made of it in each file of the sample that has it.
+        rows: The rows of all files of the table.
+    """
+    sampled = sum(one.rows for one in samples)
+    if not sampled:
+        return ColumnFacts(column, data_type, problem="no file of the sample has it")
+    sketches = [one.sketch for one in samples if one.sketch is not None]
+    distinct: float | None = None
+    if len(sketches) == len(samples):
+        together = reduce(ThetaSketch.union, sketches)
+        each = np.array([one.estimate for one in sketches], np.float64)
+        distinct = all_distinct(each, together.estimate, sampled / max(int(rows.sum()), 1))
+    sizes: dict[str, int] = {}
+    for index_type in INDEX_TYPES:
+        made = [one for one in samples if index_type in one.payloads]
+        if made:
+            chosen = np.array([one.file for one in made], np.int64)
+            lengths = np.array([len(one.payloads[index_type]) for one in made], np.int64)
+            sizes[index_type] = all_bytes(rows, chosen, lengths)
+    why = next((text for one in samples for text in one.problems.values()), "")
+    return ColumnFacts(
+        column,
+        data_type,
+        distinct,
+        sum(one.nulls for one in samples) / sampled,
+        sizes,
+        "" if sizes else why or f"no index takes {data_type}",
+    )
+
+
+_LOOK_UPS = 3
+_RANGE = 0.001  # of the rows
+_UNORDERED = ("BOOLEAN", "BINARY", "VARBINARY")
+_RARELY_EQUAL = ("FLOAT", "DOUBLE")
+
+
+def typical_queries(
+    column: str, data_type: DataType, values: Sequence[pa.Array], distinct: float | None
+) -> Iterator[Predicate]:
+    """Predicates on a column.
+
+    Args:
+        column: Its name.
+        data_type: Its type.
+        values: Some of its values, from several files.
+        distinct: About how many distinct values there are.
+    """
+    filled = [one for one in values if len(one)]
+    if not filled:
+        return
+    pooled = _literals(pa.concat_arrays(filled))
+    if data_type.root not in _RARELY_EQUAL:
+        looked_up = [_literal(pooled[int(place)]) for place in spread(len(pooled), _LOOK_UPS)]
+        for value in dict.fromkeys(looked_up):
+            if value is not None:
+                yield col(column) == value
+    if data_type.root not in _UNORDERED and (distinct is None or distinct * _RANGE >= 1):
+        ordered = pooled.take(pc.array_sort_indices(pooled))
+        middle = len(ordered) // 2
+        last = min(middle + int(len(ordered) * _RANGE), len(ordered) - 1)
+        begin, end = _literal(ordered[middle]), _literal(ordered[last])
+        if begin is not None and end is not None:
+            yield col(column).between(begin, end)
+
+
+def _literals(values: pa.Array) -> pa.Array:
+    """Values that Python has: its times end at microseconds."""
+    kind = values.type
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return values.cast(pa.timestamp("us", kind.tz), safe=False)
+    return values.cast(pa.time64("us"), safe=False) if kind == pa.time64("ns") else values
+
+
+def _literal(value: pa.Scalar) -> Any:
+    """The value in Python; None for text that is no UTF-8, and for years that Python has not."""
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        return None

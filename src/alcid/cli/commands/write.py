@@ -1,0 +1,291 @@
+"""`alcid create`.
+
+`alcid append`.
+
+`alcid upsert`.
+
+`alcid delete`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from alcid.cli.app import Section, command
+from alcid.cli.options import (
+    DryRun,
+    Json,
+    Quiet,
+    TableName,
+    names,
+    pairs,
+)
+from alcid.cli.row_input import (
+    Files,
+    WriteReport,
+    arrow_rows,
+    spark_rows,
+)
+from alcid.cli.tables import Opening, open_table, start_spark
+from alcid.errors import OptionError, UnsupportedError
+
+if TYPE_CHECKING:
+    from alcid.tables.paimon.metadata.schema import TableSchema
+    from alcid.types import DataType
+
+__all__ = ["append", "create", "delete", "upsert"]
+
+
+@dataclass(frozen=True, slots=True)
+class _CreateReport:
+    """The table that was made, or would be."""
+
+    location: str
+    schema: TableSchema
+    dry_run: bool
+
+    def __str__(self) -> str:
+        from alcid._text import count_text
+
+        schema = self.schema
+        would = "would have " if self.dry_run else ""
+        first = f"{would}created {self.location}: {count_text(len(schema.fields), 'column')}"
+        if schema.primary_keys:
+            first += f", primary key {', '.join(schema.primary_keys)}"
+        if schema.partition_keys:
+            first += f", partitioned by {', '.join(schema.partition_keys)}"
+        types = (
+            f"{one.name} {one.data_type}{'' if one.nullable else ' NOT NULL'}"
+            for one in schema.fields
+        )
+        return "\n".join([first, *types])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {
+            "dry_run": self.dry_run,
+            "location": self.location,
+            "columns": [
+                {"name": one.name, "type": str(one.data_type), "nullable": one.nullable}
+                for one in self.schema.fields
+            ],
+            "primary_key": list(self.schema.primary_keys),
+            "partition_by": list(self.schema.partition_keys),
+            "options": dict(self.schema.options),
+        }
+
+
+@command(Section.CHANGE)
+def create(
+    table: Annotated[
+        str,
+        typer.Argument(metavar="TABLE", help="The folder of the new table.", show_default=False),
+    ],
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Its columns, with types as Paimon or Spark writes them: id BIGINT NOT NULL, name"
+            " STRING.",
+            show_default=False,
+        ),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="A Parquet, ORC or Arrow file with its columns.",
+            show_default=False,
+        ),
+    ] = None,
+    primary_key: Annotated[
+        list[str],
+        typer.Option(
+            metavar="COLUMN,...", help="The columns that tell rows apart.", show_default=False
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    partition_by: Annotated[
+        list[str],
+        typer.Option(
+            metavar="COLUMN,...",
+            help="The columns whose values stand in the paths.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    option: Annotated[
+        list[str],
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="A table option of Paimon, as bucket=4; may be repeated.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    storage_option: Annotated[
+        list[str],
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="A key, an endpoint or such of an object store; may be repeated.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Make a Paimon table without rows.
+
+    \b
+    Examples:
+      alcid create people --schema "id BIGINT, name STRING" --primary-key id
+      alcid create shop/items --like new.parquet --option file-index.bloom-filter.columns=id
+    """  # noqa: D301
+    from alcid.cli.printing import print_report
+    from alcid.storage import Storage
+    from alcid.tables.paimon.metadata.table_folder import TableFolder
+    from alcid.tables.paimon.write.append import new_schema
+
+    how = pairs("--storage-option", storage_option) or None
+    made = new_schema(
+        _columns(schema, like, how),
+        names("--primary-key", primary_key) if primary_key else [],
+        names("--partition-by", partition_by) if partition_by else [],
+        pairs("--option", option),
+    )
+    storage = Storage.open(table, how)
+    TableFolder(storage.rehearsal() if dry_run else storage).create(made)
+    print_report(_CreateReport(storage.location, made, dry_run), as_json=as_json)
+
+
+def _columns(
+    schema: str | None, like: str | None, storage_options: dict[str, str] | None
+) -> list[tuple[str, DataType, bool]]:
+    from alcid.cli.columns import parse_columns
+    from alcid.cli.row_input import file_schema
+    from alcid.types import DataType
+
+    if (schema is None) == (like is None):
+        raise OptionError("expected --schema or --like, and not both")
+    if schema is not None:
+        return parse_columns(schema)
+    assert like is not None
+    found = file_schema(like, storage_options)
+    return [(one.name, DataType.from_arrow(one.type), one.nullable) for one in found]
+
+
+@command(Section.CHANGE)
+def append(
+    table: TableName,
+    files: Files,
+    how: Opening,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Append the rows of files, with the indexes that the table has.
+
+    Columns go by name; those that are not given are null. A Paimon table is written by this
+    process, or with --spark by Spark; other tables by Spark, which is started for it.
+
+    \b
+    Examples:
+      alcid append orders new.csv
+      alcid append orders new.parquet new.jsonl --dry-run
+    """  # noqa: D301
+    from alcid.cli.printing import print_report
+    from alcid.tables.paimon_table import PaimonTable
+
+    opened = open_table(table, how, may_be_empty=True)
+    known = tuple(opened.schema.names)
+    if isinstance(opened, PaimonTable) and (dry_run or not how.needs_spark):
+        rows = arrow_rows(files, opened, how)
+        report = opened.append(rows, dry_run=dry_run)
+        if how.needs_spark:  # which would make files of its own
+            report = replace(report, files=None, bytes_written=None, index_bytes=None)
+        given = tuple(rows.schema.names)
+    else:
+        if not opened.engine.has_spark:
+            opened = open_table(table, how, needs_spark=True, may_be_empty=True)
+        frame = spark_rows(files, opened, how, start_spark(how))
+        report = opened.append(frame, dry_run=dry_run)
+        given = tuple(frame.columns)
+    print_report(WriteReport(report, given, known), as_json=as_json)
+
+
+@command(Section.CHANGE)
+def upsert(
+    table: TableName,
+    files: Files,
+    how: Opening,
+    row_kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column of the files that says what a row does: +I and +U put it, -U and -D"
+            " delete its key.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Put the rows of files in place of those of their key.
+
+    It is for Paimon tables with a primary key. Columns that are not given are null.
+
+    \b
+    Examples:
+      alcid upsert users changes.parquet
+      alcid upsert users changes.jsonl --row-kind op --dry-run
+    """  # noqa: D301
+    from alcid.cli.printing import print_report
+    from alcid.cli.tables import require_paimon
+
+    opened = require_paimon(open_table(table, how), "upsert")
+    if dry_run or not how.needs_spark:
+        rows = arrow_rows(files, opened, how)
+        given = tuple(rows.schema.names)
+    else:
+        rows = spark_rows(files, opened, how, start_spark(how))
+        given = tuple(rows.columns)
+    report = opened.upsert(rows, row_kind=row_kind, dry_run=dry_run)
+    print_report(WriteReport(report, given, tuple(opened.schema.names)), as_json=as_json)
+
+
+@command(Section.CHANGE)
+def delete(
+    table: TableName,
+    how: Opening,
+    where: Annotated[
+        str,
+        typer.Option(
+            metavar="PREDICATE",
+            help="Which rows, as behind WHERE in Spark's SQL; true for all.",
+            show_default=False,
+        ),
+    ],
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Delete the rows that match.
+
+    They are marked in deletion vectors of the Paimon or Iceberg table, in one commit; if it has a
+    primary key, in two. Its data files stay as they are.
+
+    \b
+    Examples:
+      alcid delete orders --where "item = 'book'"
+      alcid delete lake.shop.orders --where "day < DATE '2020-01-01'" --dry-run
+    """  # noqa: D301
+    from alcid.cli.printing import choose_progress, print_report
+    from alcid.tables.parquet_table import ParquetTable
+
+    opened = open_table(table, how)
+    if isinstance(opened, ParquetTable):
+        raise UnsupportedError(
+            f"{table}: a folder of Parquet files has no commit to delete rows with; Paimon and"
+            " Iceberg tables do"
+        )
+    progress = choose_progress(quiet=quiet)
+    print_report(opened.delete(where, dry_run=dry_run, progress=progress), as_json=as_json)

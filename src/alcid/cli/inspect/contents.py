@@ -1,0 +1,312 @@
+"""What a Puffin file holds: its blobs, and for the known types what they say.
+
+What is found in a file that is a list of things: facts of the file, and of each thing.
+
+What the blobs of a bundle hold: Alcid's own indexes, of many data files in one Puffin file.
+
+What a file of deletion vectors holds, read without the manifest that says whose they are.
+
+What a hash index holds: hashes, and no more.
+
+What a theta sketch tells, by itself or as a blob in Puffin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from alcid.errors import AlcidError, FormatError, LimitError, UnsupportedError
+from alcid.formats import puffin
+from alcid.formats.cursor import Cursor
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.deletion_vector.file import VERSION, range_length, vector_places
+from alcid.formats.deletion_vector.vector import AROUND, MAGICS
+from alcid.formats.hash_index import HashIndex
+from alcid.formats.puffin import Blob, PuffinReader
+from alcid.formats.source import Section, Source
+from alcid.formats.theta.sketch import ThetaSketch
+from alcid.index.bundle import Bundle, PayloadKind
+from alcid.index.bundle.format import (
+    BUNDLE,
+    DIRECTORY,
+    FILES,
+    VERSION_PROPERTY,
+)
+from alcid.index.bundle.payloads import check_blocks
+from alcid.inspect.byte_map.kinds import Kind, identify
+from alcid.inspect.byte_map.regions import Value
+
+__all__ = [
+    "BlobFacts",
+    "Facts",
+    "Item",
+    "Listing",
+    "State",
+    "inspect_bundle",
+    "inspect_deletion_vector",
+    "inspect_deletion_vectors",
+    "inspect_hash_index",
+    "inspect_puffin",
+    "inspect_theta",
+    "problem_of",
+    "theta_facts",
+    "vector_facts",
+]
+
+Facts: TypeAlias = dict[str, Value]
+State: TypeAlias = Literal["ok", "empty", "unknown", "damaged"]
+"""empty: nothing was written, for a file without rows. unknown: of a type of someone else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One of the things that a file holds."""
+
+    columns: Facts
+    """What every item has, and a table has a column for."""
+    facts: Facts = field(default_factory=dict)
+    """What is told of this one."""
+    properties: dict[str, str] = field(default_factory=dict)
+    """What its writer said of it."""
+    problem: str | None = None
+    known: bool = True
+    """False for a type of someone else, which is not looked into."""
+
+    @property
+    def state(self) -> State:
+        """Whether it was read, and found whole."""
+        if self.problem is not None:
+            return "damaged"
+        return "ok" if self.known else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A file, and what it holds one after the other."""
+
+    file: str
+    kind: Kind
+    size: int
+    head: Facts
+    properties: dict[str, str] = field(default_factory=dict)
+    things: str | None = None
+    """What the items are, in the plural; None for a file that is one thing."""
+    items: tuple[Item, ...] = ()
+    count: int = 0
+    """How many items there are; not all may be here."""
+    damaged: int = 0
+    """How many of them are damaged, shown or not."""
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        kind: Kind,
+        head: Facts,
+        things: str,
+        items: Iterable[Item],
+        limit: int | None,
+        properties: dict[str, str] | None = None,
+    ) -> Listing:
+        """Take the first items, and count the others without keeping them."""
+        every = iter(items)
+        shown = tuple(islice(every, limit))
+        count, damaged = len(shown), sum(item.state == "damaged" for item in shown)
+        for item in every:
+            count += 1
+            damaged += item.state == "damaged"
+        return cls(
+            source.name, kind, source.size, head, properties or {}, things, shown, count, damaged
+        )
+
+    @property
+    def truncated(self) -> bool:
+        """True when not all items are here."""
+        return self.count > len(self.items)
+
+    @property
+    def is_damaged(self) -> bool:
+        """True when any item is."""
+        return self.damaged > 0
+
+
+def problem_of(error: AlcidError, file: str | None = None) -> str:
+    """The message of an error without the file, which the report names already."""
+    file = getattr(error, "file", None) if file is None else file
+    return str(error).removeprefix(f"{file}: ").removeprefix(f"{file}, ")
+
+
+BlobFacts: TypeAlias = Callable[[Blob], "Facts | None"]
+"""What is to be told of a blob; None if it is none of a bundle. A damaged one raises."""
+
+
+def inspect_bundle(source: Source, reader: PuffinReader) -> BlobFacts:
+    """What tells of the blobs of a file, whose checksums are all compared."""
+    if VERSION_PROPERTY not in reader.properties:
+        return lambda _: None
+    try:
+        bundle = Bundle.open(source)
+    except UnsupportedError:  # of a later version
+        return lambda _: None
+    except FormatError as error:
+        problem = error
+        return lambda blob: _refuse(blob, problem)
+
+    def facts(blob: Blob) -> Facts | None:
+        match blob.type:
+            case type_ if type_ == FILES:
+                return {"files": len(bundle.files), "rows": int(np.sum(bundle.files.rows))}
+            case type_ if type_ == DIRECTORY:
+                return {"kinds": sum(bundle.series(kind) is not None for kind in bundle.kinds)}
+            case type_ if type_ == BUNDLE:
+                return {"bundle_version": bundle.version}
+        kind = PayloadKind.of_blob(blob.type, blob.properties)
+        return None if kind is None else _payload_facts(bundle, kind)
+
+    return facts
+
+
+def _refuse(blob: Blob, problem: FormatError) -> Facts | None:
+    """Nothing of a bundle whose footer is damaged can be told."""
+    if blob.type == BUNDLE:
+        raise problem
+    return None
+
+
+def _payload_facts(bundle: Bundle, kind: PayloadKind) -> Facts | None:
+    series = bundle.series(kind)
+    if series is None:
+        return None
+    for entry in range(len(series.directory)):
+        place = series.stored(entry)
+        if place.length:
+            check_blocks(place.source.read(place.offset, place.length), place, series.name(entry))
+    return {"payload_bytes": int(np.sum(series.directory.lengths))}
+
+
+_MOST_LISTED = 8
+
+
+def inspect_deletion_vectors(source: Source, limit: int | None) -> Listing:
+    """An index file of Paimon, or a file of Delta's: a version, then vectors back to back."""
+    section = Section(source)
+    Cursor(section).version("deletion vector file", VERSION)
+    vectors = _vectors(section, 1)
+    head = Facts(version=VERSION)
+    return Listing.of(source, identify(source), head, "vectors", vectors, limit)
+
+
+def inspect_deletion_vector(source: Source, limit: int | None) -> Listing:
+    """A vector by itself, as it stands in an index file or as a blob in Puffin."""
+    vectors = _vectors(Section(source), 0)
+    return Listing.of(source, Kind.DELETION_VECTOR, Facts(), "vectors", vectors, limit)
+
+
+def vector_facts(vector: DeletionVector) -> Facts:
+    """How many rows are deleted, and where."""
+    few = vector.cardinality <= _MOST_LISTED
+    return {
+        "cardinality": vector.cardinality,
+        "first": vector.first,
+        "last": vector.last,
+        "positions": tuple(vector) if few else None,
+    }
+
+
+def _vectors(section: Section, offset: int) -> Iterator[Item]:
+    """The vectors one after the other, as far as their lengths can be followed."""
+    try:
+        for place in vector_places(section, offset):
+            yield _inspect_vectors(section.section(*place), place[0])
+            offset = sum(place)
+    except FormatError as error:  # nothing tells where the next one begins
+        yield Item(_columns(offset, section.length - offset), problem=problem_of(error))
+
+
+def _inspect_vectors(section: Section, offset: int) -> Item:
+    bits = MAGICS.get(section.read(4, 4))
+    columns = _columns(offset, section.length)
+    columns["crc"] = section.read(section.length - 4, 4).hex()
+    if bits is not None:
+        columns["kind"] = f"{bits}-bit"
+        columns["length"] = range_length(bits, section.length - AROUND)
+    try:
+        vector = DeletionVector.read(section)
+    except FormatError as error:
+        return Item(columns, problem=problem_of(error))
+    return Item(columns, vector_facts(vector))
+
+
+def _columns(offset: int, size: int) -> Facts:
+    """Where a vector lies; `length` is what a manifest says, which leaves out a part of it."""
+    return {"offset": offset, "bytes": size, "length": None, "kind": None, "crc": None}
+
+
+def inspect_hash_index(source: Source, limit: int | None) -> Listing:  # noqa: ARG001  # lists nothing
+    """Count the hashes of a bucket."""
+    index = HashIndex.from_bytes(source.read(0, source.size), name=source.name)
+    facts: Facts = {
+        "told_by": "its size only",  # nothing in the file says so
+        "hashes": len(index),
+        "duplicates": index.duplicates,
+        "least": int(index.hashes[0]),
+        "greatest": int(index.hashes[-1]),
+    }
+    return Listing(source.name, Kind.HASH_INDEX, source.size, facts)
+
+
+def inspect_theta(source: Source, limit: int | None) -> Listing:  # noqa: ARG001  # lists nothing
+    """A compact sketch in a file of its own."""
+    sketch = ThetaSketch.from_bytes(source.read(0, source.size), name=source.name)
+    return Listing(source.name, Kind.THETA_SKETCH, source.size, theta_facts(sketch))
+
+
+def theta_facts(sketch: ThetaSketch) -> Facts:
+    """The estimate, and what it is made of."""
+    return {
+        "estimate": sketch.estimate,
+        "ndv": sketch.ndv,
+        "theta": sketch.theta,
+        "hashes": len(sketch),
+    }
+
+
+def inspect_puffin(source: Source, limit: int | None) -> Listing:
+    """List the blobs in the order of the footer."""
+    with puffin.open(source) as reader:
+        head: Facts = {"footer_bytes": reader.footer_size}
+        bundle = inspect_bundle(source, reader)
+        blobs = (_inspect(reader, blob, bundle) for blob in reader.blobs)
+        return Listing.of(source, Kind.PUFFIN, head, "blobs", blobs, limit, reader.properties)
+
+
+def _inspect(reader: PuffinReader, blob: Blob, bundle: BlobFacts) -> Item:
+    columns: Facts = {
+        "type": blob.type,
+        "fields": blob.fields,
+        "snapshot_id": blob.snapshot_id,
+        "sequence_number": blob.sequence_number,
+        "offset": blob.offset,
+        "bytes": blob.length,
+        "codec": blob.codec,
+    }
+    try:
+        match blob.type:
+            case puffin.DELETION_VECTOR:
+                facts = vector_facts(reader.read_deletion_vector(blob))
+            case puffin.THETA_SKETCH:
+                facts = theta_facts(reader.read_theta_sketch(blob))
+            case _:
+                found = bundle(blob)
+                if found is None:
+                    return Item(columns, properties=blob.properties, known=False)
+                facts = found
+    except (FormatError, LimitError) as error:
+        problem = problem_of(error, reader.name)
+        return Item(columns, properties=blob.properties, problem=problem)
+    return Item(columns, facts, blob.properties)

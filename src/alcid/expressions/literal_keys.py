@@ -1,0 +1,446 @@
+"""Where a number lies among the keys of a numeric column.
+
+Spark compares a DECIMAL with a DECIMAL, or with an integer, in one DECIMAL type for both. Where
+that would need more than 38 digits it keeps those before the point, and both sides are rounded.
+
+Where a date or a time lies among the keys of a DATE, TIME or TIMESTAMP column.
+
+Each function gives the place, or says in words why there is none. A literal is first a `WallClock`
+(nanoseconds, in no zone) or an instant (nanoseconds since the epoch); nothing is rounded.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from alcid import options
+from alcid.expressions.casts_from_text import (
+    NANOS_PER_DAY,
+    NANOS_PER_SECOND,
+    SessionTimestamp,
+    WallClock,
+    Zone,
+    find_zone,
+    instant_of,
+    moved_forward,
+    to_date,
+    to_time,
+    to_timestamp,
+    wall_of,
+)
+from alcid.formats.file_index.keys import Key, order_float
+
+__all__ = [
+    "BIGINT_DIGITS",
+    "INT_DIGITS",
+    "Digits",
+    "Number",
+    "Place",
+    "among_doubles",
+    "among_floats",
+    "among_fractions",
+    "among_rounded",
+    "as_double",
+    "day_of_instant",
+    "days_at_instant",
+    "digits_of",
+    "either",
+    "instant_of_clock",
+    "place_of_date",
+    "place_of_time",
+    "place_of_timestamp",
+    "session_zone",
+    "wall_clock",
+]
+
+Number: TypeAlias = int | float | Decimal
+
+# No column holds a number of this many digits before or behind the point, and a Fraction of a
+# Decimal with an exponent in the millions would not fit into memory.
+_MOST_DIGITS = 1_000
+_MOST_PRECISE = 38
+_BEYOND = 10**_MOST_PRECISE
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a literal lies among the keys of a column.
+
+    | comparison | keys                  | when not certain        |
+    |------------|-----------------------|-------------------------|
+    | `= x`      | `begin <= key < end`  | the same                |
+    | `< x`      | `key < begin`         | `key < end`             |
+    | `<= x`     | `key < end`           | the same                |
+    | `> x`      | `key >= end`          | `key >= begin`          |
+    | `>= x`     | `key >= begin`        | the same                |
+    | `<> x`     | all others            | every key               |
+    """
+
+    begin: Key
+    """The least key that is not below the literal."""
+    end: Key
+    """The least key above the literal: `begin` when no key equals it."""
+    certain: bool = True
+    """False when a key from `begin` to `end` may or may not equal the literal."""
+
+
+def either(first: Place, second: Place) -> Place:
+    """The place of a literal that may lie at either of two among integer keys.
+
+    >>> either(Place(5, 6), Place(6, 6))
+    Place(begin=5, end=6, certain=False)
+    """
+    if first == second:
+        return first
+    keys = [int(key) for at in (first, second) for key in (at.begin, at.end)]
+    return Place(min(keys), max(keys), certain=False)
+
+
+class Digits(NamedTuple):
+    """The type DECIMAL(precision, scale)."""
+
+    precision: int
+    scale: int
+
+    def widened(self, other: Digits) -> Digits:
+        """The type in which Spark compares two: what is beyond 38 digits is cut from the scale.
+
+        >>> Digits(10, 2).widened(Digits(5, 4))
+        Digits(precision=12, scale=4)
+        >>> Digits(38, 0).widened(Digits(2, 1))
+        Digits(precision=38, scale=0)
+        """
+        scale = max(self.scale, other.scale)
+        precision = scale + max(self.precision - self.scale, other.precision - other.scale)
+        beyond = max(0, precision - _MOST_PRECISE)
+        return Digits(precision - beyond, max(0, scale - beyond))
+
+
+INT_DIGITS, BIGINT_DIGITS = Digits(10, 0), Digits(20, 0)
+"""The DECIMALs that Spark takes an INT and a BIGINT for."""
+
+
+def digits_of(number: int | Decimal, *, listed: bool = False) -> Digits | None:
+    """The DECIMAL type of a literal; None for one that has too many digits for any.
+
+    Args:
+        number: The literal, with the zeros at its end: 5.50 has two digits behind the point.
+        listed: It stands in a list, where Spark takes every INT for the widest.
+
+    >>> digits_of(5), digits_of(Decimal("0.05"))
+    (Digits(precision=1, scale=0), Digits(precision=2, scale=2))
+    >>> digits_of(5, listed=True)
+    Digits(precision=10, scale=0)
+    """
+    if isinstance(number, int):
+        if listed and -(1 << 63) <= number < 1 << 63:
+            return INT_DIGITS if -(1 << 31) <= number < 1 << 31 else BIGINT_DIGITS
+        return Digits(len(str(abs(number))), 0) if -_BEYOND < number < _BEYOND else None
+    _, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        return None
+    scale = max(0, -exponent)
+    precision = max(scale, len(digits) + (max(0, exponent) if number else 0))
+    return Digits(precision, scale) if precision <= _MOST_PRECISE else None
+
+
+def among_floats(number: float, width: int) -> Place:
+    """The place of a double among floats of `width` bytes; both zeros are one number.
+
+    >>> among_floats(0.0, 8)
+    Place(begin=-1, end=1, certain=True)
+    >>> among_floats(0.1, 4)  # lies between two floats of four bytes
+    Place(begin=1036831949, end=1036831949, certain=True)
+    """
+    if number == 0:
+        return Place(order_float(-0.0, width), order_float(0.0, width) + 1)
+    with np.errstate(over="ignore", under="ignore"):
+        near = float(np.array(number, f"f{width}"))
+    rank = order_float(near, width)
+    if near < number:
+        return Place(rank + 1, rank + 1)
+    return Place(rank, rank if near > number else rank + 1)
+
+
+def as_double(number: Number) -> float | None:
+    """The double nearest to a number; None for a finite number that is beyond every double."""
+    try:
+        double = float(number)
+    except OverflowError:
+        return None
+    return None if math.isinf(double) and not isinstance(number, float) else double
+
+
+def among_fractions(number: int | Decimal, scale: int, bounds: tuple[int, int]) -> Place:
+    """The place of an exact number among the keys of an integer or decimal column.
+
+    >>> among_fractions(Decimal("5.5"), 0, (-128, 127))
+    Place(begin=6, end=6, certain=True)
+    >>> among_fractions(1000, 0, (-128, 127))
+    Place(begin=128, end=128, certain=True)
+    """
+    if isinstance(number, Decimal) and number and abs(number.adjusted()) > _MOST_DIGITS:
+        if number.adjusted() > 0:
+            return _clip(bounds[1] + 1 if number > 0 else bounds[0] - 1, None, bounds)
+        number = Decimal(1 if number > 0 else -1).scaleb(-_MOST_DIGITS)
+    scaled = Fraction(number or 0) * 10**scale
+    return _clip(math.ceil(scaled), math.floor(scaled) + 1, bounds)
+
+
+def among_rounded(number: int | Decimal, scale: int, kept: int, bounds: tuple[int, int]) -> Place:
+    """The place of a number where only `kept` digits behind the point are compared.
+
+    Halves are rounded away from zero. Where keys have more digits they are rounded as well, so
+    that one number equals many.
+
+    Args:
+        number: A number that has a DECIMAL type.
+        scale: The digits behind the point of the keys.
+        kept: The digits behind the point of the type in which the two are compared.
+        bounds: The least and the greatest key.
+
+    >>> among_rounded(Decimal("5.5"), 0, 0, (-128, 127))
+    Place(begin=6, end=7, certain=True)
+    >>> among_rounded(1, 2, 1, (-128, 127))
+    Place(begin=95, end=105, certain=True)
+    """
+    scaled = Fraction(number) * 10**kept
+    nearest = math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled > 0 else -1)
+    if kept >= scale:
+        among = Fraction(nearest, 10 ** (kept - scale))
+        return _clip(math.ceil(among), math.floor(among) + 1, bounds)
+    step = 10 ** (scale - kept)
+    return _clip(_first_near(nearest, step), _first_near(nearest + 1, step), bounds)
+
+
+def _first_near(number: int, step: int) -> int:
+    """The least key that is rounded to `number` steps, or to more."""
+    return number * step - step // 2 + (1 if number <= 0 else 0)
+
+
+def among_doubles(number: float, scale: int, bounds: tuple[int, int]) -> Place:
+    """The place of a double among the keys of an integer or decimal column.
+
+    Spark compares these as doubles, so from 2**53 on a double equals many integers.
+
+    >>> among_doubles(2.0**53, 0, (-(2**63), 2**63 - 1))
+    Place(begin=9007199254740992, end=9007199254740994, certain=False)
+    """
+    if math.isnan(number):
+        return Place(bounds[1] + 1, bounds[1] + 1)
+    unit = 10**scale
+    begin = _least(bounds, lambda key: key / unit >= number)
+    end = _least(bounds, lambda key: key / unit > number)
+    return Place(begin, end, certain=end - begin <= 1)
+
+
+def _least(bounds: tuple[int, int], holds: Callable[[int], bool]) -> int:
+    """The least key from which on `holds`; one above the bounds when none does."""
+    low, high = bounds[0], bounds[1] + 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _clip(begin: int, end: int | None, bounds: tuple[int, int]) -> Place:
+    least, beyond = bounds[0], bounds[1] + 1
+    begin = min(max(begin, least), beyond)
+    return Place(begin, begin if end is None else min(max(end, least), beyond))
+
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_EPOCH_DAY = _EPOCH.date().toordinal()
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_NANOS_PER_MILLI, _NANOS_PER_MICRO = 1_000_000, 1_000
+_MILLIS, _MICROS, _NANOS = 3, 6, 9
+_NANOS_PER = {
+    "h": 3600 * NANOS_PER_SECOND,
+    "m": 60 * NANOS_PER_SECOND,
+    "s": NANOS_PER_SECOND,
+    "ms": _NANOS_PER_MILLI,
+    "us": _NANOS_PER_MICRO,
+    "ns": 1,
+}
+
+
+def place_of_date(value: object, mixed: bool = False) -> Place | str | None:
+    """The place among days; a timestamp is compared with the midnights.
+
+    In a list with an instant, all that is `mixed` with it is an instant too, the column's days
+    among them. A day that the zone skipped is then the same as the next one.
+    """
+    if isinstance(value, str):
+        return _place_of_day(value, mixed)
+    clock = wall_clock(value, _NANOS)
+    if not isinstance(clock, WallClock):
+        return clock
+    if clock.zone is not None or isinstance(value, SessionTimestamp):
+        return _among_days(clock)
+    place = _among(clock.nanos, NANOS_PER_DAY)
+    if not mixed:
+        return place
+    beside = _among_days(clock)
+    return beside if isinstance(beside, str) else either(place, beside)
+
+
+def _place_of_day(text: str, mixed: bool) -> Place | str:
+    days = to_date(text)
+    if days is None:
+        return "it is no date"
+    place = Place(days, days + 1)
+    if not mixed:
+        return place
+    # As a timestamp its time of the day counts; as an instant its zone, too.
+    clock = wall_clock(text, _MICROS)
+    beside = _among_days(clock) if isinstance(clock, WallClock) else place
+    return replace(place if isinstance(beside, str) else either(place, beside), certain=False)
+
+
+def place_of_time(value: object, precision: int) -> Place | str | None:
+    """The place among milliseconds of the day."""
+    if isinstance(value, str):
+        nanos = to_time(value, _NANOS if precision > _MICROS else _MICROS)
+        if nanos is None:
+            return "it is no time of the day"
+    elif isinstance(value, datetime.time):
+        if value.tzinfo is not None:
+            return "a time of the day has no zone"
+        seconds = (value.hour * 60 + value.minute) * 60 + value.second
+        nanos = seconds * NANOS_PER_SECOND + value.microsecond * _NANOS_PER_MICRO
+    else:
+        return None
+    return _among(nanos, _NANOS_PER_MILLI, truncated=precision > _MILLIS)
+
+
+def place_of_timestamp(
+    value: object, precision: int, local: bool, mixed: bool = False
+) -> Place | str | None:
+    """The place among the milliseconds or microseconds of a TIMESTAMP, or `local` TIMESTAMP_LTZ."""
+    unit = _NANOS_PER_MILLI if precision <= _MILLIS else _NANOS_PER_MICRO
+    truncated = precision > _MICROS
+    clock = wall_clock(value, _NANOS if truncated else _MICROS)
+    if not isinstance(clock, WallClock):
+        return clock
+    if local:
+        instant = instant_of_clock(clock)
+        return instant if isinstance(instant, str) else _among(instant, unit, truncated)
+    if clock.zone is not None:
+        return "a TIMESTAMP has no zone"
+    if mixed or isinstance(value, SessionTimestamp):
+        return _among_walls(clock, unit, truncated)
+    return _among(clock.nanos, unit, truncated)
+
+
+def wall_clock(value: object, digits: int) -> WallClock | str | None:
+    """What a literal shows, with the zone that it names; else why it shows nothing."""
+    match value:
+        case str() | SessionTimestamp():
+            text = value if isinstance(value, str) else value.text
+            # SQL's TIMESTAMP '...' has microseconds, whatever it is compared with.
+            return to_timestamp(text, digits if isinstance(value, str) else _MICROS) or (
+                "it is no timestamp"
+            )
+        case datetime.datetime():
+            offset = value.utcoffset()
+            shown = value.replace(tzinfo=None)
+            nanos = (shown - _EPOCH) // _MICROSECOND * _NANOS_PER_MICRO
+            nanos += getattr(value, "nanosecond", 0)  # pandas has them, `datetime` has not
+            if offset is None:
+                return WallClock(nanos)
+            return WallClock(nanos - offset // _MICROSECOND * _NANOS_PER_MICRO, "UTC")
+        case datetime.date():
+            return WallClock((value.toordinal() - _EPOCH_DAY) * NANOS_PER_DAY)
+        case np.datetime64() if np.datetime_data(value.dtype)[0] not in ("ps", "fs", "as"):
+            return WallClock(_nanos_of(value))
+    return None
+
+
+def _nanos_of(moment: np.datetime64) -> int:
+    """A datetime64 in nanoseconds, of which Python's integers hold more than 64 bits."""
+    unit, count = np.datetime_data(moment.dtype)
+    if unit in ("Y", "M", "W", "D"):
+        return int(moment.astype("M8[D]").astype("i8")) * NANOS_PER_DAY
+    return int(moment.astype("i8")) * count * _NANOS_PER[unit]
+
+
+def _among(nanos: int, unit: int, truncated: bool = False) -> Place:
+    """The place among keys that are multiples of `unit`, or what is left of finer values."""
+    key, rest = divmod(nanos, unit)
+    if truncated:
+        return Place(key, key + 1, certain=False)
+    return Place(key + 1 if rest else key, key + 1)
+
+
+def session_zone() -> Zone | str:
+    """The zone of `alcid.options.timezone`; else words that say that it is none."""
+    name = options.current_settings().timezone
+    return find_zone(name) or f"alcid.options.timezone {name!r} is no zone"
+
+
+def instant_of_clock(clock: WallClock) -> int | str:
+    """The instant when its zone, or the session's, shows a wall clock; else why there is none."""
+    if clock.zone is None:
+        zone = session_zone()
+    else:
+        zone = find_zone(clock.zone) or f"{clock.zone!r} is no zone"
+    if isinstance(zone, str):
+        return zone
+    return instant_of(clock.nanos, zone)
+
+
+def _among_days(clock: WallClock) -> Place | str:
+    """An instant among days, alone or in a list."""
+    instant, zone = instant_of_clock(clock), session_zone()
+    if isinstance(instant, str):
+        return instant
+    if isinstance(zone, str):
+        return zone
+    return either(day_of_instant(instant, zone), days_at_instant(instant, zone))
+
+
+def day_of_instant(instant: int, zone: Zone) -> Place:
+    """A lone instant among days: Spark makes a day of it, if that begins at this instant."""
+    day = wall_of(instant, zone) // NANOS_PER_DAY
+    return Place(day if instant_of(day * NANOS_PER_DAY, zone) == instant else day + 1, day + 1)
+
+
+def days_at_instant(instant: int, zone: Zone) -> Place:
+    """An instant of a list among days, of which Spark makes instants: their midnights.
+
+    They are those of the zone, and two where it skipped a day. Nor need they part days as its
+    clock does: it may show 23:30 again after midnight.
+    """
+    day = wall_of(instant, zone) // NANOS_PER_DAY
+    midnights = {near: instant_of(near * NANOS_PER_DAY, zone) for near in range(day - 1, day + 3)}
+    return Place(
+        min(near for near, at in midnights.items() if at >= instant),
+        min(near for near, at in midnights.items() if at > instant),
+    )
+
+
+def _among_walls(clock: WallClock, unit: int, truncated: bool) -> Place | str:
+    """An instant of the session's zone among wall clocks, which Spark compares as instants.
+
+    Wall clocks that the zone skipped are the same instants as later ones. So in the day after the
+    clock was put forward, the place reaches back by the gap, and is not certain.
+    """
+    instant, zone = instant_of_clock(clock), session_zone()
+    if isinstance(instant, str):
+        return instant
+    if isinstance(zone, str):
+        return zone
+    wall = wall_of(instant, zone)
+    place = _among(wall, unit, truncated)
+    gap = moved_forward(wall, zone)
+    if not gap:
+        return place
+    return Place((wall - gap) // unit, place.end, certain=False)

@@ -1,0 +1,392 @@
+r"""A leaf as a question whose rows are the very rows that match.
+
+`lower` says what an index can be asked. Where that is exact, rows are asked the same; where it is
+not, the literals are placed again, among the values and not among the keys that an index has.
+
+Where a literal cuts the values of a column in two, to the last digit.
+
+An index may leave open whether a key equals a literal, because keys are shorter than values or are
+stored without padding. Rows may not. A `Cut` holds the values below a literal and those equal to
+it, each as intervals, because neither need be one:
+
+- TIME and TIMESTAMP in the ticks of the Arrow column, so that nothing is rounded.
+- CHAR, of values without the spaces at their end. Spark compares them padded: `a` is above
+  `a\t`, because a space is, though it begins it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import numpy as np
+
+from alcid.errors import LiteralError
+from alcid.expressions.bind import lower
+from alcid.expressions.casts_from_text import (
+    NANOS_PER_SECOND,
+    SessionTimestamp,
+    WallClock,
+    Zone,
+    instant_of,
+    moved_forward,
+    to_double,
+    to_time,
+    to_timestamp,
+    wall_of,
+)
+from alcid.expressions.expression import (
+    Comparison,
+    In,
+    IsNull,
+    Leaf,
+    Like,
+    Operator,
+    plain,
+)
+from alcid.expressions.literal_keys import (
+    Digits,
+    Place,
+    among_fractions,
+    as_double,
+    day_of_instant,
+    days_at_instant,
+    instant_of_clock,
+    session_zone,
+    wall_clock,
+)
+from alcid.expressions.literals import (
+    INTEGERS,
+    bounds_of,
+    common_digits,
+    place,
+)
+from alcid.expressions.probes import (
+    Anything,
+    Interval,
+    NotNulls,
+    Nulls,
+    Outside,
+    Question,
+    Within,
+    merge,
+)
+from alcid.types import MAX_LENGTH, DataType
+
+__all__ = [
+    "Cut",
+    "RowType",
+    "cut_at",
+    "cut_day",
+    "cut_moments",
+    "cut_padded",
+    "equal_as_instants",
+    "equal_days",
+    "row_question",
+]
+
+_MICROS, _NANOS = 6, 9
+_DATE = DataType("DATE")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The values below a literal, and those equal to it."""
+
+    below: tuple[Interval, ...]
+    equal: tuple[Interval, ...]
+
+
+def cut_at(place: Place) -> Cut:
+    """The cut of a place whose keys are the values."""
+    return Cut(((None, place.begin),), ((place.begin, place.end),))
+
+
+def cut_padded(literal: str, longest: int) -> Cut:
+    r"""The cut among the values of a CHAR column without the spaces at their end.
+
+    Args:
+        literal: The text.
+        longest: The bytes of the longest value.
+
+    >>> cut_padded("a\tb ", 3).below
+    ((None, b'a'), (b'a\x00', b'a\tb'), (b'a\tb\x00', b'a\tb   '))
+    """
+    bare = literal.encode().rstrip(b" ")
+    below: list[Interval] = []
+    begin = None
+    # What the literal begins with is below it as bytes, but padded above a control character.
+    for start in _padded_above(bare):
+        below.append((begin, start))
+        begin = start + b"\0"
+    # And a literal begins what is longer: padded it is above where that goes on with such a one.
+    return Cut(
+        (*below, (begin, bare), (bare + b"\0", bare + b" " * longest)), ((bare, bare + b"\0"),)
+    )
+
+
+def _padded_above(bare: bytes) -> Iterator[bytes]:
+    for length in range(len(bare)):
+        if bare[length:].lstrip(b" ")[0] < ord(" "):
+            yield bare[:length]
+
+
+def cut_moments(literal: object, data_type: DataType, nanos: int) -> Cut:
+    """The cut among the values of a TIME or TIMESTAMP column.
+
+    Args:
+        literal: What `place` takes for the type.
+        data_type: The type.
+        nanos: The nanoseconds of a tick, in which the column counts.
+    """
+    if data_type.root == "TIME":
+        return _at(_time(literal, data_type), nanos)
+    if data_type.root == "TIMESTAMP" and not isinstance(literal, SessionTimestamp):
+        return _at(_clock(literal, data_type).nanos, nanos)
+    instant, zone = _instant_in(literal, data_type)
+    # Spark makes a wall clock of an instant that wall clocks are compared with.
+    return _at(wall_of(instant, zone) if data_type.root == "TIMESTAMP" else instant, nanos)
+
+
+def cut_day(literal: object) -> Cut:
+    """The cut at an instant among the values of a DATE column."""
+    return cut_at(day_of_instant(*_instant_in(literal, _DATE)))
+
+
+def equal_days(literals: Sequence[object]) -> list[Interval]:
+    """The values of a DATE column that equal a literal of a list with an instant in it.
+
+    Spark makes instants of all, the column's days too; but of a single one it makes a day.
+    """
+    moments = dict.fromkeys(_instant_in(literal, _DATE) for literal in literals)
+    find = day_of_instant if len(moments) == 1 else days_at_instant
+    places = [find(instant, zone) for instant, zone in moments]
+    return [(found.begin, found.end) for found in places]
+
+
+def equal_as_instants(literal: object, data_type: DataType, nanos: int) -> tuple[Interval, ...]:
+    """The wall clocks of a TIMESTAMP column that are the instant of a literal.
+
+    In a list with instants Spark makes instants of all, the column too. Where a zone puts its clock
+    forward, the hour that it skips moves: 02:30 and 03:30 are the same instant.
+    """
+    instant, zone = _instant_in(literal, data_type)
+    wall = wall_of(instant, zone)
+    skipped = wall - moved_forward(wall, zone)
+    walls = {wall, skipped} if instant_of(skipped, zone) == instant else {wall}
+    return tuple(interval for clock in walls for interval in _at(clock, nanos).equal)
+
+
+def _clock(literal: object, data_type: DataType) -> WallClock:
+    clock = wall_clock(literal, _NANOS if data_type.precision > _MICROS else _MICROS)
+    if not isinstance(clock, WallClock):
+        raise LiteralError(f"{data_type} does not take {literal!r}: {clock}")
+    return clock
+
+
+def _instant_in(literal: object, data_type: DataType) -> tuple[int, Zone]:
+    """The instant of a literal, and the session's zone."""
+    instant, zone = instant_of_clock(_clock(literal, data_type)), session_zone()
+    if isinstance(instant, str) or isinstance(zone, str):
+        raise LiteralError(f"{data_type} does not take {literal!r}: it names no known zone")
+    return instant, zone
+
+
+def _time(literal: object, data_type: DataType) -> int:
+    if isinstance(literal, datetime.time):
+        seconds = (literal.hour * 60 + literal.minute) * 60 + literal.second
+        return seconds * NANOS_PER_SECOND + literal.microsecond * 1000
+    return to_time(str(literal), _NANOS if data_type.precision > _MICROS else _MICROS) or 0
+
+
+def _at(moment: int, nanos: int) -> Cut:
+    """The cut at a moment in nanoseconds, among ticks of `nanos` each."""
+    begin, end = -(-moment // nanos), moment // nanos + 1
+    return Cut(((None, begin),), ((begin, end),))
+
+
+_MOMENTS = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
+_TICKS = DataType("BIGINT")
+_STRING = DataType("VARCHAR", length=MAX_LENGTH)
+_WHOLE_DAYS = ("Y", "M", "W", "D")
+
+
+@dataclass(frozen=True, slots=True)
+class RowType:
+    """What a column of rows holds."""
+
+    data_type: DataType
+    nanos: int
+    """The nanoseconds of a tick of TIME and TIMESTAMP."""
+    longest: Callable[[], int]
+    """The bytes of the longest text; asked only where it matters."""
+
+
+def row_question(leaf: Leaf, row_type: RowType) -> Question | None:
+    """The question that gives the rows for which a leaf is true.
+
+    Args:
+        leaf: A leaf of a normalized predicate, but `Between`, which is two comparisons.
+        row_type: Of its column. Comparisons with CHAR ask values without the spaces at their end,
+            LIKE asks them as they are.
+
+    Returns:
+        The question; None for LIKE of a column that is no text.
+
+    Raises:
+        LiteralError: A literal has no meaning for the type.
+    """
+    data_type = row_type.data_type
+    question = lower(leaf, leaf.column, data_type)
+    match leaf:
+        case IsNull():
+            return question
+        case Like():
+            return _like(leaf, question, data_type)
+        case Comparison(_, operator, literal):
+            if isinstance(question, Anything) or _is_exact(question, data_type):
+                return question
+            return _compared(operator, _cut_for(operator, literal, row_type), data_type)
+        case In(_, literals, negated):
+            if _is_exact(question, data_type):
+                return question
+            equal = _equal([plain(literal) for literal in literals], row_type)
+            return (Outside if negated else Within)(_merge(equal, data_type))
+    raise TypeError(f"{leaf!r} is no leaf of a normalized predicate")
+
+
+def _is_exact(question: Question, data_type: DataType) -> bool:
+    """Whether keys can be asked for in place of values; a tick is of the column, a key is not."""
+    if isinstance(question, Nulls | Anything) or data_type.root in _MOMENTS:
+        return False
+    return question.exact
+
+
+def _like(leaf: Like, question: Question, data_type: DataType) -> Question | None:
+    if data_type.root != "CHAR":
+        return question if data_type.root == "VARCHAR" else None
+    # The value is padded to its length, so the pattern may ask for spaces that are not there.
+    bare, length = leaf.text.rstrip(" "), len(leaf.text)
+    if not leaf.prefix and length < data_type.length:
+        return NotNulls() if leaf.negated else Within(())
+    stored = lower(replace(leaf, negated=False), leaf.column, _STRING)
+    if length > data_type.length or length == len(bare) or not isinstance(stored, Within):
+        return lower(leaf, leaf.column, _STRING)
+    shorter = ((bare + " " * spaces).encode() for spaces in range(length - len(bare)))
+    intervals = [*stored.intervals, *((key, key + b"\0") for key in shorter)]
+    return (Outside if leaf.negated else Within)(merge(intervals, data_type))
+
+
+def _compared(operator: Operator, cut: Cut, data_type: DataType) -> Question:
+    match operator:
+        case "=" | "<=>":
+            return Within(_merge(cut.equal, data_type))
+        case "<>":
+            return Outside(_merge(cut.equal, data_type))
+        case "<":
+            return Within(_merge(cut.below, data_type))
+        case ">=":
+            return Outside(_merge(cut.below, data_type))
+        case "<=":
+            return Within(_merge(cut.below + cut.equal, data_type))
+        case ">":
+            return Outside(_merge(cut.below + cut.equal, data_type))
+
+
+def _merge(intervals: Iterable[Interval], data_type: DataType) -> tuple[Interval, ...]:
+    return merge(intervals, _TICKS if data_type.root in _MOMENTS else data_type)
+
+
+def _equal(literals: list[object], row_type: RowType) -> list[Interval]:
+    """The values that equal a literal of a list."""
+    data_type = row_type.data_type
+    if data_type.root == "DATE" and any(map(_is_zoned, literals)):
+        return equal_days(literals)
+    digits = common_digits(literals, data_type)
+    equal = [_cut(literal, row_type, digits).equal for literal in _alike(literals, data_type)]
+    if data_type.root == "TIMESTAMP" and any(map(_is_zoned, literals)) and len(set(equal)) > 1:
+        equal = [equal_as_instants(literal, data_type, row_type.nanos) for literal in literals]
+    return [interval for intervals in equal for interval in intervals]
+
+
+def _cut_for(operator: Operator, literal: object, row_type: RowType) -> Cut:
+    """The cut for one operator: beside a DECIMAL, integers are rounded only to find equal ones."""
+    data_type = row_type.data_type
+    if data_type.root not in INTEGERS or not isinstance(literal, Decimal):
+        return _cut(literal, row_type)
+    if operator in ("=", "<=>", "<>"):
+        return _cut(literal, row_type, common_digits([literal], data_type))
+    return cut_at(among_fractions(literal, 0, bounds_of(data_type)))
+
+
+def _cut(literal: object, row_type: RowType, digits: Digits | None = None) -> Cut:
+    data_type, literal = row_type.data_type, plain(literal)
+    if data_type.root == "CHAR":
+        return cut_padded(str(literal), row_type.longest())
+    if data_type.root in _MOMENTS:
+        return cut_moments(literal, data_type, row_type.nanos)
+    if data_type.root == "DATE" and _is_zoned(literal):
+        return cut_day(literal)
+    # A double that equals many numbers leaves nothing open: Spark takes every one as equal.
+    return cut_at(place(literal, "", data_type, digits=digits))
+
+
+def _alike(literals: list[object], data_type: DataType) -> list[object]:
+    """The literals of a list brought to one type, as Spark does first."""
+    if data_type.root == "DATE":
+        return _alike_dates(literals)
+    if data_type.root != "DECIMAL" and data_type.root not in INTEGERS:
+        return literals
+    if not _are_doubles(literals, data_type):
+        return literals
+    # A number beyond all doubles stays what it is.
+    return [literal if (near := _double(literal)) is None else near for literal in literals]
+
+
+def _are_doubles(literals: list[object], data_type: DataType) -> bool:
+    """Whether the common type of a list, and of its column, is DOUBLE.
+
+    Spark finds it from left to right: text beside a BIGINT is one, but beside a DECIMAL a DOUBLE.
+    """
+    decimal = data_type.root == "DECIMAL"
+    for literal in literals:
+        if isinstance(literal, float) or (decimal and isinstance(literal, str)):
+            return True
+        if isinstance(literal, int):  # as SQL text it would be a DECIMAL
+            decimal |= not -(1 << 63) <= literal < 1 << 63
+        decimal |= isinstance(literal, Decimal)
+    return False
+
+
+def _double(literal: object) -> float | None:
+    if isinstance(literal, str):
+        return to_double(literal)
+    return as_double(literal)  # type: ignore[arg-type]
+
+
+def _alike_dates(literals: list[object]) -> list[object]:
+    """Beside a wall clock, text is one: its time counts."""
+    if not any(map(_is_wall_clock, literals)):
+        return literals
+    return [_wall_clock(literal) if isinstance(literal, str) else literal for literal in literals]
+
+
+def _is_zoned(literal: object) -> bool:
+    if isinstance(literal, datetime.datetime):
+        return literal.tzinfo is not None
+    return isinstance(literal, SessionTimestamp)
+
+
+def _is_wall_clock(literal: object) -> bool:
+    if isinstance(literal, np.datetime64):
+        return np.datetime_data(literal.dtype)[0] not in _WHOLE_DAYS
+    return isinstance(literal, datetime.datetime)
+
+
+def _wall_clock(text: str) -> np.datetime64:
+    clock = to_timestamp(text)
+    if clock is None:
+        raise LiteralError(f"a list with timestamps does not take the text {text!r}")
+    return np.datetime64(clock.nanos // 1000, "us")

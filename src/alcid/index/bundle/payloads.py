@@ -1,0 +1,279 @@
+"""All payloads of one kind in a bundle.
+
+One payload as a source of its own, which checks every block before it gives a byte of it.
+
+Which files of a table have a payload of some kind, and in which bundle.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid._arrays import Int64Array
+from alcid.errors import ChecksumError, FormatError, UnsupportedError
+from alcid.formats.file_index import READERS
+from alcid.formats.file_index.keys import KeyType
+from alcid.formats.file_index.reader import EmptyReader, IndexReader
+from alcid.formats.source import (
+    Range,
+    ReadMany,
+    Section,
+    Source,
+    read_each,
+)
+from alcid.index.bundle.directory import (
+    BLOCK,
+    CONTENT,
+    HEAD,
+    Directory,
+    block_count,
+    damaged_block,
+    stored,
+    unseal,
+)
+from alcid.index.bundle.format import INDEX, PayloadKind
+
+__all__ = ["CheckedSource", "Coverage", "Series", "State", "check_blocks", "prefetch"]
+
+_LARGE = 32 << 10
+
+
+class CheckedSource:
+    """The payload of one file: a `Source` for the readers of `alcid.formats.file_index`.
+
+    Blocks are read when a part of them is asked for, in one read from the first that is missing to
+    the last, and kept. The first four bytes are known from the directory and cost no read.
+    """
+
+    def __init__(self, source: Source, start: int, length: int, head: bytes, what: str) -> None:
+        """Serve `length` bytes, whose blocks begin at `start` of `source`."""
+        self.name = f"{source.name}: {what}"
+        self._what = what
+        self.size = length
+        self._source, self._start, self._head = source, start, head
+        self._known = bytearray(block_count(length))  # 1 for each block that was checked
+        self._firsts: list[int] = []  # the first block of each run that was read, ascending
+        self._runs: list[bytes] = []  # what these hold; no block is in two of them
+        self._lock = Lock()
+        self.taken = 0
+        """The bytes that were read so far; what was made of them may be in memory."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`.
+
+        Raises:
+            ChecksumError: A block is damaged; the error names the bundle and the place in it.
+        """
+        if offset + length <= HEAD:
+            return self._head[offset : offset + length]
+        with self._lock:  # what one thread keeps must not replace what another has just read
+            return self._read(offset, length)
+
+    def _read(self, offset: int, length: int) -> bytes:
+        for first, end in self._missing([(offset, length)]):
+            data = self._source.read(*self._place(first, end))
+            if length > _LARGE and first == offset // CONTENT:
+                # What is as long as this is decoded once, and kept by whoever did.
+                run = self._checked(first, end, data)
+                begin = offset - first * CONTENT
+                if begin + length <= len(run):
+                    return run[begin : begin + length]
+            self._accept(first, end, data)
+        pieces = list(self._pieces(offset, min(offset + length, self.size)))
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _pieces(self, begin: int, end: int) -> Iterator[bytes]:
+        """The bytes from `begin` to before `end`, of blocks that were read."""
+        place = max(bisect_right(self._firsts, begin // CONTENT) - 1, 0)
+        while begin < end:
+            base, run = self._firsts[place] * CONTENT, self._runs[place]
+            stop = min(end, base + len(run))
+            yield run[begin - base : stop - base]
+            begin, place = stop, place + 1
+
+    def _missing(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """For each range the blocks to read, from the first that is missing to the last."""
+        for offset, length in ranges:
+            blocks = offset // CONTENT, block_count(min(offset + length, self.size))
+            needed = length and offset + length > HEAD
+            first = self._known.find(0, *blocks) if needed else -1
+            if first >= 0:
+                yield first, self._known.rfind(0, *blocks) + 1
+
+    def _place(self, first: int, end: int) -> tuple[int, int]:
+        """Offset and length of some blocks in the bundle."""
+        begins = first * BLOCK
+        return self._start + begins, min(end * BLOCK, stored(self.size)) - begins
+
+    def _checked(self, first: int, end: int, data: bytes) -> bytes:
+        """What blocks hold, if none of them is damaged."""
+        place = Range(self._source, *self._place(first, end))
+        self.taken += len(data)
+        return unseal(check_blocks(data, place, self._what))
+
+    def _accept(self, first: int, end: int, data: bytes) -> None:
+        """Check blocks, and keep what they hold in place of what lies between them."""
+        run = self._checked(first, end, data)
+        within = slice(bisect_left(self._firsts, first), bisect_left(self._firsts, end))
+        self._firsts[within], self._runs[within] = [first], [run]
+        self._known[first:end] = b"\1" * (end - first)
+
+
+def check_blocks(data: bytes, place: Range, what: str) -> memoryview:
+    """Blocks of `what` that were read at `place`, if none is damaged.
+
+    Raises:
+        ChecksumError: One is.
+    """
+    source, offset, length = place
+    if len(data) != length:
+        raise FormatError(
+            "short read", file=source.name, offset=offset, found=len(data), expected=length
+        )
+    blocks = memoryview(data)
+    damaged = damaged_block(blocks)
+    if damaged is not None:
+        problem = f"damaged block of {what}"
+        raise ChecksumError(problem, file=source.name, offset=offset + damaged * BLOCK)
+    return blocks
+
+
+def prefetch(
+    wanted: Iterable[tuple[CheckedSource, Sequence[tuple[int, int]]]],
+    read_many: ReadMany = read_each,
+) -> None:
+    """Read ranges, as (offset, length), of many payloads in one round.
+
+    What is damaged is left out: reading it then raises, for that file alone.
+    """
+    places: list[tuple[CheckedSource, int, int]] = []
+    ranges: list[Range] = []
+    for checked, parts in wanted:
+        for first, end in checked._missing(parts):
+            places.append((checked, first, end))
+            ranges.append(Range(checked._source, *checked._place(first, end)))
+    parts_read = read_many(ranges) if ranges else ()
+    for (checked, first, end), data in zip(places, parts_read, strict=True):
+        with suppress(FormatError), checked._lock:
+            checked._accept(first, end, data)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """The payloads of one kind, by their entries in the directory."""
+
+    kind: PayloadKind
+    directory: Directory
+    source: Source
+    """The bundle."""
+    start: int
+    """Where the payloads begin in it."""
+
+    def entry(self, row: int) -> int | None:
+        """The entry of a file, by its row in the bundle, if there is one."""
+        rows = self.directory.rows
+        place = int(np.searchsorted(rows, row))
+        return place if place < len(rows) and rows[place] == row else None
+
+    def payload(self, entry: int) -> CheckedSource:
+        """The payload of an entry; nothing is read yet."""
+        return CheckedSource(
+            self.source,
+            self.stored(entry).offset,
+            int(self.directory.lengths[entry]),
+            self.directory.heads[entry].tobytes(),
+            self.name(entry),
+        )
+
+    def stored(self, entry: int) -> Range:
+        """Where the blocks of an entry are."""
+        start, end = self.directory.starts[entry : entry + 2].tolist()
+        return Range(self.source, self.start + start, end - start)
+
+    def name(self, entry: int) -> str:
+        """What errors call the payload of an entry."""
+        return f"{self.kind}, file {self.directory.rows[entry]}"
+
+    def index(
+        self, entry: int, key_type: KeyType, payload: CheckedSource | None = None
+    ) -> IndexReader:
+        """The index of an entry, for keys of `key_type`; what it reads is checked.
+
+        Args:
+            entry: The entry.
+            key_type: The type of its keys.
+            payload: What `payload` gave before, if parts of it were read by `prefetch`.
+
+        Raises:
+            FormatError: It is damaged; asking it may raise as well. Keep the file then.
+            UnsupportedError: It is of a type that this version does not know.
+        """
+        if self.kind.type != INDEX or self.kind.index_type not in READERS:
+            raise UnsupportedError(f"{self.source.name}: {self.kind}: expected a known index")
+        if not self.directory.lengths[entry]:
+            return EmptyReader()
+        section = Section(self.payload(entry) if payload is None else payload)
+        return READERS[self.kind.index_type](section, key_type)
+
+
+class State(IntEnum):
+    """Whether a listed file has a payload that can be used; of several the highest counts."""
+
+    ABSENT = 0
+    """No bundle has one."""
+    STALE = 1
+    """The file was changed since."""
+    DAMAGED = 2
+    """A bundle has the file, but what it has of this kind cannot be read."""
+    FRESH = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """For every listed file: the newest fresh payload of one kind."""
+
+    kind: PayloadKind
+    series: tuple[Series | None, ...]
+    """The payloads of each bundle."""
+    states: npt.NDArray[np.int8]
+    """One of `State` for each file."""
+    bundles: Int64Array
+    """The bundle that has it, by its number in the set; -1: none."""
+    entries: Int64Array
+    """The entry in `series[bundle]`; -1: none."""
+
+    @property
+    def lengths(self) -> Int64Array:
+        """The bytes of each payload; 0 where there is none."""
+        found = np.zeros(len(self.entries), np.int64)
+        for number, series in enumerate(self.series):
+            if series is not None:
+                files = np.flatnonzero(self.bundles == number)
+                found[files] = series.directory.lengths[self.entries[files]]
+        return found
+
+    def payload(self, file: int) -> CheckedSource | None:
+        """The payload of a file, by its place in the listing."""
+        found = self.find(file)
+        return None if found is None else found[0].payload(found[1])
+
+    def index(
+        self, file: int, key_type: KeyType, payload: CheckedSource | None = None
+    ) -> IndexReader | None:
+        """The index of a file; see `Series.index` for the arguments and what it raises."""
+        found = self.find(file)
+        return None if found is None else found[0].index(found[1], key_type, payload)
+
+    def find(self, file: int) -> tuple[Series, int] | None:
+        """The payloads among which that of a file is, and its entry there."""
+        entry = int(self.entries[file])
+        series = self.series[self.bundles[file]] if entry >= 0 else None
+        return None if series is None else (series, entry)

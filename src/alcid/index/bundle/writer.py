@@ -1,0 +1,393 @@
+"""Writing bundles, file by file.
+
+The blobs of a bundle, in their order.
+
+    payloads of a kind | payloads of the next | ... | directories | files | footer
+
+What a reader needs first stands together at the end, so that few reads give all of it, and one read
+all of a small bundle.
+
+Many bundles to one: what is fresh is carried over, without being decoded, the rest dropped.
+
+A Puffin file with other blobs beside those that it has; if it is a bundle, it stays one.
+
+Iceberg keeps one statistics file for each snapshot. So what one writer puts into it is carried over
+by the next, byte for byte.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from alcid._arrays import Int64Array
+from alcid.errors import FormatError, OptionError, UnsupportedError
+from alcid.formats import puffin
+from alcid.formats.puffin import (
+    Blob,
+    PuffinReader,
+    PuffinWriter,
+    create,
+)
+from alcid.formats.puffin.writer import created_by
+from alcid.formats.source import ReadMany, Source, read_each
+from alcid.index.bundle.bundle_set import BundleSet
+from alcid.index.bundle.directory import Payloads
+from alcid.index.bundle.files import FileEntry, FileTable
+from alcid.index.bundle.format import (
+    BUNDLE,
+    COMPLETE_PROPERTY,
+    CRC_PROPERTY,
+    DIRECTORY,
+    FILES,
+    OWN_TYPES,
+    REPLACES_PROPERTY,
+    VERSION,
+    VERSION_PROPERTY,
+    PayloadKind,
+    check_footer,
+    check_version,
+    closing_properties,
+)
+from alcid.index.bundle.payloads import Coverage, Series, check_blocks
+
+__all__ = ["Assembly", "BundleWriter", "add_other", "amend", "merge"]
+
+
+class Assembly:
+    """Composes the blobs of a bundle: payloads first, the files when it is finished."""
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        *,
+        field_ids: Mapping[str, int] | None = None,
+        snapshot_id: int = -1,
+        sequence_number: int = -1,
+        replaces: Sequence[str] = (),
+        complete: bool = False,
+    ) -> None:
+        """Begin a bundle; see `BundleWriter`, and `merge` for `replaces` and `complete`."""
+        self._properties = {"created-by": created_by(), VERSION_PROPERTY: VERSION}
+        if replaces:
+            self._properties[REPLACES_PROPERTY] = ",".join(replaces)
+        if complete:
+            self._properties[COMPLETE_PROPERTY] = "true"
+        self._writer = puffin.create(file, properties=self._properties)
+        self._field_ids = field_ids or {}
+        self._snapshot_id, self._sequence_number = snapshot_id, sequence_number
+        self._directories = bytearray()
+
+    def add_payloads(self, kind: PayloadKind, payloads: Payloads) -> None:
+        """Write all payloads of a kind."""
+        directory = payloads.directory()
+        entries = {"entries": str(len(directory)), "directory": str(len(self._directories))}
+        self._directories += directory.to_bytes()
+        field = self._field_ids.get(kind.column) if kind.column else None
+        self._add(kind.type, payloads.stored, kind.properties | entries, field=field)
+
+    def add_blob(self, blob: Blob, content: bytes) -> None:
+        """Write a blob that is no part of the bundle, such as a theta sketch."""
+        add_other(self._writer, blob, content)
+
+    def finish(self, files: FileTable) -> None:
+        """Write what stands at the end; every payload must belong to one of `files`."""
+        content = files.to_bytes()
+        self._add(DIRECTORY, self._directories, {})
+        crc = {CRC_PROPERTY: f"{zlib.crc32(content):08x}"}
+        last = self._add(FILES, content, crc, codec="zstd")
+        closing = Blob(
+            BUNDLE,
+            (),
+            self._snapshot_id,
+            self._sequence_number,
+            offset=last.offset + last.length,
+            length=0,
+            properties={"files": str(len(files))},
+        )
+        properties = closing_properties(self._writer.blobs, closing, self._properties)
+        self._add(BUNDLE, b"", properties)
+        self._writer.finish()
+
+    def _add(
+        self,
+        blob_type: str,
+        content: bytes | bytearray,
+        properties: Mapping[str, str],
+        *,
+        field: int | None = None,
+        codec: str | None = None,
+    ) -> Blob:
+        return self._writer.add(
+            blob_type,
+            content,
+            fields=[] if field is None else [field],
+            snapshot_id=self._snapshot_id,
+            sequence_number=self._sequence_number,
+            properties=properties,
+            codec=codec,
+        )
+
+
+def add_other(writer: PuffinWriter, blob: Blob, content: bytes) -> None:
+    """Write a blob that is no part of a bundle, as it says; its place does not count.
+
+    Raises:
+        OptionError: It is of a type of the bundle's own.
+    """
+    if blob.type.startswith(OWN_TYPES):
+        raise OptionError(f"a blob of type {blob.type!r} is written by the bundle itself")
+    writer.add(
+        blob.type,
+        content,
+        fields=blob.fields,
+        snapshot_id=blob.snapshot_id,
+        sequence_number=blob.sequence_number,
+        properties=blob.properties,
+        codec=blob.codec,
+    )
+
+
+class BundleWriter:
+    """A bundle that is being written; it is complete when its `with` block ends.
+
+    The payloads are held until then. A build of very many files publishes a bundle whenever
+    `payload_bytes` has grown large, and begins another.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> with BundleWriter(file) as writer:
+    ...     row = writer.add_file(FileEntry("a.parquet", size=900, version="1", rows=3))
+    ...     writer.add(row, PayloadKind.index("id", "bloom-filter"), bytes.fromhex("00000001 ff"))
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        *,
+        field_ids: Mapping[str, int] | None = None,
+        snapshot_id: int = -1,
+        sequence_number: int = -1,
+        replaces: Sequence[str] = (),
+    ) -> None:
+        """Begin a bundle.
+
+        Args:
+            file: Takes the bytes, from its present position; the caller closes and publishes it.
+            field_ids: On Iceberg, the field id of each column.
+            snapshot_id: On Iceberg, the snapshot whose files these are.
+            sequence_number: The sequence number of that snapshot.
+            replaces: The names of bundles that are not to be used once this one is there.
+        """
+        self._assembly = Assembly(
+            file,
+            field_ids=field_ids,
+            snapshot_id=snapshot_id,
+            sequence_number=sequence_number,
+            replaces=replaces,
+        )
+        self._files: list[FileEntry] = []
+        self._payloads: dict[PayloadKind, Payloads] = defaultdict(Payloads)
+        self.payload_bytes = 0
+        """The bytes of all payloads so far."""
+
+    def add_file(self, entry: FileEntry) -> int:
+        """Add a data file, and return its row, which its payloads are added with."""
+        self._files.append(entry)
+        return len(self._files) - 1
+
+    def add(self, row: int, kind: PayloadKind, payload: bytes | memoryview | None) -> None:
+        """Add a payload; those of one kind in the order of their files.
+
+        Args:
+            row: What `add_file` returned.
+            kind: What the payload is.
+            payload: Its bytes; None for an index of which nothing is written, as Paimon writes
+                nothing for a map key in a file without rows.
+        """
+        if not 0 <= row < len(self._files):
+            raise UnsupportedError(f"file {row}: expected one of {len(self._files)} added before")
+        content = b"" if payload is None else payload
+        self._payloads[kind].add(row, content)
+        self.payload_bytes += len(content)
+
+    def add_blob(self, blob: Blob, content: bytes) -> None:
+        """Write a blob that readers of bundles skip; offset and length of `blob` do not matter."""
+        self._assembly.add_blob(blob, content)
+
+    def finish(self) -> None:
+        """Write the bundle."""
+        files = FileTable.of(self._files)
+        for kind in sorted(self._payloads):
+            self._assembly.add_payloads(kind, self._payloads.pop(kind))
+        self._assembly.finish(files)
+
+    def __enter__(self) -> BundleWriter:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        """Write the bundle, unless there was an exception."""
+        if kind is None:
+            self.finish()
+
+
+_TOGETHER = 64 << 20  # bytes of payloads that are read in one round
+
+
+def merge(
+    bundles: BundleSet,
+    file: BinaryIO,
+    *,
+    field_ids: Mapping[str, int] | None = None,
+    snapshot_id: int = -1,
+    sequence_number: int = -1,
+    kinds: Collection[PayloadKind] | None = None,
+    replaces: Sequence[str] = (),
+    complete: bool = False,
+    blobs: Iterable[tuple[Blob, bytes]] | None = None,
+    versions: Sequence[str] | None = None,
+    read_many: ReadMany = read_each,
+) -> int:
+    """Write one bundle that is worth as much as those of a set, and return how many files it has.
+
+    Its files are in the order of the listing. Each block is checked before it is copied; a payload
+    that is damaged is left out with a warning, so that the next build makes it anew.
+    The payloads of one kind are in memory at a time.
+
+    Args:
+        bundles: What there is, and which files are live.
+        file: Takes the bytes; see `BundleWriter`, for the other arguments too.
+        field_ids: On Iceberg, the field id of each column.
+        snapshot_id: On Iceberg, the snapshot whose files these are.
+        sequence_number: The sequence number of that snapshot.
+        kinds: Only payloads of these; by default of all.
+        replaces: The names of bundles that are not to be used once this one is there.
+        complete: On Iceberg, whether bundles of older snapshots are not to be looked for.
+        blobs: What is to be in it that is no part of a bundle; by default what there is, of several
+            of the same type, fields and property `column` the newest.
+        versions: What the versions of the listed files are now, where they were moved since.
+        read_many: How to read a round of ranges.
+    """
+    assembly = Assembly(
+        file,
+        field_ids=field_ids,
+        snapshot_id=snapshot_id,
+        sequence_number=sequence_number,
+        replaces=replaces,
+        complete=complete,
+    )
+    live, files = bundles.live()
+    for kind in bundles.kinds if kinds is None else sorted(kinds):
+        payloads = _copy(bundles.coverage(kind), live, bundles, read_many)
+        if len(payloads):
+            assembly.add_payloads(kind, payloads)
+    for blob, content in _others(bundles) if blobs is None else blobs:
+        assembly.add_blob(blob, content)
+    if versions is not None:
+        moved = pa.array(versions, pa.string()).take(pa.array(live))
+        files = replace(files, versions=moved)
+    assembly.finish(files)
+    return len(files)
+
+
+def _copy(
+    coverage: Coverage, live: Int64Array, bundles: BundleSet, read_many: ReadMany
+) -> Payloads:
+    """The payloads of the files at the places `live` of the listing; their rows are 0, 1, 2 ..."""
+    payloads = Payloads()
+    for chosen in _together(coverage, live):
+        ranges = [series.stored(entry) for _, series, entry in chosen]
+        for (row, series, entry), place, data in zip(
+            chosen, ranges, read_many(ranges), strict=True
+        ):
+            try:
+                blocks = check_blocks(data, place, series.name(entry))
+            except FormatError as error:
+                bundles.report(error)
+            else:
+                directory = series.directory
+                head = directory.heads[entry].tobytes()
+                payloads.copy(row, int(directory.lengths[entry]), head, blocks)
+    return payloads
+
+
+def _together(coverage: Coverage, live: Int64Array) -> Iterator[list[tuple[int, Series, int]]]:
+    """Row, series and entry of the payloads there are, as many as are read in one round."""
+    chosen: list[tuple[int, Series, int]] = []
+    size = 0
+    for row, file in enumerate(live.tolist()):
+        found = coverage.find(file)
+        if found is not None:
+            chosen.append((row, *found))
+            size += int(found[0].directory.lengths[found[1]])
+        if size >= _TOGETHER:
+            yield chosen
+            chosen, size = [], 0
+    if chosen:
+        yield chosen
+
+
+def _others(bundles: BundleSet) -> list[tuple[Blob, bytes]]:
+    """The blobs that are no part of a bundle, the newest of each sort."""
+    newest: dict[tuple[object, ...], tuple[Blob, bytes]] = {}
+    for bundle in bundles.bundles:
+        for blob in bundle.others:
+            sort = (blob.type, blob.fields, blob.properties.get("column"))
+            try:
+                newest[sort] = blob, bundle.read_blob(blob)
+            except FormatError as error:
+                bundles.report(error)
+    return list(newest.values())
+
+
+def amend(
+    source: Source | None,
+    file: BinaryIO,
+    *,
+    keep: Callable[[Blob], bool],
+    add: Iterable[tuple[Blob, bytes]],
+) -> None:
+    """Write what another Puffin file has, and more.
+
+    Args:
+        source: The other one; None if there is none.
+        file: Takes the bytes.
+        keep: Which of its blobs to copy, of those that are no part of a bundle.
+        add: Blobs with their content, to be compressed as they say; their places do not count.
+
+    Raises:
+        FormatError: The other one is damaged.
+        UnsupportedError: It is a bundle of a later major version.
+    """
+    reader = None if source is None else PuffinReader(source)
+    properties = ({} if reader is None else reader.properties) | {"created-by": created_by()}
+    blobs = () if reader is None else reader.blobs
+    closing = None
+    if reader is not None and source is not None and VERSION_PROPERTY in reader.properties:
+        check_version(reader.properties[VERSION_PROPERTY], reader.name)
+        end = source.size - reader.footer_size
+        closing = check_footer(blobs, reader.properties, file=reader.name, offset=end)
+        blobs = blobs[:-1]
+    with create(file, properties=properties) as writer:
+        for blob, content in add:
+            add_other(writer, blob, content)
+        for blob in blobs:  # the files and directories of a bundle stay at the end
+            if blob.type.startswith(OWN_TYPES) or keep(blob):
+                assert reader is not None
+                writer.add_stored(blob, reader.read_stored(blob))
+        if closing is not None:
+            last = replace(closing, offset=_end(writer), length=0)
+            told = closing_properties(writer.blobs, last, properties)
+            writer.add_stored(replace(last, properties=told), b"")
+
+
+def _end(writer: PuffinWriter) -> int:
+    """Where the next blob begins: a bundle has blobs before its last one."""
+    last = writer.blobs[-1]
+    return last.offset + last.length

@@ -1,0 +1,72 @@
+"""What each byte of an index file means: a tree of named regions.
+
+| module             |                                                                  |
+|--------------------|------------------------------------------------------------------|
+| `region`           | a part of a file with a name, and its parts                      |
+| `fields`           | regions one behind the other                                     |
+| `values`           | keys as values that can be read                                  |
+| `kinds`            | what kind of file it is, by its first bytes                      |
+| all others         | one format each                                                  |
+
+Offsets and lengths come from the readers of `alcid.formats`, which check them: what a reader
+refuses is drawn as one region that is damaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from alcid.formats.source import Section, Source
+from alcid.inspect.byte_map.blobs import (
+    DrawBlob,
+    draw_hash_index,
+    draw_puffin,
+    draw_theta,
+    draw_vector,
+    draw_vector_file,
+)
+from alcid.inspect.byte_map.file_index import draw_file_index, draw_index
+from alcid.inspect.byte_map.kinds import Kind, identify
+from alcid.inspect.byte_map.regions import Region
+from alcid.types import DataType
+
+__all__ = ["Kind", "Region", "draw_index", "identify", "map_bytes"]
+
+
+def map_bytes(
+    source: Source,
+    types: Mapping[str, DataType] | None = None,
+    *,
+    kind: Kind | None = None,
+    draw_blob: DrawBlob | None = None,
+) -> Region:
+    """The regions of a whole index file.
+
+    Args:
+        source: The file.
+        types: Types of columns, as far as they are known: some indexes cannot be taken apart
+            without.
+        kind: What it is; by default its first bytes tell.
+        draw_blob: Draws the blobs of a Puffin file whose type the formats do not know.
+
+    Raises:
+        FormatError: It is of none of the kinds, or its head is damaged.
+
+    >>> from alcid.formats.source import BytesSource
+    >>> found = map_bytes(BytesSource(bytes.fromhex("01030300001e0000"), "empty.theta"))
+    >>> [(part.name, part.note) for part in found.parts][1:3]
+    [('version', '3'), ('family', '3')]
+    """
+    match identify(source) if kind is None else kind:
+        case Kind.FILE_INDEX:
+            return draw_file_index(source, types or {})
+        case Kind.DELETION_VECTOR_FILE | Kind.DELTA_VECTOR_FILE:
+            return draw_vector_file(source)
+        case Kind.HASH_INDEX:
+            return draw_hash_index(source)
+        case Kind.PUFFIN:
+            return draw_puffin(source, draw_blob)
+        case Kind.DELETION_VECTOR:
+            return draw_vector(Section(source), source.name)
+        case Kind.THETA_SKETCH:
+            return draw_theta(Section(source), source.name)

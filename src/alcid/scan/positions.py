@@ -1,0 +1,352 @@
+"""Rows from indexes: for each file that may match, which rows may.
+
+Before an index is read, it is known whether its answer can matter. An OR with a leg that no index
+answers can be any row, so its other legs are not asked; and where an index costs more than what it
+saves, the file is read without it.
+
+What reading an index costs, and what it may save; in bytes, a request being worth some too.
+
+The rule is rough on purpose: it must be right where index and data differ by a factor, and where
+they do not, either is fine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from alcid._arrays import BoolArray, Float64Array, Int64Array
+from alcid.errors import FormatError, UnsupportedError
+from alcid.expressions import (
+    And,
+    Anything,
+    Constant,
+    Or,
+    Outside,
+    Predicate,
+    Question,
+    Unknown,
+    Within,
+    ask,
+    points,
+)
+from alcid.formats.file_index.keys import key_type
+from alcid.formats.file_index.reader import (
+    ANY,
+    EVERY,
+    Selection,
+    no_row,
+)
+from alcid.index.bundle import State
+from alcid.scan.bounds import TEXTS
+from alcid.scan.candidates import Recorder
+from alcid.scan.columns import ColumnGroup
+from alcid.scan.leaves import Leaf, by_column, joint_share
+from alcid.scan.table_files import TableFiles
+
+__all__ = ["PAGE_ROWS", "Positions", "can_answer", "expected_bytes", "is_worth_it", "listed_keys"]
+
+MOST_KEYS = 1024
+"""More single values than this are not looked up one by one."""
+
+PAGE_ROWS = 4096
+"""Of Parquet pages, which have 2,000 to 20,000 rows."""
+
+_HEADS = 8 << 10  # what is read to find one's way in an index
+_CHEAP = 0.1  # an index of so little of the data's bytes is read on the chance
+
+
+def listed_keys(question: Question) -> list[int | bytes] | None:
+    """The single keys that a question is about, if they are few."""
+    if not isinstance(question, Within | Outside):
+        return None
+    keys: list[int | bytes] = []
+    for interval in question.intervals:
+        few = points(interval, MOST_KEYS)
+        if few is None or len(keys) + len(few) > MOST_KEYS:
+            return None
+        keys += few
+    return keys
+
+
+def can_answer(index_type: str, question: Question) -> bool:
+    """Whether an index of this type gives rows for a question."""
+    match index_type:
+        case "range-bitmap" | "bsi":
+            return not isinstance(question, Anything)
+        case "bitmap":
+            single = not isinstance(question, Within | Outside)
+            return not isinstance(question, Anything) and (
+                single or listed_keys(question) is not None
+            )
+    return False
+
+
+def expected_bytes(
+    index_type: str, question: Question, lengths: Int64Array, rows: Int64Array
+) -> Int64Array:
+    """What a positional index has to be read for a question, for each file."""
+    if index_type == "bitmap":
+        keys = listed_keys(question) or [0]
+        needed = 2 * _HEADS + len(keys) * np.minimum(rows // 8, 2 * _HEADS)
+    else:
+        slices = np.ceil(np.log2(np.maximum(rows, 2))).astype(np.int64) + 1
+        needed = 2 * _HEADS + slices * (rows // 8)
+    found: Int64Array = np.minimum(lengths, needed)
+    return found
+
+
+def is_worth_it(
+    cost: Int64Array, scan: Int64Array, share: Float64Array, *, rows_needed: bool
+) -> BoolArray:
+    """For each file: whether an index is read.
+
+    Args:
+        cost: Bytes of the index, requests among them.
+        scan: Bytes of the data that are read without it.
+        share: Of the rows that are expected to match.
+        rows_needed: The rows themselves are read afterwards; else they are only counted.
+    """
+    saved = scan * (1.0 - share) ** PAGE_ROWS if rows_needed else scan.astype(np.float64)
+    worth: BoolArray = (cost <= saved) | (cost <= _CHEAP * scan)
+    return worth
+
+
+_REQUESTS = 3  # one after the other, to find one's way in an index
+_PAGE = 32 << 10  # bytes that are read for a row that stands alone, of one column
+_RARE = 1e-5
+"""The rows that have one text, where nothing is known of it.
+
+Whoever indexed it looks for rare ones, and an index read in vain costs less than all of its data.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ability:
+    """What the indexes of files can do for a part of a predicate."""
+
+    able: BoolArray
+    cost: Int64Array
+    share: npt.NDArray[np.float64]
+
+
+class Positions:
+    """Asks the indexes of files for the rows of a predicate."""
+
+    def __init__(
+        self,
+        table: TableFiles,
+        leaves: Mapping[int, Leaf],
+        files: Int64Array,
+        scan: Int64Array,
+        recorder: Recorder,
+    ) -> None:
+        """Prepare for files that may match, of which `scan` bytes are read without indexes."""
+        self._table, self._leaves, self._files = table, leaves, files
+        self._scan, self._recorder = scan, recorder
+        self._places = {file: place for place, file in enumerate(files.tolist())}
+        self._abilities: dict[int, _Ability] = {}
+        self._usable: dict[int, list[tuple[ColumnGroup, str, BoolArray]]] = {}
+
+    def worth(self, predicate: Predicate, *, rows_needed: bool) -> BoolArray:
+        """The files whose indexes should be asked."""
+        found = self._ability(predicate)
+        cost = np.where(found.cost > 0, found.cost + _REQUESTS * self._table.gap, 0)
+        worth = is_worth_it(cost, self._scan, found.share, rows_needed=rows_needed)
+        for leaf in self._leaves.values():
+            if not leaf.is_partition:
+                self._note_unused(leaf, found.able & ~worth)
+        result: BoolArray = found.able & worth
+        return result
+
+    def select(self, predicate: Predicate, file: int, *, rows_needed: bool) -> Selection:
+        """The rows of one file, which is worth it."""
+        place = self._places[file]
+        match predicate:
+            case And(parts):
+                return self._all_of(parts, file, place, rows_needed)
+            case Or(parts):
+                if not all(self._ability(part).able[place] for part in parts):
+                    return ANY
+                found = no_row()
+                for part in parts:
+                    found |= self.select(part, file, rows_needed=rows_needed)
+                    if found.rows is None:
+                        break
+                return found
+            case Constant(value):
+                return EVERY if value else no_row()
+            case Unknown():
+                return ANY
+        return self._ask(self._leaves[id(predicate)], file, place)
+
+    def _all_of(
+        self, parts: tuple[Predicate, ...], file: int, place: int, rows_needed: bool
+    ) -> Selection:
+        """The cheapest parts first, and no more of them than is worth reading."""
+        found = EVERY
+        able = [part for part in parts if self._ability(part).able[place]]
+        if len(able) < len(parts):
+            found = ANY
+        for part in sorted(able, key=lambda part: int(self._ability(part).cost[place])):
+            cost = int(self._ability(part).cost[place])
+            if rows_needed and self._read_bytes(found, file, place) < cost:
+                self._note_dear(part, place)
+                found &= ANY
+                continue
+            answer = self.select(part, file, rows_needed=rows_needed)
+            if answer.exact and answer.rows is not None:
+                answer = replace(answer, claims=(part,))
+            found &= answer
+            if found.skip:
+                break
+        return found
+
+    def _read_bytes(self, found: Selection, file: int, place: int) -> float:
+        """Roughly the bytes of the rows that are left of a file: each takes its pages along."""
+        if found.rows is None:
+            return math.inf
+        of_row = float(self._scan[place]) * PAGE_ROWS / max(int(self._table.rows[file]), 1)
+        return min(len(found.rows) * max(of_row, _PAGE), float(self._scan[place]))
+
+    def _note_dear(self, predicate: Predicate, place: int) -> None:
+        """Say of indexes that they are not asked, as to read the rows that are left is cheaper."""
+        for node in predicate.walk():
+            leaf = self._leaves.get(id(node))
+            if leaf is not None:
+                for _, index_type, has in self._usable.get(id(node), []):
+                    if has[place]:
+                        self._recorder.unused(leaf.text, index_type, "not worth it")
+
+    def _ability(self, predicate: Predicate) -> _Ability:
+        if id(predicate) not in self._abilities:
+            self._abilities[id(predicate)] = self._measure(predicate)
+        return self._abilities[id(predicate)]
+
+    def _measure(self, predicate: Predicate) -> _Ability:
+        count = len(self._files)
+        match predicate:
+            case And(parts):
+                able, cost, share = np.zeros(count, bool), np.zeros(count, np.int64), np.ones(count)
+                leaves = [self._same_column(each) for each in by_column(parts, self._leaves)]
+                rest = [self._ability(part) for part in parts if id(part) not in self._leaves]
+                for part in (*leaves, *rest):
+                    able |= part.able
+                    cost += np.where(part.able, part.cost, 0)
+                    share *= np.where(part.able, part.share, 1.0)
+                return _Ability(able, cost, share)
+            case Or(parts):
+                able, cost, share = np.ones(count, bool), np.zeros(count, np.int64), np.zeros(count)
+                for part in map(self._ability, parts):
+                    able &= part.able
+                    cost += part.cost
+                    share += part.share
+                return _Ability(able, cost, np.minimum(share, 1.0))
+            case Constant(value):
+                full = np.full(count, float(bool(value)))
+                return _Ability(np.ones(count, bool), np.zeros(count, np.int64), full)
+            case Unknown():
+                return _Ability(np.zeros(count, bool), np.zeros(count, np.int64), np.ones(count))
+        return self._measure_leaf(self._leaves[id(predicate)])
+
+    def _same_column(self, leaves: Sequence[Leaf]) -> _Ability:
+        """Leaves of one column that all must hold: they read the same index."""
+        parts = [self._ability(leaf.predicate) for leaf in leaves]
+        some = np.logical_or.reduce([part.able for part in parts])
+        cost = np.sum([np.where(part.able, part.cost, 0) for part in parts], axis=0)
+        share = np.prod([np.where(part.able, part.share, 1.0) for part in parts], axis=0)
+        if len(parts) > 1:
+            every = np.logical_and.reduce([part.able for part in parts])
+            cost = np.where(every, np.maximum.reduce([part.cost for part in parts]), cost)
+            share = np.where(every, joint_share(leaves)[self._files], share)
+        return _Ability(some, cost, share)
+
+    def _measure_leaf(self, leaf: Leaf) -> _Ability:
+        files, verdict = self._files, leaf.verdict
+        known = verdict.certain[files] | ~verdict.possible[files]
+        able, cost = known.copy(), np.zeros(len(files), np.int64)
+        share = leaf.share[files]
+        usable = self._usable.setdefault(id(leaf.predicate), [])
+        indexes, rows = self._table.indexes, self._table.rows
+        for group in leaf.groups:
+            if group.name is None or group.problem:
+                continue
+            for index_type in indexes.types(group.name):
+                if not can_answer(index_type, leaf.question(group)):
+                    continue
+                has = (group.files & indexes.fresh(group.name, index_type))[files]
+                usable.append((group, index_type, has))
+                lengths = indexes.lengths(group.name, index_type)[files]
+                needed = expected_bytes(index_type, leaf.question(group), lengths, rows[files])
+                cost = np.where(has & ~able, needed, cost)
+                able |= has
+            if group.data_type is not None and group.data_type.root in TEXTS:
+                rare = _RARE * len(listed_keys(leaf.question(group)) or ())
+                share = np.where(group.files[files] & (rare > 0), np.minimum(share, rare), share)
+        return _Ability(able, cost, share)
+
+    def _ask(self, leaf: Leaf, file: int, place: int) -> Selection:
+        verdict = leaf.verdict
+        if not verdict.possible[file]:
+            return no_row()
+        if verdict.certain[file]:
+            return EVERY
+        for group, index_type, has in self._usable.get(id(leaf.predicate), []):
+            if not has[place] or group.name is None or group.data_type is None:
+                continue
+            kind = key_type(group.data_type)
+            try:
+                reader = self._table.indexes.reader(group.name, index_type, file, kind)
+                answer = ask(reader, leaf.question(group))
+            except (FormatError, UnsupportedError) as error:
+                self._recorder.damaged(leaf.text, index_type, error)
+                continue
+            if answer.rows is not None:
+                self._recorder.answered(leaf.text, index_type)
+                return answer
+            self._recorder.unused(leaf.text, index_type, "unsupported predicate")
+        return ANY
+
+    def note_rest(self) -> None:
+        """Say of the indexes that were not asked, as others had decided, that they were not."""
+        files, uses = self._files, self._recorder.uses
+        for leaf in self._leaves.values():
+            undecided = leaf.verdict.possible[files] & ~leaf.verdict.certain[files]
+            for name in {group.name for group in leaf.groups if not group.problem}:
+                if name is None:
+                    continue
+                files_of = np.logical_or.reduce([g.files for g in leaf.groups if g.name == name])
+                here = int((files_of[files] & undecided).sum())
+                for index_type in self._table.indexes.types(name):
+                    if index_type != "bloom-filter":
+                        rest = here - uses.count(leaf.text, index_type)
+                        uses.add(leaf.text, index_type, "not needed", max(rest, 0))
+
+    def _note_unused(self, leaf: Leaf, not_worth: BoolArray) -> None:
+        """Say of every file whose index is not asked why, as far as the leaf is concerned."""
+        files, add = self._files, self._recorder.uses.add
+        open_files = leaf.verdict.possible[files] & ~leaf.verdict.certain[files]
+        for group in leaf.groups:
+            here = group.files[files] & open_files
+            if group.name is None:
+                continue
+            if group.problem:
+                add(leaf.text, "", f"type: {group.problem}", int(here.sum()))
+                continue
+            # Of files that cannot be read nobody knows which index they have.
+            for index_type in self._table.indexes.types(group.name) or [""]:
+                states = self._table.indexes.states(group.name, index_type)[files]
+                for state in (State.ABSENT, State.STALE, State.DAMAGED):
+                    count = int((here & (states == state)).sum())
+                    add(leaf.text, index_type, state.name.lower(), count)
+                fresh = here & (states == State.FRESH)
+                if index_type == "bloom-filter":
+                    continue
+                if can_answer(index_type, leaf.question(group)):
+                    add(leaf.text, index_type, "not worth it", int((fresh & not_worth).sum()))
+                else:
+                    add(leaf.text, index_type, "unsupported predicate", int(fresh.sum()))

@@ -1,0 +1,262 @@
+"""`Scan`: a query on a table, planned when it is first asked for something."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from operator import index
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from alcid.datafiles.parquet.decoding import rows_without_columns
+from alcid.errors import (
+    ColumnError,
+    DamagedIndexWarning,
+    EvaluationError,
+    FileGoneError,
+    PredicateError,
+    SparkNeededError,
+)
+from alcid.expressions import (
+    Constant,
+    Predicate,
+    known_part,
+    matching,
+    normalize,
+    parse,
+)
+from alcid.options import current_settings
+from alcid.scan.access import table_schema
+from alcid.scan.execution import Draft, Run, ScanEngine
+from alcid.scan.explain import Explanation
+from alcid.scan.sorting import SortKey, parse_order
+from alcid.scan.table_files import TableFiles
+
+__all__ = ["Query", "Scan"]
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked of a table."""
+
+    where: str | Predicate | None = None
+    columns: Sequence[str] | None = None
+    order_by: str | Sequence[str] | None = None
+    limit: int | None = None
+    use_indexes: bool = True
+
+
+class Scan:
+    """Rows of a table, as `scan` of a table gives it: nothing is read before it is asked.
+
+    A scan sees the files that its table had when it was made. Where one of them is gone, or the
+    time zone or the case rule has changed, it is planned once more on those that the table has
+    then.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        files: TableFiles,
+        reopen: Callable[[], TableFiles],
+        engine: ScanEngine,
+        *,
+        strict: bool,
+    ) -> None:
+        """Prepare a query on files; `reopen` lists them again, `engine` reads them for Spark.
+
+        Raises:
+            PredicateError: Predicate, order or limit cannot be read.
+            SparkNeededError: The predicate has a part that only Spark can evaluate, and there is
+                no session.
+            ColumnError: There is no such column.
+            LiteralError: A literal has no meaning for the type of its column.
+        """
+        self.query, self._reopen, self._engine, self._strict = query, reopen, engine, strict
+        if isinstance(query.columns, str):
+            raise ColumnError(
+                f"columns: found the text {query.columns!r}, expected a list of names"
+            )
+        if query.limit is not None and not (_is_integer(query.limit) and query.limit >= 0):
+            raise PredicateError(f"limit: found {query.limit!r}, expected a number, 0 or more")
+        self._order = parse_order(query.order_by) if query.order_by is not None else ()
+        with engine.settings():
+            given = Constant(True) if query.where is None else parse(query.where)
+            self._where = normalize(given)
+            # Also those that no row is looked at for: Spark resolves them where it filters.
+            self._named = given.columns()
+            self._use(files)
+
+    def _use(self, files: TableFiles) -> None:
+        """Look names up in these files."""
+        self._files, self._settings = files, current_settings()
+        self._distrusted = set(files.replaced)  # as it was opened
+        columns = files.columns
+        chosen = list(columns.columns) if self.query.columns is None else self.query.columns
+        self._columns = [columns.find_whole(name) for name in chosen]
+        self.keys = [
+            SortKey(columns.find_whole(key.column), key.descending, key.nulls_first)
+            for key in self._order
+        ]
+        self._asked = list(dict.fromkeys(map(columns.find, _tops(self._named, files))))
+        nothing = table_schema(files, self._asked).empty_table()
+        types = {
+            name: data_type
+            for name in self._asked
+            if (data_type := columns.columns[name].data_type) is not None
+        }
+        try:
+            matching(self._where, nothing, types)  # raises what is wrong with the predicate
+            self._needs_spark = False
+        except SparkNeededError as error:  # now, and not when a row happens to depend on it
+            if not self._engine.has_spark:
+                raise _without_spark(error) from None
+            self._needs_spark = True
+        self._run: Run | None = None
+        self._known: Scan | None = None  # without the parts that only Spark can evaluate
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return table_schema(self._files, self._columns)
+
+    def needed(self, *, rows: bool = True) -> list[str]:
+        """The columns of the table that are looked at for rows, or to count them."""
+        given = [*self._columns, *(key.column for key in self.keys)] if rows else []
+        return list(dict.fromkeys([*self._asked, *given]))
+
+    def to_arrow(self) -> pa.Table:
+        """The rows.
+
+        Raises:
+            EvaluationError: A row overflows, divides by zero or cannot be cast, under ANSI rules.
+            FileGoneError: A file of the table is gone, and was so again when it was planned anew.
+        """
+        is_planned = self._run is not None and self._run.is_untouched
+        try:
+            if not self._needs_spark:
+                return self._again_if_gone(lambda run: run.rows(), keep=is_planned)
+        except EvaluationError:
+            if not self._engine.has_spark:
+                raise
+        if not self._columns:
+            return rows_without_columns(self.count())
+        return self.to_spark().toArrow().cast(self.schema)
+
+    def to_spark(self) -> Any:
+        """The rows as a DataFrame of Spark; the table must have been opened with a session.
+
+        The scan is planned now. How the rows are read is chosen by what is left to be read:
+        `explain` says which way it is, and why.
+
+        Raises:
+            UnsupportedError: There is no session.
+        """
+        with self._engine.settings():  # in which tasks are to read, too
+            self._follow_settings()
+            return self._engine.to_spark(self)
+
+    def count(self) -> int:
+        """How many rows there are; from the indexes alone where they are exact."""
+        try:
+            if not self._needs_spark:
+                return self._again_if_gone(lambda run: run.count(self._engine.count))
+        except EvaluationError:
+            if not self._engine.has_spark:
+                raise
+        return int(self.to_spark().count())
+
+    def explain(self) -> Explanation:
+        """What is read and why; after `to_arrow` or `count`, what was read."""
+        found = self._again_if_gone(lambda run: run.explain(), keep=True)
+        files = self._files
+        notes = [*files.notes, *files.remarks, *filter(None, [self._engine.note(self)])]
+        return replace(found, notes=(*found.notes, *notes)) if notes else found
+
+    def draft(self, *, in_process: bool = False) -> tuple[Draft, bool]:
+        """The rows that may match, planned but not read, and whether all of them do match.
+
+        They do not if the predicate has parts that are left to Spark; then all columns are given,
+        so that it can. Order and limit are left to the caller.
+
+        Args:
+            in_process: Leave to Spark only what nothing else can evaluate. Without it, that is
+                everything that no index answers.
+        """
+        known = known_part(self._where)
+        if known == self._where or (in_process and not self._needs_spark):
+            return self._again_if_gone(lambda run: run.draft(), keep=True), True
+        if self._known is None:
+            whole = replace(self.query, where=known, columns=None)
+            self._known = Scan(whole, self._files, self._reopen, self._engine, strict=self._strict)
+        return self._known.draft()[0], False
+
+    def __repr__(self) -> str:
+        return f"<Scan where {self._where}>"
+
+    def _again_if_gone(self, call: Callable[[Run], _Result], *, keep: bool = False) -> _Result:
+        with self._engine.settings():
+            self._follow_settings()
+            result = self._persist(call, keep)
+        for problem in self._runner(keep=True).problems():
+            warnings.warn(problem, DamagedIndexWarning, stacklevel=3)
+        return result
+
+    def _persist(self, call: Callable[[Run], _Result], keep: bool) -> _Result:
+        """What a call gives; after a file is gone, once more, on the files that there are then.
+
+        A file that is found to be another than was indexed is not met again: this goes on.
+        """
+        is_again = False
+        while True:
+            try:
+                return call(self._runner(keep))
+            except FileGoneError:
+                if is_again and not self._files.replaced - self._distrusted:
+                    raise
+                is_again = True
+                self._use(self._reopen())
+
+    def _follow_settings(self) -> None:
+        """Look all up again where literals and values in paths mean something else by now."""
+        if self._settings != current_settings():
+            self._use(self._reopen())
+
+    def _runner(self, keep: bool) -> Run:
+        if self._run is None or not keep:
+            limit = None if self.query.limit is None else int(self.query.limit)
+            self._run = Run(
+                self._files,
+                self._where,
+                self._asked,
+                self._columns,
+                self.keys,
+                limit,
+                self.query.use_indexes,
+                self._strict,
+            )
+        return self._run
+
+
+def _without_spark(error: SparkNeededError) -> SparkNeededError:
+    return SparkNeededError(f"{error}; a table opened with a session can (spark=, --spark)")
+
+
+def _is_integer(limit: object) -> bool:
+    try:
+        index(limit)  # type: ignore[arg-type]  # which is what is asked
+    except TypeError:
+        return False
+    return True
+
+
+def _tops(named: Iterable[str], files: TableFiles) -> Iterator[str]:
+    """The columns that a predicate names; fields within a column stand for the whole of it."""
+    known = files.columns
+    for name in named:
+        outer = name.partition(".")[0]
+        yield outer if not known.has(name) and known.has(outer) else name

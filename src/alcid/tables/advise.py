@@ -1,0 +1,325 @@
+"""Advice on the indexes of a table: a few files are read, once.
+
+Files of the sample are read column by column, here or on Spark, and every index that takes a
+column is built of it. What comes back is what was built: the rest is planning on the sample.
+
+Where the pages of sampled files are, those of Iceberg files that no bundle knows yet, too.
+
+Reading the files of a sample, here or on Spark.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from alcid._arrays import Int64Array
+from alcid.advise.choosing import NOT_ASKED, choose
+from alcid.advise.estimate import SamplePlans, Skipping, possible_files
+from alcid.advise.file_bounds import FileBounds
+from alcid.advise.queries import (
+    AskedQuery,
+    GivenQuery,
+    ask_queries,
+    canonical_name,
+    make_query,
+)
+from alcid.advise.report import Advice, ColumnAdvice
+from alcid.advise.sample import (
+    ColumnFacts,
+    ColumnSample,
+    choose_files,
+    gather_facts,
+    sample_column,
+    spread,
+    typical_queries,
+)
+from alcid.advise.sampled_files import MemoryIndexes, SampledFiles
+from alcid.datafiles.parquet import FileLayout, read_layout
+from alcid.datafiles.parquet.decoding import int96_as
+from alcid.errors import (
+    LiteralError,
+    OptionError,
+    UnsupportedError,
+    require,
+)
+from alcid.options import BitmapOptions, IndexSpec
+from alcid.scan import DataFiles, TableFiles
+from alcid.storage.threads import in_order
+from alcid.tables.engine import Engine, Progress, Share, Tell, telling
+from alcid.tables.iceberg.data_files import ConformedScan
+from alcid.tables.iceberg.files import IcebergFiles
+from alcid.types import DataType, indexes_for
+
+__all__ = ["SamplePages", "SampleWork", "advise"]
+
+
+class SamplePages:
+    """Where pages are; of files that no bundle knows yet, by the names that they have."""
+
+    def __init__(self, files: TableFiles) -> None:
+        """Look into files of a table when they are asked for."""
+        self._files = files
+        self._names: dict[int, Mapping[str, str]] = {}
+
+    def has(self, file: int) -> bool:
+        """Whether rows of a file can be read by its pages."""
+        return self._files.has_pages(file) or bool(self._named(file))
+
+    def layout(self, file: int, columns: Sequence[str]) -> FileLayout:
+        """Where the pages of some columns are."""
+        files = self._files
+        if files.has_pages(file):
+            (layout,) = files.layouts([file], [columns])
+            return layout
+        names = self._named(file)
+        found = read_layout(
+            files.source(file), [names[name] for name in columns], read_ranges=files.read_ranges
+        )
+        renamed = (
+            replace(one, field=replace(one.field, name=name))
+            for name in columns
+            for one in (found.column(names[name]),)
+        )
+        return FileLayout(found.starts, tuple(renamed), found.file)
+
+    def _named(self, file: int) -> Mapping[str, str]:
+        """The columns of the table as an Iceberg file calls them, if it has all as they are."""
+        if file not in self._names:
+            (scan,) = self._files.open([file])
+            table = self._files.columns
+            inside = [name for name in table.columns if name not in table.partitions]
+            known = scan.described(inside) if isinstance(scan, ConformedScan) else {}
+            whole = len(known) == len(inside)
+            self._names[file] = {name: one.name for name, one in known.items()} if whole else {}
+        return self._names[file]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampleWork:
+    """The work on the sample, for `Engine.map`: an item is a file."""
+
+    files: DataFiles
+    places: Int64Array
+    """Of each of these files in the table."""
+    columns: tuple[str, ...]
+
+    def __call__(self, share: Share, tell: Tell) -> list[ColumnSample]:
+        """Look at the files of a share."""
+        found: list[ColumnSample] = []
+        items = share.items.tolist()
+        with closing(in_order(self._look, items, share.threads)) as results:
+            for file, some in zip(items, results, strict=False):
+                found += some
+                tell(1, int(self.files.rows[file]))
+        return found
+
+    def _look(self, file: int) -> list[ColumnSample]:
+        """Read a file column by column, so that one is in memory at a time."""
+        files, found = self.files, []
+        (scan,) = files.open([file])
+        for column in self.columns:
+            group = next(one for one in files.columns.groups(column) if one.files[file])
+            if group.name is None or group.data_type is None or group.problem:
+                continue
+            spec = IndexSpec(group.name, "bitmap", BitmapOptions())
+            own = files.columns.file_name(file, files.columns.find(column))
+            with int96_as(files.int96_unit):
+                values = scan.read(None, [own or ""], read_ranges=files.read_ranges).column(0)
+            found.append(
+                sample_column(
+                    values,
+                    group.data_type,
+                    file=int(self.places[file]),
+                    column=column,
+                    own_name=group.name,
+                    map_key=None if group.name == own else spec.map_key,
+                )
+            )
+        return found
+
+
+_FOOTERS = 256  # that are looked at, at most: as many as a table holds
+_VALUES = 8_000_000  # of the sample, whose indexes are held together: some hundred MB
+
+
+def advise(
+    files: TableFiles,
+    engine: Engine,
+    queries: Iterable[GivenQuery] = (),
+    *,
+    columns: Collection[str] | None = None,
+    sample: int = 16,
+    progress: Progress | bool | None = False,
+) -> Advice:
+    """Say which indexes pay; see `Table.advise` for the arguments and what is raised."""
+    began = time.perf_counter()
+    if require(sample, int, "sample") < 1:
+        raise OptionError(f"sample: found {sample!r}, expected a number of files, 1 or more")
+    if isinstance(files, IcebergFiles) and files.handed_reason:
+        raise UnsupportedError(f"{files.location}: {files.handed_reason}: they get no index")
+    asked = ask_queries(queries, files, engine)
+    wanted = _wanted(files, asked, columns)
+    bounds, pages = FileBounds(files, _spread_files(files)), SamplePages(files)
+    every = np.flatnonzero(files.rows > 0)
+    unindexed = MemoryIndexes(len(files.sizes), {}, {})
+    whole = SampledFiles(files, every, unindexed, bounds, pages)
+    possible = [possible_files(whole, query) for query in asked]
+    chosen = choose_files(files.sizes, files.rows, possible, sample)
+    work = _Advising(files, engine, asked, chosen, bounds, pages)
+    # Typical queries are of one column each, so that few have to be in memory together.
+    batches = [list(wanted)] if asked else _batches(list(wanted), int(files.rows[chosen].sum()))
+    with telling(progress, "sampling", len(chosen) * len(batches)) as tell:
+        judged = [work.judge(batch, tell) for batch in batches]
+    judged.append(work.judge_unread(wanted))
+    found = {one.column: one for some in judged for one in some.columns}
+    return Advice(
+        tuple(found[name] for name in sorted(found, key=_order(files.columns.columns))),
+        tuple(map(str, asked)),
+        len(files.sizes),
+        int(files.rows.sum()),
+        tuple(files.paths[file].as_py() for file in chosen.tolist()),
+        judged[0].skip,
+        judged[0].skip_before,
+        time.perf_counter() - began,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """Advice on some columns, and what all queries skip; None if there are none."""
+
+    columns: tuple[ColumnAdvice, ...]
+    skip: float | None = None
+    skip_before: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Advising:
+    """A sample of a table, to judge columns by."""
+
+    files: TableFiles
+    engine: Engine
+    asked: Sequence[AskedQuery]
+    chosen: Int64Array
+    bounds: FileBounds
+    pages: SamplePages
+
+    def judge(self, names: Sequence[str], tell: Tell) -> _Judged:
+        """Read columns of the sample, and say which of their indexes pay."""
+        files, asked = self.files, self.asked
+        samples: list[ColumnSample] = []
+        if names and len(self.chosen):
+            work = SampleWork(files.part(self.chosen), self.chosen, tuple(names))
+            for part in self.engine.map(work, files.sizes[self.chosen], tell):
+                samples += part
+        self.bounds.take(samples)
+        facts = []
+        for name in names:
+            own = [one for one in samples if one.column == name]
+            facts.append(gather_facts(name, files.columns.type_of(name), own, files.rows))
+        queries = asked or _typical(files, self.engine, facts, samples)
+        distinct = {one.column: one.distinct for one in facts if one.distinct is not None}
+        plans = SamplePlans(files, self.chosen, samples, self.bounds, self.pages)
+        skipping = Skipping(plans, distinct)
+        found = choose(
+            facts,
+            queries,
+            skipping,
+            rows=int(files.rows.sum()),
+            data_bytes=int(files.sizes.sum()),
+            is_typical=not asked,
+        )
+        if not asked:
+            return _Judged(found.columns)
+        before, after = (
+            sum(skipping.skip(query, indexes) for query in asked) / len(asked)
+            for indexes in ((), found.indexes)
+        )
+        return _Judged(found.columns, after, before)
+
+    def judge_unread(self, read: Collection[str]) -> _Judged:
+        """Say of all other columns of the table why they were not looked at."""
+        table = self.files.columns
+        found = []
+        for name in table.columns:
+            if name not in read:
+                data_type = table.type_of(name)
+                is_asked = not self.asked or any(name in query.columns for query in self.asked)
+                reason = _problem(self.files, name, data_type) if is_asked else NOT_ASKED
+                found.append(ColumnAdvice.against(name, data_type, reason))
+        return _Judged(tuple(found))
+
+
+def _batches(names: Sequence[str], rows: int) -> list[list[str]]:
+    """Columns whose indexes of the sample are held in memory together."""
+    count = max(_VALUES // max(rows, 1), 1)
+    return [list(names[start : start + count]) for start in range(0, len(names), count)]
+
+
+def _spread_files(files: TableFiles) -> Int64Array:
+    """The files whose footers are looked at, where nothing else knows their bounds."""
+    every = np.flatnonzero(files.rows > 0)
+    found: Int64Array = every[spread(len(every), _FOOTERS)]
+    return found
+
+
+def _wanted(
+    files: TableFiles, asked: Sequence[AskedQuery], columns: Collection[str] | None
+) -> dict[str, DataType]:
+    """The columns, and keys of maps, to look at: those that an index takes and a query names."""
+    if isinstance(columns, str):
+        raise OptionError("columns: found text, expected a list of names")
+    table = files.columns
+    named = set().union(*(query.columns for query in asked)) if asked else set(table.columns)
+    if columns is not None:
+        chosen = {canonical_name(name, table) for name in columns}
+        named = named & chosen if asked else chosen
+    found: dict[str, DataType] = {}
+    for name in sorted(named, key=_order(table.columns)):
+        data_type = table.type_of(name)
+        inside = table.find(name) not in table.partitions
+        if inside and data_type is not None and indexes_for(data_type):
+            found[name] = data_type
+    return found
+
+
+def _order(columns: Mapping[str, object]) -> Callable[[str], tuple[int, str]]:
+    places = {name: place for place, name in enumerate(columns)}
+    return lambda name: (places.get(name, places.get(name.partition("[")[0], 0)), name)
+
+
+def _problem(files: TableFiles, name: str, data_type: DataType | None) -> str:
+    """Why a column is not looked at."""
+    if name in files.columns.partitions:
+        return "a partition column: paths and manifests have its values"
+    if data_type is None:
+        return files.columns.columns[name].problem or "no index takes its type"
+    if data_type.root == "MAP":
+        return f"no index takes a map; one of its keys can have one: {name}[key]"
+    if not indexes_for(data_type):
+        return f"no index takes {data_type}"
+    return "not among the columns that advice is asked for"
+
+
+def _typical(
+    files: TableFiles,
+    engine: Engine,
+    facts: Sequence[ColumnFacts],
+    samples: Sequence[ColumnSample],
+) -> list[AskedQuery]:
+    found = []
+    for one in facts:
+        values = [s.values for s in samples if s.column == one.column and s.values is not None]
+        if one.data_type is None or not values:
+            continue
+        for where in typical_queries(one.column, one.data_type, values, one.distinct):
+            try:
+                found.append(make_query(where, files, engine))
+            except LiteralError:  # of a value that has no literal
+                continue
+    return found

@@ -1,0 +1,493 @@
+"""Building: files are read, and what is kept of them goes into bundles, in batches.
+
+A batch is published as soon as it is whole. So a build that is killed leaves what it has done, and
+the next one goes on from there. No more than a batch is in memory, and a few files.
+
+Which files a build has to read, and for which indexes: what is fresh is left alone.
+
+The types of a file whose entry is fresh are known from its bundle. So an index that its column
+cannot have is not tried again at every build: the reason is found again without reading the file.
+
+What a build would do: which files lack which index. Nothing is read of their data.
+
+What only shows when values are read is not known here: an index that its column has too many
+values for, or a file that is damaged behind its footer.
+
+Few bundles in place of many: what is fresh is copied, and the old ones are removed later.
+
+A bundle that was merged says which others it replaces, so that these count no more from the moment
+it appears. They are removed by a later build, when queries that still read them are over.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+
+from alcid import options
+from alcid._arrays import Int64Array, split_by
+from alcid.datafiles.parquet.columns import FileColumn
+from alcid.errors import (
+    AlcidError,
+    ColumnError,
+    FileGoneError,
+    FormatError,
+    LimitError,
+    OptionError,
+    StorageError,
+    UnsupportedError,
+)
+from alcid.index.build import IndexedFile, Resolve, index_file, resolve_spec
+from alcid.index.bundle import Bundle, BundleSet, BundleWriter, PayloadKind, State, merge
+from alcid.index.bundle.columns import schema_columns
+from alcid.index.bundle.format import INDEX, PAGES
+from alcid.options import IndexSpec
+from alcid.storage import Listing, Storage
+from alcid.storage.threads import in_order
+from alcid.tables.bundle_folder import BundleFolder, FolderBundles
+from alcid.tables.engine import Share, Tell
+from alcid.tables.open_files import take_files
+from alcid.tables.reports import BuildReport, IndexFiles, SkippedCounter
+from alcid.types import INDEX_TYPES
+
+__all__ = [
+    "BATCH_BYTES",
+    "GRACE",
+    "BuildPlan",
+    "BuildWork",
+    "Built",
+    "IndexFilesCounter",
+    "Listed",
+    "Task",
+    "files_by_schema",
+    "is_among",
+    "is_sound",
+    "is_worth_merging",
+    "merge_folder",
+    "plan_build",
+    "preview_build",
+    "remove_old",
+    "require_choice",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A file to read."""
+
+    file: int
+    """Its place in the listing."""
+    specs: tuple[IndexSpec, ...]
+    known: bool
+    """Whether a bundle has all else: its columns, statistics and pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlan:
+    """The files to read, in the order of the listing, and how many need not be."""
+
+    tasks: tuple[Task, ...]
+    fresh: int
+
+    def with_files(
+        self, paths: Sequence[str], chosen: Collection[str], specs: Sequence[IndexSpec]
+    ) -> BuildPlan:
+        """The plan with all indexes of some files, by their paths, whether fresh or not."""
+        tasks = {task.file: task for task in self.tasks}
+        for file, path in enumerate(paths):
+            if path in chosen:
+                tasks[file] = Task(file, tuple(specs), known=False)
+        return BuildPlan(tuple(tasks[file] for file in sorted(tasks)), len(paths) - len(tasks))
+
+
+def plan_build(
+    bundles: BundleSet,
+    listing: Listing,
+    specs: Sequence[IndexSpec],
+    skipped: SkippedCounter,
+    resolve: Resolve = resolve_spec,
+) -> BuildPlan:
+    """Find what is missing; `skipped` is told what cannot be, of files that need not be read."""
+    missing = np.ones((len(specs), len(listing)), bool)
+    known = np.zeros(len(listing), bool)
+    for schema, files in files_by_schema(bundles):
+        try:
+            columns = schema_columns(schema, file="bundle")
+        except FormatError as error:
+            bundles.report(error)
+            continue
+        known[files] = True
+        example = bundles.paths[int(files[0])].as_py()  # as reports name it
+        for number, spec in enumerate(specs):
+            try:
+                _, found, _ = resolve(spec, columns)
+            except (ColumnError, UnsupportedError) as error:
+                kind = PayloadKind.index(spec.column, spec.index_type)
+                skipped.add(kind, str(error), example, len(files))
+                missing[number, files] = False
+            else:
+                states = bundles.coverage(PayloadKind.index(found.column, found.index_type)).states
+                missing[number, files] = states[files] != State.FRESH
+    for kind in bundles.kinds:
+        if kind.type == PAGES:
+            damaged = bundles.coverage(kind).states == State.DAMAGED
+            known &= ~damaged
+    wanted = missing.any(axis=0) | ~known
+    tasks = tuple(
+        Task(
+            int(file),
+            tuple(
+                spec for spec, is_missing in zip(specs, missing[:, file], strict=True) if is_missing
+            ),
+            bool(known[file]),
+        )
+        for file in np.flatnonzero(wanted)
+    )
+    return BuildPlan(tasks, len(listing) - len(tasks))
+
+
+def files_by_schema(bundles: BundleSet) -> Iterator[tuple[bytes, np.ndarray]]:
+    """Each schema, and the places of the files that have it."""
+    schemas = bundles.schemas
+    codes = schemas.indices.fill_null(-1).to_numpy()
+    for code in np.unique(codes[codes >= 0]).tolist():
+        yield schemas.dictionary[code].as_py(), np.flatnonzero(codes == code)
+
+
+BATCH_BYTES = 256 << 20
+"""Payloads of a bundle; reached by the last of its files."""
+BATCH_SECONDS = 60.0
+"""After this time a bundle is published though it is small: so much is lost by a kill at most."""
+
+
+@dataclass(slots=True)
+class Built:
+    """What was done with some files."""
+
+    indexed: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    rows: int = 0
+    bytes_written: int = 0
+    bundles: list[str] = field(default_factory=list)
+    """The names of those that were written."""
+    kinds: set[PayloadKind] = field(default_factory=set)
+    """The indexes that were built, of any file."""
+    skipped: SkippedCounter = field(default_factory=SkippedCounter)
+    """What could not be built."""
+
+    def add(self, other: Built) -> None:
+        """Count what was done elsewhere."""
+        self.indexed += other.indexed
+        self.unchanged += other.unchanged
+        self.failed += other.failed
+        self.rows += other.rows
+        self.bytes_written += other.bytes_written
+        self.bundles += other.bundles
+        self.kinds |= other.kinds
+        self.skipped.merge(other.skipped)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BuildWork:
+    """The work of a build, for `Engine.map`: an item is a task, which is a file."""
+
+    storage: Storage
+    folder: BundleFolder
+    listing: Listing
+    tasks: Sequence[Task]
+    names: pa.StringArray | None = None
+    """What bundles call each file, if not by its path; such files never change."""
+    resolve: Resolve | None = None
+    """As for `index_file`."""
+
+    def __call__(self, share: Share, tell: Tell) -> Built:
+        """Read the files of a share, and write bundles."""
+        tasks = [self.tasks[item] for item in share.items.tolist()]
+        return _Builder(self, tell).run(tasks, share.threads)
+
+
+class _Builder:
+    """Reads files, and writes bundles."""
+
+    def __init__(self, work: BuildWork, tell: Tell) -> None:
+        self._storage, self._folder, self._listing = work.storage, work.folder, work.listing
+        self._names, self._resolve = work.names, work.resolve
+        self._tell = tell
+        self._batch: deque[IndexedFile] = deque()
+        self._batch_bytes, self._batch_began = 0, 0.0
+        self._built = Built()
+
+    def run(self, tasks: Sequence[Task], threads: int) -> Built:
+        """Build what the tasks ask for."""
+        self._batch_began = time.monotonic()
+        with closing(in_order(self._index, tasks, threads)) as results:
+            for done, (task, found) in enumerate(zip(tasks, results, strict=True), 1):
+                before = self._built.rows
+                self._take(task, found)
+                late = time.monotonic() - self._batch_began >= BATCH_SECONDS
+                if done == len(tasks) or self._batch_bytes >= BATCH_BYTES or late:
+                    self._publish()
+                self._tell(1, self._built.rows - before)
+        return self._built
+
+    def _index(self, task: Task) -> IndexedFile | AlcidError:
+        """What is kept of a file, or why nothing is; it must be the same before and after."""
+        path, size = self._listing.paths[task.file].as_py(), int(self._listing.sizes[task.file])
+        never_changes = self._names is not None
+        version = "" if never_changes else self._listing.versions[task.file].as_py()
+        if version is None:
+            return UnsupportedError(f"{path}: its file system does not say when it changed")
+        source = self._storage.source(path, size, version or None)
+        found: IndexedFile | AlcidError
+        try:
+            found = index_file(
+                source,
+                task.specs,
+                path=self._name(task),
+                size=size,
+                version=version,
+                resolve=self._resolve,
+            )
+        except (FormatError, LimitError, StorageError, UnsupportedError) as error:
+            found = error
+        if not never_changes and not self._storage.is_same(path, size, version):
+            return FileGoneError("changed or removed while it was read", file=source.name)
+        if isinstance(found, StorageError) and not isinstance(found, FileGoneError):
+            raise found  # not the file's fault, so that others would fail too
+        return found
+
+    def _name(self, task: Task) -> str:
+        """What bundles call the file."""
+        names = self._listing.paths if self._names is None else self._names
+        name: str = names[task.file].as_py()
+        return name
+
+    def _take(self, task: Task, found: IndexedFile | AlcidError) -> None:
+        built, path = self._built, self._name(task)
+        if isinstance(found, AlcidError):
+            built.skipped.add(None, str(found), path)
+            built.failed += 1
+            return
+        for kind, reason in found.skipped.items():
+            if kind.type == INDEX:
+                built.skipped.add(kind, reason, path)
+        indexes = {kind for kind in found.payloads if kind.type == INDEX}
+        if task.known:
+            if not indexes:
+                built.unchanged += 1
+                return
+            found = found.only_indexes()
+        self._batch.append(found)
+        self._batch_bytes += sum(len(one or b"") for one in found.payloads.values())
+        built.kinds |= indexes
+        built.indexed += 1
+        built.rows += found.entry.rows
+
+    def _publish(self) -> None:
+        """Write the batch, and begin another."""
+        if self._batch:
+            data = io.BytesIO()
+            with BundleWriter(data) as writer:
+                while self._batch:
+                    self._batch.popleft().add_to(writer)
+            content = data.getvalue()
+            self._built.bundles.append(self._folder.put(content))
+            self._built.bytes_written += len(content)
+        self._batch_bytes, self._batch_began = 0, time.monotonic()
+
+
+def require_choice(columns: Collection[str] | None, types: Collection[str] | None) -> None:
+    """See that indexes are chosen by lists, and that there are such types.
+
+    Raises:
+        OptionError: One is a single text, or a type is not known.
+    """
+    for what, given in (("columns", columns), ("types", types)):
+        if isinstance(given, str):
+            raise OptionError(f"{what}: found text, expected a list of names")
+    unknown = sorted(set(types or ()) - set(INDEX_TYPES))
+    if unknown:
+        known = ", ".join(INDEX_TYPES)
+        hint = options.did_you_mean(unknown[0], INDEX_TYPES) or f", expected one of {known}"
+        raise OptionError(f"no such index: {unknown[0]}{hint}")
+
+
+def is_among(
+    kind: PayloadKind, columns: Collection[str] | None, types: Collection[str] | None
+) -> bool:
+    """Whether an index is one of those that are meant."""
+    if kind.type != INDEX or (types is not None and kind.index_type not in types):
+        return False
+    if columns is None:
+        return True
+    spec = IndexSpec(kind.column, kind.index_type, options.BsiOptions())
+    return any(options.match_column(name, {kind.column, spec.top_level}) for name in columns)
+
+
+class IndexFilesCounter:
+    """Counts files by index."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._found: dict[PayloadKind, list[int]] = {}
+
+    def add(self, kind: PayloadKind, rows: int, size: int) -> None:
+        """Count a file."""
+        total = self._found.setdefault(kind, [0, 0, 0])
+        for place, count in enumerate((1, rows, size)):
+            total[place] += count
+
+    @property
+    def found(self) -> tuple[IndexFiles, ...]:
+        """The counts, by column and type."""
+        return tuple(
+            IndexFiles(kind.column, kind.index_type, *total)
+            for kind, total in sorted(self._found.items())
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """What is known of the files of a table before any is read."""
+
+    paths: Sequence[str]
+    rows: Int64Array
+    sizes: Int64Array
+    columns: Callable[[int], Sequence[FileColumn] | None]
+    """The columns of a file, if its footer was read."""
+
+
+def preview_build(
+    plan: BuildPlan,
+    files: Listed,
+    skipped: SkippedCounter,
+    *,
+    others: int = 0,
+    bundles: int | None = 0,
+    resolve: Resolve = resolve_spec,
+) -> BuildReport:
+    """The report of a build that is not done.
+
+    Args:
+        plan: What there is to do.
+        files: The files of the table that can be indexed.
+        skipped: Is told what cannot be built, as far as that is known.
+        others: How many files of the table cannot be indexed at all.
+        bundles: As the report has it.
+        resolve: How the column of an index is found in a file.
+    """
+    missing = IndexFilesCounter()
+    for task in plan.tasks:
+        for spec in task.specs:
+            reason = "" if task.known else _problem(spec, files.columns(task.file), resolve)
+            kind = PayloadKind.index(spec.column, spec.index_type)
+            if reason:
+                skipped.add(kind, reason, files.paths[task.file])
+            else:
+                missing.add(kind, int(files.rows[task.file]), int(files.sizes[task.file]))
+    chosen = [task.file for task in plan.tasks]
+    return BuildReport(
+        len(files.paths) + others,
+        len(chosen),
+        plan.fresh,
+        others,
+        int(files.rows[chosen].sum()),
+        0,
+        bundles,
+        0.0,
+        skipped.found,
+        dry_run=True,
+        data_bytes=int(files.sizes[chosen].sum()),
+        missing=missing.found,
+    )
+
+
+def _problem(spec: IndexSpec, columns: Sequence[FileColumn] | None, resolve: Resolve) -> str:
+    """Why a file cannot have an index; empty if it may."""
+    if columns is not None:
+        try:
+            resolve(spec, columns)
+        except (ColumnError, UnsupportedError) as error:
+            return str(error)
+    return ""
+
+
+GRACE = timedelta(minutes=10)
+"""How long a bundle that was replaced is kept for those who are reading it."""
+MOST_BUNDLES = 16
+"""More than so many beyond those that are full are merged."""
+
+
+def is_worth_merging(found: FolderBundles) -> bool:
+    """Whether there are many small bundles, or one that is damaged in part."""
+    current = found.current
+    full = sum(bundle.source.size for bundle in current) // BATCH_BYTES
+    return len(current) - full > MOST_BUNDLES or not all(map(is_sound, current))
+
+
+def merge_folder(
+    folder: BundleFolder,
+    found: FolderBundles,
+    listing: Listing,
+    kinds: Collection[PayloadKind] | None = None,
+) -> list[str]:
+    """Write what is fresh anew, in as many bundles as it fills; the last replaces all the old.
+
+    Args:
+        folder: Where the bundles are.
+        found: What is there.
+        listing: The files of the table.
+        kinds: Only these; by default all.
+
+    Returns:
+        The names of the new bundles.
+    """
+    bundles = found.against(listing)
+    chosen = bundles.kinds if kinds is None else kinds
+    sizes = np.zeros(len(listing), np.int64)
+    for kind in chosen:
+        sizes += bundles.coverage(kind).lengths
+    live, _ = bundles.live()
+    numbers = (np.cumsum(sizes[live]) - sizes[live]) // BATCH_BYTES
+    parts = split_by(live, numbers)
+    names = []
+    for number, part in enumerate(parts, 1):
+        data = io.BytesIO()
+        merge(
+            found.against(take_files(listing, part)),
+            data,
+            kinds=kinds,
+            replaces=found.readable if number == len(parts) else (),
+            read_many=folder.storage.read_ranges,
+        )
+        names.append(folder.put(data.getvalue()))
+    return names
+
+
+def remove_old(folder: BundleFolder, found: FolderBundles) -> None:
+    """Remove bundles that are damaged, and those that were replaced some time ago.
+
+    Bundles appear whole, so that one which cannot be read is of no use to anybody.
+    """
+    damaged = [name for name in found.unreadable() if folder.is_damaged(name)]
+    folder.remove([*sorted(found.replaced(datetime.now(UTC) - GRACE)), *damaged])
+
+
+def is_sound(bundle: Bundle) -> bool:
+    """Whether its files and directories can be read."""
+    try:
+        _ = bundle.files
+        for kind in bundle.kinds:
+            bundle.series(kind)
+    except FormatError:
+        return False
+    return True

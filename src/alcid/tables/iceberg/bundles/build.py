@@ -1,0 +1,374 @@
+"""The indexes of an Iceberg table: build them, look at them, drop them.
+
+    metadata/_alcid/20250801T093000.123456Z-5f1e0c7ab2d4.puffin     staged, while a build runs
+    metadata/8270633197658268308-0b3f6c1d-....-alcid.stats          listed by the snapshot
+
+Workers stage bundles, so that what a killed build has done is there for the next one. When all are
+done they become one statistics file of the snapshot. There is no new snapshot, and readers that
+know nothing of it are not disturbed.
+
+Append rows: Iceberg's own writer makes the files, and a build indexes them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from alcid.errors import ConflictError, UnsupportedError
+from alcid.index.bundle import PayloadKind, State
+from alcid.options import OptionValue
+from alcid.storage import Listing
+from alcid.tables.build import (
+    BuildPlan,
+    BuildWork,
+    Built,
+    Listed,
+    Task,
+    is_among,
+    plan_build,
+    preview_build,
+    require_choice,
+)
+from alcid.tables.bundle_folder import FOLDER, BundleFolder, written_at
+from alcid.tables.engine import Progress, telling
+from alcid.tables.iceberg.bundles import BundleFinder
+from alcid.tables.iceberg.bundles.columns import (
+    WANTED_PROPERTY,
+    Files,
+    IdResolver,
+    given_specs,
+    table_kinds,
+    wanted_kinds,
+    wanted_text,
+)
+from alcid.tables.iceberg.bundles.making import BundleMaker
+from alcid.tables.iceberg.bundles.publish import publish
+from alcid.tables.iceberg.catalog import CatalogTable
+from alcid.tables.iceberg.field_ids import NameMapping
+from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.metadata.schema import Schema
+from alcid.tables.iceberg.metadata.table_metadata import Snapshot
+from alcid.tables.reports import AppendReport, BuildReport, IndexInfo, SkippedCounter
+
+if TYPE_CHECKING:
+    from alcid.tables.iceberg.files import IcebergFiles
+    from alcid.tables.iceberg_table import IcebergTable
+
+__all__ = ["append", "build", "drop", "indexes", "options_of", "staging_folder"]
+
+_TRIES = 20
+_STAGED_FOR = timedelta(days=1)  # what others have staged is left to them as long
+
+
+def staging_folder(catalog: CatalogTable, places: Places) -> BundleFolder:
+    """Where builds of a table stage bundles."""
+    folder = catalog.metadata_location(FOLDER)
+    return BundleFolder(*places.find(folder))
+
+
+def build(
+    table: IcebergTable,
+    options: Mapping[str, OptionValue],
+    *,
+    rebuild: bool | Collection[str] = False,
+    dry_run: bool = False,
+    progress: Progress | bool | None = None,
+) -> BuildReport:
+    """Build the indexes that data files lack; those that they have stay.
+
+    Args:
+        table: The table; it is refreshed.
+        options: Which, see `alcid.options.parse_options`; columns are those of the table.
+        rebuild: Build all anew; or those of some data files, by their paths in the manifests.
+        dry_run: Only say what files lack; what those cannot have that no bundle knows shows later.
+        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+
+    Raises:
+        OptionError: An option that cannot be.
+        ColumnError: The table has no such column.
+        UnsupportedError: It was opened as it was in the past.
+        ConflictError: The snapshot was expired meanwhile.
+        StorageError: A file cannot be read or written. What was staged until then stays.
+    """
+    begin, skipped = time.monotonic(), SkippedCounter()
+    files = _present(table)
+    with table.engine.settings():
+        specs = given_specs(files.schema, options)
+        if files.snapshot is None:
+            seconds = time.monotonic() - begin
+            return BuildReport(0, 0, 0, 0, 0, 0, 0, seconds, dry_run=dry_run)
+        maker = _maker(table, files, files.snapshot, skipped)
+        storage, paths = table.places.below(files.metadata.location, maker.paths)
+        versions = pa.repeat(pa.scalar("", pa.string()), len(paths))
+        listing = Listing(paths, maker.sizes, versions)
+        resolve = IdResolver(files.schema.by_name, maker.mapping)
+        if rebuild is True:
+            every = (Task(file, tuple(specs), known=False) for file in range(len(paths)))
+            plan = BuildPlan(tuple(every), 0)
+        else:
+            found = maker.finder.find(files.metadata, files.snapshot)
+            known = maker.against([*found.bundles, *maker.folder.load().current])
+            plan = plan_build(known, listing, specs, skipped, resolve)
+            if rebuild:
+                plan = plan.with_files(maker.paths.to_pylist(), rebuild, specs)
+        others = len(files.entries.data) - len(paths)
+        if dry_run:
+            rows = _parquet_files(files)["record_count"].to_numpy()
+            known_files = Listed(maker.paths.to_pylist(), rows, maker.sizes, lambda _file: None)
+            return preview_build(plan, known_files, skipped, others=others, resolve=resolve)
+        work = BuildWork(storage, maker.folder, listing, plan.tasks, maker.paths, resolve)
+        built = Built(skipped=skipped)
+        if plan.tasks:
+            sizes = listing.sizes[[task.file for task in plan.tasks]]
+            with telling(progress, "indexing", len(plan.tasks)) as tell:
+                for part in table.engine.map(work, sizes, tell):
+                    built.add(part)
+        before = files.metadata.statistics
+        make = partial(maker.staged, anew=bool(rebuild and built.bundles))
+        listed = publish(table.catalog, table.places, files.snapshot.id, make)
+        wanted = [PayloadKind.index(spec.column, spec.index_type) for spec in specs]
+        _remember(table.catalog, files.schema, wanted)
+    _remove_staged(maker.folder, built.bundles)
+    table.refresh()
+    is_new = listed is not None and all(one.path != listed.path for one in before.values())
+    return BuildReport(
+        len(files.entries.data),
+        built.indexed,
+        plan.fresh + built.unchanged,
+        built.failed + others,
+        built.rows,
+        listed.size if is_new and listed is not None else 0,
+        int(is_new),
+        time.monotonic() - begin,
+        skipped.found,
+        files.snapshot.id if is_new else None,
+    )
+
+
+def indexes(table: IcebergTable) -> list[IndexInfo]:
+    """What indexes there are, by column, as the table spells it now, and type.
+
+    Those too that were built of files that have all been rewritten since: the next build makes them
+    of the new ones. Columns that the table has no more are left out.
+    """
+    files = table.snapshot
+    properties = files.metadata.properties
+    mapping = NameMapping.of(properties)
+    found = []
+    has_present_files = len(files.entries.data) and not table.is_past
+    wanted = set(wanted_kinds(properties, files.schema) if has_present_files else ())
+    kinds: dict[PayloadKind, list[tuple[PayloadKind, Files]]] = {kind: [] for kind in wanted}
+    kinds |= table_kinds(files.bundles, files.schema, mapping)
+    for kind, parts in sorted(kinds.items()):
+        counts, size, rows = np.zeros(len(State), np.int64), 0, 0
+        for spelled, places in parts:
+            coverage = files.bundles.coverage(spelled)
+            counts += np.bincount(coverage.states[places], minlength=len(State))
+            size += int(coverage.lengths[places].sum())
+            rows += int(files.rows[places][coverage.states[places] == State.FRESH].sum())
+        fresh, damaged = int(counts[State.FRESH]), int(counts[State.DAMAGED])
+        absent = len(files.entries.data) - fresh - damaged
+        if fresh or damaged or kind in wanted:
+            info = IndexInfo(kind.column, kind.index_type, fresh, 0, absent, damaged, size, rows)
+            found.append(info)
+    return found
+
+
+def options_of(table: IcebergTable) -> dict[str, OptionValue]:
+    """Options that ask for the indexes that the table has, or had; empty if it has none."""
+    columns: dict[str, list[str]] = defaultdict(list)
+    for info in indexes(table):
+        columns[f"file-index.{info.index_type}.columns"].append(info.column)
+    return {key: ",".join(names) for key, names in columns.items()}
+
+
+def drop(
+    table: IcebergTable,
+    columns: Collection[str] | None = None,
+    types: Collection[str] | None = None,
+    *,
+    dry_run: bool = False,
+) -> int:
+    """Remove indexes; where none is left, also what else is kept of the files.
+
+    Snapshots of the past keep what they list.
+
+    Args:
+        table: The table; it is refreshed.
+        columns: Those of these columns, and of keys of these maps; by default all, those too of
+            columns that the table has no more.
+        types: Those of these types; by default all.
+        dry_run: Only count.
+
+    Returns:
+        How many files had one of them that could be used.
+
+    Raises:
+        OptionError: A type of index that there is not.
+        UnsupportedError: The table was opened as it was in the past.
+        ConflictError: The snapshot was expired meanwhile.
+    """
+    require_choice(columns, types)
+    files = _present(table)
+    if files.snapshot is None:
+        return 0
+    with table.engine.settings():
+        maker = _maker(table, files, files.snapshot, SkippedCounter())
+        found = maker.finder.find(files.metadata, files.snapshot)
+        bundles = maker.against(found.bundles)
+        had = np.zeros(len(maker.paths), bool)
+        dropped = set()
+        if columns is None:
+            dropped = {kind for kind in bundles.kinds if is_among(kind, None, types)}
+        for kind, parts in table_kinds(bundles, files.schema, maker.mapping).items():
+            if is_among(kind, columns, types):
+                for spelled, places in parts:
+                    dropped.add(spelled)
+                    had[places] |= bundles.coverage(spelled).states[places] == State.FRESH
+    if not dry_run:
+        _remember(table.catalog, files.schema, dropped=lambda kind: is_among(kind, columns, types))
+    if dropped and not dry_run:
+        maker.folder.remove(maker.folder.load().names)
+        publish(
+            table.catalog,
+            table.places,
+            files.snapshot.id,
+            lambda metadata, _lost: maker.without(metadata, dropped),
+        )
+        table.refresh()
+    return int(had.sum())
+
+
+def _remember(
+    catalog: CatalogTable,
+    schema: Schema,
+    more: Collection[PayloadKind] = (),
+    dropped: Callable[[PayloadKind], bool] | None = None,
+) -> None:
+    """Let the table remember which indexes it is to have, and forget some.
+
+    Raises:
+        ConflictError: Others commit again and again.
+    """
+    for attempt in range(_TRIES):
+        metadata = catalog.load()
+        text = wanted_text(metadata.properties, schema, more, dropped)
+        if text == metadata.properties.get(WANTED_PROPERTY):
+            return
+        try:
+            catalog.set_property(metadata, WANTED_PROPERTY, text)
+        except ConflictError:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return
+
+
+def _present(table: IcebergTable) -> IcebergFiles:
+    table.require_present("indexes are built or dropped")
+    table.refresh()
+    return table.snapshot
+
+
+def _maker(
+    table: IcebergTable, files: IcebergFiles, snapshot: Snapshot, skipped: SkippedCounter
+) -> BundleMaker:
+    """What makes bundles of the Parquet files; `skipped` is told of others."""
+    data = files.entries.data
+    formats = pc.utf8_upper(data["file_format"])
+    for name in pc.unique(formats).to_pylist():
+        if name != "PARQUET":
+            others = data["file_path"].filter(pc.equal(formats, name))
+            skipped.add(None, f"no indexes of {name} files", others[0].as_py(), len(others))
+    chosen = _parquet_files(files)
+    return BundleMaker(
+        table.places,
+        snapshot,
+        chosen["file_path"].combine_chunks(),
+        chosen["file_size_in_bytes"].to_numpy(),
+        NameMapping.of(files.metadata.properties),
+        BundleFinder(table.places),
+        staging_folder(table.catalog, table.places),
+    )
+
+
+def _parquet_files(files: IcebergFiles) -> pa.Table:
+    """The entries of the data files that can have indexes."""
+    data = files.entries.data
+    return data.filter(pc.equal(pc.utf8_upper(data["file_format"]), "PARQUET"))
+
+
+def _remove_staged(folder: BundleFolder, own: Collection[str]) -> None:
+    """Remove what this build has staged, and what others left long ago."""
+    old = datetime.now(UTC) - _STAGED_FOR
+    names = [
+        name
+        for name in folder.load(on_damage=lambda _: None).names
+        if name in own or (written_at(name) or old) < old
+    ]
+    folder.remove(names)
+
+
+_ADDED = "added-data-files", "added-records", "added-files-size"
+
+
+def append(
+    table: IcebergTable,
+    rows: Any,
+    options: Mapping[str, OptionValue] | None = None,
+    *,
+    dry_run: bool = False,
+) -> AppendReport:
+    """Append the rows of a DataFrame; see `IcebergTable.append`.
+
+    Raises:
+        UnsupportedError: The table was opened as it was in the past, or rows are no DataFrame.
+    """
+    begin = time.monotonic()
+    table.require_present("append")
+    if not hasattr(rows, "sparkSession"):
+        raise UnsupportedError(f"rows: found {type(rows).__name__}, expected a Spark DataFrame")
+    if dry_run:
+        table.catalog.check_append(rows)
+        count = rows.count()
+        return AppendReport(None, count, None, None, 0, time.monotonic() - begin, dry_run=True)
+    before = table.snapshot_id
+    table.catalog.append(rows)
+    table.refresh()
+    files, count, size = _added(table, before)
+    built = BuildReport(0, 0, 0, 0, 0, 0, 0, 0.0)
+    wanted = options_of(table) if options is None else options
+    if files and wanted:
+        built = table.build_indexes(wanted, progress=False)
+    return AppendReport(
+        files,
+        count,
+        size,
+        built.bytes_written,
+        built.bundles or 0,
+        time.monotonic() - begin,
+        built.skipped,
+        table.snapshot_id if files else None,
+    )
+
+
+def _added(table: IcebergTable, before: int | None) -> tuple[int, int, int]:
+    """The files, rows and bytes of the snapshots since one."""
+    total: Counter[str] = Counter()
+    if table.snapshot_id is not None:
+        every = table.metadata.ancestors(table.snapshot_id)
+        for snapshot in takewhile(lambda one: one.id != before, every):
+            if snapshot.operation == "append":
+                total.update({key: int(snapshot.summary.get(key, 0)) for key in _ADDED})
+    files, count, size = (total[key] for key in _ADDED)
+    return files, count, size

@@ -1,0 +1,120 @@
+"""Scans that are left to Iceberg's own, as something of the table is not read here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from alcid.expressions import (
+    Comparison,
+    In,
+    Like,
+    Predicate,
+    Unknown,
+)
+from alcid.scan import Explanation, Fates, Scan
+from alcid.tables.iceberg.catalog import OwnQuery
+from alcid.tables.iceberg.files import IcebergFiles
+from alcid.types import DataType
+from alcid.types.data_type import quote
+
+if TYPE_CHECKING:
+    from alcid.tables.iceberg_table import IcebergTable
+
+__all__ = ["HandedScan", "hand_over"]
+
+
+def hand_over(table: IcebergTable, scan: Scan) -> Scan:
+    """The scan, or the same by Iceberg's own Spark scan where it cannot be read here."""
+    reason = _reason(table.snapshot, scan.needed())
+    return HandedScan(scan, table, reason) if reason else scan
+
+
+def _reason(files: IcebergFiles, columns: Sequence[str]) -> str:
+    """Why columns are not read here; empty if they are."""
+    return files.handed_reason or next(filter(None, map(files.problem, columns)), "")
+
+
+class HandedScan(Scan):
+    """Rows of a table that Spark reads by Iceberg's own scan."""
+
+    def __init__(self, scan: Scan, table: IcebergTable, reason: str) -> None:
+        """Take a scan of a table, and why it is not read here."""
+        files = table.snapshot
+        super().__init__(scan.query, files, lambda: files, table.engine, strict=False)
+        self.reason = reason
+        self._given, self._table = scan, files
+        self._catalog, self._version = table.catalog, _version(table)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows.
+
+        Raises:
+            UnsupportedError: There is no session.
+        """
+        return self.to_spark().toArrow()
+
+    def to_spark(self) -> Any:
+        """The rows as a DataFrame of Spark.
+
+        Raises:
+            UnsupportedError: There is no session.
+        """
+        return self._catalog.rows(self._own_query(self.schema.names))
+
+    def count(self) -> int:
+        """How many rows there are; here, if that only takes what is read here."""
+        if not _reason(self._table, self._given.needed(rows=False)):
+            return self._given.count()
+        return int(self._catalog.rows(self._own_query([])).count())
+
+    def explain(self) -> Explanation:
+        """That nothing is planned here, and why."""
+        note = f"rows are read by Iceberg's own scan: {self.reason}"
+        order = ", ".join(map(str, self.keys))
+        fates = Fates.all_read(self._table, "by Iceberg's own scan")
+        return Explanation(str(self._where), (), (), order, self.query.limit, (note,), fates)
+
+    def _own_query(self, columns: list[str]) -> OwnQuery:
+        where = self.query.where
+        return OwnQuery(
+            self._version,
+            str(where) if isinstance(where, Predicate) else where,
+            columns,
+            [str(replace(key, column=quote(key.column))) for key in self.keys],
+            None if self.query.limit is None else int(self.query.limit),
+            is_filtered_above=not self._is_understood(),
+        )
+
+    def _is_understood(self) -> bool:
+        """Whether Iceberg means the same by the predicate as Spark, and does not fail over it.
+
+        `LIKE 'x%'` on a truncated partition with a null is a NullPointerException there, and of two
+        uuids the greater one may be less, as it compares halves of them with a sign (1.12.0).
+        """
+        types = self._table.columns.columns
+        others = {name for name, one in types.items() if _is_float(one.data_type)}
+        others |= {one.name for one in self._table.schema.fields if one.type_text == "uuid"}
+        for node in self._where.walk():
+            match node:
+                case Unknown() | In(negated=True) | Like() | Comparison(operator="<>"):
+                    return False
+        return others.isdisjoint(self._table.columns.find(name) for name in self._where.columns())
+
+
+def _is_float(data_type: DataType | None) -> bool:
+    return data_type is not None and data_type.root in ("FLOAT", "DOUBLE")
+
+
+def _version(table: IcebergTable) -> int | str | None:
+    """The snapshot to name; its branch, or None for the current one, if the schema was changed.
+
+    By its id, a snapshot is read with the schema that it was written with.
+    """
+    found, schema = table.snapshot.snapshot, table.snapshot.schema
+    if found is None or found.schema_id != schema.id:
+        return table.ref
+    return found.id

@@ -1,0 +1,365 @@
+"""Manifest lists and manifests: the data and delete files of a snapshot.
+
+    manifest list   a record for each manifest: path, spec, sequence number, counts
+    manifest        a record for each file: status, sequence number, `data_file`
+
+Both are Avro containers. Fields are found by their ids, as Iceberg finds them: writers spell some
+names differently, and version 1 leaves many out. What an entry does not say it inherits from its
+manifest: the sequence number, and the first row id.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from alcid.errors import FormatError
+from alcid.formats.avro import read_records
+from alcid.tables.iceberg.metadata.schema import VOID, PartitionSpec, partition_names
+
+__all__ = ["ManifestFile", "read_manifest_list", "read_manifests"]
+
+_LIST_FIELDS: Final = {
+    500: "manifest_path",
+    502: "partition_spec_id",
+    504: "added_files_count",
+    505: "existing_files_count",
+    515: "sequence_number",
+    517: "content",
+    519: "key_metadata",
+    520: "first_row_id",
+}
+_DATA_FILE: Final = "data_file"
+_PARTITION: Final = "partition"
+_ENTRY_FIELDS: Final = {0: "status", 2: _DATA_FILE, 3: "sequence_number"}
+_COUNTS: Final = pa.map_(pa.int32(), pa.int64())
+_BOUNDS: Final = pa.map_(pa.int32(), pa.binary())
+_COLUMNS: Final = {
+    134: ("content", pa.int32()),
+    100: ("file_path", pa.string()),
+    101: ("file_format", pa.string()),
+    103: ("record_count", pa.int64()),
+    104: ("file_size_in_bytes", pa.int64()),
+    109: ("value_counts", _COUNTS),
+    110: ("null_value_counts", _COUNTS),
+    137: ("nan_value_counts", _COUNTS),
+    125: ("lower_bounds", _BOUNDS),
+    128: ("upper_bounds", _BOUNDS),
+    131: ("key_metadata", pa.binary()),
+    135: ("equality_ids", pa.list_(pa.int32())),
+    140: ("sort_order_id", pa.int32()),
+    142: ("first_row_id", pa.int64()),
+    143: ("referenced_data_file", pa.string()),
+    144: ("content_offset", pa.int64()),
+    145: ("content_size_in_bytes", pa.int64()),
+}
+_FILE_FIELDS: Final = {number: name for number, (name, _) in _COLUMNS.items()} | {102: _PARTITION}
+_ADDED, _DELETED = 1, 2
+_PRIMITIVES: Final = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+    "fixed": pa.binary(),
+}
+_LOGICAL: Final = {
+    "date": pa.date32(),
+    "time-micros": pa.time64("us"),
+    "timestamp-micros": pa.timestamp("us"),
+    "timestamp-nanos": pa.timestamp("ns"),
+}
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFile:
+    """A manifest, as the manifest list of a snapshot has it."""
+
+    path: str
+    spec_id: int = 0
+    content: int = 0
+    """0 if it is of data files, 1 of delete files."""
+    sequence_number: int = 0
+    live_files: int | None = None
+    """How many files it has that are not deleted; version 1 may leave that out."""
+    is_encrypted: bool = False
+    first_row_id: int | None = None
+
+
+def read_manifest_list(data: bytes, *, file: str) -> list[ManifestFile]:
+    """The manifests of a snapshot.
+
+    Args:
+        data: The manifest list.
+        file: Its name, for errors.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    found = []
+    for one in read_records(data, file=file, as_schema=_ManifestSchema(_LIST_FIELDS).simplify)[1]:
+        added, existing = one.get("added_files_count"), one.get("existing_files_count")
+        found.append(
+            ManifestFile(
+                _value(one, "manifest_path", str, file),
+                _value(one, "partition_spec_id", int, file, 0),
+                _value(one, "content", int, file, 0),
+                _value(one, "sequence_number", int, file, 0),
+                None if added is None or existing is None else added + existing,
+                one.get("key_metadata") is not None,
+                one.get("first_row_id"),
+            )
+        )
+    return found
+
+
+def read_manifests(
+    manifests: Iterable[tuple[ManifestFile, bytes]], specs: Mapping[int, PartitionSpec]
+) -> pa.Table:
+    """The live files of manifests, with the columns that `Entries` takes.
+
+    Args:
+        manifests: Each with its bytes.
+        specs: The partition specs of the table.
+
+    Raises:
+        FormatError: One is damaged.
+    """
+    names = partition_names(specs)
+    ages: list[int] = []
+    spec_of: list[int] = []
+    files: list[Record] = []
+    partitions: dict[str, list[tuple[int, pa.Array]]] = {}
+    for manifest, data in manifests:
+        schema = _ManifestSchema(_ENTRY_FIELDS)
+        first = len(files)
+        for age, one in _live_files(data, schema, manifest):
+            ages.append(age)
+            files.append(one)
+        spec_of += [manifest.spec_id] * (len(files) - first)
+        values = [one.get(_PARTITION) or {} for one in files[first:]]
+        for key, number, kind in _partition_fields(schema, specs.get(manifest.spec_id)):
+            name = names.get((manifest.spec_id, number))
+            if name is not None:
+                made = _partition_array([one.get(key) for one in values], kind, manifest.path)
+                partitions.setdefault(name, []).append((first, made))
+    columns: dict[str, pa.Array] = {
+        "sequence_number": pa.array(ages, pa.int64()),
+        "spec_id": pa.array(spec_of, pa.int32()),
+        _PARTITION: _partition_structs(partitions, len(files)),
+    }
+    for name, kind in _COLUMNS.values():
+        columns[name] = _array(name, [one.get(name) for one in files], kind)
+    columns["content"] = columns["content"].fill_null(0)  # version 1 has data files only
+    return pa.table(columns)
+
+
+def _live_files(
+    data: bytes, schema: _ManifestSchema, manifest: ManifestFile
+) -> Iterator[tuple[int, Record]]:
+    """The sequence number and the `data_file` of each entry that is not deleted."""
+    next_row_id = manifest.first_row_id
+    _, entries = read_records(data, file=manifest.path, as_schema=schema.simplify)
+    for entry in entries:
+        status = _value(entry, "status", int, manifest.path)
+        if status == _DELETED:
+            continue
+        age = entry.get("sequence_number")
+        if age is None:
+            # Version 1 has none, which counts as 0; later an added file has that of its commit.
+            if manifest.sequence_number and status != _ADDED:
+                raise FormatError(
+                    "sequence_number of a file that an older commit added",
+                    file=manifest.path,
+                    found="null",
+                    expected="a number",
+                )
+            age = manifest.sequence_number
+        file = _value(entry, _DATA_FILE, dict, manifest.path)
+        if next_row_id is None:
+            file["first_row_id"] = None
+        elif file.get("first_row_id") is None:
+            file["first_row_id"] = next_row_id
+            next_row_id += _value(file, "record_count", int, manifest.path)
+        yield age, file
+
+
+def _value(record: Record, name: str, kind: type, file: str, default: Any = None) -> Any:
+    value = record.get(name)
+    value = default if value is None else value
+    if type(value) is not kind:
+        shown = "null" if value is None else repr(value)[:40]
+        raise FormatError(name, file=file, found=shown, expected=f"a value of {kind.__name__}")
+    return value
+
+
+@dataclass(slots=True)
+class _ManifestSchema:
+    """The schema of a container, as its records are read here.
+
+    Fields with an id get the name that this module has for them. Values stay as they are stored,
+    without logical types: dates and timestamps are beyond what Python's types hold. Records without
+    fields, as the partition of an unpartitioned table, take no bytes and are left out.
+    """
+
+    names: Mapping[int, str]
+    """The fields of the outermost record, by id."""
+    partition: dict[str, tuple[int | None, Any]] = field(default_factory=dict)
+    """The fields of a partition by the names that records have: id and type."""
+
+    def simplify(self, schema: Any) -> Any:
+        """The schema to read with."""
+        return self._record(schema, self.names) if isinstance(schema, dict) else schema
+
+    def _record(self, record: Record, names: Mapping[int, str] | None) -> Record:
+        fields = []
+        given = record.get("fields")
+        for one in given if isinstance(given, list) else ():
+            if not isinstance(one, dict):
+                return record  # damaged, which is seen by who checks it
+            name: Any = one.get("name")
+            if names is not None:
+                name = names.get(one.get("field-id", -1), name)
+            if name == _PARTITION and names is _FILE_FIELDS:
+                kind = self._partition_type(one.get("type"))
+            else:
+                inner = _FILE_FIELDS if name == _DATA_FILE and names is _ENTRY_FIELDS else None
+                kind = self._type(one.get("type"), inner)
+            if kind is not None:
+                fields.append({"name": name, "type": kind})
+        return {"type": "record", "name": record.get("name"), "fields": fields}
+
+    def _type(self, kind: Any, names: Mapping[int, str] | None) -> Any:
+        """A type without logical ones; None if its values take no bytes."""
+        match kind:
+            case list():
+                return [self._type(one, names) for one in kind]
+            case {"type": "record"}:
+                made = self._record(kind, names)
+                return made if made["fields"] else None
+            case {"type": "array", "items": items}:
+                return {"type": "array", "items": self._type(items, None)}
+            case {"type": "fixed"}:
+                return {"type": "fixed", "name": kind.get("name"), "size": kind.get("size")}
+            case {"type": str(name)} if name in _PRIMITIVES:
+                return name
+        return kind
+
+    def _partition_type(self, kind: Any) -> Any:
+        if not isinstance(kind, dict) or not isinstance(kind.get("fields"), list):
+            return kind
+        fields = []
+        for place, one in enumerate(kind["fields"]):
+            if not isinstance(one, dict):
+                return kind
+            name = f"p{place}"
+            self.partition[name] = one.get("field-id"), one.get("type")
+            fields.append({"name": name, "type": self._type(one.get("type"), None)})
+        return {"type": "record", "name": kind.get("name"), "fields": fields} if fields else None
+
+
+def _partition_fields(
+    schema: _ManifestSchema, spec: PartitionSpec | None
+) -> Iterator[tuple[str, int, Any]]:
+    """The fields of a partition: the name that records have, id and type."""
+    known = () if spec is None else spec.fields
+    is_void = {one.field_id for one in known if one.transform == VOID}  # null, of any type
+    for place, (name, (number, kind)) in enumerate(schema.partition.items()):
+        # The oldest manifests have no ids there, but the fields in the order of the spec.
+        by_place = known[place].field_id if place < len(known) else None
+        found = by_place if number is None else number
+        if found is not None and found not in is_void:
+            yield name, found, kind
+
+
+def _array(name: str, values: list[Any], kind: Any) -> pa.Array:
+    try:
+        return _map_array(values, kind) if types.is_map(kind) else pa.array(values, kind)
+    except (pa.ArrowException, OverflowError, TypeError, KeyError, ValueError) as error:
+        raise FormatError(f"{name} of a manifest: {error}", file="manifests") from None
+
+
+def _map_array(values: Sequence[Sequence[Record] | None], kind: Any) -> pa.Array:
+    """Maps, which Avro has as arrays of records: its own maps have text as keys."""
+    lengths = np.array([len(one or ()) for one in values], np.int64)
+    offsets = np.append(0, np.cumsum(lengths)).astype(np.int32)
+    entries = [entry for one in values if one for entry in one]
+    missing = [one is None for one in values]
+    return pa.MapArray.from_arrays(
+        pa.array(offsets, mask=np.array([*missing, False], bool)),
+        pa.array([entry["key"] for entry in entries], kind.key_type),
+        pa.array([entry["value"] for entry in entries], kind.item_type),
+    )
+
+
+def _partition_array(values: list[Any], kind: Any, file: str) -> pa.Array:
+    """Partition values of one manifest, of the type that its schema gives them."""
+    [kind] = [one for one in kind if one != "null"] if isinstance(kind, list) else [kind]
+    described = kind if isinstance(kind, dict) else {}
+    stored, logical = described.get("type", kind), described.get("logicalType")
+    try:
+        if logical == "decimal":
+            precision, scale = described["precision"], described.get("scale", 0)
+            numbers = [
+                None
+                if one is None
+                else Decimal(f"{int.from_bytes(one, 'big', signed=True)}E{-scale}")
+                for one in values
+            ]
+            return pa.array(numbers, pa.decimal128(precision, scale))
+        if logical == "uuid" and stored == "fixed":
+            texts = [None if one is None else str(uuid.UUID(bytes=one)) for one in values]
+            return pa.array(texts, pa.string())
+        plain = pa.array(values, _PRIMITIVES[stored])
+        if logical not in _LOGICAL:
+            return plain
+        made = plain.view(_LOGICAL[logical])
+        return (
+            made.cast(pa.timestamp(made.type.unit, "UTC"))
+            if described.get("adjust-to-utc")
+            else made
+        )
+    except (pa.ArrowException, OverflowError, TypeError, KeyError, ValueError) as error:
+        raise FormatError(f"partition values of {kind!r:.60}: {error}", file=file) from None
+
+
+def _partition_structs(
+    partitions: Mapping[str, Sequence[tuple[int, pa.Array]]], count: int
+) -> pa.Array:
+    """The partition of every file: each field has values where a manifest has some."""
+    if not partitions:
+        return pa.array([{}] * count, pa.struct([]))
+    columns = []
+    for name, parts in partitions.items():
+        kind = parts[0][1].type
+        for _, values in parts[1:]:
+            kind = _wider(name, kind, values.type)
+        pieces, end = [], 0
+        for first, values in parts:
+            pieces += [pa.nulls(first - end, kind), values.cast(kind)]
+            end = first + len(values)
+        columns.append(pa.concat_arrays([*pieces, pa.nulls(count - end, kind)]))
+    return pa.StructArray.from_arrays(columns, [*partitions])
+
+
+def _wider(name: str, first: Any, second: Any) -> Any:
+    """The type that holds the values of both: a column may have been widened."""
+    if first == second:
+        return first
+    for narrow, wide in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64())):
+        if {first, second} == {narrow, wide}:
+            return wide
+    if types.is_decimal(first) and types.is_decimal(second) and first.scale == second.scale:
+        return max(first, second, key=lambda one: one.precision)
+    raise FormatError(f"partition field {name}", file="manifests", found=second, expected=first)

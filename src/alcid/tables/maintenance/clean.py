@@ -1,0 +1,367 @@
+"""Cleaning: few bundles in place of many, and what is of no use any more is removed.
+
+Builds do the same, but only when bundles have become many. What is removed must have been of no use
+for some time, as queries and appends may be running: each kind of leftover says since when.
+
+Files of an index folder that are of no use any more: what `verify` lists and `clean` removes.
+
+    _alcid/20250801T093000.123456Z-5f1e0c7ab2d4.puffin   a bundle that another replaces, or damaged
+    _alcid/statistics-20250801T093000.123456Z-0c7ab2d45f1e.puffin   when there are newer ones
+    _alcid/staging/20250801T093000.123456Z-ab2d45f1e0c7/   of an append that was killed
+    _alcid/.5f1e0c7ab2d45f1e0c7ab2d45f1e0c7a.tmp   a file that was being written
+
+Only such names are ever removed. A job that is running has files here too, so each is given the
+moment since which it is of no use: of a job, that of the last thing that happened in it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from alcid._display import Displayed
+from alcid._text import count_text
+from alcid.errors import (
+    AlcidError,
+    FileGoneError,
+    OptionError,
+    require,
+)
+from alcid.index.bundle import Bundle, BundleSet
+from alcid.storage import Listing, Storage
+from alcid.tables import build
+from alcid.tables.build import is_sound, merge_folder
+from alcid.tables.bundle_folder import (
+    STATISTICS_PREFIX,  # MOVED
+    BundleFolder,
+    FolderBundles,
+    bundle_name,
+    written_at,
+)
+from alcid.tables.open_files import list_data_files
+from alcid.tables.parquet.append import STAGING
+from alcid.tables.reports import size_text
+
+__all__ = [
+    "CleanReport",
+    "Leftover",
+    "ListedFile",
+    "check_age",
+    "clean",
+    "find_leftovers",
+    "is_draft",
+    "list_files",
+    "old_statistics",
+    "remove_old",
+]
+
+_STAGED = "staged"
+_DRAFT = re.compile(r"\.[0-9a-f]{32}\.tmp")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A file that is of no use any more, or the folder of a job."""
+
+    path: str
+    """In its storage."""
+    reason: str
+    """One of `replaced`, `empty`, `damaged`, `unfinished`, `staged`, `old statistics`; of a Paimon
+    table `data file`, `file index`, `index file`, `manifest`, `statistics`, which no snapshot
+    names; of an Iceberg table `statistics`, which no snapshot lists, and `unfinished`."""
+    bytes: int
+    since: datetime | None
+    """Since when; None if that cannot be told."""
+    storage: Storage = field(repr=False, compare=False)
+
+    def remove(self) -> None:
+        """Remove it; nothing happens if it is not there."""
+        if self.reason == _STAGED:
+            self.storage.remove_folder(self.path)
+        else:
+            self.storage.delete([self.path])
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether something that is whole stands for it."""
+        return self.reason in ("replaced", "empty", "old statistics")
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON."""
+        since = None if self.since is None else self.since.isoformat()
+        return {"path": self.path, "reason": self.reason, "bytes": self.bytes, "since": since}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file that lies somewhere."""
+
+    path: str
+    name: str
+    """Within the folder that was listed."""
+    size: int
+    changed: datetime | None
+
+
+def find_leftovers(storage: Storage, folder: BundleFolder, found: FolderBundles) -> list[Leftover]:
+    """What lies about, by path.
+
+    Args:
+        storage: The data of the table.
+        folder: Where its bundles are.
+        found: What was found there.
+    """
+    files = list_files(folder.storage, folder.under)
+    leftovers = [*_bundles(folder, found, files), *old_statistics(folder, files)]
+    leftovers += (
+        Leftover(file.path, "unfinished", file.size, file.changed, folder.storage)
+        for file in files
+        if is_draft(file.name)
+    )
+    leftovers += _jobs(storage)
+    return sorted(leftovers, key=lambda one: one.path)
+
+
+def is_draft(name: str) -> bool:
+    """Whether a file of that name was being written here, and never got its name."""
+    return _DRAFT.fullmatch(name) is not None
+
+
+def list_files(storage: Storage, under: str = "") -> list[ListedFile]:
+    """All files below a folder, by path."""
+    listing = storage.list(under, hidden=True)
+    begin = len(under) + 1 if under else 0
+    columns = listing.paths.to_pylist(), listing.sizes.tolist(), listing.versions.to_pylist()
+    return [
+        ListedFile(path, path[begin:], size, _changed(version))
+        for path, size, version in zip(*columns, strict=True)
+    ]
+
+
+def _changed(version: str | None) -> datetime | None:
+    """When a file was changed, if its version tells: an ETag does not."""
+    if version is None or not version.isdecimal():
+        return None
+    try:
+        return _EPOCH + timedelta(microseconds=int(version) // 1000)
+    except OverflowError:
+        return None
+
+
+def _bundles(
+    folder: BundleFolder, found: FolderBundles, files: list[ListedFile]
+) -> Iterator[Leftover]:
+    """Bundles that are replaced, hold nothing, or cannot be read."""
+    sizes = {file.name: file.size for file in files}
+    since: dict[str, datetime | None] = {}
+    for bundle in found.bundles:  # the oldest first
+        at = written_at(bundle_name(bundle))
+        for name in bundle.replaces:
+            since.setdefault(name, at)
+    replaced = found.replaced()
+    for name in found.names:
+        if name in replaced:
+            yield _leftover(folder, name, "replaced", sizes, since[name])
+    for bundle in found.current:
+        # What says that others are replaced is needed as long as these are there.
+        if not bundle.file_count and not bundle.others and not replaced & set(bundle.replaces):
+            name = bundle_name(bundle)
+            yield _leftover(folder, name, "empty", sizes, written_at(name))
+    for name in found.unreadable():
+        if name not in replaced and folder.is_damaged(name):
+            yield _leftover(folder, name, "damaged", sizes, written_at(name))
+
+
+def _leftover(
+    folder: BundleFolder, name: str, reason: str, sizes: dict[str, int], since: datetime | None
+) -> Leftover:
+    return Leftover(folder.path(name), reason, sizes.get(name, 0), since, folder.storage)
+
+
+def old_statistics(folder: BundleFolder, files: Iterable[ListedFile]) -> Iterator[Leftover]:
+    """Files of statistics but for the newest; each was replaced by the one after it."""
+    names = [file for file in files if file.name.startswith(STATISTICS_PREFIX)]
+    dated = [(file, written_at(file.name.removeprefix(STATISTICS_PREFIX))) for file in names]
+    known = sorted((at, file.path, file.size) for file, at in dated if at is not None)
+    for (_, path, size), (newer, _, _) in pairwise(known):
+        yield Leftover(path, "old statistics", size, newer, folder.storage)
+
+
+def _jobs(storage: Storage) -> Iterator[Leftover]:
+    """Folders of jobs, each with the latest moment of what is in it; they lie beside the data."""
+    jobs: dict[str, list[ListedFile]] = {}
+    for file in list_files(storage, STAGING):
+        jobs.setdefault(file.name.partition("/")[0], []).append(file)
+    for job, files in jobs.items():
+        moments = [written_at(f"{job}.puffin"), *(file.changed for file in files)]
+        latest = max((at for at in moments if at is not None), default=None)
+        size = sum(file.size for file in files)
+        yield Leftover(f"{STAGING}/{job}", _STAGED, size, latest, storage)
+
+
+_DEAD = 0.1  # the share of entries of which nothing is used, from which on a bundle is rewritten
+
+
+@dataclass(frozen=True, slots=True)
+class CleanReport(Displayed):
+    """What `clean` did, or would do."""
+
+    dry_run: bool
+    """Nothing was changed."""
+    merged: tuple[str, ...]
+    """The bundles that were merged; they are removed later."""
+    written: tuple[str, ...]
+    """The bundles that they were merged to; not known of a dry run."""
+    removed: tuple[Leftover, ...]
+    kept: tuple[Leftover, ...]
+    """What is of no use, but too young to be removed."""
+    seconds: float
+
+    @property
+    def bytes_removed(self) -> int:
+        """The bytes of what was removed."""
+        return sum(leftover.bytes for leftover in self.removed)
+
+    def __str__(self) -> str:
+        """What was done, in one line, and what was removed, by reason."""
+        to = "" if self.dry_run or not self.merged else f" to {len(self.written):,}"
+        first = "would have " if self.dry_run else ""
+        if self.merged:
+            first += f"merged {count_text(len(self.merged), 'bundle')}{to} and "
+        first += f"removed {count_text(len(self.removed), 'leftover')}"
+        first += f" ({size_text(self.bytes_removed)})"
+        first += "" if self.dry_run else f" in {self.seconds:.1f} s"
+        first += f"; {len(self.kept):,} too young" if self.kept else ""
+        reasons: dict[str, int] = {}
+        for leftover in self.removed:
+            reasons[leftover.reason] = reasons.get(leftover.reason, 0) + 1
+        return "\n".join([first, *(f"{reason}: {n:,}" for reason, n in sorted(reasons.items()))])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON."""
+        return {
+            "dry_run": self.dry_run,
+            "merged": list(self.merged),
+            "written": list(self.written),
+            "removed": [leftover.to_dict() for leftover in self.removed],
+            "kept": [leftover.to_dict() for leftover in self.kept],
+            "bytes_removed": self.bytes_removed,
+            "seconds": self.seconds,
+        }
+
+
+def clean(
+    storage: Storage,
+    folder: BundleFolder,
+    *,
+    older_than: timedelta = timedelta(days=1),
+    dry_run: bool = False,
+) -> CleanReport:
+    """Merge bundles where that makes them fewer or smaller, and remove what is of no use.
+
+    What bundles have of data files that are gone or changed is dropped when they are merged. Data
+    files are never removed, nor are files of other names than Alcid gives.
+
+    Args:
+        storage: The data of the table.
+        folder: Where its bundles are.
+        older_than: What is younger is kept: it may be of an append that is running. What was
+            replaced goes after ten minutes, as after a build.
+        dry_run: Change nothing, and say what would be done.
+
+    Raises:
+        OptionError: An age below 0.
+    """
+    check_age(older_than)
+    begin = time.monotonic()
+    found = folder.load(on_damage=_ignore)
+    listing = list_data_files(storage)  # after the bundles: they know no file that came later
+    chosen = _worth_merging(found, listing)
+    merged: tuple[str, ...] = chosen.names
+    written: list[str] = []
+    if merged and not dry_run:
+        try:
+            written = merge_folder(folder, chosen, listing)
+        except FileGoneError:  # a build is tidying up, and has merged them itself
+            merged = ()
+        found = folder.load(on_damage=_ignore)
+    removed, kept = remove_old(
+        find_leftovers(storage, folder, found), older_than=older_than, dry_run=dry_run
+    )
+    return CleanReport(dry_run, merged, tuple(written), removed, kept, time.monotonic() - begin)
+
+
+def check_age(older_than: timedelta) -> None:
+    """See that an age is one.
+
+    Raises:
+        OptionError: It is below 0.
+    """
+    require(older_than, timedelta, "older_than")
+    if older_than < timedelta(0):
+        raise OptionError(f"older_than: found {older_than}, expected 0 or more")
+
+
+def remove_old(
+    leftovers: Iterable[Leftover], *, older_than: timedelta, dry_run: bool
+) -> tuple[tuple[Leftover, ...], tuple[Leftover, ...]]:
+    """Remove what has been of no use for so long; what was removed, and what is too young."""
+    old: list[Leftover] = []
+    young: list[Leftover] = []
+    for leftover in leftovers:
+        (old if _is_old(leftover, older_than) else young).append(leftover)
+    if not dry_run:
+        _remove(old)
+    return tuple(old), tuple(young)
+
+
+def _ignore(_error: AlcidError) -> None:
+    """What is damaged is a leftover, or is left out by merging with a warning."""
+
+
+def _is_old(leftover: Leftover, older_than: timedelta) -> bool:
+    """Whether it can be removed; never if it cannot be told since when it is of no use."""
+    age = min(older_than, build.GRACE) if leftover.is_replaced else older_than
+    return leftover.since is not None and leftover.since <= datetime.now(UTC) - age
+
+
+def _remove(leftovers: Iterable[Leftover]) -> None:
+    """Remove them by path: bundles that are replaced are older than those that say so."""
+    for leftover in leftovers:
+        with suppress(FileGoneError):
+            leftover.remove()
+
+
+def _worth_merging(found: FolderBundles, listing: Listing) -> FolderBundles:
+    """The bundles to write anew: small ones, if they are several, and those with much that is dead.
+
+    Full ones are left alone, as a table may have very many of them; and so are those without files,
+    which only say that others are replaced.
+    """
+    small, large = [], []
+    for bundle in found.current:
+        dead = _dead_share(bundle, listing)
+        if bundle.file_count and bundle.source.size < build.BATCH_BYTES // 2:
+            small.append((bundle, dead))
+        elif dead >= _DEAD:
+            large.append(bundle)
+    together = len(small) + len(large) > 1
+    chosen = large + [bundle for bundle, dead in small if together or dead]
+    names = sorted(map(bundle_name, chosen))
+    return FolderBundles(tuple(names), tuple(sorted(chosen, key=bundle_name)))
+
+
+def _dead_share(bundle: Bundle, listing: Listing) -> float:
+    """The share of entries of files that are gone or changed; 1 if it is damaged in part."""
+    if not is_sound(bundle):
+        return 1.0
+    rows = BundleSet([bundle], listing.paths, listing.sizes, listing.versions).rows
+    dead = bundle.file_count - (len(rows) - rows.null_count)
+    return float(dead / bundle.file_count) if bundle.file_count else 0.0

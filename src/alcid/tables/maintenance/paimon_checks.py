@@ -1,0 +1,424 @@
+"""One data file of a Paimon table, read in full, against all that the table says of it.
+
+What the checks of a Paimon table share: its schemas, and how its files are read.
+
+Files of deletion vectors and hashes, against what a Paimon table says of them.
+
+Keys of a primary-key table: in order within files, apart within levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from alcid.datafiles.orc import OrcScan
+from alcid.errors import (
+    ColumnError,
+    FileGoneError,
+    FormatError,
+    LimitError,
+    UnsupportedError,
+)
+from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
+from alcid.formats.file_index import BUILDERS
+from alcid.formats.file_index.container import Container
+from alcid.formats.file_index.keys import key_type
+from alcid.formats.hash_index import HashIndex
+from alcid.index.build import Payloads
+from alcid.options import BsiOptions, IndexSpec
+from alcid.storage import Storage
+from alcid.tables.casts import column_type
+from alcid.tables.key_order import join_columns, rank_rows
+from alcid.tables.maintenance.checks import Checked
+from alcid.tables.maintenance.file_check import stored_options, untrue_of
+from alcid.tables.maintenance.findings import STATISTICS
+from alcid.tables.paimon.data_files import (
+    DataScan,
+    PlacedFile,
+    open_data,
+    read_present,
+)
+from alcid.tables.paimon.files import bounds_of
+from alcid.tables.paimon.indexes import index_sources
+from alcid.tables.paimon.merge_on_read import (
+    KIND,
+    NUMBER,
+    are_deletes,
+    key_name,
+)
+from alcid.tables.paimon.metadata.options import TableOptions
+from alcid.tables.paimon.metadata.schema import TableSchema
+from alcid.tables.paimon.metadata.snapshot import MAIN, snapshot_path
+from alcid.tables.paimon.metadata.statistics import unpack_rows
+from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, HASH, IndexEntry
+from alcid.types import DataType
+
+__all__ = ["Check", "CheckedTable", "DataFileCheck", "IndexFileCheck", "check_keys"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckedTable:
+    """A table at the snapshot that is verified; it pickles."""
+
+    storage: Storage
+    snapshot_id: int
+    schema: TableSchema
+    schemas: Mapping[int, TableSchema]
+    """Of its files, by their ids."""
+    options: TableOptions
+    branch: str = MAIN
+
+    def schema_of(self, placed: PlacedFile) -> TableSchema:
+        """The schema by which a file was written."""
+        return self.schemas[placed.file.schema_id]
+
+    def open(self, placed: PlacedFile) -> DataScan:
+        """Read the footer of a file."""
+        return open_data(self.storage, placed, self.options)
+
+    def read(self, scan: DataScan, columns: Sequence[str]) -> pa.Table:
+        """Columns of a file, as far as it has them."""
+        return read_present(scan, columns, self.storage)
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether the snapshot has gone meanwhile, and so its files may."""
+        return not self.storage.exists(snapshot_path(self.snapshot_id, self.branch))
+
+    def gone(self, path: str, what: str = "") -> Checked:
+        """What to say of a file that is not there."""
+        if self.is_expired:
+            return Checked(changed=1)
+        found = Checked(checked=1)
+        found.findings.add(path, what, "is not there")
+        return found
+
+
+class Check(Protocol):
+    """Something to be checked by one worker; it pickles."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it reads."""
+
+    def run(self, table: CheckedTable) -> Checked:
+        """Check it."""
+
+
+_VECTORS = "deletion vectors"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFileCheck:
+    """An index file of a bucket."""
+
+    entry: IndexEntry
+    path: str
+    rows: Mapping[str, int]
+    """Of those data files that it has vectors of and that are live, by their names."""
+
+    @property
+    def size(self) -> int:
+        """All of it is read."""
+        return self.entry.size
+
+    def run(self, table: CheckedTable) -> Checked:
+        """Read the file, and compare."""
+        found = Checked()
+        if self.entry.external_path is not None:
+            return found
+        if self.entry.index_type == DELETION_VECTORS and not self.entry.ranges:
+            self._warn(found)
+        try:
+            size = table.storage.stat(self.path).size
+            if size != self.entry.size:
+                problem = f"found {size} bytes, expected {self.entry.size}"
+                found.findings.add(self.path, "size", problem)
+            elif self.entry.index_type == DELETION_VECTORS:
+                self._check_vectors(table, found)
+            elif self.entry.index_type == HASH:
+                self._check_hashes(table, found)
+        except FileGoneError:
+            gone = table.gone(self.path)
+            gone.checked = gone.changed = 0  # no data file
+            found.add(gone)
+        except FormatError as error:
+            found.findings.add(self.path, "", error)
+        return found
+
+    def _warn(self, found: Checked) -> None:
+        """Say that an entry without vectors is trouble."""
+        if self.entry.ranges is None:
+            problem = "without ranges: writers of Paimon's Java fail on the bucket"
+        else:
+            problem = (
+                "of no file: when pypaimon commits, writers of Paimon's Java fail on the bucket"
+            )
+        found.warnings.add(self.path, _VECTORS, problem)
+
+    def _check_vectors(self, table: CheckedTable, found: Checked) -> None:
+        ranges = self.entry.ranges or ()
+        if self.entry.rows != len(ranges):
+            problem = f"found {self.entry.rows}, expected {len(ranges)}"
+            found.findings.add(self.path, "row count", problem)
+        with DeletionVectorFile.open(table.storage.source(self.path, self.entry.size)) as file:
+            try:
+                vectors = file.read_all(ranges)
+            except FormatError:
+                vectors = self._read_each(file, ranges, found)
+        for name, vector in vectors.items():
+            if name not in self.rows:
+                # Compactions of Java leave some: no reader looks at it.
+                found.warnings.add(self.path, f"vector of {name}", "it is no live data file")
+            elif vector.last is not None and vector.last >= self.rows[name]:
+                problem = f"found row {vector.last}, expected below {self.rows[name]}"
+                found.findings.add(self.path, f"vector of {name}", problem)
+
+    def _read_each(
+        self, file: DeletionVectorFile, ranges: Iterable[DeletionVectorRange], found: Checked
+    ) -> dict[str, DeletionVector]:
+        """Those that can be read."""
+        vectors: dict[str, DeletionVector] = {}
+        for place in ranges:
+            try:
+                vectors[place.data_file] = file.read(place)
+            except FormatError as error:
+                found.findings.add(self.path, f"vector of {place.data_file}", error)
+        return vectors
+
+    def _check_hashes(self, table: CheckedTable, found: Checked) -> None:
+        data = table.storage.source(self.path).read(0, self.entry.size)
+        index = HashIndex.from_bytes(data, name=self.path)
+        hashes = len(index) + index.duplicates
+        if hashes != self.entry.rows:
+            problem = f"found {self.entry.rows}, expected {hashes}"
+            found.findings.add(self.path, "row count", problem)
+
+
+def check_keys(
+    table: CheckedTable, placed: PlacedFile, scan: DataScan
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with the keys of a file, and with what the manifest says of them."""
+    file, own = placed.file, table.schema_of(placed)
+    ids = [table.schema.field(name).id for name in table.schema.key_columns]
+    names = [own.by_id[number].name for number in ids]
+    kinds = [own.types[name] for name in names]
+    rows = table.read(scan, [NUMBER, KIND, *map(key_name, names), *names])
+    for name in (NUMBER, KIND):
+        if name not in rows.column_names:
+            yield "keys", f"no column {name}"
+            return
+    if not rows.num_rows:
+        return
+    deletes = int(are_deletes(rows.column(KIND).to_numpy()).sum())
+    if file.delete_rows is not None and file.delete_rows != deletes:
+        yield "rows that delete", f"found {file.delete_rows:,}, expected {deletes:,}"
+    numbers = rows.column(NUMBER).to_numpy()
+    least, most = int(numbers.min()), int(numbers.max())
+    if not file.min_sequence <= least <= most <= file.max_sequence:
+        told = f"found {file.min_sequence} to {file.max_sequence}"
+        yield "sequence numbers", f"{told}, expected {least} to {most}"
+    inside = [key_name(name) if key_name(name) in rows.column_names else name for name in names]
+    keys = [
+        rows.column(name).cast(kind.to_arrow()) for name, kind in zip(inside, kinds, strict=True)
+    ]
+    bounds = unpack_rows([file.min_key, file.max_key], kinds, file=placed.path)
+    ranks = rank_rows(join_columns([bounds, keys]), rows.num_rows + 2)
+    yield from _check_order(ranks[2:], int(ranks[0]), int(ranks[1]), level=file.level)
+
+
+def _check_order(
+    ranks: npt.NDArray[np.int64], least: int, most: int, *, level: int
+) -> Iterator[tuple[str, str]]:
+    # Some writers repeat a key on level 0; merging leaves one of them.
+    steps = np.diff(ranks)
+    wrong = np.flatnonzero(steps <= 0 if level else steps < 0)
+    if len(wrong):
+        yield "keys", f"row {int(wrong[0]) + 1} is not above the row before it"
+    beyond = np.flatnonzero((ranks < least) | (ranks > most))
+    if len(beyond):
+        yield "keys", f"row {int(beyond[0])} is beyond the least or greatest of the manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """An index of a file."""
+
+    spec: IndexSpec
+    data_type: DataType
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileCheck:
+    """A data file: whether it is as its manifest says, and its indexes as its rows."""
+
+    placed: PlacedFile
+
+    @property
+    def size(self) -> int:
+        """All of it is read."""
+        return self.placed.file.size
+
+    def run(self, table: CheckedTable) -> Checked:
+        """Read the file, and compare."""
+        file, path = self.placed.file, self.placed.path
+        found = Checked(checked=1, rows=file.rows)
+        try:
+            size = table.storage.stat(path).size
+            if size != file.size:
+                found.findings.add(path, "size", f"found {size} bytes, expected {file.size}")
+            else:
+                _Reading(table, self.placed, found).compare()
+        except FileGoneError:
+            return table.gone(path)
+        except (FormatError, LimitError, UnsupportedError) as error:
+            found.findings.add(path, "", error)
+        return found
+
+
+class _Reading:
+    """A data file that is being compared."""
+
+    def __init__(self, table: CheckedTable, placed: PlacedFile, found: Checked) -> None:
+        self._table, self._placed, self._found = table, placed, found
+        self._file, self._path = placed.file, placed.path
+        self._schema = table.schema_of(placed)
+        now = table.schema.by_id
+        self._labels = {one.name: now[one.id].name for one in self._schema.fields if one.id in now}
+
+    def _label(self, column: str) -> str:
+        """What the table calls a column, or a key of a map, by now, if it still has it."""
+        own, bracket, key = column.partition("[")
+        return f"{self._labels.get(own, own)}{bracket}{key}"
+
+    def compare(self) -> None:
+        """Read all columns, one at a time."""
+        scan = self._table.open(self._placed)
+        rows = sum(scan.group_rows)
+        if rows != self._file.rows:
+            problem = f"found {self._file.rows:,}, expected {rows:,}"
+            self._found.findings.add(self._path, "rows", problem)
+            return
+        statistics, indexes = self._statistics(), self._indexes()
+        written = self._file.write_columns
+        for name in self._schema.names:
+            if written is not None and name not in written:
+                continue
+            try:
+                values = self._values(scan, name)
+            except (FormatError, UnsupportedError) as error:
+                self._found.findings.add(self._path, f"column {name!r}", error)
+                continue
+            if values is None:
+                continue
+            if name in statistics:
+                self._compare_statistics(name, statistics[name], values)
+            self._compare_indexes(indexes.get(name, []), values)
+        if self._table.schema.primary_keys:
+            for what, problem in check_keys(self._table, self._placed, scan):
+                self._found.findings.add(self._path, what, problem)
+
+    def _values(self, scan: DataScan, name: str) -> pa.ChunkedArray | None:
+        """A column in the type that its schema has for it; nulls where the file lacks it.
+
+        None if it is a column of a sound ORC file that is not read here, by its time zone or a null
+        key of a map.
+        """
+        arrow_type = column_type(self._schema.types[name])
+        try:
+            rows = self._table.read(scan, [name])
+        except UnsupportedError as error:
+            if not isinstance(scan, OrcScan):
+                raise
+            self._found.warnings.add(self._path, f"column {name!r}", f"not checked: {error}")
+            return None
+        if not rows.num_columns:
+            return pa.chunked_array([pa.nulls(self._file.rows, arrow_type)])
+        values = rows.column(0)
+        try:
+            return values if values.type == arrow_type else values.cast(arrow_type)
+        except pa.ArrowException as error:
+            problem = str(error).splitlines()[0]
+            raise UnsupportedError(
+                f"found {values.type}, expected {arrow_type}: {problem}"
+            ) from None
+
+    def _statistics(self) -> dict[str, pa.StructScalar]:
+        """What the manifest says of columns, as far as it can be used."""
+        given = (self._file.stats_columns, self._file.write_columns, self._schema.names)
+        names = next(one for one in given if one is not None)
+        if not set(names) <= set(self._schema.names):
+            self._found.warnings.add(self._path, STATISTICS, "of columns that its schema lacks")
+            return {}
+        types = [self._schema.types[name] for name in names]
+        rows = np.array([self._file.rows])
+        known = {
+            name: bounds_of([self._file.value_stats], place, types, rows)[0]
+            for place, name in enumerate(names)
+        }
+        for name in (name for name, one in known.items() if not one.is_valid):
+            problem = "cannot be read, or contradict themselves: they are not used"
+            what = f"{STATISTICS} of {self._label(name)!r}"
+            self._found.warnings.add(self._path, what, problem)
+        return {name: one for name, one in known.items() if one.is_valid}
+
+    def _compare_statistics(
+        self, name: str, stored: pa.StructScalar, values: pa.ChunkedArray
+    ) -> None:
+        problem = untrue_of(stored, values, self._schema.types[name])
+        self._found.count(self._path, self._label(name), STATISTICS, problem)
+
+    def _indexes(self) -> dict[str, list[_Index]]:
+        """The indexes of the file, by the column that has to be read for them."""
+        indexes: dict[str, list[_Index]] = {}
+        try:
+            for index in self._read_indexes():
+                indexes.setdefault(index.spec.top_level, []).append(index)
+        except FormatError as error:
+            if not self._table.is_expired:
+                self._found.findings.add(self._path, "index", error)
+        return indexes
+
+    def _read_indexes(self) -> Iterator[_Index]:
+        (source,) = index_sources(self._table.storage, [self._placed])
+        if source is None:
+            return
+        if isinstance(source, FormatError):
+            raise source
+        container = Container.open(source)
+        for entry in sorted(container.entries, key=lambda one: (one.column, one.index_type)):
+            if entry.index_type not in BUILDERS:
+                continue
+            spec = IndexSpec(entry.column, entry.index_type, BsiOptions())
+            try:
+                _, data_type = spec.resolve(self._schema.types)
+            except (ColumnError, UnsupportedError) as error:
+                self._count(spec, f"cannot be of this file: {error}")
+                continue
+            payload = b"" if entry.is_empty else container.section(entry).read(0, entry.length)
+            options = stored_options(entry.index_type, payload, key_type(data_type))
+            yield _Index(replace(spec, options=options), data_type, payload)
+
+    def _compare_indexes(self, indexes: Sequence[_Index], values: pa.ChunkedArray) -> None:
+        made = Payloads()
+        made.build(values, [(one.spec, one.data_type) for one in indexes])
+        for one in indexes:
+            name = one.spec.column, one.spec.index_type
+            self._found.compare(
+                self._path,
+                self._label(one.spec.column),
+                one.spec,
+                one.payload,
+                made.built[name] or b"" if name in made.built else None,
+                lambda one=one: (values, one.data_type),  # type: ignore[misc]
+            )
+
+    def _count(self, spec: IndexSpec, problem: str) -> None:
+        self._found.count(self._path, self._label(spec.column), spec.index_type, problem)

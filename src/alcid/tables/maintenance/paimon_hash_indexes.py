@@ -1,0 +1,279 @@
+"""Keys of dynamic buckets: each is in one bucket, and the hash index of that bucket knows it.
+
+A writer asks the hash indexes of a partition where a key is. So these must not be:
+
+    a row whose hash the index of its bucket lacks    the next upsert puts its key elsewhere
+    a hash in the indexes of two buckets              writers may go to either
+    a key that is live in two buckets                 readers see both rows
+
+They come from two writers at once, as hash indexes are not checked when Paimon's Java commits.
+Of a key in two buckets the row with the greater `sequence.field` counts; then that of the bucket
+whose index has the hash, and was committed last: it is where writers have put the key since.
+
+Hashes of live keys that are right are never collected: only suspects are looked at row by row.
+
+Keys that are live twice in a bucket: an older row should be marked, and is not.
+
+    level 4   key 7    live
+    level 5   key 7    live too, as the vector that marked it is gone
+
+It comes from two writers at once. One has opened the bucket, the other upserts and marks, the first
+commits what it holds: a vector file without the marks of the other. Readers then see both rows.
+
+A lower level is newer, so that the row on the higher one is the one too many. In a table with a
+`sequence.field` it is the one with the lesser value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from alcid._arrays import Int32Array, changes
+from alcid.formats.binary_row import hash_rows
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.formats.hash_index import HashIndex
+from alcid.tables.key_order import Column, join_columns, rank_rows
+from alcid.tables.paimon.keyed.bucket import Bucket, KeyedTable, read_hashes, read_vectors
+from alcid.tables.paimon.keyed.key_reading import KeyReader
+from alcid.tables.paimon.keyed.live_rows import key_sections
+from alcid.tables.paimon.merge_on_read import KeyRows, losers
+from alcid.tables.paimon.metadata.options import TableOptions
+from alcid.tables.paimon.metadata.schema import TableSchema
+
+__all__ = [
+    "Claim",
+    "Verdict",
+    "claim_hashes",
+    "has_hash_indexes",
+    "is_read_unmerged",
+    "judge",
+    "live_twice",
+    "lost_hashes",
+    "shared_hashes",
+]
+
+
+def is_read_unmerged(keyed: KeyedTable, bucket: Bucket) -> bool:
+    """Whether readers take each row above level 0 that is not marked for a row of the table.
+
+    Otherwise they merge the bucket, and a key comes out once whatever is marked.
+    """
+    above = bucket.sorted_files
+    # Where a row deletes, or may, reads merge the bucket.
+    return keyed.options.skips_level_0 and all(one.file.delete_rows == 0 for one in above)
+
+
+def live_twice(keyed: KeyedTable, bucket: Bucket) -> dict[str, DeletionVector]:
+    """The rows above level 0 that are live beside a newer one of their key, by file name.
+
+    Only keys are read, of those files that overlap others.
+
+    Raises:
+        FormatError: A file is damaged.
+        FileGoneError: Another has replaced a file.
+    """
+    if not is_read_unmerged(keyed, bucket):
+        return {}
+    files = bucket.sorted_files
+    sections = [one for one in key_sections(files, keyed.schema) if len(one) > 1] if files else []
+    if not sections:
+        return {}
+    marked, reader = read_vectors(keyed, bucket), KeyReader(keyed)
+    found: dict[str, DeletionVector] = {}
+    for section in sections:
+        rows = [reader.keys(one, marked.get(one.file.name)) for one in section]
+        # Without numbers the level decides: writers that do not know of each other share numbers.
+        levels = [replace(one, sequence_numbers=np.zeros(len(one), np.int64)) for one in rows]
+        dead = losers(levels, descending=keyed.options.sequence_descending)
+        for placed, one, lost in zip(section, rows, dead, strict=True):
+            before = one.deleted or DeletionVector()
+            if len(lost) > len(before):
+                positions = lost.to_numpy()
+                found[placed.file.name] = DeletionVector(positions[~before.contains(positions)])
+    return found
+
+
+_NONE: Final = DeletionVector()
+_SEVERAL: Final = -2  # in place of a bucket: several hold keys of the hash
+
+
+def has_hash_indexes(schema: TableSchema, options: TableOptions) -> bool:
+    """Whether a table puts keys into buckets as needed, and remembers them by their hashes."""
+    is_dynamic = bool(schema.primary_keys) and options.bucket < 0
+    return is_dynamic and set(schema.partition_keys) <= set(schema.primary_keys)
+
+
+def lost_hashes(keyed: KeyedTable, bucket: Bucket) -> Int32Array:
+    """The hashes of rows that are not marked and that the index of their bucket lacks; ascending.
+
+    Raises:
+        FormatError: A file is damaged.
+        FileGoneError: Another has replaced a file.
+    """
+    known, marked = read_hashes(keyed, bucket), read_vectors(keyed, bucket)
+    reader, lost = KeyReader(keyed), [np.zeros(0, np.int32)]
+    for placed in bucket.files:
+        hashes = _hashes(keyed, reader.keys(placed))
+        unknown = np.flatnonzero(~known.contains(hashes))
+        lost.append(hashes[unknown[~marked.get(placed.file.name, _NONE).contains(unknown)]])
+    return np.unique(np.concatenate(lost))
+
+
+def shared_hashes(indexes: Sequence[HashIndex]) -> Int32Array:
+    """The hashes that are in several indexes; ascending.
+
+    >>> shared_hashes([HashIndex([1, 2]), HashIndex([2, 3]), HashIndex([2])]).tolist()
+    [2]
+    """
+    every = np.sort(np.concatenate([np.zeros(0, np.int32), *(one.hashes for one in indexes)]))
+    return np.unique(every[~changes(every)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claim:
+    """The rows of a bucket that have one of some hashes, and are not marked."""
+
+    names: Sequence[str]
+    """The files of the bucket."""
+    files: npt.NDArray[np.int64]
+    """Of each row the place of its file."""
+    positions: npt.NDArray[np.int64]
+    keys: Sequence[pa.Array]
+    sequence: Sequence[pa.Array]
+    hashes: Int32Array
+    is_live: npt.NDArray[np.bool_]
+    """Whether readers see the row as it is; others can neither win nor be marked."""
+    known: Int32Array
+    """Which of the hashes the index of the bucket has; ascending."""
+
+
+def claim_hashes(
+    keyed: KeyedTable,
+    bucket: Bucket,
+    hashes: Int32Array,
+    marks: Mapping[str, DeletionVector],
+) -> Claim:
+    """Look for the rows of some hashes.
+
+    Args:
+        keyed: The table.
+        bucket: As it is.
+        hashes: Ascending.
+        marks: Rows that are about to be marked, by file name.
+    """
+    marked, reader = read_vectors(keyed, bucket), KeyReader(keyed)
+    unmerged = is_read_unmerged(keyed, bucket)
+    index = HashIndex(hashes)
+    parts: list[tuple[KeyRows, npt.NDArray[np.int64], Int32Array]] = []
+    for placed in bucket.files:
+        name, rows = placed.file.name, reader.keys(placed)
+        found = _hashes(keyed, rows)
+        chosen = np.flatnonzero(index.contains(found))
+        dead = marked.get(name, _NONE) | marks.get(name, _NONE)
+        chosen = chosen[~dead.contains(chosen)]
+        parts.append((rows, chosen, found[chosen]))
+    counts = [len(chosen) for _, chosen, _ in parts]
+    levels = np.array([one.file.level for one in bucket.files], np.int64)
+    return Claim(
+        [one.file.name for one in bucket.files],
+        np.repeat(np.arange(len(parts)), counts),
+        np.concatenate([np.zeros(0, np.int64), *(chosen for _, chosen, _ in parts)]),
+        _taken([(rows.keys, chosen) for rows, chosen, _ in parts]),
+        _taken([(rows.sequence, chosen) for rows, chosen, _ in parts]),
+        np.concatenate([np.zeros(0, np.int32), *(found for _, _, found in parts)]),
+        np.repeat(levels > 0, counts) & unmerged,
+        hashes[read_hashes(keyed, bucket).contains(hashes)],
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What is to become of a bucket."""
+
+    marks: Mapping[str, DeletionVector] = field(default_factory=dict)
+    """Rows whose keys are live in another bucket, where they belong; by file name."""
+    added: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    """Hashes that its index is to have."""
+    dropped: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    """Hashes that belong to another bucket."""
+
+
+def judge(claims: Sequence[Claim], hashes: Int32Array, *, descending: bool) -> list[Verdict]:
+    """Give each key, and each hash, to one bucket of a partition.
+
+    A hash stays where it is if different keys of it are live in several buckets: that cannot be
+    mended by marks.
+
+    Args:
+        claims: All that have one of the hashes; that whose index was committed last at the end.
+        hashes: Ascending.
+        descending: Whether lesser sequence fields are newer.
+    """
+    counts = [len(one.hashes) for one in claims]
+    buckets = np.repeat(np.arange(len(claims)), counts)
+    codes = np.concatenate([np.searchsorted(hashes, one.hashes) for one in claims])
+    lost = _lost(claims, buckets, descending=descending)
+    homes = np.full(len(hashes), _SEVERAL, np.int64)
+    for bucket, one in enumerate(claims):
+        homes[np.searchsorted(hashes, one.known)] = bucket
+    pairs = np.unique(codes[~lost] * len(claims) + buckets[~lost])
+    held, holder = pairs // len(claims), pairs % len(claims)
+    homes[held] = holder
+    homes[np.bincount(held, minlength=len(hashes)) > 1] = _SEVERAL
+    verdicts = []
+    for bucket, one in enumerate(claims):
+        known = np.searchsorted(hashes, one.known)
+        own = hashes[homes == bucket]
+        verdicts.append(
+            Verdict(
+                _marks(one, lost[buckets == bucket]),
+                own[~np.isin(own, one.known)],
+                one.known[~np.isin(homes[known], (bucket, _SEVERAL))],
+            )
+        )
+    return verdicts
+
+
+def _lost(
+    claims: Sequence[Claim], buckets: npt.NDArray[np.int64], *, descending: bool
+) -> npt.NDArray[np.bool_]:
+    """Which rows, counted through all claims, are live beside a newer one of their key."""
+    lost = np.zeros(len(buckets), bool)
+    filled = [one for one in claims if len(one.hashes)]
+    live = np.flatnonzero(np.concatenate([one.is_live for one in claims]))
+    if not len(live):
+        return lost
+    keys = rank_rows(join_columns([one.keys for one in filled]), len(buckets))[live]
+    sequence = join_columns([one.sequence for one in filled])
+    ages = rank_rows(sequence, len(buckets), descending=descending)[live]
+    known = np.concatenate([np.isin(one.hashes, one.known) for one in claims])[live]
+    order = np.lexsort((buckets[live], known, ages, keys))
+    is_newest = np.append(changes(keys[order])[1:], True)
+    lost[live[order[~is_newest]]] = True
+    return lost
+
+
+def _marks(claim: Claim, lost: npt.NDArray[np.bool_]) -> dict[str, DeletionVector]:
+    return {
+        claim.names[file]: DeletionVector(claim.positions[lost & (claim.files == file)])
+        for file in np.unique(claim.files[lost]).tolist()
+    }
+
+
+def _hashes(keyed: KeyedTable, rows: KeyRows) -> Int32Array:
+    return hash_rows(rows.keys, [keyed.schema.types[name] for name in keyed.schema.key_columns])
+
+
+def _taken(
+    parts: Sequence[tuple[Sequence[Column], npt.NDArray[np.int64]]],
+) -> list[pa.Array]:
+    chosen = [
+        [column.take(pa.array(rows)) for column in columns] for columns, rows in parts if len(rows)
+    ]
+    return join_columns(chosen)

@@ -1,0 +1,253 @@
+"""What is wrong with the keys of buckets: found by workers, to be told or mended.
+
+Most keys are right, and seen by one worker only: that of their bucket. What comes back are rows and
+hashes that are wrong, or suspect; the suspects are then looked for in all buckets of the partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+
+from alcid._arrays import Int32Array
+from alcid._text import count_text
+from alcid.errors import FileGoneError, FormatError
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.storage import Storage
+from alcid.storage.threads import in_order
+from alcid.tables.engine import (
+    Engine,
+    Share,
+    Tell,
+    Threads,
+)
+from alcid.tables.maintenance.paimon_hash_indexes import (
+    Claim,
+    Verdict,
+    claim_hashes,
+    has_hash_indexes,
+    judge,
+    live_twice,
+    lost_hashes,
+    shared_hashes,
+)
+from alcid.tables.paimon.keyed.bucket import Bucket, Buckets, KeyedTable, Place, read_hashes
+from alcid.tables.paimon.metadata.options import TableOptions
+from alcid.tables.paimon.metadata.schema import TableSchema
+from alcid.tables.paimon.metadata.table_state import HASH, IndexEntry
+from alcid.tables.parquet_writer import SNAPPY
+
+__all__ = ["KeyFindings", "keyed_for_reading", "look_at_keys"]
+
+_SMALL: Final = 16 << 20  # bytes that one process has looked at before a job of Spark begins
+_KEY_PART: Final = 8  # keys are about so small a part of a file
+_NO_HASHES: Final[Int32Array] = np.zeros(0, np.int32)
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyFindings:
+    """What is wrong with the keys of a bucket."""
+
+    bucket: Bucket
+    twice: Mapping[str, DeletionVector] = field(default_factory=dict)
+    """Rows that are live beside a newer one of their key in the bucket, by file name."""
+    lost: Int32Array = field(default_factory=lambda: _NO_HASHES)
+    """Hashes of its rows that its hash index lacks."""
+    shared: Int32Array = field(default_factory=lambda: _NO_HASHES)
+    """Hashes in its hash index that the index of another bucket has too."""
+    verdict: Verdict = field(default_factory=Verdict)
+    """What can be done about hashes, and about keys that are live in another bucket."""
+
+    @property
+    def elsewhere(self) -> Mapping[str, DeletionVector]:
+        """Rows whose key is live in another bucket, where it belongs; by file name."""
+        return self.verdict.marks
+
+    @property
+    def rows(self) -> int:
+        """How many rows are live beside another of their key, which counts."""
+        return sum(map(len, [*self.twice.values(), *self.elsewhere.values()]))
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.rows or len(self.lost) or len(self.shared))
+
+    def problems(self) -> Iterator[tuple[str, str, str]]:
+        """What to tell: the path, what is there, and what is wrong with it."""
+        folder = self.bucket.folder
+        for marks, where in ((self.twice, "twice"), (self.elsewhere, "in another bucket")):
+            for name, rows in marks.items():
+                problem = f"{count_text(len(rows), 'row')} with a key that is live {where}"
+                yield f"{folder}{name}", "keys", problem
+        for hashes, problem in (
+            (self.lost, "not in its hash index"),
+            (self.shared, "in the hash index of another bucket too"),
+        ):
+            if len(hashes):
+                yield folder, "hashes of keys", f"{len(hashes):,} {problem}"
+
+
+def keyed_for_reading(
+    storage: Storage,
+    schema: TableSchema,
+    schemas: Mapping[int, TableSchema],
+    options: TableOptions,
+) -> KeyedTable:
+    """A table whose data files are only read: how new ones are written plays no part."""
+    return KeyedTable(storage, schema, schemas, options, (), SNAPPY)
+
+
+def look_at_keys(
+    engine: Engine,
+    keyed: KeyedTable,
+    buckets: Buckets,
+    chosen: Sequence[Bucket],
+    indexes: Sequence[IndexEntry],
+) -> list[KeyFindings]:
+    """What is wrong with the keys of some buckets, and with the hash indexes of their partitions.
+
+    A bucket with a file that cannot be read is passed over, and then also which keys are in several
+    buckets of its partition.
+
+    Args:
+        engine: Does the work, unless it is little.
+        keyed: The table.
+        buckets: All of the table.
+        chosen: Those that are looked at.
+        indexes: The index files of the table, that which was committed last at the end.
+
+    Returns:
+        Of buckets with something wrong.
+    """
+    look = _Look(engine, keyed)
+    each = look.map(_in_bucket, chosen, _key_size)
+    found = {one.bucket.place: one for one in each if one is not None}
+    if not has_hash_indexes(keyed.schema, keyed.options):
+        return [one for one in found.values() if one.is_wrong]
+    recency = [(one.partition, one.bucket) for one in indexes if one.index_type == HASH]
+    partitions = sorted({one.partition for one in chosen})
+    shared = look.map(
+        _shared_in_partition,
+        [tuple(buckets.of_partition(one).values()) for one in partitions],
+        lambda several: sum(entry.size for one in several for entry in one.hashes),
+    )
+    for partition, hashes in zip(partitions, shared, strict=True):
+        of_partition = buckets.of_partition(partition).values()
+        lost = [found[one.place].lost for one in of_partition if one.place in found]
+        suspects = np.unique(np.concatenate([_NO_HASHES if hashes is None else hashes, *lost]))
+        if hashes is not None and len(suspects):
+            judged = _judge(look, of_partition, found, hashes, suspects, recency)
+            found |= {one.bucket.place: one for one in judged}
+    return [one for one in found.values() if one.is_wrong]
+
+
+def _judge(
+    look: _Look,
+    buckets: Iterable[Bucket],
+    found: Mapping[Place, KeyFindings],
+    shared: Int32Array,
+    suspects: Int32Array,
+    recency: Iterable[Place],
+) -> list[KeyFindings]:
+    """The buckets of a partition, with what is to become of hashes."""
+    order = {place: number for number, place in enumerate(recency)}
+    oldest_first = sorted(buckets, key=lambda one: order.get(one.place, -1))
+    known = [found.get(one.place, KeyFindings(one)) for one in oldest_first]
+    tasks = [_Suspects(one.bucket, suspects, one.twice) for one in known]
+    claims = look.map(_claim, tasks, lambda task: _key_size(task.bucket))
+    sure = [one for one in claims if one is not None]
+    if len(sure) < len(claims):
+        return known
+    options = look.keyed.options
+    verdicts = judge(sure, suspects, descending=options.sequence_descending)
+    return [
+        KeyFindings(one.bucket, one.twice, one.lost, np.intersect1d(shared, claim.known), verdict)
+        for one, claim, verdict in zip(known, sure, verdicts, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Suspects:
+    """What is looked for in a bucket."""
+
+    bucket: Bucket
+    hashes: Int32Array
+    marks: Mapping[str, DeletionVector]
+
+
+def _in_bucket(keyed: KeyedTable, bucket: Bucket) -> KeyFindings:
+    _check_schemas(keyed, bucket)
+    lost = _NO_HASHES
+    if has_hash_indexes(keyed.schema, keyed.options):
+        lost = lost_hashes(keyed, bucket)
+    return KeyFindings(bucket, live_twice(keyed, bucket), lost)
+
+
+def _shared_in_partition(keyed: KeyedTable, buckets: Sequence[Bucket]) -> Int32Array:
+    return shared_hashes([read_hashes(keyed, one) for one in buckets])
+
+
+def _claim(keyed: KeyedTable, task: _Suspects) -> Claim:
+    _check_schemas(keyed, task.bucket)
+    return claim_hashes(keyed, task.bucket, task.hashes, task.marks)
+
+
+def _check_schemas(keyed: KeyedTable, bucket: Bucket) -> None:
+    for one in bucket.files:
+        if one.file.schema_id not in keyed.schemas:
+            raise FormatError(f"no schema {one.file.schema_id}", file=one.path)
+
+
+def _key_size(bucket: Bucket) -> int:
+    return sum(one.file.size for one in bucket.files) // _KEY_PART
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    """Who looks at a table."""
+
+    engine: Engine
+    keyed: KeyedTable
+
+    def map(
+        self,
+        call: Callable[[KeyedTable, _Item], _Result],
+        items: Sequence[_Item],
+        size: Callable[[_Item], int],
+    ) -> list[_Result | None]:
+        """Results in the order of items; None where a file cannot be read."""
+        if not items:
+            return []
+        sizes = np.array([size(one) for one in items], np.int64)
+        engine = Threads() if sizes.sum() <= _SMALL else self.engine
+        parts = engine.map(_LookWork(self.keyed, call, items), sizes, lambda *_: None)
+        return [one for part in parts for one in part]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LookWork(Generic[_Item, _Result]):
+    """The work on items, for `Engine.map`."""
+
+    keyed: KeyedTable
+    call: Callable[[KeyedTable, _Item], _Result]
+    items: Sequence[_Item]
+
+    def __call__(self, share: Share, _tell: Tell) -> list[_Result | None]:
+        """Look at the items of a share."""
+        places = share.items.tolist()
+        with closing(in_order(self._look, places, share.threads)) as results:
+            return list(results)
+
+    def _look(self, place: int) -> _Result | None:
+        try:
+            return self.call(self.keyed, self.items[place])
+        except (FormatError, FileGoneError):
+            return None

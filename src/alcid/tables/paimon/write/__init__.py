@@ -1,0 +1,3 @@
+"""Changes of Paimon tables without a primary key, and their indexes."""
+
+from __future__ import annotations

@@ -1,0 +1,293 @@
+"""`t.append(rows)` on a Paimon table: data files, then one commit that names them all.
+
+The schema of a new Paimon table: what could never work is refused before there is a table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from alcid.errors import (
+    AlcidError,
+    ColumnError,
+    ConflictError,
+    OptionError,
+    StorageError,
+    UnsupportedError,
+)
+from alcid.formats.buckets import BucketOptions
+from alcid.index.bundle import PayloadKind
+from alcid.options import OptionValue, fold_name
+from alcid.tables.paimon.data_files import fit_stored, table_paths
+from alcid.tables.paimon.metadata.commit import Change, Committer
+from alcid.tables.paimon.metadata.manifest import ManifestEntry
+from alcid.tables.paimon.metadata.options import TableOptions, check_new_options
+from alcid.tables.paimon.metadata.schema import TableSchema
+from alcid.tables.paimon.metadata.table_state import TableState
+from alcid.tables.paimon.write.index_plan import table_specs, wanted_specs
+from alcid.tables.paimon.write.new_files import DataJob, WrittenData
+from alcid.tables.paimon.write.writable import encoding_of, require_rows_writable, writing_options
+from alcid.tables.reports import AppendReport, SkippedCounter
+from alcid.types import DataType
+
+if TYPE_CHECKING:
+    from alcid.tables.paimon.open_table import OpenPaimonTable
+
+__all__ = ["append_arrow", "append_rows", "continue_sequence", "new_schema"]
+
+
+def append_arrow(
+    table: OpenPaimonTable,
+    rows: pa.Table | pa.RecordBatch,
+    options: Mapping[str, OptionValue] | None = None,
+) -> AppendReport:
+    """Append rows that are in memory, without Spark; see `append_rows`."""
+    given = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    return append_rows(table, given.schema, options, lambda job: job.write_table(given))
+
+
+def append_rows(
+    table: OpenPaimonTable,
+    given: pa.Schema,
+    options: Mapping[str, OptionValue] | None,
+    write: Callable[[DataJob], Iterable[WrittenData]],
+) -> AppendReport:
+    """Append rows to a table, in one snapshot of kind APPEND; without rows there is none.
+
+    Args:
+        table: The table; it is read anew before and after.
+        given: The columns of the rows. They go by name, narrower types are widened, missing ones
+            are null.
+        options: The indexes to build, see `alcid.options`; by default those that the options of
+            the table name. `{}` for none.
+        write: Writes the files, and tells of each; those that it told are removed if it raises.
+
+    Raises:
+        ColumnError: A column that the table does not have, or one that is missing and NOT NULL.
+        UnsupportedError: A table with a primary key, an option that cannot be followed, a type or
+            a value that does not go into the table.
+        ConflictError: The schema has changed, or the number of buckets.
+        StorageError: A file could not be written or read. If the rows are appended nevertheless, or
+            may be, it says so.
+    """
+    begin = time.monotonic()
+    with table.engine.settings():
+        table.refresh()
+        committer = table.committer()
+        job = _plan(table, given, options)
+        written: list[WrittenData] = []
+        try:
+            written.extend(write(job))
+        except BaseException:
+            _remove(job, written)
+            raise
+        state = table.snapshot.state
+        snapshot = _commit(committer, job, written, state) if written else None
+        _see(table, snapshot)
+    skipped = SkippedCounter()
+    for one in written:
+        for column, index_type, reason in one.skipped:
+            skipped.add(PayloadKind.index(column, index_type), reason, one.paths[0])
+    return AppendReport(
+        len(written),
+        sum(one.entry.file.rows for one in written),
+        sum(one.entry.file.size for one in written),
+        sum(one.index_bytes for one in written),
+        0,
+        time.monotonic() - begin,
+        skipped.found,
+        snapshot,
+    )
+
+
+def _plan(
+    table: OpenPaimonTable, given: pa.Schema, options: Mapping[str, OptionValue] | None
+) -> DataJob:
+    files = table.snapshot
+    require_rows_writable(files.schema, files.options, "append")
+    specs = wanted_specs(files.schema, options)
+    columns = fit_stored(given, files.schema)
+    return DataJob(
+        table.storage,
+        files.schema,
+        writing_options(files.options, files.state.entries, files.schemas),
+        columns,
+        specs,
+        encoding_of(files.schema, files.options, "append"),
+    )
+
+
+def _commit(
+    committer: Committer, job: DataJob, written: Sequence[WrittenData], known: TableState
+) -> int | None:
+    """Let the files count; the number of the snapshot."""
+    entries = [one.entry for one in written]
+    try:
+        snapshot = committer.commit(
+            lambda state: Change(
+                kind="APPEND", added=continue_sequence(entries, state, job.options)
+            ),
+            known=known,
+        )
+    except (ConflictError, UnsupportedError):  # after another error the snapshot may be there
+        _remove(job, written)
+        raise
+    return None if snapshot is None else snapshot.id
+
+
+def _see(table: OpenPaimonTable, snapshot: int | None) -> None:
+    """Read the table with the rows; if it cannot be read, say that they are there nevertheless.
+
+    Whoever took the error for one of the append would append them once more.
+    """
+    try:
+        table.refresh()
+    except AlcidError as error:
+        if snapshot is None:
+            raise
+        problem = f"rows are appended, in snapshot {snapshot}, but cannot be read yet: {error}"
+        raise StorageError(problem, file=table.location) from error
+
+
+def continue_sequence(
+    entries: Sequence[ManifestEntry], state: TableState, options: TableOptions
+) -> Sequence[ManifestEntry]:
+    """Files with their sequence numbers: in a bucket they go on, without buckets begin anew.
+
+    Raises:
+        ConflictError: A partition has another number of buckets.
+    """
+    if options.bucket < 0:
+        return entries
+    following: dict[tuple[bytes, int], int] = {}
+    touched = {entry.partition for entry in entries}
+    for entry in state.entries:
+        if entry.partition in touched and entry.total_buckets != options.bucket:
+            raise ConflictError(
+                f"bucket={options.bucket}: {entry.file.name} is one of {entry.total_buckets} "
+                "buckets; rewrite its partition first"
+            )
+        place = entry.partition, entry.bucket
+        following[place] = max(following.get(place, 0), entry.file.max_sequence + 1)
+    numbered = []
+    for entry in entries:
+        place = entry.partition, entry.bucket
+        first = following.get(place, 0)
+        following[place] = first + entry.file.rows
+        file = replace(entry.file, min_sequence=first, max_sequence=following[place] - 1)
+        numbered.append(entry.with_file(file))
+    return numbered
+
+
+def _remove(job: DataJob, written: Sequence[WrittenData]) -> None:
+    """Take back files that no snapshot will name."""
+    with suppress(StorageError):  # `clean` removes them later
+        job.storage.delete(path for one in written for path in one.paths)
+
+
+_OWN_NAMES = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
+_KEY_PREFIX = "_KEY_"
+
+
+def new_schema(
+    columns: Sequence[tuple[str, DataType, bool]],
+    primary_key: Sequence[str],
+    partition_by: Sequence[str],
+    options: Mapping[str, str],
+) -> TableSchema:
+    """The first schema of a table.
+
+    Args:
+        columns: Names, types, and whether null is allowed.
+        primary_key: The columns that tell rows apart.
+        partition_by: The columns whose values stand in the paths.
+        options: Paimon's table options.
+
+    Raises:
+        OptionError: No such option, or a value that it cannot have.
+        ColumnError: A key or an index of what is no column, or a name that cannot be.
+        UnsupportedError: A type or an option that is not supported.
+    """
+    check_new_options(options)
+    parsed = TableOptions.parse(options, has_primary_key=bool(primary_key))
+    if parsed.file_format == "avro":
+        raise UnsupportedError("file.format=avro: not written, expected parquet or orc")
+    _check_names([name for name, _, _ in columns])
+    for what, names in (("primary_key", primary_key), ("partition_by", partition_by)):
+        if len(set(names)) < len(names):
+            raise ColumnError(f"{what}: a column twice: {', '.join(names)}")
+    made = TableSchema.of(
+        [(name, data_type) for name, data_type, _ in columns],
+        primary_key,
+        partition_by,
+        options,
+        not_null=[name for name, _, nullable in columns if not nullable],
+        time_millis=int(time.time() * 1000),
+    )
+    if primary_key and not made.key_columns:
+        raise ColumnError("primary_key: all of it stands in the paths, which tell no rows apart")
+    _check_buckets(made, parsed)
+    if primary_key:
+        _check_fields(made, parsed)
+    table_paths(made, parsed)  # raises if a column cannot stand in paths
+    specs, problems = table_specs(made)
+    for problem in problems:
+        raise OptionError(problem)
+    for spec in specs:
+        spec.resolve(made.types)
+    return made
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if not names:
+        raise ColumnError("a table without columns")
+    for name in names:
+        if not name or name in _OWN_NAMES or name.startswith(_KEY_PREFIX):
+            raise ColumnError(f"column {name!r}: is a name that Paimon keeps for itself")
+    folded = Counter(map(fold_name, names))
+    same = [name for name in names if folded[fold_name(name)] > 1]
+    if same:
+        raise ColumnError(f"columns {', '.join(same)}: names that are the same")
+
+
+def _check_fields(schema: TableSchema, options: TableOptions) -> None:
+    """See that upserts find the columns that options name."""
+    if options.bucket < 0:
+        BucketOptions.parse(options.given)
+    kinds = [] if options.rowkind_field is None else [options.rowkind_field]
+    for key, names in (("sequence.field", options.sequence_field), ("rowkind.field", kinds)):
+        for name in names:
+            if name not in schema.names:
+                raise ColumnError(f"{key}: no column {name}, found {', '.join(schema.names)}")
+
+
+def _check_buckets(schema: TableSchema, options: TableOptions) -> None:
+    keys = options.bucket_key
+    if options.bucket > 0 and not keys and not schema.primary_keys:
+        raise OptionError(f"bucket={options.bucket}: needs the option bucket-key, or a primary key")
+    for name in keys:
+        if name not in schema.names:
+            raise ColumnError(f"bucket-key: no column {name}, found {', '.join(schema.names)}")
+        if name in schema.partition_keys:
+            raise OptionError(
+                f"bucket-key={name}: stands in the paths, so that no bucket depends on it"
+            )
+        if schema.primary_keys and name not in schema.primary_keys:
+            raise OptionError(
+                f"bucket-key={name}: is not in the primary key ({', '.join(schema.primary_keys)}): "
+                "rows of the same key would come into several buckets"
+            )
+    if schema.primary_keys and options.bucket > 0:
+        for name in schema.partition_keys:
+            if name not in schema.primary_keys:
+                raise ColumnError(
+                    f"primary_key: does not contain the partition column {name}, as it must where "
+                    "the number of buckets is fixed"
+                )

@@ -1,0 +1,3 @@
+"""Folders of Parquet files."""
+
+from __future__ import annotations

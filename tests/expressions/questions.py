@@ -1,0 +1,36 @@
+"""What a question holds, key by key."""
+
+from __future__ import annotations
+
+from alcid.expressions.probes import (
+    Interval,
+    NotNulls,
+    Nulls,
+    Outside,
+    Question,
+    Within,
+)
+from alcid.formats.file_index.keys import Key
+
+__all__ = ["holds", "inside"]
+
+
+def holds(question: Question, key: Key | None) -> bool:
+    """Whether a row of this key, None for a null row, is among those of a question."""
+    match question:
+        case Nulls():
+            return key is None
+        case NotNulls():
+            return key is not None
+        case Within(intervals):
+            return key is not None and any(inside(key, interval) for interval in intervals)
+        case Outside(intervals):
+            return key is not None and not any(inside(key, interval) for interval in intervals)
+    return True
+
+
+def inside(key: Key, interval: Interval) -> bool:
+    """Whether a key lies in an interval."""
+    begin, end = interval
+    below = begin is not None and key < begin  # type: ignore[operator]
+    return not below and (end is None or key < end)  # type: ignore[operator]

@@ -1,0 +1,253 @@
+"""Leaves brought to keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alcid.errors import LiteralError
+from alcid.expressions import (
+    Anything,
+    Constant,
+    In,
+    NotNulls,
+    Nulls,
+    Outside,
+    Predicate,
+    Question,
+    Unknown,
+    Within,
+    col,
+    lower,
+    normalize,
+    parse,
+    points,
+)
+from alcid.expressions.probes import merge
+from alcid.formats.file_index.keys import Key
+from alcid.types import DataType
+from tests.expressions.questions import holds, inside
+from tests.expressions.strategies import leaves, truth
+
+NONE = Within(())
+
+
+@pytest.mark.parametrize(
+    ("text", "data_type", "question"),
+    [
+        ("a = 5", "INT", Within(((5, 6),))),
+        ("a <=> 5", "INT", Within(((5, 6),))),
+        ("a <=> NULL", "INT", Nulls()),
+        ("a = NULL", "INT", NONE),
+        ("a <> 5", "INT", Outside(((5, 6),))),
+        ("a < 5", "INT", Within(((None, 5),))),
+        ("a <= 5", "INT", Within(((None, 6),))),
+        ("a > 5", "INT", Within(((6, None),))),
+        ("a >= 5", "INT", Within(((5, None),))),
+        ("a = 5.5", "INT", NONE),
+        ("a <> 5.5", "INT", NotNulls()),
+        ("a > 5.5", "INT", Within(((6, None),))),
+        ("a < 5.5", "INT", Within(((None, 6),))),
+        ("a < 3000000000", "INT", NotNulls()),
+        ("a > 3000000000", "INT", NONE),
+        ("a = 2147483647", "INT", Within(((2147483647, 2147483648),))),
+        ("a >= 2147483647", "INT", Within(((2147483647, 2147483648),))),
+        ("a <= -2147483648", "INT", Within(((-2147483648, -2147483647),))),
+        ("a IS NULL", "INT", Nulls()),
+        ("a IN (9, 3, 4, 4, 5.5)", "INT", Within(((3, 5), (9, 10)))),
+        ("a IN (5, NULL)", "INT", Within(((5, 6),))),
+        ("a IN (NULL)", "INT", NONE),
+        ("a BETWEEN 2 AND 4", "INT", Within(((2, 5),))),
+        ("a BETWEEN 4 AND 2", "INT", NONE),
+        ("a BETWEEN 2 AND NULL", "INT", NONE),
+        ("a BETWEEN -3000000000 AND 3000000000", "INT", NotNulls()),
+        ("a", "BOOLEAN", Within(((1, 2),))),
+        ("a > false", "BOOLEAN", Within(((1, 2),))),
+        ("a IN (true, false)", "BOOLEAN", NotNulls()),
+        ("a = 0.0", "DOUBLE", Within(((-1, 1),))),
+        ("a > CAST('NaN' AS DOUBLE)", "DOUBLE", NONE),
+        ("a <= CAST('NaN' AS DOUBLE)", "DOUBLE", NotNulls()),
+        ("a = 9007199254740992e0", "BIGINT", Within(((2**53, 2**53 + 2),), exact=False)),
+        ("a <> 9007199254740992e0", "BIGINT", NotNulls(exact=False)),
+        ("a < 9007199254740992e0", "BIGINT", Within(((None, 2**53 + 2),), exact=False)),
+        ("a > 9007199254740992e0", "BIGINT", Within(((2**53, None),), exact=False)),
+        ("a = 'b'", "STRING", Within(((b"b", b"b\0"),))),
+        ("a < 'b'", "STRING", Within(((None, b"b"),))),
+        ("a >= ''", "STRING", NotNulls()),
+        ("a = ''", "STRING", Within(((b"", b"\0"),))),
+        ("a <> ''", "STRING", Outside(((b"", b"\0"),))),
+        ("a < ''", "STRING", NONE),
+        ("a IN ('b', 'a', 'b')", "STRING", Within(((b"a", b"a\0"), (b"b", b"b\0")))),
+        (r"a IN ('a', 'a\0')", "STRING", Within(((b"a", b"a\0"), (b"a\0", b"a\0\0")))),
+        ("a LIKE 'ab%'", "STRING", Within(((b"ab", b"ac"),))),
+        ("a LIKE 'é%'", "STRING", Within(((b"\xc3\xa9", b"\xc3\xaa"),))),
+        ("a LIKE 'ab'", "STRING", Within(((b"ab", b"ab\0"),))),
+        ("a LIKE '%'", "STRING", NotNulls()),
+        ("a LIKE '5%'", "INT", Anything()),
+        ("a LIKE '05'", "INT", Anything()),
+        ("a LIKE 'a%'", "BYTES", Anything()),
+    ],
+)
+def test_lower(text: str, data_type: str, question: Question) -> None:
+    assert lower(parse(text), "a", DataType.parse(data_type)) == question
+
+
+@pytest.mark.parametrize(
+    ("text", "data_type", "question"),
+    [
+        ("NOT a IN (3, 4)", "INT", Outside(((3, 5),))),
+        ("NOT a IN (3, 5.5)", "INT", Outside(((3, 4),))),
+        ("NOT a IN (3000000000)", "INT", NotNulls()),
+        ("NOT a IN (true, false)", "BOOLEAN", NONE),
+        ("NOT a IN (5, 9007199254740992e0)", "BIGINT", Outside(((5, 6),), exact=False)),
+        ("NOT a LIKE 'ab%'", "STRING", Outside(((b"ab", b"ac"),))),
+        ("NOT a LIKE '%'", "STRING", NONE),
+        ("NOT a LIKE '05'", "INT", Anything()),
+        ("NOT a IS NULL", "INT", NotNulls()),
+        ("NOT upper(a) = 'X'", "STRING", Anything()),
+    ],
+)
+def test_lower_of_a_negation(text: str, data_type: str, question: Question) -> None:
+    assert lower(normalize(parse(text)), "a", DataType.parse(data_type)) == question
+
+
+@pytest.mark.parametrize(
+    ("leaf", "question"),
+    [
+        (Constant(True), Anything()),
+        (Constant(False), NONE),
+        (Constant(None), NONE),
+        (Unknown("f(a)"), Anything()),
+        (In("a", ()), NONE),
+        (In("a", (), negated=True), Anything()),
+        (In("a", (5, None), negated=True), NONE),
+    ],
+)
+def test_lower_of_what_needs_no_key(leaf: Predicate, question: Question) -> None:
+    assert lower(leaf, "a", DataType("INT")) == question
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("a < 9223372036854775808", Anything()),
+        ("a >= -9223372036854775809", Anything()),
+        ("a <= 9223372036854775807.5", Anything()),
+        ("a < 9223372036854775807", Within(((None, 2**63 - 1),))),
+        ("a > 9223372036854775808", NONE),
+        ("a < 1e30", NotNulls()),
+        ("a BETWEEN -9223372036854775809 AND 9223372036854775808", Anything()),
+        ("a BETWEEN -9223372036854775809 AND 5", Within(((None, 6),))),
+    ],
+)
+def test_null_rows_are_kept_where_spark_answers_true_without_a_look_at_them(
+    text: str, question: Question
+) -> None:
+    assert lower(parse(text), "a", DataType("BIGINT")) == question
+
+
+def test_a_double_in_a_list_makes_doubles_of_all_its_numbers() -> None:
+    leaf = col("a").isin([2**53 + 1, 1.0])
+    assert lower(leaf, "a", DataType("BIGINT")) == Within(((1, 2), (2**53, 2**53 + 2)), exact=False)
+    text = col("a").isin(["0.1", Decimal("0.10000000000000001")])
+    question = lower(text, "a", DataType("DECIMAL", precision=18, scale=17))
+    assert question == Within(((10000000000000000, 10000000000000002),), exact=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("a = 'ab '", Within(((b"ab", b"ab\0"), (b"ab ", b"ab \0"), (b"ab  ", b"ab  \0")))),
+        ("a <> 'ab'", NotNulls()),
+        ("a < 'ab'", Within(((None, b"ab    \0"),))),
+        ("a > 'ab'", Within(((b"ab", None),))),
+        (r"a > 'a\tb'", Within(((b"a", None),))),
+        ("a LIKE 'ab  '", Within(((b"ab", b"ab    \0"),))),
+        ("a LIKE 'ab %'", Within(((b"ab", b"ab!"),))),
+        ("a NOT LIKE 'ab%'", NotNulls()),
+    ],
+)
+def test_char_matches_with_and_without_padding(text: str, question: Within | NotNulls) -> None:
+    lowered = lower(normalize(parse(text)), "a", DataType("CHAR", length=4))
+    assert lowered == replace(question, exact=False)
+
+
+def test_long_char_is_one_interval() -> None:
+    question = lower(col("a") == "ab", "a", DataType("CHAR", length=100))
+    assert question == Within(((b"ab", b"ab" + b" " * 100 + b"\0"),), exact=False)
+
+
+@given(st.text(alphabet=" \tab!", max_size=4), st.text(alphabet=" \tab!", max_size=4))
+def test_char_question_holds_all_that_spark_matches(literal: str, stored: str) -> None:
+    padded, key = literal.ljust(4), stored.encode()
+    char = DataType("CHAR", length=4)
+    for leaf, matches in (
+        (col("a") == literal, stored.ljust(4) == padded),
+        (col("a") < literal, stored.ljust(4) < padded),
+        (col("a") > literal, stored.ljust(4) > padded),
+    ):
+        assert not matches or holds(lower(leaf, "a", char), key)
+
+
+def test_lone_surrogate_in_like_is_an_error() -> None:
+    with pytest.raises(LiteralError, match="lone surrogate"):
+        lower(col("a").starts_with("\ud800"), "a", DataType.parse("STRING"))
+
+
+def test_literal_of_another_type_names_the_column() -> None:
+    with pytest.raises(LiteralError, match="column s of type STRING does not take the int 5"):
+        lower(col("a") == 5, "s", DataType.parse("STRING"))
+
+
+@pytest.mark.parametrize(
+    ("interval", "keys"),
+    [
+        ((3, 5), [3, 4]),
+        ((3, 19), list(range(3, 19))),
+        ((3, 20), None),
+        ((3, None), None),
+        ((None, 3), None),
+        ((b"a", b"a\0"), [b"a"]),
+        ((b"", b"\0"), [b""]),
+        ((b"a", b"b"), None),
+        ((None, None), None),
+    ],
+)
+def test_points(interval: tuple[Key | None, Key | None], keys: list[Key] | None) -> None:
+    assert points(interval) == keys
+
+
+def test_points_take_a_limit() -> None:
+    assert points((0, 100), limit=100) == list(range(100))
+
+
+BYTE = st.one_of(st.integers(-140, 140), st.decimals(-140, 140, places=1), st.none())
+
+
+@given(leaves(BYTE, st.just("a")))
+def test_question_holds_exactly_the_keys_that_match(leaf: Predicate) -> None:
+    normal = normalize(leaf)
+    for key in (None, *range(-128, 128)):
+        matches = truth(leaf, {"a": key}) is True
+        if not normal.children:
+            assert holds(lower(normal, "a", DataType("TINYINT")), key) == matches
+
+
+@given(st.lists(st.tuples(st.binary(max_size=2), st.one_of(st.none(), st.binary(max_size=2)))))
+def test_merged_intervals_of_bytes_hold_the_same_keys(
+    intervals: list[tuple[bytes, bytes | None]],
+) -> None:
+    merged = merge(intervals, DataType.parse("BYTES"))
+    for key in [b"", b"\0", *(bound for interval in intervals for bound in interval if bound)]:
+        for near in (key, key + b"\0", key[:-1]):
+            expected = any(inside(near, interval) for interval in intervals)
+            assert any(inside(near, interval) for interval in merged) == expected
+    for (_, end), (begin, _) in pairwise(merged):
+        assert isinstance(end, bytes)
+        assert isinstance(begin, bytes)
+        assert end <= begin

@@ -1,0 +1,81 @@
+"""What has to hold for the answer to a question, and for its explanation."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tests.datafiles.parquet.kit import assert_same
+from tests.scan.fate_checks import check_fates
+from tests.scan.question import Question
+from tests.scan.random_table import ROW
+
+Places = NDArray[np.int64]
+
+
+def check_rows(
+    found: pa.Table, rows: pa.Table, question: Question, places: Places, ranks: Places
+) -> None:
+    """Make sure that an answer has the right rows in the right order.
+
+    Args:
+        found: The answer.
+        rows: All rows, in the order of a scan.
+        question: What was asked.
+        places: The places of all rows that match, in the order that was asked for.
+        ranks: The place of each row among the distinct sort keys.
+    """
+    names = found.column_names if question.columns is None else question.columns
+    assert found.column_names == list(names)
+    assert question.columns is not None or sorted(names) == sorted(rows.column_names)
+    limit = len(places) if question.limit is None else question.limit
+    expected = places[:limit]
+    assert found.num_rows == len(expected)
+    if ROW in names:
+        given = _places_of(found, rows)
+        assert len(set(given)) == len(given), "a row twice"
+        assert set(given) <= set(places.tolist()), "a row that does not match"
+        if question.order:
+            _check_order(given, expected, ranks)
+        elif question.limit is not None:  # any rows that match, but in the order of the files
+            assert given == sorted(given), "rows without an order are not in that of the files"
+            expected = np.array(given, np.int64)
+    assert_same(found, rows.select(list(names)).take(pa.array(expected, pa.int64())))
+
+
+def _places_of(found: pa.Table, rows: pa.Table) -> list[int]:
+    place_of = {number: place for place, number in enumerate(rows[ROW].to_pylist())}
+    return [place_of[number] for number in found[ROW].to_pylist()]
+
+
+def _check_order(given: Sequence[int], expected: Places, ranks: Places) -> None:
+    keys, wanted = ranks[list(given)].tolist(), ranks[expected].tolist()
+    assert keys == wanted, "other sort keys"
+    above = {place for place, key in zip(given, keys, strict=True) if key < keys[-1]}
+    assert above == {place for place in expected.tolist() if ranks[place] < keys[-1]}
+    assert list(given) == expected.tolist(), "ties are not in the order of the files"
+
+
+def check_explanation(explanation: Any, file_count: int) -> None:
+    """Make sure that the numbers of an explanation belong together."""
+    assert str(explanation)
+    stages = json.loads(explanation.to_json())["stages"]
+    assert stages[0]["before"]["files"] == file_count
+    for stage, following in itertools.pairwise(stages):
+        assert stage["after"]["files"] == following["before"]["files"], (stage, following)
+    for stage in stages:
+        before, after = stage["before"], stage["after"]
+        assert sum(stage["dropped"].values()) == before["files"] - after["files"], stage
+        assert min(stage["dropped"].values(), default=1) > 0, stage
+        assert stage["requests"] >= 0
+        assert stage["bytes_read"] >= 0
+        for counter in ("files", "row_groups", "pages", "rows", "bytes"):
+            if before[counter] is not None and after[counter] is not None:
+                assert 0 <= after[counter] <= before[counter], (counter, stage)
+    check_fates(explanation)

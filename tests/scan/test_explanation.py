@@ -1,0 +1,318 @@
+"""Why a file was kept or an index not used, and numbers that add up."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import alcid
+from alcid.formats.source import Range
+from alcid.scan import Explanation, Fate
+from alcid.storage import Storage
+from tests.scan.fate_checks import check_fates
+
+ROWS = 30_000
+INDEXES = {
+    "file-index.bloom-filter.columns": "id",
+    "file-index.bitmap.columns": "id, class_id",
+    "file-index.range-bitmap.columns": "score",
+}
+
+
+def write(path: Path, part: int, *, id_type: str = "int64") -> None:
+    rng = np.random.default_rng(part)
+    table = pa.table(
+        {
+            "id": pa.array(rng.permutation(ROWS) * 4 + part).cast(id_type),
+            "class_id": rng.integers(0, 50, ROWS),
+            "score": rng.random(ROWS),
+            "name": [f"{number:020}" for number in rng.integers(0, 10**9, ROWS)],
+        }
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, row_group_size=10_000, data_page_size=1000, write_page_index=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for part in range(4):
+        write(tmp_path / f"day={part // 2}" / f"{part}.parquet", part)
+    alcid.parquet(tmp_path).build_indexes(INDEXES)
+    return tmp_path
+
+
+def outcomes(told: Explanation) -> list[tuple[str, str, int]]:
+    return [(use.index, use.outcome, use.files) for use in told.indexes]
+
+
+def check(told: Explanation) -> None:
+    """The numbers of an explanation belong together."""
+    for one, next_one in pairwise(told.stages):
+        left, begun = one.after, next_one.before
+        for name in ("files", "row_groups", "pages", "rows", "bytes"):
+            before, after = getattr(left, name), getattr(begun, name)
+            assert before is None or after is None or before == after, (one, next_one, name)
+    for stage in told.stages:
+        assert sum(stage.dropped.values()) == stage.before.files - stage.after.files
+    assert json.loads(told.to_json())["predicate"] == told.predicate
+    check_fates(told)
+
+
+def test_each_stage_says_what_it_left(folder: Path) -> None:
+    scan = alcid.parquet(folder).scan("day = 1 AND id = 7 AND score >= 0")
+    assert scan.to_arrow().num_rows == 1
+    told = scan.explain()
+    check(told)
+    files = {stage.name: (stage.before.files, stage.after.files) for stage in told.stages}
+    assert files["partitions"] == (4, 2)
+    assert files["file index"] == (2, 1)
+    assert outcomes(told) == [("bloom-filter", "answered", 2), ("bitmap", "answered", 1)]
+    stages = {stage.name: stage for stage in told.stages}
+    assert stages["partitions"].dropped == {"other partitions": 2}
+    assert stages["file index"].dropped == {"bloom filter": 1}
+    assert stages["row groups"].before.row_groups == 3
+    assert stages["row groups"].after.row_groups == 1
+    pages, rows = stages["pages"], stages["rows"]
+    assert pages.after.pages is not None
+    assert pages.before.pages is not None
+    assert pages.after.pages == 4 < pages.before.pages
+    assert pages.after.bytes is not None
+    assert pages.after.bytes <= rows.bytes_read < 2 * pages.after.bytes + 64 * 1024
+    assert rows.after.rows == 1
+
+
+def test_each_file_and_row_group_says_what_became_of_it(folder: Path) -> None:
+    scan = alcid.parquet(folder).scan("day = 1 AND id = 7")
+    assert scan.to_arrow().num_rows == 1
+    fates = scan.explain().fates
+    assert fates is not None
+    partitions = Fate("partitions", "other partitions")
+    assert [(one.path, one.fate) for one in fates] == [
+        ("day=0/0.parquet", partitions),
+        ("day=0/1.parquet", partitions),
+        ("day=1/2.parquet", Fate("file index", "bloom filter")),
+        ("day=1/3.parquet", Fate("read", "by pages")),
+    ]
+    assert [len(one.row_groups) for one in fates] == [0, 0, 0, 3]
+    position = (np.random.default_rng(3).permutation(ROWS) * 4 + 3).tolist().index(7)
+    for place, group in enumerate(fates[3].row_groups):
+        is_read = place == position // 10_000
+        without = Fate("file index", "no row in the index")
+        assert group.fate == (Fate("read", "by pages") if is_read else without)
+        assert (group.rows, group.rows_looked_at, group.pages) == (
+            (10_000, 1, 4) if is_read else (10_000, 0, 0)
+        )
+    assert fates[-1:] == [fates[3]]
+
+
+def test_row_groups_are_left_out_by_their_footer(tmp_path: Path) -> None:
+    ids = pa.array(np.arange(40_000))
+    pq.write_table(pa.table({"id": ids}), tmp_path / "a.parquet", row_group_size=10_000)
+    told = alcid.parquet(tmp_path).explain("id BETWEEN 12000 AND 12010")
+    assert told.fates is not None
+    (file,) = told.fates
+    assert [group.fate.reason for group in file.row_groups] == [
+        "no value within bounds",
+        "by whole row groups: no index says which rows",
+        "no value within bounds",
+        "no value within bounds",
+    ]
+    assert "rows: 1 file read by whole row groups: no index says which rows" in str(told)
+    assert "pages" not in str(told)
+    check(told)
+
+
+def test_row_groups_of_deleted_rows_say_so(folder: Path) -> None:
+    deleted = alcid.DeletionVector(np.arange(5_000, 20_000))
+    every = alcid.DeletionVector(np.arange(ROWS))
+    vectors = {"day=0/0.parquet": deleted, "day=0/1.parquet": every}
+    scan = alcid.parquet(folder).with_deletions(vectors).scan("day = 0 AND class_id = 3")
+    found = scan.to_arrow().num_rows
+    told = scan.explain()
+    assert told.fates is not None
+    one, other = told.fates[:2]
+    assert other.fate == Fate("deletion vectors", "all rows deleted")
+    assert [group.fate.stage for group in one.row_groups] == ["read", "deletion vectors", "read"]
+    assert sum(group.rows_looked_at for group in one.row_groups) == found
+    check(told)
+
+
+def test_json_lists_files_only_when_it_is_asked_to(folder: Path) -> None:
+    told = alcid.parquet(folder).explain("day = 1 AND id = 7")
+    assert "files" not in told.to_dict()
+    assert "fates" not in told.to_dict()
+    files = json.loads(told.to_json(files=True))["files"]
+    assert [file["stage"] for file in files] == ["partitions", "partitions", "file index", "read"]
+    assert files[0] == {
+        "path": "day=0/0.parquet",
+        "bytes": (folder / "day=0" / "0.parquet").stat().st_size,
+        "rows": ROWS,
+        "stage": "partitions",
+        "reason": "other partitions",
+        "row_groups": [],
+    }
+    assert [group["pages"] for group in files[3]["row_groups"]].count(0) == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "stage", "files"),
+    [
+        ({"order_by": "score DESC", "limit": 2}, "cut-off", 2),
+        ({"where": "class_id = 3", "limit": 3}, "limit", 3),
+    ],
+)
+def test_files_that_need_not_be_read_say_why(
+    folder: Path, query: dict[str, Any], stage: str, files: int
+) -> None:
+    scan = alcid.parquet(folder).scan(**query)
+    scan.to_arrow()
+    told = scan.explain()
+    assert told.fates is not None
+    assert [one.fate.stage for one in told.fates].count(stage) == files
+    check(told)
+
+
+def test_an_index_that_is_not_there_is_said_to_be_absent(folder: Path) -> None:
+    told = alcid.parquet(folder).explain(f"name = '{500_000_000:020}'")
+    assert outcomes(told) == [("", "absent", 4)]
+    check(told)
+
+
+def test_an_index_of_a_changed_file_is_stale(folder: Path) -> None:
+    write(folder / "day=0" / "1.parquet", 9)
+    scan = alcid.parquet(folder).scan("class_id = 7")
+    scan.to_arrow()
+    told = scan.explain()
+    assert outcomes(told) == [("bitmap", "stale", 1), ("bitmap", "answered", 3)]
+    check(told)
+
+
+def test_an_index_that_cannot_answer_says_so(folder: Path) -> None:
+    told = alcid.parquet(folder).explain("id > 5")
+    assert outcomes(told) == [
+        ("bloom-filter", "unsupported predicate", 4),
+        ("bitmap", "unsupported predicate", 4),
+    ]
+
+
+def test_an_index_that_costs_more_than_it_spares_is_not_read(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    scan = table.scan("score > 0.001", columns=["class_id"])
+    found = scan.to_arrow()
+    told = scan.explain()
+    assert outcomes(told) == [("range-bitmap", "not worth it", 4)]
+    index = next(stage for stage in told.stages if stage.name == "file index")
+    assert index.bytes_read == 0
+    assert found.num_rows == table.scan("score > 0.001", use_indexes=False).count()
+    check(told)
+
+
+def test_a_file_of_another_type_goes_without_its_index(folder: Path) -> None:
+    write(folder / "day=1" / "9.parquet", 9, id_type="int32")
+    table = alcid.parquet(folder)
+    table.build_indexes(INDEXES)
+    scan = table.scan("id = 9 OR id = 40")  # narrower integers are asked all the same
+    scan.to_arrow()
+    assert {outcome for _, outcome, _ in outcomes(scan.explain())} == {"answered"}
+    path = folder / "day=1" / "text.parquet"
+    pq.write_table(pa.table({"score": pa.array([0.5], pa.float32())}), path)
+    table.refresh()
+    assert table.count("score = 0.5") == 1
+
+
+def test_an_index_beside_one_that_is_missing_is_not_needed(folder: Path) -> None:
+    told = alcid.parquet(folder).explain(f"class_id = 7 OR name = '{500_000_000:020}'")
+    found = {(use.predicate, use.index): (use.outcome, use.files) for use in told.indexes}
+    assert found["class_id = 7", "bitmap"] == ("not needed", 4)
+
+
+def test_a_count_says_that_no_data_was_read(folder: Path) -> None:
+    scan = alcid.parquet(folder).scan("class_id IN (1, 2)")
+    counted = scan.count()
+    told = scan.explain()
+    assert told.notes == (
+        f"{counted:,} rows counted from indexes and statistics: no data was read",
+    )
+    stages = {stage.name: stage for stage in told.stages}
+    assert stages["count"].dropped == {"counted without reading": 4}
+    assert stages["rows"].bytes_read == 0
+    check(told)
+
+
+def test_rows_that_others_counted_are_said_to_be_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = alcid.parquet(folder)
+    monkeypatch.setattr(type(table.engine), "count", lambda *_: 17)
+    scan = table.scan(f"name > '{500_000_000:020}' AND day = 1")
+    assert scan.count() == 17
+    told = scan.explain()
+    assert told.fates is not None
+    assert [one.fate for one in told.fates] == [
+        *[Fate("partitions", "other partitions")] * 2,
+        *[Fate("read", "and counted by Spark")] * 2,
+    ]
+    assert told.stages[-1].after.rows == 17
+    assert "rows: 2 files read and counted by Spark" in str(told)
+    check(told)
+
+
+def test_before_it_runs_an_explanation_leaves_the_rows_open(folder: Path) -> None:
+    told = alcid.parquet(folder).explain("id = 7", columns=["score"])
+    assert told.stages[-1].after.rows is None
+    assert next(line for line in str(told).splitlines() if line.startswith("rows")).count("?") == 1
+    check(told)
+
+
+def test_requests_of_other_readers_are_not_counted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spent() -> list[tuple[str, int, int]]:
+        scan = alcid.parquet(folder).scan("score > 0.9999 AND name > '0'")
+        scan.to_arrow()
+        return [(one.name, one.requests, one.bytes_read) for one in scan.explain().stages]
+
+    alone = spent()
+    assert sum(size for _, _, size in alone) > 0
+    read = Storage.read_ranges
+
+    def read_beside_another(storage: Storage, ranges: Sequence[Range]) -> Sequence[bytes]:
+        if threading.current_thread() is not threading.main_thread():
+            return read(storage, ranges)
+        with ThreadPoolExecutor(1) as other:  # of the same table, in between
+            other.submit(read, storage, ranges).result()
+        return read(storage, ranges)
+
+    monkeypatch.setattr(Storage, "read_ranges", read_beside_another)
+    assert spent() == alone
+
+
+def test_an_index_is_asked_where_rows_that_are_left_cost_more(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    amounts = rng.integers(0, 8000, 200_000)
+    amounts[5] = 20_000  # so that bounds do not tell
+    kinds = rng.integers(0, 20_000, 200_000)
+    kinds[9] = 30_000
+    columns = {f"c{number}": rng.random(200_000) for number in range(8)}
+    rows = {"kind": kinds, "amount": amounts, **columns}
+    pq.write_table(pa.table(rows), tmp_path / "0.parquet", write_page_index=True)
+    table = alcid.parquet(tmp_path)
+    table.build_indexes({"file-index.bsi.columns": "amount", "file-index.bitmap.columns": "kind"})
+    scan = table.scan("kind = 7 AND amount > 9000")
+    assert scan.to_arrow().num_rows == 0
+    told = scan.explain()
+    assert outcomes(told) == [("bitmap", "answered", 1), ("bsi", "answered", 1)]
+    assert sum(stage.bytes_read for stage in told.stages) < 1_000_000  # a page has as much
+    few = table.scan("kind = 30000 AND amount > 9000", columns=["kind"])  # of one row
+    assert few.to_arrow().num_rows == 0
+    assert outcomes(few.explain()) == [("bitmap", "answered", 1), ("bsi", "not worth it", 1)]

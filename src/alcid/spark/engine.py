@@ -19,7 +19,7 @@ from alcid.spark.reading import count_by_spark, to_spark, way_of
 from alcid.spark.session import require_version
 from alcid.tables.engine import Share, Tell, Work
 from alcid.tables.paimon.keyed.upsert import UpsertPlan
-from alcid.tables.paimon_table import PaimonTable
+from alcid.tables.paimon.open_table import OpenPaimonTable
 from alcid.tables.parquet_table import ParquetTable
 from alcid.tables.reports import AppendReport, UpsertReport
 
@@ -63,14 +63,14 @@ class SparkEngine:
             return to_spark(self.session, scan)
 
     def append(
-        self, table: ParquetTable | PaimonTable, rows: DataFrame, /, **how: Any
+        self, table: ParquetTable | OpenPaimonTable, rows: DataFrame, /, **how: Any
     ) -> AppendReport:
         """Write the rows of a DataFrame as files of a table."""
-        if isinstance(table, PaimonTable):
+        if isinstance(table, OpenPaimonTable):
             return append_to_paimon(table, rows, **how)
         return append_to_folder(self, table, rows, **how)
 
-    def upsert(self, table: PaimonTable, rows: DataFrame, plan: UpsertPlan, /) -> UpsertReport:
+    def upsert(self, table: OpenPaimonTable, rows: DataFrame, plan: UpsertPlan, /) -> UpsertReport:
         """Let the rows of a DataFrame replace those of their keys."""
         return upsert_to_paimon(table, rows, plan)
 

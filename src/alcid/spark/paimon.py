@@ -34,9 +34,9 @@ from alcid.spark.append import (
 from alcid.tables.paimon.keyed.bucket import BucketChange
 from alcid.tables.paimon.keyed.upsert import Routed, UpsertJob, UpsertPlan, upsert_rows
 from alcid.tables.paimon.merge_on_read import parse_kinds
+from alcid.tables.paimon.open_table import OpenPaimonTable
 from alcid.tables.paimon.write.append import append_rows
 from alcid.tables.paimon.write.new_files import DataJob, WrittenData
-from alcid.tables.paimon_table import PaimonTable
 from alcid.tables.reports import AppendReport, UpsertReport
 from alcid.tables.schema import TargetColumns
 
@@ -49,7 +49,7 @@ _BUCKET = "bucket"
 
 
 def append_to_paimon(
-    table: PaimonTable, df: DataFrame, options: Mapping[str, OptionValue] | None = None
+    table: OpenPaimonTable, df: DataFrame, options: Mapping[str, OptionValue] | None = None
 ) -> AppendReport:
     """Append the rows of a DataFrame; see `append_rows`, also for what it raises."""
     given = arrow_schema(spark_fields(df.schema))
@@ -100,7 +100,7 @@ _NUMBERS = "hash", "bucket", "channel"
 _ROUTE = "hash int, bucket int, channel int, problem binary"
 
 
-def upsert_to_paimon(table: PaimonTable, df: DataFrame, plan: UpsertPlan) -> UpsertReport:
+def upsert_to_paimon(table: OpenPaimonTable, df: DataFrame, plan: UpsertPlan) -> UpsertReport:
     """Upsert the rows of a DataFrame; see `upsert_rows`, also for what it raises.
 
     The later of two rows is that of the later partition, or the one behind in the same. Where

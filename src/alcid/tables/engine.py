@@ -65,7 +65,9 @@ class Engine(ScanEngine, Protocol):
             tell: Is told how far it is.
         """
 
-    def append(self, table: ParquetTable | OpenPaimonTable, rows: Any, /, **how: Any) -> AppendReport:
+    def append(
+        self, table: ParquetTable | OpenPaimonTable, rows: Any, /, **how: Any
+    ) -> AppendReport:
         """Write the rows of a DataFrame as files of a table; see its own `append`."""
 
     def upsert(self, table: OpenPaimonTable, rows: Any, plan: UpsertPlan, /) -> UpsertReport:
@@ -103,7 +105,9 @@ class Threads:
         """
         raise _no_spark(scan)
 
-    def append(self, table: ParquetTable | OpenPaimonTable, _rows: Any, /, **_how: Any) -> AppendReport:
+    def append(
+        self, table: ParquetTable | OpenPaimonTable, _rows: Any, /, **_how: Any
+    ) -> AppendReport:
         """There is no Spark.
 
         Raises:

@@ -64,9 +64,9 @@ def make_orders(path: Path) -> alcid.PaimonTable:
 
 def files_with(path: Path, table: alcid.PaimonTable, names: tuple[str, ...]) -> tuple[int, int]:
     """How many data files of the latest snapshot have one of the names in their bytes, of all."""
-    fates = table.explain().fates
-    assert fates is not None
-    texts = [(path / fate.path).read_bytes() for fate in fates]
+    outcomes = table.explain().outcomes
+    assert outcomes is not None
+    texts = [(path / outcome.path).read_bytes() for outcome in outcomes]
     return sum(any(name.encode() in text for name in names) for text in texts), len(texts)
 
 

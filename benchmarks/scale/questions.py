@@ -59,9 +59,9 @@ def expected_files(files: ManyFiles) -> dict[str, list[int]]:
 
 def left_files(explanation: Explanation) -> list[int]:
     """The numbers of the files that a scan reads."""
-    fates = explanation.fates
-    assert fates is not None
-    left = (one.path for one in fates if one.fate.stage == "read")
+    outcomes = explanation.outcomes
+    assert outcomes is not None
+    left = (one.path for one in outcomes if one.outcome.stage == "read")
     return sorted(int(PurePath(path).stem.rpartition("-")[2]) for path in left)
 
 

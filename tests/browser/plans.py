@@ -17,14 +17,14 @@ from alcid.scan import (
     IndexUse,
     Stage,
 )
-from alcid.scan.explain import FateNotes, Fates, GroupColumns
+from alcid.scan.explain import FileOutcomes, GroupColumns, OutcomeNotes
 
 GROUPS = 5  # of each file that is read; a row stands in one of them
 
 
 @dataclass
 class Files:
-    """As much of the files of a table as fates ask for."""
+    """As much of the files of a table as outcomes ask for."""
 
     paths: pa.StringArray
     sizes: Int64Array
@@ -52,7 +52,7 @@ def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
         rng.integers(100_000, 1_000_000, count),
     )
     every = np.arange(count)
-    notes = FateNotes(count)
+    notes = OutcomeNotes(count)
     left, stages = every, []
     steps: list[tuple[str, dict[str, Int64Array]]] = [
         ("partitions", {"other partitions": every[: count // 4]})
@@ -74,9 +74,9 @@ def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
         stages.append(Stage(name, before, _counts(files, left), 0.004, 8, 60_000, told))
     notes.note(left, "read", "by pages")
     stages += _reading(stages[-1].after)
-    fates = Fates(cast("DataFiles", files), notes, _groups(files, notes, left))
+    outcomes = FileOutcomes(cast("DataFiles", files), notes, _groups(files, notes, left))
     uses = (IndexUse("user_id = 4711", "bloom-filter", "answered", len(rest)),)
-    return Explanation("user_id = 4711", tuple(stages), uses, fates=fates)
+    return Explanation("user_id = 4711", tuple(stages), uses, outcomes=outcomes)
 
 
 def _counts(files: Files, some: Int64Array, **known: Any) -> Counts:
@@ -98,7 +98,7 @@ def _reading(left: Counts) -> list[Stage]:
     ]
 
 
-def _groups(files: Files, notes: FateNotes, read: Int64Array) -> GroupColumns:
+def _groups(files: Files, notes: OutcomeNotes, read: Int64Array) -> GroupColumns:
     without, pages = notes.code("file index", "no row in the index"), notes.code("read", "by pages")
     parts = []
     for place, file in enumerate(read.tolist()):

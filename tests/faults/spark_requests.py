@@ -16,7 +16,7 @@ from unittest import mock
 import pyarrow as pa
 
 from alcid.errors import AlcidError, AlcidWarning
-from alcid.scan import Draft
+from alcid.scan import ScanPlan
 from alcid.spark.jvm import map_in_arrow, spark_exceptions
 from alcid.testing.faults import Faults
 from tests.faults.killing import counted_calls, die_with_children, killing
@@ -140,7 +140,7 @@ class _ByTasks:
 
     def __init__(self) -> None:
         self._lock, self._holders = threading.Lock(), 0
-        self._patch = mock.patch.object(Draft, "is_small", False)
+        self._patch = mock.patch.object(ScanPlan, "is_small", False)
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import alcid
-from alcid.scan import Draft
+from alcid.scan import ScanPlan
 from alcid.spark import reading
 from alcid.spark.reading import Way
 from alcid.tables.iceberg_table import IcebergTable
@@ -72,7 +72,7 @@ def test_rows_are_those_of_iceberg_with_and_without_indexes(
 def test_iceberg_reads_where_most_is_read_and_indexes_leave_most_files(
     lake: SparkSession, known: IcebergTable, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Draft, "is_small", False)
+    monkeypatch.setattr(ScanPlan, "is_small", False)
     lake.sql(f"DELETE FROM {name} WHERE id = 5")
     lake.sql(f"ALTER TABLE {name} RENAME COLUMN k TO q")
     lake.sql(f"INSERT INTO {name} VALUES (1000, 'v0', null)")
@@ -102,7 +102,7 @@ def test_iceberg_reads_where_most_is_read_and_indexes_leave_most_files(
 def test_iceberg_is_not_asked_for_numbers_that_may_be_nan(
     lake: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Draft, "is_small", False)
+    monkeypatch.setattr(ScanPlan, "is_small", False)
     lake.sql(f"CREATE TABLE {name} (id BIGINT, f DOUBLE, s STRUCT<f: DOUBLE>) USING iceberg")
     for start in (0, 10):
         columns = "id; if(id = 3, double('nan'), id) f; named_struct('f', double('nan')) s"
@@ -120,7 +120,7 @@ def test_iceberg_is_not_asked_what_it_means_otherwise(
     lake: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own scan takes a null of a partition column for one that is in no list."""
-    monkeypatch.setattr(Draft, "is_small", False)
+    monkeypatch.setattr(ScanPlan, "is_small", False)
     lake.sql(f"CREATE TABLE {name} (id BIGINT, dt INT) USING iceberg PARTITIONED BY (dt)")
     lake.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 3), (3, 7), (4, null), (5, 9)")
     where = "NOT (dt IN (1, 7) AND dt IN (3, 9))"

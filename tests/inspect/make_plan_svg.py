@@ -53,9 +53,9 @@ def picture(events: alcid.ParquetTable) -> str:
     scan = events.scan(QUESTION)
     scan.to_arrow()
     told = scan.explain()
-    assert told.fates is not None
+    assert told.outcomes is not None
     question = f"where {told.predicate}"
-    return plan_svg({**told.to_dict(), "question": question, "fates": told.fates.columns()})
+    return plan_svg({**told.to_dict(), "question": question, "outcomes": told.outcomes.columns()})
 
 
 def main() -> None:

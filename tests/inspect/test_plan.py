@@ -16,12 +16,12 @@ from tests.inspect.make_plan_svg import TARGET, make_table, picture
 
 
 def given(told: Explanation) -> dict[str, Json]:
-    assert told.fates is not None
-    return {**told.to_dict(), "question": "where TRUE", "fates": told.fates.columns()}
+    assert told.outcomes is not None
+    return {**told.to_dict(), "question": "where TRUE", "outcomes": told.outcomes.columns()}
 
 
 def test_files_are_summed_by_stage_and_reason() -> None:
-    files = PlanFiles(made_plan(day_paths(400, 4), read=3).fates.columns())  # type: ignore[union-attr]
+    files = PlanFiles(made_plan(day_paths(400, 4), read=3).outcomes.columns())  # type: ignore[union-attr]
     assert [(one.stage, one.files) for one in files.stages] == [
         ("partitions", 100),
         ("statistics", 200),
@@ -40,14 +40,14 @@ def test_files_are_summed_by_stage_and_reason() -> None:
 
 
 def test_names_share_their_ends() -> None:
-    files = PlanFiles(made_plan(["a/x-1.p", "a/x-2.p", "b/x-2.p"], read=1).fates.columns())  # type: ignore[union-attr]
+    files = PlanFiles(made_plan(["a/x-1.p", "a/x-2.p", "b/x-2.p"], read=1).outcomes.columns())  # type: ignore[union-attr]
     found = files.to_data()
     assert found["folders"] == [("a", 2), ("b", 1)]
     assert found["names"] == ["00x-1.p", "222", "50"]  # two alike, two alike, and what is between
 
 
 def test_a_cell_of_several_files_shows_which_got_furthest() -> None:
-    files = PlanFiles(made_plan(day_paths(20_000, 10), read=2).fates.columns())  # type: ignore[union-attr]
+    files = PlanFiles(made_plan(day_paths(20_000, 10), read=2).outcomes.columns())  # type: ignore[union-attr]
     drawn, note = files.drawing("so")
     read = [path for path in ElementTree.fromstring(drawn) if path.get("class") == "c8"]
     assert [path.get("d", "").count("M") for path in read] == [2]
@@ -62,9 +62,9 @@ def test_a_cell_of_several_files_shows_which_got_furthest() -> None:
     ],
 )
 def test_what_has_no_files_says_so(told: Explanation, sentence: str) -> None:
-    fates = None if told.fates is None else told.fates.columns()
-    plan = {**told.to_dict(), "question": "where TRUE", "fates": fates}
-    assert plan_sentence(plan, None if fates is None else PlanFiles(fates)) == sentence
+    outcomes = None if told.outcomes is None else told.outcomes.columns()
+    plan = {**told.to_dict(), "question": "where TRUE", "outcomes": outcomes}
+    assert plan_sentence(plan, None if outcomes is None else PlanFiles(outcomes)) == sentence
     assert not any("<svg" in part for part in plan_parts(plan))
     assert sentence in told.to_html()
 

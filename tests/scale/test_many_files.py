@@ -133,8 +133,8 @@ def test_a_plan_of_the_best_rows_reads_no_file_that_has_none(table: Table[Any]) 
     planned = scan.explain()
     best = EVERY.sort_by([("score", "descending")]).slice(0, 5)
     files = sorted({one // ROWS for one in best["id"].to_pylist()})
-    assert planned.fates is not None
-    left = [place for place, one in enumerate(planned.fates) if one.fate.stage == "read"]
+    assert planned.outcomes is not None
+    left = [place for place, one in enumerate(planned.outcomes) if one.outcome.stage == "read"]
     assert len(left) == len(files)
     assert planned.stages[3].name == "cut-off"
     assert planned.stages[-1].after.rows is None
@@ -155,8 +155,8 @@ def test_a_damaged_bitmap_of_a_folder_is_said_and_its_file_kept(tmp_path: Path) 
     with pytest.warns(DamagedIndexWarning, match="damaged block of"):
         explanation = table.scan("kind = 70").explain()
     assert explanation.stages[2].after.files == 1
-    assert explanation.fates is not None
-    assert explanation.fates[40].fate.stage == "read"
+    assert explanation.outcomes is not None
+    assert explanation.outcomes[40].outcome.stage == "read"
 
 
 def test_a_damaged_bitmap_of_a_paimon_table_is_said_and_its_file_kept(tmp_path: Path) -> None:
@@ -210,8 +210,8 @@ def test_damaged_index_files_among_many_are_said_and_their_files_kept(tmp_path: 
     with pytest.warns(DamagedIndexWarning, match="index not used") as warned:
         explanation = table.scan("kind = 70").explain()
     wrong = sorted({*damage, 60})
-    assert explanation.fates is not None
-    left = [place for place, one in enumerate(explanation.fates) if one.fate.stage == "read"]
+    assert explanation.outcomes is not None
+    left = [place for place, one in enumerate(explanation.outcomes) if one.outcome.stage == "read"]
     assert left == wrong
     told = [str(one.message) for one in warned]
     assert len(told) == len(wrong)

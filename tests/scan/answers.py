@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tests.datafiles.parquet.kit import assert_same
-from tests.scan.fate_checks import check_fates
+from tests.scan.outcome_checks import check_outcomes
 from tests.scan.question import Question
 from tests.scan.random_table import ROW
 
@@ -78,4 +78,4 @@ def check_explanation(explanation: Any, file_count: int) -> None:
         for counter in ("files", "row_groups", "pages", "rows", "bytes"):
             if before[counter] is not None and after[counter] is not None:
                 assert 0 <= after[counter] <= before[counter], (counter, stage)
-    check_fates(explanation)
+    check_outcomes(explanation)

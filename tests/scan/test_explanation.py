@@ -17,9 +17,9 @@ import pytest
 
 import alcid
 from alcid.formats.source import Range
-from alcid.scan import Explanation, Fate
+from alcid.scan import Explanation, Outcome
 from alcid.storage import Storage
-from tests.scan.fate_checks import check_fates
+from tests.scan.outcome_checks import check_outcomes
 
 ROWS = 30_000
 INDEXES = {
@@ -65,7 +65,7 @@ def check(told: Explanation) -> None:
     for stage in told.stages:
         assert sum(stage.dropped.values()) == stage.before.files - stage.after.files
     assert json.loads(told.to_json())["predicate"] == told.predicate
-    check_fates(told)
+    check_outcomes(told)
 
 
 def test_each_stage_says_what_it_left(folder: Path) -> None:
@@ -94,34 +94,34 @@ def test_each_stage_says_what_it_left(folder: Path) -> None:
 def test_each_file_and_row_group_says_what_became_of_it(folder: Path) -> None:
     scan = alcid.parquet(folder).scan("day = 1 AND id = 7")
     assert scan.to_arrow().num_rows == 1
-    fates = scan.explain().fates
-    assert fates is not None
-    partitions = Fate("partitions", "other partitions")
-    assert [(one.path, one.fate) for one in fates] == [
+    outcomes = scan.explain().outcomes
+    assert outcomes is not None
+    partitions = Outcome("partitions", "other partitions")
+    assert [(one.path, one.outcome) for one in outcomes] == [
         ("day=0/0.parquet", partitions),
         ("day=0/1.parquet", partitions),
-        ("day=1/2.parquet", Fate("file index", "bloom filter")),
-        ("day=1/3.parquet", Fate("read", "by pages")),
+        ("day=1/2.parquet", Outcome("file index", "bloom filter")),
+        ("day=1/3.parquet", Outcome("read", "by pages")),
     ]
-    assert [len(one.row_groups) for one in fates] == [0, 0, 0, 3]
+    assert [len(one.row_groups) for one in outcomes] == [0, 0, 0, 3]
     position = (np.random.default_rng(3).permutation(ROWS) * 4 + 3).tolist().index(7)
-    for place, group in enumerate(fates[3].row_groups):
+    for place, group in enumerate(outcomes[3].row_groups):
         is_read = place == position // 10_000
-        without = Fate("file index", "no row in the index")
-        assert group.fate == (Fate("read", "by pages") if is_read else without)
+        without = Outcome("file index", "no row in the index")
+        assert group.outcome == (Outcome("read", "by pages") if is_read else without)
         assert (group.rows, group.rows_looked_at, group.pages) == (
             (10_000, 1, 4) if is_read else (10_000, 0, 0)
         )
-    assert fates[-1:] == [fates[3]]
+    assert outcomes[-1:] == [outcomes[3]]
 
 
 def test_row_groups_are_left_out_by_their_footer(tmp_path: Path) -> None:
     ids = pa.array(np.arange(40_000))
     pq.write_table(pa.table({"id": ids}), tmp_path / "a.parquet", row_group_size=10_000)
     told = alcid.parquet(tmp_path).explain("id BETWEEN 12000 AND 12010")
-    assert told.fates is not None
-    (file,) = told.fates
-    assert [group.fate.reason for group in file.row_groups] == [
+    assert told.outcomes is not None
+    (file,) = told.outcomes
+    assert [group.outcome.reason for group in file.row_groups] == [
         "no value within bounds",
         "by whole row groups: no index says which rows",
         "no value within bounds",
@@ -139,10 +139,10 @@ def test_row_groups_of_deleted_rows_say_so(folder: Path) -> None:
     scan = alcid.parquet(folder).with_deletions(vectors).scan("day = 0 AND class_id = 3")
     found = scan.to_arrow().num_rows
     told = scan.explain()
-    assert told.fates is not None
-    one, other = told.fates[:2]
-    assert other.fate == Fate("deletion vectors", "all rows deleted")
-    assert [group.fate.stage for group in one.row_groups] == ["read", "deletion vectors", "read"]
+    assert told.outcomes is not None
+    one, other = told.outcomes[:2]
+    assert other.outcome == Outcome("deletion vectors", "all rows deleted")
+    assert [group.outcome.stage for group in one.row_groups] == ["read", "deletion vectors", "read"]
     assert sum(group.rows_looked_at for group in one.row_groups) == found
     check(told)
 
@@ -150,7 +150,7 @@ def test_row_groups_of_deleted_rows_say_so(folder: Path) -> None:
 def test_json_lists_files_only_when_it_is_asked_to(folder: Path) -> None:
     told = alcid.parquet(folder).explain("day = 1 AND id = 7")
     assert "files" not in told.to_dict()
-    assert "fates" not in told.to_dict()
+    assert "outcomes" not in told.to_dict()
     files = json.loads(told.to_json(files=True))["files"]
     assert [file["stage"] for file in files] == ["partitions", "partitions", "file index", "read"]
     assert files[0] == {
@@ -177,8 +177,8 @@ def test_files_that_need_not_be_read_say_why(
     scan = alcid.parquet(folder).scan(**query)
     scan.to_arrow()
     told = scan.explain()
-    assert told.fates is not None
-    assert [one.fate.stage for one in told.fates].count(stage) == files
+    assert told.outcomes is not None
+    assert [one.outcome.stage for one in told.outcomes].count(stage) == files
     check(told)
 
 
@@ -257,10 +257,10 @@ def test_rows_that_others_counted_are_said_to_be_read(
     scan = table.scan(f"name > '{500_000_000:020}' AND day = 1")
     assert scan.count() == 17
     told = scan.explain()
-    assert told.fates is not None
-    assert [one.fate for one in told.fates] == [
-        *[Fate("partitions", "other partitions")] * 2,
-        *[Fate("read", "and counted by Spark")] * 2,
+    assert told.outcomes is not None
+    assert [one.outcome for one in told.outcomes] == [
+        *[Outcome("partitions", "other partitions")] * 2,
+        *[Outcome("read", "and counted by Spark")] * 2,
     ]
     assert told.stages[-1].after.rows == 17
     assert "rows: 2 files read and counted by Spark" in str(told)

@@ -18,7 +18,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import alcid
-from alcid.scan import Draft
+from alcid.scan import ScanPlan
 from alcid.spark import reading
 from alcid.spark.engine import SparkEngine
 from alcid.spark.jvm import map_in_arrow
@@ -60,7 +60,7 @@ class Requests(KillRequests):
             return _rows(self._table(folder).read(where))
 
     def count(self, folder: str, where: str) -> int:
-        with patch.object(Draft, "is_small", False):
+        with patch.object(ScanPlan, "is_small", False):
             return self._table(folder).count(where)
 
     def append(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import alcid
-from alcid.scan import Draft
+from alcid.scan import ScanPlan
 from alcid.tables.reports import DeleteReport
 from tests.tables.paimon.small_tables import VECTORS, append, create, ids
 
@@ -25,7 +25,7 @@ def test_rows_are_deleted_wherever_they_are_found(
     is_small: bool,
     options: dict[str, str],
 ) -> None:
-    monkeypatch.setattr(Draft, "is_small", is_small)
+    monkeypatch.setattr(ScanPlan, "is_small", is_small)
     local = create(tmp_path, options=options)
     for start in range(0, 400, 100):
         append(local, range(start, start + 100))

@@ -47,9 +47,9 @@ def as_text(rows: pa.Table) -> list[str]:
 def test_rows_are_the_same_in_every_way(
     spark: SparkSession, tables: Path, name: str, way: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def choose(draft: Any, *, has_s3a: bool) -> Way:
-        chosen = choose_way(draft, has_s3a=has_s3a)
-        obstacle = reading._obstacle(draft, has_s3a)
+    def choose(plan: Any, *, has_s3a: bool) -> Way:
+        chosen = choose_way(plan, has_s3a=has_s3a)
+        obstacle = reading._obstacle(plan, has_s3a)
         return chosen if way == "Spark" and obstacle else Way(way, "is tested")
 
     monkeypatch.setattr(reading, "choose_way", choose)
@@ -89,6 +89,6 @@ def test_dense_rows_without_vectors_are_read_by_spark_itself(
         ("orc", "some files are not Parquet"),
         ("evolution", "in some files"),
     ):
-        draft, _ = alcid.paimon(tables / name, spark).scan().draft()
-        obstacle = reading._obstacle(draft, False)
+        plan, _ = alcid.paimon(tables / name, spark).scan().plan()
+        obstacle = reading._obstacle(plan, False)
         assert (expected in obstacle) if expected else not obstacle, (name, obstacle)

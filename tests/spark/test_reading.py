@@ -17,7 +17,7 @@ import pytest
 
 import alcid
 from alcid.expressions import parse
-from alcid.scan import Draft
+from alcid.scan import ScanPlan
 from alcid.scan.planner import make_plan
 from alcid.spark import reading
 from alcid.spark.reading import Way
@@ -244,7 +244,7 @@ def test_the_way_is_chosen_by_what_is_read(
 def test_counts_are_made_by_tasks_where_much_is_read(
     table: alcid.ParquetTable, plain: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Draft, "is_small", False)
+    monkeypatch.setattr(ScanPlan, "is_small", False)
     scan = table.scan("name LIKE '%3'")
     assert scan.count() == plain.where("name LIKE '%3'").count()
     assert "by reading" in str(scan.explain())

@@ -201,22 +201,22 @@ def test_a_task_reads_the_file_without_indexes(folder: Path, where: str) -> None
     vectors = {"part-0.parquet": DeletionVector([GROUP - 1 - 8])}
     for deletions, expected in (({}, [8, 7]), (vectors, [7])):
         table = alcid.parquet(folder).with_deletions(deletions)
-        draft, is_whole = table.scan(where, columns=["name", "id"]).draft()
+        plan, is_whole = table.scan(where, columns=["name", "id"]).plan()
         assert is_whole
-        part = pickle.loads(pickle.dumps(draft.part()))
+        part = pickle.loads(pickle.dumps(plan.read_plan()))
         with noticed():
             (rows,) = part.read([0])
         assert rows.table["id"].to_pylist() == expected
         with noticed():
-            assert draft.to_arrow()["id"].to_pylist() == expected
+            assert plan.to_arrow()["id"].to_pylist() == expected
 
 
 def test_a_task_notices_another_footer(tmp_path: Path) -> None:
     write(tmp_path / "part-0.parquet", rows_from(0))
     alcid.parquet(tmp_path).build_indexes(OPTIONS, progress=False)
     replace(tmp_path / "part-0.parquet", lambda rows: rows.take(list(range(ROWS))[::-1]))
-    draft, _ = alcid.parquet(tmp_path).scan("score > 5 AND score < 19000").draft()
-    part = pickle.loads(pickle.dumps(draft.part()))
+    plan, _ = alcid.parquet(tmp_path).scan("score > 5 AND score < 19000").plan()
+    part = pickle.loads(pickle.dumps(plan.read_plan()))
     with noticed():
         rows = list(part.read([0]))
     assert sum(map(len, rows)) == 18_994

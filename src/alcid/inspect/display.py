@@ -156,9 +156,11 @@ def _file_index(index: FileIndex) -> Picture:
 @picture.register
 def _explanation(explanation: Explanation) -> Picture:
     """Tables of stages and reasons, and a map of the files."""
-    fates = None if explanation.fates is None else explanation.fates.columns()
+    outcomes = None if explanation.outcomes is None else explanation.outcomes.columns()
     question = question_text(explanation)
-    return question, plan_parts({**explanation.to_dict(), "question": question, "fates": fates})
+    return question, plan_parts(
+        {**explanation.to_dict(), "question": question, "outcomes": outcomes}
+    )
 
 
 @picture.register

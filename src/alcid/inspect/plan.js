@@ -34,7 +34,7 @@
       this.data = data;
       this.map = root.querySelector(".map");
       this.keys = [...root.querySelectorAll(".key")];
-      this.stageOf = data.ways.map(([stage]) => stage);
+      this.stageOf = data.reasons.map(([stage]) => stage);
       this.unpack();
       this.read = data.stages.indexOf("read");
       this.only = null;
@@ -235,8 +235,8 @@
     }
 
     file(file, largest, base) {
-      const { sizes, rows, ways } = this.data;
-      const [stage, reason] = ways[this.codes[file]];
+      const { sizes, rows, reasons } = this.data;
+      const [stage, reason] = reasons[this.codes[file]];
       const name = this.path(file);
       const bar = make("span", { class: "groups" });
       bar.style.width = `${Math.max((sizes[file] / largest) * 100, 1)}%`;
@@ -249,21 +249,21 @@
         }
         bar.append(piece);
       }
-      const fate = this.data.stages[stage];
+      const stageName = this.data.stages[stage];
       const row = make(
         "button",
         { type: "button", class: "row", "aria-expanded": "false" },
         make("span", { class: "name", title: name }, this.path(file, base)),
         make("span", { class: "strip" }, bar),
         make("span", { class: "count" }, size(sizes[file])),
-        make("span", { class: "count" }, fate),
+        make("span", { class: "count" }, stageName),
       );
-      row.setAttribute("aria-label", `${name}: ${size(sizes[file])}, ${fate}, ${reason}`);
+      row.setAttribute("aria-label", `${name}: ${size(sizes[file])}, ${stageName}, ${reason}`);
       const more = make("div", { class: "more", hidden: "" });
       row.addEventListener("click", () => {
         const opens = more.hidden;
         if (opens && !more.childNodes.length) {
-          const told = `${fate}: ${reason}. ${number(rows[file])} rows, ${size(sizes[file])}.`;
+          const told = `${stageName}: ${reason}. ${number(rows[file])} rows, ${size(sizes[file])}.`;
           more.append(make("p", {}, name), make("p", { class: "note" }, told), this.table(file));
         }
         more.hidden = !opens;
@@ -278,16 +278,16 @@
 
     /* The row groups of a file; one piece, if it was not opened. */
     cut(file) {
-      const { ways, rows } = this.data;
+      const { reasons, rows } = this.data;
       const runs = this.groups.get(file);
       if (!runs) {
-        const [stage, reason] = ways[this.codes[file]];
+        const [stage, reason] = reasons[this.codes[file]];
         return [{ stage, rows: rows[file], share: 1, told: reason }];
       }
       const found = [];
       for (let at = 0; at < runs.length; at += 6) {
-        const [many, count, way, looked, pages, all] = runs.slice(at, at + 6);
-        const [stage, reason] = ways[way];
+        const [many, count, code, looked, pages, all] = runs.slice(at, at + 6);
+        const [stage, reason] = reasons[code];
         const isRead = stage === this.read;
         const share = isRead && pages >= 0 ? pages / Math.max(all, 1) : 1;
         const seen = isRead ? `, ${number(looked)} of ${number(count)} rows looked at` : "";
@@ -308,10 +308,10 @@
       groups.slice(0, GROUPS).forEach((group, place) => {
         const pages = group.isRead && group.pages >= 0 ? `${number(group.pages)} of ${number(group.all)}` : "";
         const dot = make("i", { class: `c${this.data.colours[group.stage]} dot` });
-        const fate = make("td", {}, dot, `${this.data.stages[group.stage]}: ${group.reason}`);
+        const outcomeCell = make("td", {}, dot, `${this.data.stages[group.stage]}: ${group.reason}`);
         const looked = group.isRead ? number(group.looked) : "";
         const cells = [number(place), number(group.rows), looked, pages];
-        body.append(make("tr", {}, ...cells.map(cell), fate));
+        body.append(make("tr", {}, ...cells.map(cell), outcomeCell));
       });
       const heads = ["row group", "rows", "looked at", "pages read", "what became of it"];
       const head = make("tr", {}, ...heads.map((text, at) => make("th", { scope: "col", class: at < 4 ? "number" : "" }, text)));

@@ -77,17 +77,19 @@ class FileCut:
 
 
 class PlanFiles:
-    """The `fates` of an explanation, in columns that are sorted by path."""
+    """The `outcomes` of an explanation, in columns that are sorted by path."""
 
-    def __init__(self, fates: Mapping[str, Any]) -> None:
-        """Sum them up by stage."""
-        self._fates = fates
-        ways: Sequence[tuple[str, str]] = fates["ways"]
-        sums = [[0, 0, 0] for _ in ways]
-        for code, rows, size in zip(fates["codes"], fates["rows"], fates["sizes"], strict=True):
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        """Sum them up by stage; `columns` are those of `FileOutcomes.columns`."""
+        self._columns = columns
+        reasons: Sequence[tuple[str, str]] = columns["reasons"]
+        sums = [[0, 0, 0] for _ in reasons]
+        for code, rows, size in zip(
+            columns["codes"], columns["rows"], columns["sizes"], strict=True
+        ):
             one = sums[code]
             one[0], one[1], one[2] = one[0] + 1, one[1] + rows, one[2] + size
-        every = [(StageSum(stage, *sums[code]), why) for code, (stage, why) in enumerate(ways)]
+        every = [(StageSum(stage, *sums[code]), why) for code, (stage, why) in enumerate(reasons)]
         named = {one.stage for one, _ in every}
         order = [*sorted(named - _COLOURS.keys()), *(stage for stage in _COLOURS if stage in named)]
         self._places = {stage: place for place, stage in enumerate(order)}
@@ -100,7 +102,7 @@ class PlanFiles:
         """By how far files got; some have row groups only."""
 
     def __len__(self) -> int:
-        return len(self._fates["paths"])
+        return len(self._columns["paths"])
 
     @property
     def size(self) -> int:
@@ -114,24 +116,26 @@ class PlanFiles:
 
     def to_data(self) -> dict[str, Any]:
         """What the script draws from: names share their ends, what repeats is counted."""
-        fates = self._fates
-        split = [path.rpartition("/") for path in fates["paths"]]
+        columns = self._columns
+        split = [path.rpartition("/") for path in columns["paths"]]
         folders = [(folder, len(list(same))) for folder, same in groupby(one[0] for one in split)]
         return {
             "stages": [one.stage for one in self.stages],
             "colours": [one.colour for one in self.stages],
-            "ways": [[self._places[stage], reason] for stage, reason in fates["ways"]],
+            "reasons": [[self._places[stage], reason] for stage, reason in columns["reasons"]],
             "folders": folders,
             "names": list(_shared_ends([one[2] for one in split])),
-            "sizes": fates["sizes"],
-            "rows": fates["rows"],
-            "codes": [n for code, same in groupby(fates["codes"]) for n in (code, len(list(same)))],
+            "sizes": columns["sizes"],
+            "rows": columns["rows"],
+            "codes": [
+                n for code, same in groupby(columns["codes"]) for n in (code, len(list(same)))
+            ],
             "groups": self._groups(),
         }
 
     def _groups(self) -> list[list[int]]:
         """For each file that was opened its number, then runs of row groups that are alike."""
-        columns = self._fates["groups"]
+        columns = self._columns["groups"]
         names = ("file", "rows", "codes", "looked_at", "pages", "all_pages")
         every = zip(*(columns[name] for name in names), strict=True)
         found = []
@@ -147,7 +151,9 @@ class PlanFiles:
 
         A cell that stands for several files shows which got furthest.
         """
-        stages = [self._places[self._fates["ways"][code][0]] for code in self._fates["codes"]]
+        stages = [
+            self._places[self._columns["reasons"][code][0]] for code in self._columns["codes"]
+        ]
         cells = list(_cells(stages, _CELLS))
         across = min(len(cells), _LINE) or 1
         step = width / across
@@ -178,28 +184,30 @@ class PlanFiles:
 
     def cut_files(self, stage: str, most: int) -> list[FileCut]:
         """The first files of a stage, with their row groups if they were opened."""
-        fates = self._fates
-        codes = [code for code, way in enumerate(fates["ways"]) if way[0] == stage]
-        files = [file for file, code in enumerate(fates["codes"]) if code in codes][:most]
-        groups = fates["groups"]
+        columns = self._columns
+        codes = [code for code, (name, _) in enumerate(columns["reasons"]) if name == stage]
+        files = [file for file, code in enumerate(columns["codes"]) if code in codes][:most]
+        groups = columns["groups"]
         names = ("file", "rows", "codes", "pages", "all_pages")
         found: dict[int, list[GroupCut]] = {file: [] for file in files}
         for file, rows, code, pages, all_pages in zip(
             *(groups[name] for name in names), strict=True
         ):
             if file in found:
-                name = fates["ways"][code][0]
+                name = columns["reasons"][code][0]
                 share = pages / max(all_pages, 1) if name == READ and pages >= 0 else 1.0
                 found[file].append(GroupCut(rows, _COLOURS.get(name, _OTHER), share))
         whole = [GroupCut(1, _COLOURS.get(stage, _OTHER), 1.0)]
         return [
-            FileCut(fates["paths"][file], fates["sizes"][file], found[file] or whole)
+            FileCut(columns["paths"][file], columns["sizes"][file], found[file] or whole)
             for file in files
         ]
 
     def legend(self) -> list[tuple[StageSum, str]]:
         """Each stage that something of the picture has the colour of, and how much that is."""
-        groups = {self._fates["ways"][code][0] for code in set(self._fates["groups"]["codes"])}
+        groups = {
+            self._columns["reasons"][code][0] for code in set(self._columns["groups"]["codes"])
+        }
         return [
             (one, count_text(one.files, "file") if one.files else "row groups only")
             for one in self.stages
@@ -246,10 +254,10 @@ def plan_parts(plan: Mapping[str, Any]) -> list[Markup]:
     """The parts of a page about a plan.
 
     Args:
-        plan: What `Explanation.to_dict` gives, and with it `question`, a text, and `fates`, what
+        plan: What `Explanation.to_dict` gives, and with it `question`, a text, and `outcomes`, what
             became of each file in columns, or None.
     """
-    files = None if plan["fates"] is None else PlanFiles(plan["fates"])
+    files = None if plan["outcomes"] is None else PlanFiles(plan["outcomes"])
     sentence = plan_sentence(plan, files)
     parts = [style("plan.css"), element("p", sentence, class_="result")]
     parts += (element("p", note, class_="note") for note in plan["notes"])

@@ -30,8 +30,8 @@ text{font:15px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 
 
 def plan_svg(plan: Mapping[str, Any]) -> str:
-    """A whole SVG file, for light and dark; `plan` is what `plan_parts` takes, with its fates."""
-    files = PlanFiles(plan["fates"])
+    """A whole SVG file, for light and dark; `plan` is what `plan_parts` takes."""
+    files = PlanFiles(plan["outcomes"])
     sentence = plan_sentence(plan, files)
     height, cells = files.cells(_INNER)
     parts = [

@@ -29,14 +29,14 @@
 | `top`          | ORDER BY with a LIMIT, by a cut-off over all files                  |
 | `threads`      | several at a time                                                   |
 | `run`          | one way from a predicate to an answer                               |
-| `draft`        | rows that are planned, to be read here or elsewhere                 |
+| `plan`        | rows that are planned, to be read here or elsewhere                 |
 | `scan`         | the query that a user holds                                         |
 
 | explaining     |                                                                     |
 |----------------|---------------------------------------------------------------------|
 | `recorder`     | takes down what stages do                                           |
 | `report`       | the stages of reading                                               |
-| `fates`        | what became of each file                                            |
+| `outcomes`        | what became of each file                                            |
 | `group_fates`  | and of the row groups of those that were opened                     |
 | `explanation`  | all of it, as an object, JSON and a page                            |
 | `text`         | and as a table to read                                              |
@@ -47,15 +47,15 @@ from __future__ import annotations
 from alcid.scan.access import table_schema
 from alcid.scan.bounds import Bounds
 from alcid.scan.columns import Column, TableColumns
-from alcid.scan.execution import Draft, DraftPart, ScanEngine
+from alcid.scan.execution import ReadPlan, ScanEngine, ScanPlan
 from alcid.scan.explain import (
     Counts,
     Explanation,
-    Fate,
-    Fates,
-    FileFate,
+    FileOutcome,
+    FileOutcomes,
     IndexUse,
-    RowGroupFate,
+    Outcome,
+    RowGroupOutcome,
     Stage,
 )
 from alcid.scan.scan import Query, Scan
@@ -67,19 +67,19 @@ __all__ = [
     "Column",
     "Counts",
     "DataFiles",
-    "Draft",
-    "DraftPart",
     "Explanation",
-    "Fate",
-    "Fates",
-    "FileFate",
+    "FileOutcome",
+    "FileOutcomes",
     "FileScan",
     "IndexUse",
     "Indexes",
+    "Outcome",
     "Query",
-    "RowGroupFate",
+    "ReadPlan",
+    "RowGroupOutcome",
     "Scan",
     "ScanEngine",
+    "ScanPlan",
     "Stage",
     "TableColumns",
     "TableFiles",

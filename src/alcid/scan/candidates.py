@@ -17,7 +17,7 @@ import numpy.typing as npt
 from alcid._arrays import Int64Array
 from alcid.errors import AlcidError
 from alcid.formats.file_index.reader import ANY, EVERY, Selection
-from alcid.scan.explain import Counts, FateNotes, Stage, UseCounter
+from alcid.scan.explain import Counts, OutcomeNotes, Stage, UseCounter
 from alcid.scan.table_files import DataFiles
 from alcid.storage import metered
 
@@ -87,7 +87,7 @@ class StageNotes:
 
     name: str
     after: Counts
-    fates: FateNotes
+    outcomes: OutcomeNotes
     """Of all files of the table."""
     dropped: dict[str, int] = field(default_factory=dict)
 
@@ -95,7 +95,7 @@ class StageNotes:
         """Leave out some files."""
         if len(files):
             self.dropped[reason] = len(files)
-            self.fates.note(files, self.name, reason)
+            self.outcomes.note(files, self.name, reason)
 
 
 class Recorder:
@@ -106,7 +106,7 @@ class Recorder:
         self._last, self._strict = start, strict
         self.stages: list[Stage] = []
         self.uses = UseCounter()
-        self.fates = FateNotes(start.files)
+        self.outcomes = OutcomeNotes(start.files)
         self.problems: dict[str, None] = {}
         """What is damaged, each once."""
         self._lock = threading.Lock()
@@ -136,7 +136,7 @@ class Recorder:
     @contextmanager
     def stage(self, name: str) -> Iterator[StageNotes]:
         """Measure what is done within; the notes say what is left at its end."""
-        notes = StageNotes(name, self._last, self.fates)
+        notes = StageNotes(name, self._last, self.outcomes)
         began = time.perf_counter()
         with metered() as meter:
             yield notes

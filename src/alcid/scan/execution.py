@@ -27,7 +27,7 @@ from alcid.scan.explain import Explanation
 from alcid.scan.leaves import Leaf, leaves_of, share_of
 from alcid.scan.planner import Plan, make_plan
 from alcid.scan.reading import Reading
-from alcid.scan.report import counting_stages, fates_of, fetching_stage, reading_stages
+from alcid.scan.report import counting_stages, fetching_stage, outcomes_of, reading_stages
 from alcid.scan.sorting import SortKey, sorted_places
 from alcid.scan.table_files import DataFiles, TableFiles
 from alcid.scan.top_n import BestRows, TopRows
@@ -35,7 +35,7 @@ from alcid.scan.top_n import BestRows, TopRows
 if TYPE_CHECKING:
     from alcid.scan.scan import Scan
 
-__all__ = ["Draft", "DraftPart", "Run", "ScanEngine"]
+__all__ = ["ReadPlan", "Run", "ScanEngine", "ScanPlan"]
 
 _TOGETHER = 64 << 20  # bytes of files whose rows are in memory together
 _SMALL, _SMALL_REMOTE = 512 << 20, 64 << 20  # bytes that this process reads faster than a job
@@ -43,7 +43,7 @@ _PAGE_ROWS = 4096  # of Parquet pages, which have 2,000 to 20,000 rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DraftPart:
+class ReadPlan:
     """Rows that are to be read; it pickles."""
 
     files: DataFiles
@@ -111,7 +111,7 @@ class DraftPart:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Draft(DraftPart):
+class ScanPlan(ReadPlan):
     """The rows of a whole scan, with the table that they are of."""
 
     table: TableFiles
@@ -136,13 +136,13 @@ class Draft(DraftPart):
         parts = [part.table for part in self.read(range(len(self.candidates.files)))]
         return pa.concat_tables([table_schema(self.table, self.columns).empty_table(), *parts])
 
-    def part(self) -> DraftPart:
+    def read_plan(self) -> ReadPlan:
         """The same to be read elsewhere: it pickles, with no more files than it reads."""
         found = self.candidates
         pairs = enumerate(zip(found.files.tolist(), found.selections, strict=True))
         indexed = [(place, file) for place, (file, one) in pairs if one.exact or one.claims]
         vectors = {place: self.deletions.get(file) for place, file in indexed}
-        return DraftPart(
+        return ReadPlan(
             self.table.part(found.files),
             self.where,
             self.where_columns,
@@ -165,7 +165,7 @@ class ScanEngine(Protocol):
     def to_spark(self, scan: Scan, /) -> Any:
         """The rows of a scan as a DataFrame."""
 
-    def count(self, draft: Draft, /) -> int | None:
+    def count(self, plan: ScanPlan, /) -> int | None:
         """How many rows match; None if this process should read them."""
 
     def note(self, scan: Scan, /) -> str | None:
@@ -209,13 +209,13 @@ class Run:
         self._found = table.num_rows
         return table
 
-    def count(self, elsewhere: Callable[[Draft], int | None]) -> int:
+    def count(self, elsewhere: Callable[[ScanPlan], int | None]) -> int:
         """How many rows there are; `elsewhere` may count those that must be read."""
         candidates = self._planned(rows_needed=False).candidates
         self._counted = True
         exact = np.array([found.exact for found in candidates.selections], bool)
         known, rest = int(candidates.rows(self.files)[exact].sum()), candidates.filter(~exact)
-        counted = elsewhere(self._draft(rest, [])) if len(rest.files) else 0
+        counted = elsewhere(self._scan_plan(rest, [])) if len(rest.files) else 0
         if counted is None:
             counted = self._reading.count(rest)
         elif len(rest.files):
@@ -226,14 +226,14 @@ class Run:
         total = known + self._found
         return total if self.limit is None else min(total, self.limit)
 
-    def draft(self) -> Draft:
+    def plan(self) -> ScanPlan:
         """The rows, planned but not read, with the columns to sort by; that is left to do."""
         columns = list(dict.fromkeys([*self.columns, *(key.column for key in self.keys)]))
-        return self._draft(self._planned(rows_needed=True).candidates, columns)
+        return self._scan_plan(self._planned(rows_needed=True).candidates, columns)
 
-    def _draft(self, candidates: Candidates, columns: list[str]) -> Draft:
+    def _scan_plan(self, candidates: Candidates, columns: list[str]) -> ScanPlan:
         given = self.files, self.where, self.asked, columns, candidates, self.use_indexes
-        return Draft(*given, self.files.deletions, table=self.files, leaves=self._leaves)
+        return ScanPlan(*given, self.files.deletions, table=self.files, leaves=self._leaves)
 
     @property
     def is_untouched(self) -> bool:
@@ -249,7 +249,7 @@ class Run:
         spared = ("cut-off", "behind the last row") if self.keys else ("limit", "enough rows")
         if self._counted:
             spared = "count", "counted without reading"
-        notes, candidates, rest = recorder.fates.copy(), plan.candidates, self._elsewhere
+        notes, candidates, rest = recorder.outcomes.copy(), plan.candidates, self._elsewhere
         if rest is None:
             read = reading_stages(self._reading, candidates, self._found, spared)
         else:
@@ -265,7 +265,7 @@ class Run:
             ", ".join(map(str, self.keys)),
             self.limit,
             tuple(self._notes),
-            fates_of(notes, self.files, self._reading, candidates, spared),
+            outcomes_of(notes, self.files, self._reading, candidates, spared),
         )
 
     def problems(self) -> list[str]:

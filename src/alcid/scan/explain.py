@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Counts",
     "Explanation",
-    "Fate",
-    "FateNotes",
-    "Fates",
-    "FileFate",
+    "FileOutcome",
+    "FileOutcomes",
     "GroupColumns",
     "IndexUse",
-    "RowGroupFate",
+    "Outcome",
+    "OutcomeNotes",
+    "RowGroupOutcome",
     "Stage",
     "UseCounter",
     "explanation_text",
@@ -75,11 +75,11 @@ def explanation_text(told: Explanation) -> str:
     for use in told.indexes:
         named = use.index or "no index"
         lines.append(f"{use.predicate}: {named}: {use.outcome} ({count_text(use.files, 'file')})")
-    if told.fates is not None and told.stages:
+    if told.outcomes is not None and told.stages:
         lines += (
-            f"rows: {count_text(files, 'file')} read {fate.reason}"
-            for fate, files in told.fates.counts.items()
-            if fate.stage == "read"
+            f"rows: {count_text(files, 'file')} read {outcome.reason}"
+            for outcome, files in told.outcomes.counts.items()
+            if outcome.stage == "read"
         )
     return "\n".join([*lines, *told.notes])
 
@@ -168,15 +168,15 @@ class Explanation(Displayed):
     notes: tuple[str, ...] = ()
     """What else was decided: where the answer came from, how files are read."""
 
-    fates: Fates | None = field(default=None, repr=False, compare=False)
+    outcomes: FileOutcomes | None = field(default=None, repr=False, compare=False)
     """What became of each file; None where no file was looked for."""
 
     def to_dict(self, *, files: bool = False) -> dict[str, Any]:
         """The same in plain dicts and lists; with `files`, what became of each of them, too."""
-        told = asdict(replace(self, fates=None))
-        del told["fates"]
+        told = asdict(replace(self, outcomes=None))
+        del told["outcomes"]
         if files:
-            told["files"] = [fate.to_dict() for fate in self.fates or ()]
+            told["files"] = [outcome.to_dict() for outcome in self.outcomes or ()]
         return told
 
     def to_json(self, *, files: bool = False) -> str:
@@ -208,7 +208,7 @@ class UseCounter:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class Outcome:
     """What became of a file or a row group."""
 
     stage: str
@@ -218,11 +218,11 @@ class Fate:
 
 
 @dataclass(frozen=True, slots=True)
-class RowGroupFate:
+class RowGroupOutcome:
     """A row group of a file that was opened."""
 
     rows: int
-    fate: Fate
+    outcome: Outcome
     rows_looked_at: int
     pages: int | None = None
     """Those that are read of the needed columns; None where whole row groups are read."""
@@ -231,14 +231,14 @@ class RowGroupFate:
 
 
 @dataclass(frozen=True, slots=True)
-class FileFate:
+class FileOutcome:
     """A file of the table."""
 
     path: str
     size: int
     rows: int
-    fate: Fate
-    row_groups: tuple[RowGroupFate, ...] = ()
+    outcome: Outcome
+    row_groups: tuple[RowGroupOutcome, ...] = ()
     """Empty for a file that was not opened: nobody has asked how it is cut."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -247,13 +247,13 @@ class FileFate:
             "path": self.path,
             "bytes": self.size,
             "rows": self.rows,
-            "stage": self.fate.stage,
-            "reason": self.fate.reason,
+            "stage": self.outcome.stage,
+            "reason": self.outcome.reason,
             "row_groups": [
                 {
                     "rows": one.rows,
-                    "stage": one.fate.stage,
-                    "reason": one.fate.reason,
+                    "stage": one.outcome.stage,
+                    "reason": one.outcome.reason,
                     "rows_looked_at": one.rows_looked_at,
                     "pages": one.pages,
                     "all_pages": one.all_pages,
@@ -263,32 +263,32 @@ class FileFate:
         }
 
 
-class FateNotes:
+class OutcomeNotes:
     """Takes down what becomes of files while a scan is planned."""
 
     def __init__(self, files: int) -> None:
         """Begin with files of which nothing is known."""
-        self._ways: dict[Fate, int] = {}
+        self._outcomes: dict[Outcome, int] = {}
         self.codes: npt.NDArray[np.int16] = np.full(files, -1, np.int16)
 
     def code(self, stage: str, reason: str) -> int:
-        """The number that stands for a fate."""
-        return self._ways.setdefault(Fate(stage, reason), len(self._ways))
+        """The number that stands for a outcome."""
+        return self._outcomes.setdefault(Outcome(stage, reason), len(self._outcomes))
 
     def note(self, files: Int64Array, stage: str, reason: str) -> None:
-        """Note the fate of some files."""
+        """Note the outcome of some files."""
         if len(files):
             self.codes[files] = self.code(stage, reason)
 
     @property
-    def ways(self) -> tuple[Fate, ...]:
-        """The fates, by their number."""
-        return tuple(self._ways)
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """The outcomes, by their number."""
+        return tuple(self._outcomes)
 
-    def copy(self) -> FateNotes:
+    def copy(self) -> OutcomeNotes:
         """The same, to go on with."""
-        other = FateNotes(0)
-        other._ways, other.codes = dict(self._ways), self.codes.copy()
+        other = OutcomeNotes(0)
+        other._outcomes, other.codes = dict(self._outcomes), self.codes.copy()
         return other
 
 
@@ -316,19 +316,19 @@ class GroupColumns:
         return cls(**{name: column[order] for name, column in whole.items()})
 
 
-class Fates(Sequence[FileFate]):
+class FileOutcomes(Sequence[FileOutcome]):
     """What became of the files of a scan, in the order of the table."""
 
-    def __init__(self, files: DataFiles, notes: FateNotes, groups: GroupColumns) -> None:
-        """Take what was noted; the fate of every file must be known."""
+    def __init__(self, files: DataFiles, notes: OutcomeNotes, groups: GroupColumns) -> None:
+        """Take what was noted; the outcome of every file must be known."""
         self._paths: pa.StringArray = files.paths
         self._sizes, self._rows = files.sizes, files.rows
-        self._ways, self._codes, self._groups = notes.ways, notes.codes, groups
+        self._outcomes, self._codes, self._groups = notes.outcomes, notes.codes, groups
 
     @classmethod
-    def all_read(cls, files: DataFiles, how: str) -> Fates:
+    def all_read(cls, files: DataFiles, how: str) -> FileOutcomes:
         """Every file is read, by something that does not say more."""
-        notes = FateNotes(len(files.sizes))
+        notes = OutcomeNotes(len(files.sizes))
         notes.note(np.arange(len(files.sizes)), "read", how)
         return cls(files, notes, GroupColumns.of(()))
 
@@ -336,40 +336,42 @@ class Fates(Sequence[FileFate]):
         return len(self._codes)
 
     @overload
-    def __getitem__(self, place: int) -> FileFate: ...
+    def __getitem__(self, place: int) -> FileOutcome: ...
     @overload
-    def __getitem__(self, place: slice) -> list[FileFate]: ...
-    def __getitem__(self, place: int | slice) -> FileFate | list[FileFate]:
+    def __getitem__(self, place: slice) -> list[FileOutcome]: ...
+    def __getitem__(self, place: int | slice) -> FileOutcome | list[FileOutcome]:
         if isinstance(place, slice):
             return [self[one] for one in range(*place.indices(len(self)))]
         file = range(len(self))[place]
         begin, end = np.searchsorted(self._groups.file, [file, file + 1]).tolist()
-        return FileFate(
+        return FileOutcome(
             self._paths[file].as_py(),
             int(self._sizes[file]),
             int(self._rows[file]),
-            self._ways[self._codes[file]],
+            self._outcomes[self._codes[file]],
             tuple(map(self._group, range(begin, end))),
         )
 
-    def __iter__(self) -> Iterator[FileFate]:
+    def __iter__(self) -> Iterator[FileOutcome]:
         return map(self.__getitem__, range(len(self)))
 
-    def _group(self, place: int) -> RowGroupFate:
+    def _group(self, place: int) -> RowGroupOutcome:
         groups = self._groups
         pages = int(groups.pages[place])
-        return RowGroupFate(
+        return RowGroupOutcome(
             int(groups.rows[place]),
-            self._ways[groups.codes[place]],
+            self._outcomes[groups.codes[place]],
             int(groups.looked_at[place]),
             *((None, None) if pages < 0 else (pages, int(groups.all_pages[place]))),
         )
 
     @property
-    def counts(self) -> dict[Fate, int]:
-        """How many files had each fate, in the order of the stages."""
-        found = Counter(self._codes.tolist())
-        return {way: found[code] for code, way in enumerate(self._ways) if found[code]}
+    def counts(self) -> dict[Outcome, int]:
+        """How many files had each outcome, in the order of the stages."""
+        counts = Counter(self._codes.tolist())
+        return {
+            outcome: counts[code] for code, outcome in enumerate(self._outcomes) if counts[code]
+        }
 
     def columns(self) -> dict[str, Any]:
         """All of it in plain lists, sorted by path, for pictures."""
@@ -379,7 +381,7 @@ class Fates(Sequence[FileFate]):
         rank = np.empty(len(places), np.int64)
         rank[places] = np.arange(len(places))
         return {
-            "ways": [(way.stage, way.reason) for way in self._ways],
+            "reasons": [(outcome.stage, outcome.reason) for outcome in self._outcomes],
             "paths": self._paths.take(order).to_pylist(),
             "sizes": self._sizes[places].tolist(),
             "rows": self._rows[places].tolist(),
@@ -395,4 +397,4 @@ class Fates(Sequence[FileFate]):
         }
 
     def __repr__(self) -> str:
-        return f"<Fates of {len(self):,} files>"
+        return f"<FileOutcomes of {len(self):,} files>"

@@ -12,11 +12,11 @@ import numpy as np
 from alcid._arrays import Int64Array
 from alcid.scan.access import PageAccess, WholeAccess
 from alcid.scan.candidates import Candidates
-from alcid.scan.explain import Counts, FateNotes, Fates, GroupColumns, Stage
+from alcid.scan.explain import Counts, FileOutcomes, GroupColumns, OutcomeNotes, Stage
 from alcid.scan.reading import Reading
 from alcid.scan.table_files import DataFiles, TableFiles
 
-__all__ = ["counting_stages", "fates_of", "fetching_stage", "reading_stages"]
+__all__ = ["counting_stages", "fetching_stage", "outcomes_of", "reading_stages"]
 
 
 def reading_stages(
@@ -110,16 +110,16 @@ def _offered(reading: Reading) -> Counts:
 _WITHIN = "row groups", "no value within bounds"
 
 
-def fates_of(
-    notes: FateNotes,
+def outcomes_of(
+    notes: OutcomeNotes,
     table: TableFiles,
     reading: Reading,
     planned: Candidates,
     spared: tuple[str, str],
-) -> Fates:
-    """The fates of all files, when it is known what is read of the candidates.
+) -> FileOutcomes:
+    """The outcomes of all files, when it is known what is read of the candidates.
 
-    What is found is added to the notes. `spared` is the fate of candidates that were not opened.
+    What is found is added to the notes. `spared` is the outcome of candidates that were not opened.
     """
     unknown = planned.files[notes.codes[planned.files] < 0]
     notes.note(unknown, *spared)
@@ -131,12 +131,12 @@ def fates_of(
         if access.selection is not selections[file]:  # the cut-off left fewer of its rows
             stage = spared[0]
         why = (stage, "no row in the index" if stage == "file index" else spared[1])
-        notes.codes[file] = notes.code(*_fate(access))
+        notes.codes[file] = notes.code(*_outcome(access))
         groups.append(_groups(notes, table, access, why))
-    return Fates(table, notes, GroupColumns.of(groups))
+    return FileOutcomes(table, notes, GroupColumns.of(groups))
 
 
-def _fate(access: PageAccess | WholeAccess) -> tuple[str, str]:
+def _outcome(access: PageAccess | WholeAccess) -> tuple[str, str]:
     if isinstance(access, PageAccess):
         return "read", "by pages"
     if not access.groups:
@@ -145,7 +145,7 @@ def _fate(access: PageAccess | WholeAccess) -> tuple[str, str]:
 
 
 def _groups(
-    notes: FateNotes,
+    notes: OutcomeNotes,
     table: TableFiles,
     access: PageAccess | WholeAccess,
     without_rows: tuple[str, str],
@@ -162,7 +162,7 @@ def _groups(
         kept = np.zeros(len(rows), bool)
         kept[list(access.groups)] = True
         pages = all_pages = np.full(len(rows), -1, np.int64)
-    codes = np.full(len(rows), notes.code(*_fate(access)), np.int64)
+    codes = np.full(len(rows), notes.code(*_outcome(access)), np.int64)
     codes[~kept] = notes.code(*_WITHIN)
     if not asked.all():
         codes[asked == 0] = notes.code(*without_rows)

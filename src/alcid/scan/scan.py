@@ -29,7 +29,7 @@ from alcid.expressions import (
 )
 from alcid.options import current_settings
 from alcid.scan.access import table_schema
-from alcid.scan.execution import Draft, Run, ScanEngine
+from alcid.scan.execution import Run, ScanEngine, ScanPlan
 from alcid.scan.explain import Explanation
 from alcid.scan.sorting import SortKey, parse_order
 from alcid.scan.table_files import TableFiles
@@ -177,7 +177,7 @@ class Scan:
         notes = [*files.notes, *files.remarks, *filter(None, [self._engine.note(self)])]
         return replace(found, notes=(*found.notes, *notes)) if notes else found
 
-    def draft(self, *, in_process: bool = False) -> tuple[Draft, bool]:
+    def plan(self, *, in_process: bool = False) -> tuple[ScanPlan, bool]:
         """The rows that may match, planned but not read, and whether all of them do match.
 
         They do not if the predicate has parts that are left to Spark; then all columns are given,
@@ -189,11 +189,11 @@ class Scan:
         """
         known = known_part(self._where)
         if known == self._where or (in_process and not self._needs_spark):
-            return self._again_if_gone(lambda run: run.draft(), keep=True), True
+            return self._again_if_gone(lambda run: run.plan(), keep=True), True
         if self._known is None:
             whole = replace(self.query, where=known, columns=None)
             self._known = Scan(whole, self._files, self._reopen, self._engine, strict=self._strict)
-        return self._known.draft()[0], False
+        return self._known.plan()[0], False
 
     def __repr__(self) -> str:
         return f"<Scan where {self._where}>"

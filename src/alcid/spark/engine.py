@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid.options import Settings, using
-from alcid.scan import Draft, DraftPart, Scan
+from alcid.scan import ReadPlan, Scan, ScanPlan
 from alcid.spark import jvm
 from alcid.spark.append import append_to_folder
 from alcid.spark.jobs import run_shares
@@ -78,14 +78,14 @@ class SparkEngine:
         """The id of the streaming query that a batch is of."""
         return jvm.streaming_query(self.session) if hasattr(rows, "sparkSession") else None
 
-    def count(self, draft: Draft) -> int | None:
+    def count(self, plan: ScanPlan) -> int | None:
         """How many rows match, by tasks; None if they are few enough to be read here."""
         with jvm.active(self.session):
-            counted = count_by_spark(self.session, draft)
-        if counted is not None or draft.is_small:
+            counted = count_by_spark(self.session, plan)
+        if counted is not None or plan.is_small:
             return counted
-        work = CountWork(draft.part())
-        return sum(self.map(work, work.draft.sizes, lambda *_: None))
+        work = CountWork(plan.read_plan())
+        return sum(self.map(work, work.plan.sizes, lambda *_: None))
 
     def note(self, scan: Scan) -> str | None:
         """How `to_spark` reads, and why."""
@@ -97,8 +97,8 @@ class SparkEngine:
 class CountWork:
     """Counts the rows of candidates, for `Engine.map`."""
 
-    draft: DraftPart
+    plan: ReadPlan
 
     def __call__(self, share: Share, _tell: Tell) -> int:
         """The rows of a share that match."""
-        return sum(map(len, self.draft.read(share.items.tolist())))
+        return sum(map(len, self.plan.read(share.items.tolist())))

@@ -29,9 +29,9 @@ from alcid.errors import UnsupportedError, require
 from alcid.expressions import Constant
 from alcid.options import Settings, current_settings, match_column, using
 from alcid.scan import (
-    Draft,
-    DraftPart,
+    ReadPlan,
     Scan,
+    ScanPlan,
     TableFiles,
     table_schema,
 )
@@ -88,49 +88,49 @@ class Way:
         return f"rows are read {by[self.name]}: {self.why}"
 
 
-def choose_way(draft: Draft, *, has_s3a: bool) -> Way:
+def choose_way(plan: ScanPlan, *, has_s3a: bool) -> Way:
     """Choose by what is left to be read.
 
     Args:
-        draft: What is to be read.
+        plan: What is to be read.
         has_s3a: Whether Spark's own reader can read from S3.
 
     Raises:
         UnsupportedError: There is a column that only Spark's own reader reads as Spark does, and it
             cannot be taken; or one that is collated.
     """
-    special = only_for_spark(draft)
+    special = only_for_spark(plan)
     if special:
-        obstacle = _obstacle(draft, has_s3a)
+        obstacle = _obstacle(plan, has_s3a)
         if obstacle:
             raise UnsupportedError(
                 f"{special}, for which Spark's own Parquet reader is needed, but {obstacle}"
             )
         return Way("Spark", special)
-    read = int(draft.sizes.sum())
-    if draft.is_small and draft.expected_rows <= _DRIVER_ROWS:
+    read = int(plan.sizes.sum())
+    if plan.is_small and plan.expected_rows <= _DRIVER_ROWS:
         return Way("driver", f"about {_megabytes(read)} at most to read")
-    whole = int(draft.whole_sizes.sum())
+    whole = int(plan.whole_sizes.sum())
     if read < _DENSE * whole:
         return Way("tasks", f"about {_megabytes(read)} of {_megabytes(whole)} at most to read")
-    of_iceberg = isinstance(draft.table, IcebergFiles)
-    obstacle = _iceberg_obstacle(draft) if of_iceberg else _obstacle(draft, has_s3a)
+    of_iceberg = isinstance(plan.table, IcebergFiles)
+    obstacle = _iceberg_obstacle(plan) if of_iceberg else _obstacle(plan, has_s3a)
     if obstacle:
         return Way("tasks", obstacle)
     return Way("Iceberg" if of_iceberg else "Spark", f"most of {_megabytes(whole)} is read")
 
 
-def only_for_spark(draft: Draft) -> str:
+def only_for_spark(plan: ScanPlan) -> str:
     """Why Arrow would give other values than Spark; empty if it gives the same.
 
     Raises:
         UnsupportedError: A collated column: as plain text it would be compared otherwise.
     """
-    files = draft.candidates.files
-    for name in dict.fromkeys([*draft.columns, *draft.where_columns]):
-        if name in draft.table.columns.partitions:
+    files = plan.candidates.files
+    for name in dict.fromkeys([*plan.columns, *plan.where_columns]):
+        if name in plan.table.columns.partitions:
             continue
-        for group in draft.table.columns.groups(name):
+        for group in plan.table.columns.groups(name):
             if not group.files[files].any():
                 continue
             if group.problem.startswith(COLLATED):
@@ -143,9 +143,9 @@ def only_for_spark(draft: Draft) -> str:
     return ""
 
 
-def _obstacle(draft: Draft, has_s3a: bool) -> str:
+def _obstacle(plan: ScanPlan, has_s3a: bool) -> str:
     """Why Spark's own reader cannot be taken; empty if it can."""
-    table, files = draft.table, draft.candidates.files
+    table, files = plan.table, plan.candidates.files
     scheme, _, path = table.location.rpartition("://")
     if not all(map(table.has_pages, files.tolist())):
         return "some files are not Parquet"
@@ -155,7 +155,7 @@ def _obstacle(draft: Draft, has_s3a: bool) -> str:
         return "Spark cannot read s3a:// (the jar hadoop-aws is not there)"
     if scheme not in ("", "s3") or (scheme and table.has_options):
         return "Spark may not know the file system, or its keys"
-    columns = list(dict.fromkeys([*draft.columns, *draft.where_columns]))
+    columns = list(dict.fromkeys([*plan.columns, *plan.where_columns]))
     for name in columns:
         problem = _column_problem(table, files, name)
         if problem:
@@ -165,12 +165,12 @@ def _obstacle(draft: Draft, has_s3a: bool) -> str:
     return ""
 
 
-def _iceberg_obstacle(draft: Draft) -> str:
+def _iceberg_obstacle(plan: ScanPlan) -> str:
     """Why Iceberg's own scan, of all files, is not taken; empty if it is."""
-    table = require(draft.table, IcebergFiles, "table")
+    table = require(plan.table, IcebergFiles, "table")
     if table.own_rows is None or table.version is None:
         return "the schema is another than that of the snapshot"
-    chosen, every = int(table.sizes[draft.candidates.files].sum()), int(table.sizes.sum())
+    chosen, every = int(table.sizes[plan.candidates.files].sum()), int(table.sizes.sum())
     if chosen < _DENSE * every:
         return f"files of {_megabytes(chosen)} of {_megabytes(every)} are left"
     return ""
@@ -251,19 +251,19 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
     if isinstance(scan, HandedScan):
         handed: DataFrame = scan.to_spark()
         return handed if names else handed.select()
-    draft, is_whole = scan.draft()
+    plan, is_whole = scan.plan()
     if is_whole and not names:
         return spark.range(scan.count()).select()
     way = way_of(spark, scan)
     if is_whole and (way is None or way.name == "driver"):
         return _from_arrow(spark, scan.to_arrow()).select(*map(quoted, names))
     if way is None or way.name == "driver":
-        rows = _from_arrow(spark, draft.to_arrow())
+        rows = _from_arrow(spark, plan.to_arrow())
     elif way.name == "tasks":
-        rows = _from_tasks(spark, draft)
+        rows = _from_tasks(spark, plan)
     else:
-        rows = _from_files(spark, draft) if way.name == "Spark" else _from_iceberg(draft)
-        is_whole = is_whole and draft.where == Constant(True)
+        rows = _from_files(spark, plan) if way.name == "Spark" else _from_iceberg(plan)
+        is_whole = is_whole and plan.where == Constant(True)
     if (filtered or limit is not None) and not is_whole:
         rows = rows.where(str(scan.query.where))
     if scan.keys:
@@ -275,24 +275,24 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
 
 def way_of(spark: SparkSession, scan: Scan) -> Way | None:
     """How the rows of a scan are read; None if the driver finds them, as they are few."""
-    draft, is_whole = scan.draft()
+    plan, is_whole = scan.plan()
     limit = scan.query.limit
-    if is_whole and limit is not None and limit <= MOST_TOP and not only_for_spark(draft):
+    if is_whole and limit is not None and limit <= MOST_TOP and not only_for_spark(plan):
         return None
-    return _choose_way(spark, draft)
+    return _choose_way(spark, plan)
 
 
-def count_by_spark(spark: SparkSession, draft: Draft) -> int | None:
+def count_by_spark(spark: SparkSession, plan: ScanPlan) -> int | None:
     """How many rows match, where only Spark's own reader gives the right values; else None."""
-    if not only_for_spark(draft):
+    if not only_for_spark(plan):
         return None
-    _choose_way(spark, draft)  # raises if it cannot be taken
-    return int(_from_files(spark, draft).where(str(draft.where)).count())
+    _choose_way(spark, plan)  # raises if it cannot be taken
+    return int(_from_files(spark, plan).where(str(plan.where)).count())
 
 
-def _choose_way(spark: SparkSession, draft: Draft) -> Way:
-    is_s3 = draft.table.location.startswith("s3://")
-    return choose_way(draft, has_s3a=is_s3 and jvm.has_class(spark, _S3A))
+def _choose_way(spark: SparkSession, plan: ScanPlan) -> Way:
+    is_s3 = plan.table.location.startswith("s3://")
+    return choose_way(plan, has_s3a=is_s3 and jvm.has_class(spark, _S3A))
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,15 +302,15 @@ class ReadTask:
     Their numbers come as rows of one column.
     """
 
-    draft: DraftPart
+    plan: ReadPlan
     shares: Sequence[npt.NDArray[np.int64]]
     """The places of candidates."""
     settings: Settings
 
     @classmethod
-    def of(cls, draft: Draft, cores: int) -> ReadTask:
+    def of(cls, plan: ScanPlan, cores: int) -> ReadTask:
         """Share out what is read."""
-        part = draft.part()
+        part = plan.read_plan()
         return cls(part, make_shares(part.sizes, cores), current_settings())
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -321,9 +321,9 @@ class ReadTask:
 
     def read(self, number: int) -> Iterator[pa.RecordBatch]:
         """The rows of a share, in the types that Spark takes."""
-        schema = arrow_for_spark(table_schema(self.draft.files, self.draft.columns))
+        schema = arrow_for_spark(table_schema(self.plan.files, self.plan.columns))
         with using(self.settings):
-            for part in self.draft.read(self.shares[number].tolist()):
+            for part in self.plan.read(self.shares[number].tolist()):
                 yield from conform_batches(part.table, schema)
 
 
@@ -336,22 +336,22 @@ def _from_arrow(spark: SparkSession, rows: pa.Table) -> DataFrame:
     return spark.createDataFrame(pa.Table.from_batches(batches), spark_schema(rows.schema))
 
 
-def _from_tasks(spark: SparkSession, draft: Draft) -> DataFrame:
-    task = ReadTask.of(draft, jvm.parallelism(spark))
-    schema = spark_schema(table_schema(draft.files, draft.columns))
+def _from_tasks(spark: SparkSession, plan: ScanPlan) -> DataFrame:
+    task = ReadTask.of(plan, jvm.parallelism(spark))
+    schema = spark_schema(table_schema(plan.files, plan.columns))
     return over_shares(spark, len(task.shares), task, schema)
 
 
-def _from_files(spark: SparkSession, draft: Draft) -> DataFrame:
+def _from_files(spark: SparkSession, plan: ScanPlan) -> DataFrame:
     """All rows of the files that are left, by Spark's own reader."""
-    table = draft.table
-    asked = dict.fromkeys([*draft.columns, *draft.where_columns])
+    table = plan.table
+    asked = dict.fromkeys([*plan.columns, *plan.where_columns])
     outside = [] if table.holds_partitions else list(table.columns.partitions)
     inside = [name for name in asked if name not in outside]
     # With their types given, Spark does not infer those of values that happen to be left.
     schema = spark_schema(table_schema(table, [*inside, *outside]))
     root = _spark_path(table.location)
-    paths = table.paths.take(pa.array(draft.candidates.files)).to_pylist()
+    paths = table.paths.take(pa.array(plan.candidates.files)).to_pylist()
     reader = spark.read.schema(schema)
     if outside:
         reader = reader.option("basePath", root)
@@ -359,10 +359,10 @@ def _from_files(spark: SparkSession, draft: Draft) -> DataFrame:
     return rows.select(*(_unpushed(field) for field in rows.schema))
 
 
-def _from_iceberg(draft: Draft) -> DataFrame:
+def _from_iceberg(plan: ScanPlan) -> DataFrame:
     """All rows of the table, by Iceberg's own scan."""
-    table = require(draft.table, IcebergFiles, "table")
-    asked = dict.fromkeys([*draft.columns, *draft.where_columns])
+    table = require(plan.table, IcebergFiles, "table")
+    asked = dict.fromkeys([*plan.columns, *plan.where_columns])
     rows: DataFrame = table.all_rows(list(asked))
     return rows
 

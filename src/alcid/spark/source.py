@@ -31,7 +31,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from alcid.errors import ColumnError, OptionError, PredicateError, UnsupportedError
 from alcid.options import Settings, current_settings, using
-from alcid.scan import Draft
+from alcid.scan import ScanPlan
 from alcid.spark.jobs import make_shares
 from alcid.spark.reading import ReadTask, only_for_spark
 from alcid.spark.schema import spark_schema
@@ -231,19 +231,19 @@ class FolderReader(DataSourceReader):  # type: ignore[misc]
     def partitions(self) -> list[Slice]:
         """The rows, in slices of about the same number of bytes."""
         with using(self._settings):
-            draft, is_whole = self._table.scan(self._options.where, columns=self._columns).draft()
+            plan, is_whole = self._table.scan(self._options.where, columns=self._columns).plan()
             if not is_whole:
                 raise PredicateError(
                     f"option where: {self._options.where}: has a part that only Spark can "
                     "evaluate, which belongs in a filter of the DataFrame"
                 )
-            special = only_for_spark(draft)
+            special = only_for_spark(plan)
             if special:
                 raise UnsupportedError(f"{special}: read the files with spark.read.parquet")
             if self._options.timezone is None:
-                _check_zones(draft)
-            shares = make_shares(draft.sizes, self._cores) if len(draft.sizes) else []
-            return [Slice(_task(draft, share)) for share in shares]
+                _check_zones(plan)
+            shares = make_shares(plan.sizes, self._cores) if len(plan.sizes) else []
+            return [Slice(_task(plan, share)) for share in shares]
 
     def read(self, partition: Slice | None) -> Iterator[pa.RecordBatch]:
         """The rows of a slice; Spark asks for one even where there is none."""
@@ -255,23 +255,23 @@ def _settings(options: SourceOptions) -> Settings:
     return given if options.timezone is None else replace(given, timezone=options.timezone)
 
 
-def _check_zones(draft: Draft) -> None:
+def _check_zones(plan: ScanPlan) -> None:
     """See that no column that is compared, or in the paths, depends on the time zone.
 
     Raises:
         UnsupportedError: One does.
     """
-    for name in [*draft.table.columns.partitions, *draft.where_columns]:
-        if getattr(draft.table.columns.columns[name].arrow_type, "tz", None) is not None:
+    for name in [*plan.table.columns.partitions, *plan.where_columns]:
+        if getattr(plan.table.columns.columns[name].arrow_type, "tz", None) is not None:
             raise UnsupportedError(
                 f"column {name}: a timestamp in the paths or in the option where, and Spark does "
                 'not tell a data source its time zone: give it as .option("timezone", ...)'
             )
 
 
-def _task(draft: Draft, share: np.ndarray[Any, np.dtype[np.int64]]) -> ReadTask:
+def _task(plan: ScanPlan, share: np.ndarray[Any, np.dtype[np.int64]]) -> ReadTask:
     """One task for some candidates, that holds nothing of the others."""
-    part = replace(draft, candidates=draft.candidates.take(share)).part()
+    part = replace(plan, candidates=plan.candidates.take(share)).read_plan()
     return ReadTask(part, [np.arange(len(share))], current_settings())
 
 

@@ -23,11 +23,11 @@ from alcid.expressions import Predicate
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.options import Settings, current_settings
 from alcid.scan import (
-    Draft,
-    DraftPart,
     Explanation,
     Query,
+    ReadPlan,
     Scan,
+    ScanPlan,
     TableFiles,
     table_schema,
 )
@@ -231,29 +231,29 @@ def find_rows(
         PredicateError: The predicate cannot be read, or has a part that only Spark can evaluate.
         FileGoneError: Others have removed a file.
     """
-    draft = _draft(table, where)
-    is_certain = draft.files.columns.partitions.keys() >= set(draft.where_columns)
+    plan = _plan_rows(table, where)
+    is_certain = plan.files.columns.partitions.keys() >= set(plan.where_columns)
     # Else rows are looked at before they are deleted: an index, or bounds, may be wrong unnoticed.
-    found = dict(_known(draft)) if is_certain else {}
+    found = dict(_known(plan)) if is_certain else {}
     open_ones = np.array(
-        [not (is_certain and one.exact) for one in draft.candidates.selections], bool
+        [not (is_certain and one.exact) for one in plan.candidates.selections], bool
     )
-    rest = replace(draft, candidates=draft.candidates.filter(open_ones))
-    work = FindWork(rest.part())
+    rest = replace(plan, candidates=plan.candidates.filter(open_ones))
+    work = FindWork(rest.read_plan())
     engine = Threads() if rest.is_small else table.engine
-    sizes = work.draft.sizes
+    sizes = work.plan.sizes
     shown = progress if len(sizes) else False
     with table.engine.settings(), telling(shown, "looking for rows", len(sizes)) as tell:
         for share in engine.map(work, sizes, tell):
             found |= {int(rest.candidates.files[place]): rows for place, rows in share.items()}
-    return FoundRows(draft.table, {file: found[file] for file in sorted(found) if found[file]})
+    return FoundRows(plan.table, {file: found[file] for file in sorted(found) if found[file]})
 
 
-def _draft(table: Table[Any], where: str | Predicate) -> Draft:
+def _plan_rows(table: Table[Any], where: str | Predicate) -> ScanPlan:
     try:
-        draft, is_whole = table.scan(where, columns=[]).draft(in_process=True)
+        plan, is_whole = table.scan(where, columns=[]).plan(in_process=True)
         if is_whole:
-            return draft
+            return plan
     except SparkNeededError:
         pass
     raise PredicateError(
@@ -261,12 +261,12 @@ def _draft(table: Table[Any], where: str | Predicate) -> Draft:
     )
 
 
-def _known(draft: Draft) -> Iterator[tuple[int, DeletionVector]]:
+def _known(plan: ScanPlan) -> Iterator[tuple[int, DeletionVector]]:
     """The rows of files that need not be read."""
     for file, rows, found in zip(
-        draft.candidates.files.tolist(),
-        draft.files.rows[draft.candidates.files].tolist(),
-        draft.candidates.selections,
+        plan.candidates.files.tolist(),
+        plan.files.rows[plan.candidates.files].tolist(),
+        plan.candidates.selections,
         strict=True,
     ):
         if found.exact:
@@ -277,13 +277,13 @@ def _known(draft: Draft) -> Iterator[tuple[int, DeletionVector]]:
 class FindWork:
     """Finds the rows of candidates that match, for `Engine.map`."""
 
-    draft: DraftPart
+    plan: ReadPlan
 
     def __call__(self, share: Share, tell: Tell) -> dict[int, DeletionVector]:
         """The positions, by the place of the candidate."""
         found: dict[int, DeletionVector] = {}
         told = 0
-        for part in self.draft.read(share.items.tolist()):
+        for part in self.plan.read(share.items.tolist()):
             files, positions = part.places.files, part.places.positions
             for file in np.unique(files).tolist():
                 rows = DeletionVector(positions[files == file])

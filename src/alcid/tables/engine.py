@@ -22,7 +22,7 @@ import numpy as np
 
 from alcid._arrays import Int64Array
 from alcid.errors import UnsupportedError
-from alcid.scan import Draft, Scan, ScanEngine
+from alcid.scan import Scan, ScanEngine, ScanPlan
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.keyed.upsert import UpsertPlan
@@ -127,7 +127,7 @@ class Threads:
         """There is none."""
         return None
 
-    def count(self, _draft: Draft) -> int | None:
+    def count(self, _plan: ScanPlan) -> int | None:
         """Reading is the scan's own work."""
         return None
 

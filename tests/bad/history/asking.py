@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 import alcid
 from alcid import FileIndex, ParquetTable, Predicate
-from alcid.scan import Fates, Scan
+from alcid.scan import FileOutcomes, Scan
 
-__all__ = ["fates_of", "files_read", "fill", "ids", "index_of", "outcomes", "rows_of"]
+__all__ = ["file_outcomes", "files_read", "fill", "ids", "index_of", "outcomes", "rows_of"]
 
 Columns = Mapping[str, Any]
 
@@ -72,11 +72,11 @@ def outcomes(scan: Scan) -> list[tuple[str, str, int]]:
 
 def files_read(scan: Scan) -> list[str]:
     """The paths of the files that were not left out."""
-    return [one.path for one in fates_of(scan) if one.fate.stage == "read"]
+    return [one.path for one in file_outcomes(scan) if one.outcome.stage == "read"]
 
 
-def fates_of(scan: Scan) -> Fates:
+def file_outcomes(scan: Scan) -> FileOutcomes:
     """What became of each file."""
-    found = scan.explain().fates
+    found = scan.explain().outcomes
     assert found is not None
     return found

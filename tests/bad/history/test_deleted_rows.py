@@ -11,10 +11,10 @@ import pytest
 
 import alcid
 from alcid import DeletionVector
-from alcid.scan import Fate
+from alcid.scan import Outcome
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.table_state import IndexEntry
-from tests.bad.history.asking import fates_of, files_read, fill, ids, outcomes
+from tests.bad.history.asking import file_outcomes, files_read, fill, ids, outcomes
 from tests.bad.history.deletable import KINDS, Deletable, make_table
 from tests.tables.paimon.forging import forge
 from tests.tables.paimon.small_tables import commit, create, partition_of, rows_of, write_file
@@ -140,8 +140,8 @@ def test_paimon_9088_a_file_whose_matching_rows_are_deleted(table: Deletable) ->
     scan = table.scan("name = 'n1'")
     assert ids(scan) == [11, 16, 21, 26]
     assert len(files_read(scan)) == 2
-    fates = [one.fate for one in fates_of(scan)]
-    assert fates.count(Fate("deletion vectors", "all rows deleted")) == 1
+    reasons = [one.outcome for one in file_outcomes(scan)]
+    assert reasons.count(Outcome("deletion vectors", "all rows deleted")) == 1
     assert outcomes(scan) == [("bitmap", "answered", 3)]
 
 

@@ -10,8 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
-from alcid.scan import Fate, Scan
-from tests.bad.history.asking import fates_of, files_read, fill, ids, index_of, outcomes, rows_of
+from alcid.scan import Outcome, Scan
+from tests.bad.history.asking import (
+    file_outcomes,
+    files_read,
+    fill,
+    ids,
+    index_of,
+    outcomes,
+    rows_of,
+)
 from tests.golden.paimon_tables import unpack_table
 from tests.tables.paimon.small_tables import create
 
@@ -20,7 +28,7 @@ BLOOM = {"file-index.bloom-filter.columns": "id"}
 
 def looked_at(scan: Scan) -> list[int]:
     """Of each row group of the only file, how many rows were looked at."""
-    (file,) = fates_of(scan)
+    (file,) = file_outcomes(scan)
     return [group.rows_looked_at for group in file.row_groups]
 
 
@@ -53,8 +61,8 @@ def test_paimon_4806_pages_of_a_later_row_group(tmp_path: Path) -> None:
         scan = table.scan(f"a = {row * 7 % 40_000}")
         assert ids(scan) == [row]
         assert looked_at(scan) == [int(group == row // 10_000) for group in range(4)]
-        (file,) = fates_of(scan)
-        assert file.fate == Fate("read", "by pages")
+        (file,) = file_outcomes(scan)
+        assert file.outcome == Outcome("read", "by pages")
 
 
 @pytest.mark.parametrize("mode", ["truncate(16)", "full", "counts", "none"])
@@ -160,8 +168,8 @@ def test_paimon_8090_an_index_that_is_there_is_asked(tmp_path: Path) -> None:
         ("bsi", "not needed", 6),
     ]
     assert len(files_read(scan)) == 1
-    fates = [one.fate for one in fates_of(scan)]
-    assert fates.count(Fate("file index", "no row in the index")) == 5
+    reasons = [one.outcome for one in file_outcomes(scan)]
+    assert reasons.count(Outcome("file index", "no row in the index")) == 5
 
 
 def test_lance_5130_one_file_is_read_and_not_every_one(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from alcid.datafiles.orc import OrcScan
 from alcid.datafiles.parquet import ParquetScan
 from alcid.expressions import normalize, parse
 from alcid.formats.file_index.reader import ANY, EVERY, Selection
-from alcid.scan import Column, DraftPart, TableColumns
+from alcid.scan import Column, ReadPlan, TableColumns
 from alcid.scan.access import PageAccess, WholeAccess
 from alcid.scan.candidates import Candidates
 from alcid.scan.leaves import leaves_of
@@ -140,7 +140,7 @@ def test_files_are_opened_by_the_end_of_their_names(files: OpenFiles) -> None:
 
 def test_some_of_the_files_are_read_elsewhere(files: OpenFiles) -> None:
     where = normalize(parse("id in (1, 50000)"))
-    part = DraftPart(
+    part = ReadPlan(
         files.part(np.array([0, 2])),
         where,
         ["id"],

@@ -27,7 +27,7 @@ from alcid.errors import (
     PredicateError,
     UnsupportedError,
 )
-from alcid.scan import Draft
+from alcid.scan import ScanPlan
 from alcid.storage import Storage
 from alcid.tables.engine import (
     Share,
@@ -408,7 +408,7 @@ class Pieces(Threads):
 
 
 def test_the_work_can_be_done_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Draft, "is_small", False)
+    monkeypatch.setattr(ScanPlan, "is_small", False)
     local = create(tmp_path)
     files = [append(local, range(start, start + 10)).file.name for start in range(0, 40, 10)]
     delete(local, "id = 1")

@@ -15,7 +15,7 @@ from alcid.expressions import (
     Predicate,
     Unknown,
 )
-from alcid.scan import Explanation, Fates, Scan
+from alcid.scan import Explanation, FileOutcomes, Scan
 from alcid.tables.iceberg.catalog import OwnQuery
 from alcid.tables.iceberg.files import IcebergFiles
 from alcid.types import DataType
@@ -75,8 +75,8 @@ class HandedScan(Scan):
         """That nothing is planned here, and why."""
         note = f"rows are read by Iceberg's own scan: {self.reason}"
         order = ", ".join(map(str, self.keys))
-        fates = Fates.all_read(self._table, "by Iceberg's own scan")
-        return Explanation(str(self._where), (), (), order, self.query.limit, (note,), fates)
+        outcomes = FileOutcomes.all_read(self._table, "by Iceberg's own scan")
+        return Explanation(str(self._where), (), (), order, self.query.limit, (note,), outcomes)
 
     def _own_query(self, columns: list[str]) -> OwnQuery:
         where = self.query.where

@@ -22,7 +22,7 @@ from alcid.errors import (
 )
 from alcid.expressions import Predicate
 from alcid.formats.file_index.reader import Selection
-from alcid.scan import DraftPart
+from alcid.scan import ReadPlan
 from alcid.tables.base import FoundRows, find_rows
 from alcid.tables.engine import Progress, Share, Tell, Threads, telling
 from alcid.tables.paimon.data_files import fit_stored
@@ -82,14 +82,14 @@ def delete_by_rewriting(
 class RewriteWork:
     """Writes the rows of candidates that stay, for `Engine.map`: an item is a data file."""
 
-    draft: DraftPart
+    plan: ReadPlan
     job: DataJob
 
     def __call__(self, share: Share, tell: Tell) -> list[WrittenData]:
         """Write the files of a share, each by itself."""
         written: list[WrittenData] = []
         for item in share.items.tolist():
-            tables = (part.table for part in self.draft.read([item]))
+            tables = (part.table for part in self.plan.read([item]))
             batches = (batch for rows in tables for batch in rows.to_batches())
             made = list(self.job.write(batches))
             written += made
@@ -101,17 +101,17 @@ def _write_others(
     table: OpenPaimonTable, found: FoundRows, progress: Progress | bool | None
 ) -> list[WrittenData]:
     """The rows of files that do not go, in new files that no snapshot names yet."""
-    draft, _ = table.scan().draft()
-    files = require(draft.table, PaimonFiles, "table")
+    plan, _ = table.scan().plan()
+    files = require(plan.table, PaimonFiles, "table")
     if files is not found.files:
         raise ConflictError(f"{table.location}: was refreshed while rows were looked for")
-    kept = draft.candidates.filter(np.isin(draft.candidates.files, list(found.rows)))
+    kept = plan.candidates.filter(np.isin(plan.candidates.files, list(found.rows)))
     selections = (
         Selection(found.rows[file].live_rows(int(files.rows[file])), exact=True)
         for file in kept.files.tolist()
     )
-    draft = replace(draft, candidates=kept.chosen(selections))
-    schema = pa.schema([(name, files.columns.columns[name].arrow_type) for name in draft.columns])
+    plan = replace(plan, candidates=kept.chosen(selections))
+    schema = pa.schema([(name, files.columns.columns[name].arrow_type) for name in plan.columns])
     job = DataJob(
         table.storage,
         files.schema,
@@ -120,13 +120,13 @@ def _write_others(
         wanted_specs(files.schema, None),
         encoding_of(files.schema, files.options, "delete"),
     )
-    engine = Threads() if draft.is_small else table.engine
-    sizes = draft.whole_sizes
+    engine = Threads() if plan.is_small else table.engine
+    sizes = plan.whole_sizes
     with (
         table.engine.settings(),
         telling(progress if len(sizes) else False, "rewriting", len(sizes)) as tell,
     ):
-        shares = engine.map(RewriteWork(draft.part(), job), sizes, tell)
+        shares = engine.map(RewriteWork(plan.read_plan(), job), sizes, tell)
     return [one for share in shares for one in share]
 
 

@@ -57,7 +57,7 @@ GROUPS = (
     Group(
         "Predicates and types",
         "[predicates](../questions/predicates.md), [types](../questions/types.md)",
-        ("col", "Column", "Predicate", "DataType", "options"),
+        ("col", "Column", "Predicate", "DataType", "options", "config"),
     ),
     Group(
         "The indexes of one file",

@@ -71,7 +71,7 @@ def test_page_runs_as_written(
             unavailable("Iceberg's Spark runtime needs mvn and the network")
     monkeypatch.chdir(tmp_path)
     for setting in ("timezone", "case_sensitive"):  # a page may change them
-        monkeypatch.setattr(alcid.options, setting, getattr(alcid.options, setting))
+        monkeypatch.setattr(alcid.config, setting, getattr(alcid.config, setting))
     for variable, value in {"NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"}.items():
         monkeypatch.setenv(variable, value)
     namespace: dict[str, Any] = {"__name__": page.stem}

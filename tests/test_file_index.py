@@ -25,7 +25,7 @@ from alcid import (
     Selection,
     UnsupportedError,
     col,
-    options,
+    config,
 )
 from alcid.formats.file_index.container import write_container
 
@@ -235,7 +235,7 @@ def test_names_are_found_in_any_case_unless_set(
     index: FileIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert rows(index.evaluate("ID = 3")) == [1, 4]
-    monkeypatch.setattr(options, "case_sensitive", True)
+    monkeypatch.setattr(config, "case_sensitive", True)
     with pytest.raises(ColumnError, match="column ID: not in the table; did you mean id"):
         index.evaluate("ID = 3")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid import options as settings
+from alcid import config
 from alcid.errors import ColumnError, OptionError, UnsupportedError
 from alcid.options import (
     BitmapOptions,
@@ -181,7 +181,7 @@ def test_names_differ_in_case_only_where_that_is_set(monkeypatch: pytest.MonkeyP
     assert problem({"file-index.bitmap.columns": "Id,iD"}) == (
         "file-index.bitmap.columns: found 'Id,iD', which names Id twice"
     )
-    monkeypatch.setattr(settings, "case_sensitive", True)
+    monkeypatch.setattr(config, "case_sensitive", True)
     assert problem(mixed) == (
         "file-index.bitmap.ID.version: the column is not in file-index.bitmap.columns"
     )
@@ -192,7 +192,7 @@ def test_names_differ_in_case_only_where_that_is_set(monkeypatch: pytest.MonkeyP
 
 
 def test_settings_start_as_spark_does() -> None:
-    assert (settings.timezone, settings.case_sensitive) == ("UTC", False)
+    assert (config.timezone, config.case_sensitive) == ("UTC", False)
 
 
 # --- what is wrong
@@ -372,7 +372,7 @@ def test_columns_are_found_and_spelt_as_the_table_does(
 
 
 def test_case_counts_where_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "case_sensitive", True)
+    monkeypatch.setattr(config, "case_sensitive", True)
     assert bitmap("C").resolve(COLUMNS) == (bitmap("C"), DataType("BIGINT"))
     with pytest.raises(ColumnError, match=r"^column ID: not in the table; did you mean Id\?$"):
         bitmap("ID").resolve(COLUMNS)

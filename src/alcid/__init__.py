@@ -11,7 +11,7 @@ import logging as _logging
 from importlib.metadata import PackageNotFoundError as _PackageNotFoundError
 from importlib.metadata import version as _version
 
-from alcid import errors, options, puffin
+from alcid import config, errors, options, puffin
 from alcid.errors import (
     AlcidError,
     AlcidWarning,
@@ -101,6 +101,7 @@ __all__ = [
     "UnsupportedError",
     "binary_rows",
     "col",
+    "config",
     "create_table",
     "errors",
     "explain_sql",

@@ -1,4 +1,4 @@
-"""What to build: Paimon's `file-index.*` table options, read strictly; and Alcid's two settings.
+"""Paimon's `file-index.*` table options, which say what to build, and the matching of column names.
 
 Options are named as in Paimon's documents, so that they can be copied from a table or a page:
 
@@ -15,24 +15,17 @@ Options are named as in Paimon's documents, so that they can be copied from a ta
 
 Paimon ignores a `file-index.*` key that it does not know, such as `file-index.bitmap.version`, and
 the options of a column with a dot in its name. Here the first is an error and the second works.
-
-Attributes:
-    timezone: The zone of a timestamp that is written without one and compared with a TIMESTAMP_LTZ
-        column: a name as `Europe/Vienna`. With Spark, its session's zone counts instead.
-    case_sensitive: Whether `ID` and `id` are two columns. Off, as in Spark: a name that fits two
-        columns is then an error. With Spark, its session's setting counts instead.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
 
+from alcid.config import current_settings
 from alcid.errors import ColumnError, OptionError, UnsupportedError
 from alcid.types import INDEX_TYPES, DataType, require_index
 
@@ -44,9 +37,6 @@ __all__ = [
     "IndexOptions",
     "IndexSpec",
     "RangeBitmapOptions",
-    "Settings",
-    "case_sensitive",
-    "current_settings",
     "default_options",
     "did_you_mean",
     "find_column",
@@ -54,51 +44,9 @@ __all__ = [
     "match_column",
     "memory_size",
     "parse_options",
-    "timezone",
-    "using",
 ]
 
-timezone: str = "UTC"
-case_sensitive: bool = False
-
 OptionValue: TypeAlias = str | int | float
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What `timezone` and `case_sensitive` are for a while, such as those of a Spark session."""
-
-    timezone: str
-    case_sensitive: bool
-    escaped_string_literals: bool = False
-    """Whether a backslash in a string literal stands for itself, as Spark's
-    `spark.sql.parser.escapedStringLiterals` says."""
-    ansi: bool = True
-    """Whether an overflow, a division by zero or a failed cast is an error, as in Spark 4."""
-
-
-_settings: ContextVar[Settings | None] = ContextVar("alcid.settings", default=None)
-
-
-def current_settings() -> Settings:
-    """The settings that count now: those of `using`, else those of this module."""
-    return _settings.get() or Settings(timezone, case_sensitive)
-
-
-@contextmanager
-def using(settings: Settings) -> Iterator[None]:
-    """Let other settings count in a block, for the thread that runs it.
-
-    >>> with using(Settings("Europe/Vienna", case_sensitive=True)):
-    ...     match_column("ID", ["id"])
-    >>> match_column("ID", ["id"])
-    'id'
-    """
-    token = _settings.set(settings)
-    try:
-        yield
-    finally:
-        _settings.reset(token)
 
 
 @dataclass(frozen=True, slots=True)

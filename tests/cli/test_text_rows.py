@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from alcid.cli.row_input import read_csv, read_json_lines
+from alcid.config import Settings, using
 from alcid.errors import UnsupportedError
-from alcid.options import Settings, using
 
 NOON = datetime(2025, 8, 1, 12, tzinfo=UTC)
 MOMENT = pa.timestamp("ms", "UTC")

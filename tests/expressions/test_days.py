@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from alcid import DataType, FileIndex, options
+from alcid import DataType, FileIndex, config
 from alcid.errors import LiteralError
 from alcid.expressions import (
     In,
@@ -90,7 +90,7 @@ def test_a_lone_instant_is_made_a_day(
     rows: list[int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(options, "timezone", column[0])
+    monkeypatch.setattr(config, "timezone", column[0])
     check(column, predicate, rows)
 
 
@@ -157,12 +157,12 @@ def test_beside_an_instant_all_days_of_a_list_are_instants(
     rows: list[int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(options, "timezone", column[0])
+    monkeypatch.setattr(config, "timezone", column[0])
     check(column, predicate, rows)
 
 
 def test_an_index_finds_the_day_that_a_zone_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "timezone", "Pacific/Apia")
+    monkeypatch.setattr(config, "timezone", "Pacific/Apia")
     days = pa.table({"c": [datetime.date(2011, 12, 30)]})
     for kind in ("bloom-filter", "bitmap", "range-bitmap", "bsi"):
         index = FileIndex.build(days, {f"file-index.{kind}.columns": "c"})
@@ -171,7 +171,7 @@ def test_an_index_finds_the_day_that_a_zone_skipped(monkeypatch: pytest.MonkeyPa
 
 
 def test_place_of_a_day_that_a_zone_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "timezone", "Pacific/Apia")
+    monkeypatch.setattr(config, "timezone", "Pacific/Apia")
     skipped, either = 15338, Place(15338, 15340, certain=False)
     for day in (30, 31):
         literal = datetime.date(2011, 12, day)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid import options
+from alcid import config
 from alcid.errors import LiteralError
 from alcid.expressions import (
     Place,
@@ -221,7 +221,7 @@ def test_nanoseconds_of_pandas_count() -> None:
 
 
 def test_session_zone_reads_what_names_no_zone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "timezone", "Europe/Paris")
+    monkeypatch.setattr(config, "timezone", "Europe/Paris")
     expected = Place(11 * HOUR + DAY, 11 * HOUR + DAY + 1)
     assert place(NOON, "c", LOCAL) == expected
     assert place("1970-01-02 12:00", "c", LOCAL) == expected
@@ -234,7 +234,7 @@ def test_session_zone_reads_what_names_no_zone(monkeypatch: pytest.MonkeyPatch) 
 def test_aware_datetime_is_compared_with_midnights_of_the_session_zone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(options, "timezone", "Europe/Paris")
+    monkeypatch.setattr(config, "timezone", "Europe/Paris")
     midnight = datetime.datetime(1970, 1, 1, 23, tzinfo=datetime.UTC)
     assert place(midnight, "c", DATE) == Place(1, 2)
     assert place(midnight + datetime.timedelta(seconds=1), "c", DATE) == Place(2, 2)
@@ -242,14 +242,14 @@ def test_aware_datetime_is_compared_with_midnights_of_the_session_zone(
 
 
 def test_midnight_that_a_zone_skipped_is_one_oclock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "timezone", "America/Sao_Paulo")
+    monkeypatch.setattr(config, "timezone", "America/Sao_Paulo")
     assert place(SessionTimestamp("2018-11-04 01:00:00"), "c", DATE) == Place(17839, 17840)
 
 
 def test_sql_timestamp_on_wall_clocks_reaches_back_over_a_skipped_hour(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(options, "timezone", "Europe/Paris")
+    monkeypatch.setattr(config, "timezone", "Europe/Paris")
     wall = 1616902200000000  # 2021-03-28 03:30, which 02:30 moves to
     expected = Place(wall - HOUR, wall + 1, certain=False)
     assert place(SessionTimestamp("2021-03-28 03:30:00"), "c", MICROS) == expected
@@ -257,8 +257,8 @@ def test_sql_timestamp_on_wall_clocks_reaches_back_over_a_skipped_hour(
 
 
 def test_unknown_session_zone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "timezone", "Nowhere/Land")
-    with pytest.raises(LiteralError, match=r"alcid.options.timezone 'Nowhere/Land' is no zone"):
+    monkeypatch.setattr(config, "timezone", "Nowhere/Land")
+    with pytest.raises(LiteralError, match=r"alcid.config.timezone 'Nowhere/Land' is no zone"):
         place(NOON, "c", LOCAL)
 
 

@@ -17,7 +17,7 @@ from alcid import (
     DataType,
     FileIndex,
     col,
-    options,
+    config,
 )
 from alcid.errors import (
     ColumnError,
@@ -256,7 +256,7 @@ def test_moments_beyond_the_keys_of_an_index() -> None:
 def test_a_wall_clock_against_instants_where_a_zone_skips_an_hour(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(options, "timezone", "Europe/Vienna")
+    monkeypatch.setattr(config, "timezone", "Europe/Vienna")
     clocks = [datetime.datetime(2024, 3, 31, *at) for at in ((2, 15), (2, 30), (3, 0), (3, 30))]
     # One instant is made a wall clock.
     assert rows("c = TIMESTAMP '2024-03-31 02:30:00'", clocks, NTZ) == [3]
@@ -287,7 +287,7 @@ def test_text_among_dates_has_a_time_only_beside_a_timestamp() -> None:
 def test_a_day_that_a_zone_skipped_is_the_next_one_among_instants(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(options, "timezone", "Pacific/Apia")
+    monkeypatch.setattr(config, "timezone", "Pacific/Apia")
     days = [datetime.date(2011, 12, day) for day in (29, 30, 31)]
     assert rows("c IN (DATE '2011-12-30', TIMESTAMP '2000-01-01 00:00:00')", days) == [1, 2]
 
@@ -336,7 +336,7 @@ def test_names_resolve_as_spark_resolves_them(monkeypatch: pytest.MonkeyPatch) -
         matching("twice = 1", table)
     with pytest.raises(ColumnError, match="column ident: not in the table"):
         matching("ident = 1 OR id = 1", table)
-    monkeypatch.setattr(options, "case_sensitive", True)
+    monkeypatch.setattr(config, "case_sensitive", True)
     assert matching("TWICE = 3", table).tolist() == [True]
     with pytest.raises(ColumnError, match="column ID: not in the table"):
         matching("ID = 1", table)

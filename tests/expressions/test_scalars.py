@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alcid.config import Settings, using
 from alcid.errors import ColumnError, EvaluationError, SparkNeededError
 from alcid.expressions import col, matching
 from alcid.expressions.columns import RowTable
 from alcid.expressions.scalar_types import Batch
 from alcid.expressions.scalars import bind_scalar
-from alcid.options import Settings, using
 
 MOMENT = datetime.datetime(2024, 3, 31, 1, 30, 15, 250_000)
 TABLE = pa.table(

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from alcid.config import Settings, using
 from alcid.errors import EvaluationError, SparkNeededError
 from alcid.expressions.columns import RowTable
 from alcid.expressions.scalar_types import Batch
 from alcid.expressions.scalar_values import Values, from_arrow
 from alcid.expressions.scalars import bind_scalar
-from alcid.options import Settings, using
 from alcid.types import DataType
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcid import options
+from alcid import config
 from alcid.errors import (
     AlcidError,
     ColumnError,
@@ -37,9 +37,9 @@ ESCAPED_BY_SPARK = {*map(chr, range(1, 0x20)), *"\"#%'*/:=?\\\x7f{[]^"}
 
 @pytest.fixture(autouse=True)
 def settings() -> Iterator[None]:
-    before = options.timezone, options.case_sensitive
+    before = config.timezone, config.case_sensitive
     yield
-    options.timezone, options.case_sensitive = before
+    config.timezone, config.case_sensitive = before
 
 
 def one(*values: str, given: str | None = None) -> tuple[str, list[Any]]:
@@ -135,7 +135,7 @@ def test_nan_is_inferred_in_javas_spelling_only() -> None:
 
 def test_timestamps_are_in_the_zone_of_the_session() -> None:
     texts = "2025-08-01 10%3A00%3A00", "2025-03-30 02:30:00", "2025-10-26 02:30:00", "2025-08-01"
-    options.timezone = "Europe/Vienna"
+    config.timezone = "Europe/Vienna"
     data_type, values = one(*texts)
     assert data_type == "TIMESTAMP(6) WITH LOCAL TIME ZONE"
     micros = [round(value.timestamp() * 1_000_000) for value in values]
@@ -143,7 +143,7 @@ def test_timestamps_are_in_the_zone_of_the_session() -> None:
 
 
 def test_a_zone_that_is_none_is_named() -> None:
-    options.timezone = "Mars"
+    config.timezone = "Mars"
     with pytest.raises(OptionError, match="found 'Mars', expected a zone"):
         one("2025-08-01 10:00:00")
 
@@ -304,7 +304,7 @@ def test_folders_and_their_columns(paths: list[str], columns: dict[str, list[obj
 
 
 def test_case_makes_two_columns_where_it_counts() -> None:
-    options.case_sensitive = True
+    config.case_sensitive = True
     assert list(Partitions.of(["a=1/A=2/f"]).types) == ["a", "A"]
     with pytest.raises(
         FormatError, match="found partition columns a, expected partition columns A"

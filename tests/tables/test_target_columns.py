@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from alcid.config import Settings, using
 from alcid.errors import ColumnError, UnsupportedError
-from alcid.options import Settings, using
 from alcid.tables.schema import fit_columns
 
 

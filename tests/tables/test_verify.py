@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from alcid import OptionError, StorageError, options
+from alcid import OptionError, StorageError
+from alcid.config import Settings, using
 from alcid.datafiles.parquet.columns import FileColumn
 from alcid.formats.file_index import BUILDERS, distinct
 from alcid.formats.file_index.bloom_filter import fill
@@ -686,7 +687,7 @@ def test_columns_whose_names_differ_in_case_are_told_apart(local: Storage) -> No
     data = io.BytesIO()
     pq.write_table(pa.table({"id": [1, 2], "ID": ["x", "y"]}), data)
     local.put("a.parquet", data.getvalue())
-    with options.using(options.Settings("UTC", case_sensitive=True)):
+    with using(Settings("UTC", case_sensitive=True)):
         FolderIndexes(local).build({"file-index.bitmap.columns": "id,ID"})
     report = verified(local)
     assert report.ok

@@ -28,6 +28,7 @@ from pyarrow import json as arrow_json
 
 from alcid.cli.options import pairs
 from alcid.cli.tables import Opening
+from alcid.config import current_settings
 from alcid.datafiles.parquet.footer import leaf_count
 from alcid.errors import (
     AlcidError,
@@ -36,7 +37,7 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.formats.source import BytesSource
-from alcid.options import current_settings, match_column
+from alcid.options import match_column
 from alcid.storage import Storage
 
 if TYPE_CHECKING:

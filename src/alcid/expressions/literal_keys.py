@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from alcid import options
+from alcid.config import current_settings
 from alcid.expressions.casts_from_text import (
     NANOS_PER_DAY,
     NANOS_PER_SECOND,
@@ -381,9 +381,9 @@ def _among(nanos: int, unit: int, truncated: bool = False) -> Place:
 
 
 def session_zone() -> Zone | str:
-    """The zone of `alcid.options.timezone`; else words that say that it is none."""
-    name = options.current_settings().timezone
-    return find_zone(name) or f"alcid.options.timezone {name!r} is no zone"
+    """The zone of `alcid.config.timezone`; else words that say that it is none."""
+    name = current_settings().timezone
+    return find_zone(name) or f"alcid.config.timezone {name!r} is no zone"
 
 
 def instant_of_clock(clock: WallClock) -> int | str:

@@ -14,7 +14,7 @@ What a type does not take is a `LiteralError`:
 | BINARY           | bytes, text as UTF-8                                                          |
 | DATE             | date, text; datetime as midnight of the date against it                       |
 | TIMESTAMP        | naive datetime, datetime64, date, text without a zone                         |
-| TIMESTAMP_LTZ    | aware datetime, text; all that names no zone is in `alcid.options.timezone`   |
+| TIMESTAMP_LTZ    | aware datetime, text; all that names no zone is in `alcid.config.timezone`   |
 | TIME             | time without a zone, text                                                     |
 
 NULL is not a literal here: whoever compares with it knows the answer (`normalize`).

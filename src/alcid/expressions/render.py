@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import numpy as np
 
+from alcid.config import current_settings
 from alcid.expressions.casts_from_text import SessionTimestamp
-from alcid.options import current_settings
 
 __all__ = ["quote_literal", "quote_name", "quote_text"]
 

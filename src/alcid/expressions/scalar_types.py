@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from alcid._arrays import BoolArray
+from alcid.config import current_settings
 from alcid.errors import SparkNeededError
 from alcid.expressions.columns import RowTable
 from alcid.expressions.scalar_casts import can_cast, cast
@@ -38,7 +39,6 @@ from alcid.expressions.scalar_values import (
 )
 from alcid.expressions.sql_parser import write_sql
 from alcid.expressions.strings import Strings
-from alcid.options import current_settings
 from alcid.types import DataType
 
 __all__ = [

@@ -10,9 +10,9 @@ import itertools
 import re
 from dataclasses import dataclass
 
+from alcid.config import current_settings
 from alcid.errors import PredicateError
 from alcid.expressions.render import quote_text
-from alcid.options import current_settings
 
 __all__ = ["Strings", "like_prefix", "take_strings"]
 

@@ -160,7 +160,7 @@ class ScanEngine(Protocol):
     """Whether `to_spark` can be asked."""
 
     def settings(self) -> AbstractContextManager[None]:
-        """Let the settings count that its queries go by; see `alcid.options.using`."""
+        """Let the settings count that its queries go by; see `alcid.config.using`."""
 
     def to_spark(self, scan: Scan, /) -> Any:
         """The rows of a scan as a DataFrame."""

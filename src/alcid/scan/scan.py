@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from alcid.config import current_settings
 from alcid.datafiles.parquet.decoding import rows_without_columns
 from alcid.errors import (
     ColumnError,
@@ -27,7 +28,6 @@ from alcid.expressions import (
     normalize,
     parse,
 )
-from alcid.options import current_settings
 from alcid.scan.access import table_schema
 from alcid.scan.execution import Run, ScanEngine, ScanPlan
 from alcid.scan.explain import Explanation

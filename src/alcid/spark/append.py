@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import pyarrow as pa
 from pyarrow import types
 
+from alcid.config import Settings, current_settings, using
 from alcid.errors import (
     AlcidError,
     ColumnError,
@@ -39,14 +40,11 @@ from alcid.index.bundle import PayloadKind
 from alcid.options import (
     IndexSpec,
     OptionValue,
-    Settings,
-    current_settings,
     default_options,
     find_column,
     fold_name,
     match_column,
     parse_options,
-    using,
 )
 from alcid.spark import jvm
 from alcid.spark.errors import naming_missing_package

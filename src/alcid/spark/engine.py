@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from alcid.options import Settings, using
+from alcid.config import Settings, using
 from alcid.scan import ReadPlan, Scan, ScanPlan
 from alcid.spark import jvm
 from alcid.spark.append import append_to_folder

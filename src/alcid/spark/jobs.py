@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from alcid._arrays import Int64Array, split_by
+from alcid.config import Settings, current_settings, using
 from alcid.errors import AlcidError, AlcidWarning
-from alcid.options import Settings, current_settings, using
 from alcid.spark import jvm
 from alcid.spark.errors import naming_missing_package
 from alcid.tables.engine import Share, Tell, Work

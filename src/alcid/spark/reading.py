@@ -24,10 +24,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
+from alcid.config import Settings, current_settings, using
 from alcid.datafiles.parquet.columns import COLLATED, OLD_CALENDAR
 from alcid.errors import UnsupportedError, require
 from alcid.expressions import Constant
-from alcid.options import Settings, current_settings, match_column, using
+from alcid.options import match_column
 from alcid.scan import (
     ReadPlan,
     Scan,

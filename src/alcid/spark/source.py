@@ -29,8 +29,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from alcid.config import Settings, current_settings, using
 from alcid.errors import ColumnError, OptionError, PredicateError, UnsupportedError
-from alcid.options import Settings, current_settings, using
 from alcid.scan import ScanPlan
 from alcid.spark.jobs import make_shares
 from alcid.spark.reading import ReadTask, only_for_spark

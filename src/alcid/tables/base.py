@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from alcid._display import Displayed
+from alcid.config import Settings, current_settings
 from alcid.errors import AlcidWarning, FileGoneError, PredicateError, SparkNeededError
 from alcid.expressions import Predicate
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.options import Settings, current_settings
 from alcid.scan import (
     Explanation,
     Query,

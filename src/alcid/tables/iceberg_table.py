@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from alcid.config import current_settings
 from alcid.errors import (
     FileGoneError,
     OptionError,
@@ -17,7 +18,7 @@ from alcid.errors import (
 )
 from alcid.expressions import Predicate
 from alcid.expressions.casts_from_text import find_zone
-from alcid.options import OptionValue, current_settings
+from alcid.options import OptionValue
 from alcid.scan import Scan
 from alcid.tables.base import Table
 from alcid.tables.engine import Engine, Progress

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid import options
+from alcid.config import current_settings, using
 from alcid.datafiles.parquet import ParquetScan, open_scan
 from alcid.errors import (
     AlcidError,
@@ -137,7 +137,7 @@ class DataFileWork:
         """Look at the files of a share."""
         total, files = Checked(), self.data.take(pa.array(share.items))
         # Bundles spell columns as their files do, whatever the rule for queries is.
-        with options.using(replace(options.current_settings(), case_sensitive=True)):
+        with using(replace(current_settings(), case_sensitive=True)):
             indexes = FileChecker(self._bundles(files), self.places.read_ranges)
             metrics = MetricsChecker(files, self.fields, self.mapping)
             check = partial(self._check, files, self.read[share.items], indexes, metrics)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from alcid import options as settings
+from alcid.config import current_settings, using
 from alcid.errors import (
     AlcidError,
     FileGoneError,
@@ -232,7 +232,7 @@ class VerifyWork:
         total = Checked()
         # Indexes spell columns as their files do, whatever the rule for queries is.
         with (
-            settings.using(replace(settings.current_settings(), case_sensitive=True)),
+            using(replace(current_settings(), case_sensitive=True)),
             closing(in_order(self._check, share.items.tolist(), share.threads)) as results,
         ):
             for found in results:

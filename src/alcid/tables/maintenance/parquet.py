@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid import options
 from alcid._arrays import Int64Array
+from alcid.config import current_settings, using
 from alcid.errors import (
     AlcidError,
     DamagedIndexWarning,
@@ -156,7 +156,7 @@ class VerifyWork:
         """Read and compare the files of a share."""
         listing, total = take_files(self.listing, share.items), Checked()
         # Bundles spell columns as their files do, whatever the rule for queries is.
-        with options.using(replace(options.current_settings(), case_sensitive=True)):
+        with using(replace(current_settings(), case_sensitive=True)):
             bundles = self.folder.load(on_damage=_ignore).against(listing, on_damage=_ignore)
             read_many = self.folder.storage.read_ranges
             check = partial(

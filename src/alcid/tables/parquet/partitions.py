@@ -22,7 +22,7 @@ What Spark 4.1.4 does with folders, seen with `spark.read.parquet`, and what is 
 | `x/f`, `y/f`                     | no files found: error               | no partitions           |
 | `a=1.parquet`                    | no partitions                       | no partitions           |
 
-Whether `A` and `a` are one column says `alcid.options.case_sensitive`. Folders and files that Spark
+Whether `A` and `a` are one column says `alcid.config.case_sensitive`. Folders and files that Spark
 hides, such as `_temporary`, are not told apart here: leave them out of the listing.
 
 The type of a partition column, from the text in the paths, and the values of that text.
@@ -63,7 +63,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid import options
+from alcid.config import current_settings
 from alcid.errors import (
     ColumnError,
     FormatError,
@@ -212,7 +212,7 @@ def read_value(raw: str, data_type: DataType) -> object:
 
     Text is read as Spark reads it for a schema that is given, but what does not fit is refused:
     Spark makes -128 of 128 for a TINYINT and 0.01 of 1 for a DECIMAL(4, 2). A fraction of a second
-    is cut to the digits of the type. A timestamp without a zone is in `alcid.options.timezone`.
+    is cut to the digits of the type. A timestamp without a zone is in `alcid.config.timezone`.
 
     >>> read_value("007", DataType("INT")), read_value("2025-8-1", DataType("DATE"))
     (7, 20301)
@@ -298,10 +298,10 @@ def _timestamp(text: str, data_type: DataType) -> int | None:
     clock = to_timestamp(text, data_type.precision)
     if clock is None:
         return None
-    default = options.current_settings().timezone
+    default = current_settings().timezone
     zone = _zone(clock.zone or default)
     if zone is None and clock.zone is None:
-        raise OptionError(f"alcid.options.timezone: found {default!r}, expected a zone")
+        raise OptionError(f"alcid.config.timezone: found {default!r}, expected a zone")
     if zone is None:
         return None
     local = data_type.root == "TIMESTAMP_LTZ"  # of a TIMESTAMP, the zone in the text is dropped
@@ -491,7 +491,7 @@ class _Folders:
             raise FormatError(
                 "partition folder", file=self._file_in(folder), found=word, expected="name=value"
             )
-        folded = name if options.current_settings().case_sensitive else name.lower()
+        folded = name if current_settings().case_sensitive else name.lower()
         return "=" + folded.replace("%", "%25").replace("/", "%2F")
 
     def _layout_of(self, markers: list[str], folder: int) -> _Layout:

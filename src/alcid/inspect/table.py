@@ -52,6 +52,6 @@ def _rows_text(files: TableFiles) -> str:
     if isinstance(deletions, dict):
         rows -= sum(map(len, deletions.values()))
     text = count_text(rows, "row")
-    if getattr(files, "handed_reason", "") or (deletions and not isinstance(deletions, dict)):
+    if getattr(files, "delegated_reason", "") or (deletions and not isinstance(deletions, dict)):
         return f"{text} with those that are deleted"
     return text

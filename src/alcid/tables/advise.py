@@ -51,8 +51,7 @@ from alcid.options import BitmapOptions, IndexSpec
 from alcid.scan import DataFiles, TableFiles
 from alcid.storage.threads import in_order
 from alcid.tables.engine import Engine, Progress, Share, Tell, telling
-from alcid.tables.iceberg.data_files import ConformedScan
-from alcid.tables.iceberg.files import IcebergFiles
+from alcid.tables.open_files import DescribedScan, OpenFiles
 from alcid.types import DataType, indexes_for
 
 __all__ = ["SamplePages", "SampleWork", "advise"]
@@ -93,7 +92,7 @@ class SamplePages:
             (scan,) = self._files.open([file])
             table = self._files.columns
             inside = [name for name in table.columns if name not in table.partitions]
-            known = scan.described(inside) if isinstance(scan, ConformedScan) else {}
+            known = scan.described(inside) if isinstance(scan, DescribedScan) else {}
             whole = len(known) == len(inside)
             self._names[file] = {name: one.name for name, one in known.items()} if whole else {}
         return self._names[file]
@@ -160,8 +159,8 @@ def advise(
     began = time.perf_counter()
     if require(sample, int, "sample") < 1:
         raise OptionError(f"sample: found {sample!r}, expected a number of files, 1 or more")
-    if isinstance(files, IcebergFiles) and files.handed_reason:
-        raise UnsupportedError(f"{files.location}: {files.handed_reason}: they get no index")
+    if isinstance(files, OpenFiles) and files.delegated_reason:
+        raise UnsupportedError(f"{files.location}: {files.delegated_reason}: they get no index")
     asked = ask_queries(queries, files, engine)
     wanted = _wanted(files, asked, columns)
     bounds, pages = FileBounds(files, _spread_files(files)), SamplePages(files)

@@ -16,19 +16,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeAlias, TypeVar
+from typing import Any, Protocol, TextIO, TypeAlias, TypeVar
 
 import numpy as np
 
 from alcid._arrays import Int64Array
 from alcid.errors import UnsupportedError
 from alcid.scan import Scan, ScanEngine, ScanPlan
-
-if TYPE_CHECKING:
-    from alcid.tables.paimon.keyed.upsert import UpsertPlan
-    from alcid.tables.paimon.open_table import OpenPaimonTable
-    from alcid.tables.parquet_table import ParquetTable
-    from alcid.tables.reports import AppendReport, UpsertReport
+from alcid.tables.reports import AppendReport, UpsertReport
 
 __all__ = ["Engine", "Progress", "ProgressLines", "Share", "Tell", "Threads", "Work", "telling"]
 
@@ -65,12 +60,10 @@ class Engine(ScanEngine, Protocol):
             tell: Is told how far it is.
         """
 
-    def append(
-        self, table: ParquetTable | OpenPaimonTable, rows: Any, /, **how: Any
-    ) -> AppendReport:
+    def append(self, table: Any, rows: Any, /, **how: Any) -> AppendReport:
         """Write the rows of a DataFrame as files of a table; see its own `append`."""
 
-    def upsert(self, table: OpenPaimonTable, rows: Any, plan: UpsertPlan, /) -> UpsertReport:
+    def upsert(self, table: Any, rows: Any, plan: Any, /) -> UpsertReport:
         """Let the rows of a DataFrame replace those of their keys; see `PaimonTable.upsert`."""
 
     def streaming_query(self, rows: Any, /) -> str | None:
@@ -105,9 +98,7 @@ class Threads:
         """
         raise _no_spark(scan)
 
-    def append(
-        self, table: ParquetTable | OpenPaimonTable, _rows: Any, /, **_how: Any
-    ) -> AppendReport:
+    def append(self, table: Any, _rows: Any, /, **_how: Any) -> AppendReport:
         """There is no Spark.
 
         Raises:
@@ -115,7 +106,7 @@ class Threads:
         """
         raise _no_spark(table)
 
-    def upsert(self, table: OpenPaimonTable, _rows: Any, _plan: UpsertPlan, /) -> UpsertReport:
+    def upsert(self, table: Any, _rows: Any, _plan: Any, /) -> UpsertReport:
         """There is no Spark.
 
         Raises:

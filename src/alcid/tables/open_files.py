@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,7 @@ from alcid.storage import Listing, Storage, Traffic
 from alcid.types import DataType
 
 __all__ = [
+    "DescribedScan",
     "OpenFiles",
     "PlacedColumn",
     "footer_statistics",
@@ -114,9 +115,19 @@ _MOST_LAYOUTS = 64 << 20  # bytes of page places
 _MOST_NAMED = 3  # files in warnings
 
 
+@runtime_checkable
+class DescribedScan(Protocol):
+    """A scan of a file that calls columns as the table does, whatever their names in the file."""
+
+    def described(self, columns: Sequence[str]) -> dict[str, FileColumn]:
+        """Those of the columns that have the table's type in the file."""
+
+
 class OpenFiles:
     """Files of a table, of which nothing is known but what they say themselves; it pickles."""
 
+    delegated_reason = ""
+    """Why the table format's own reader has to read them; empty if they are read here."""
     remarks: Sequence[str] = ()
     """What explanations say of every scan."""
     strict = False

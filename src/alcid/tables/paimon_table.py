@@ -1,4 +1,7 @@
-"""A Paimon table: what a user holds."""
+"""`PaimonTable`, the public API of a Paimon table.
+
+It stands above `maintenance`, which its methods call, so it is no part of `paimon/`.
+"""
 
 from __future__ import annotations
 

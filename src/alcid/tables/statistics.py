@@ -32,6 +32,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,6 @@ from alcid.storage.threads import in_order
 from alcid.tables.bundle_folder import STATISTICS_PREFIX, BundleFolder, new_name, written_at
 from alcid.tables.engine import Engine, Progress, Share, Tell, telling
 from alcid.tables.open_files import take_files
-from alcid.tables.parquet.files import FolderFiles
 from alcid.types import DataType
 
 __all__ = [
@@ -265,8 +265,14 @@ class _Counted:
 _Counts = dict[str, _Counted]
 
 
+class ListedFiles(TableFiles, Protocol):
+    """Files that were listed, as those of a folder are."""
+
+    listing: Listing
+
+
 def compute_stats(
-    files: FolderFiles,
+    files: ListedFiles,
     folder: BundleFolder,
     engine: Engine,
     columns: Collection[str] | None = None,

@@ -336,7 +336,7 @@ def test_what_is_not_read_here_is_handed_over(
     for file in catalog.files[1001]:
         file.update(change)
     table = IcebergTable(catalog)
-    assert table.snapshot.handed_reason == reason
+    assert table.snapshot.delegated_reason == reason
     scan = table.scan("id = 1", order_by="name DESC", limit=3)
     assert scan.explain().notes == (f"rows are read by Iceberg's own scan: {reason}",)
     with pytest.raises(NotImplementedError) as caught:

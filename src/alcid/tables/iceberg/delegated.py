@@ -22,12 +22,12 @@ from alcid.types import DataType
 from alcid.types.data_type import quote
 
 if TYPE_CHECKING:
-    from alcid.tables.iceberg_table import IcebergTable
+    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 __all__ = ["HandedScan", "hand_over"]
 
 
-def hand_over(table: IcebergTable, scan: Scan) -> Scan:
+def hand_over(table: OpenIcebergTable, scan: Scan) -> Scan:
     """The scan, or the same by Iceberg's own Spark scan where it cannot be read here."""
     reason = _reason(table.snapshot, scan.needed())
     return HandedScan(scan, table, reason) if reason else scan
@@ -35,13 +35,13 @@ def hand_over(table: IcebergTable, scan: Scan) -> Scan:
 
 def _reason(files: IcebergFiles, columns: Sequence[str]) -> str:
     """Why columns are not read here; empty if they are."""
-    return files.handed_reason or next(filter(None, map(files.problem, columns)), "")
+    return files.delegated_reason or next(filter(None, map(files.problem, columns)), "")
 
 
 class HandedScan(Scan):
     """Rows of a table that Spark reads by Iceberg's own scan."""
 
-    def __init__(self, scan: Scan, table: IcebergTable, reason: str) -> None:
+    def __init__(self, scan: Scan, table: OpenIcebergTable, reason: str) -> None:
         """Take a scan of a table, and why it is not read here."""
         files = table.snapshot
         super().__init__(scan.query, files, lambda: files, table.engine, strict=False)
@@ -109,7 +109,7 @@ def _is_float(data_type: DataType | None) -> bool:
     return data_type is not None and data_type.root in ("FLOAT", "DOUBLE")
 
 
-def _version(table: IcebergTable) -> int | str | None:
+def _version(table: OpenIcebergTable) -> int | str | None:
     """The snapshot to name; its branch, or None for the current one, if the schema was changed.
 
     By its id, a snapshot is read with the schema that it was written with.

@@ -74,7 +74,7 @@ class IcebergFiles(IdFiles):
         self.entries, self.remarks, data = entries, found.notes, entries.data
         self.file_paths: pa.StringArray = data["file_path"].combine_chunks()
         sizes = data["file_size_in_bytes"].to_numpy()
-        self.handed_reason = _problem(entries, metadata)
+        self.delegated_reason = _problem(entries, metadata)
         storage, paths = self._place(places)
         distrusted = set() if distrusted is None else distrusted
         replaced = places_of(distrusted, paths)
@@ -107,7 +107,9 @@ class IcebergFiles(IdFiles):
         self._places, self._index_storage = places, places.find(metadata.location)[0]
         self.location, self.has_options = storage.location, storage.has_options
         self.deletions: TableDeletes | Mapping[int, DeletionVector] = (
-            {} if self.handed_reason else TableDeletes(entries, metadata, places, self._read_fields)
+            {}
+            if self.delegated_reason
+            else TableDeletes(entries, metadata, places, self._read_fields)
         )
         self.indexes = _KnownIndexes(self.bundles, places, storage, group_of != AS_TABLE)
         self._bounds: dict[tuple[str, DataType], Bounds | None] = {}
@@ -118,7 +120,7 @@ class IcebergFiles(IdFiles):
         try:
             return places.below(location, self.file_paths)
         except UnsupportedError as error:
-            self.handed_reason = self.handed_reason or str(error)
+            self.delegated_reason = self.delegated_reason or str(error)
             return places.folder(location), self.file_paths
 
     @property

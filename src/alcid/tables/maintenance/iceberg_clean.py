@@ -34,7 +34,7 @@ from alcid.tables.maintenance.clean import (
 )
 
 if TYPE_CHECKING:
-    from alcid.tables.iceberg_table import IcebergTable
+    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 __all__ = ["clean", "find_leftovers"]
 
@@ -42,7 +42,7 @@ _SUFFIX = ".stats"
 
 
 def clean(
-    table: IcebergTable, older_than: timedelta = timedelta(days=1), *, dry_run: bool = False
+    table: OpenIcebergTable, older_than: timedelta = timedelta(days=1), *, dry_run: bool = False
 ) -> CleanReport:
     """Remove what has been of no use for some time; a build may be about to register the rest.
 
@@ -60,7 +60,7 @@ def clean(
     return CleanReport(dry_run, (), (), removed, kept, time.monotonic() - begin)
 
 
-def find_leftovers(table: IcebergTable) -> list[Leftover]:
+def find_leftovers(table: OpenIcebergTable) -> list[Leftover]:
     """What lies about, by path."""
     storage = table.places.folder(table.catalog.metadata_location("any").rpartition("/")[0])
     files = list_files(storage)

@@ -61,7 +61,7 @@ from alcid.tables.maintenance.iceberg_verify import verify
 from alcid.tables.maintenance.parquet import BUILT_ANEW, is_of_bundle, look_into
 
 if TYPE_CHECKING:
-    from alcid.tables.iceberg_table import IcebergTable
+    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 __all__ = ["StatisticsRepair", "plan_statistics", "repair"]
 
@@ -95,7 +95,7 @@ class StatisticsRepair:
         """How many commits it takes."""
         return len(self.snapshots) + self.builds + bool(self.columns)
 
-    def apply(self, table: IcebergTable) -> None:
+    def apply(self, table: OpenIcebergTable) -> None:
         """Do it.
 
         Raises:
@@ -110,7 +110,7 @@ class StatisticsRepair:
         table.refresh()
 
 
-def plan_statistics(table: IcebergTable, findings: Sequence[Finding]) -> StatisticsRepair:
+def plan_statistics(table: OpenIcebergTable, findings: Sequence[Finding]) -> StatisticsRepair:
     """Find out what to do about what `verify` has found."""
     files, metadata = table.snapshot, table.catalog.load()
     live = set(files.file_paths.to_pylist())
@@ -299,7 +299,7 @@ class _Done:
 
 
 def repair(
-    table: IcebergTable,
+    table: OpenIcebergTable,
     older_than: timedelta = timedelta(days=1),
     *,
     dry_run: bool = False,
@@ -353,7 +353,7 @@ def _unwarned() -> Iterator[None]:
         yield
 
 
-def _persist(table: IcebergTable, progress: Progress | bool | None) -> _Done:
+def _persist(table: OpenIcebergTable, progress: Progress | bool | None) -> _Done:
     """Mend until nothing is left that can be."""
     done, tries = _Done(), _TRIES
     found = _look(table, progress)
@@ -378,19 +378,19 @@ def _persist(table: IcebergTable, progress: Progress | bool | None) -> _Done:
     return done
 
 
-def _look(table: IcebergTable, progress: Progress | bool | None) -> VerifyReport:
+def _look(table: OpenIcebergTable, progress: Progress | bool | None) -> VerifyReport:
     table.refresh()
     return verify(table, progress=progress)
 
 
-def _plan(table: IcebergTable, found: VerifyReport) -> _Plan:
+def _plan(table: OpenIcebergTable, found: VerifyReport) -> _Plan:
     findings = (*found.problems, *found.warnings)
     return _Plan(
         plan_vectors(table.snapshot, table.places, findings), plan_statistics(table, findings)
     )
 
 
-def _commit(table: IcebergTable, plan: VectorRepair, done: _Done) -> None:
+def _commit(table: OpenIcebergTable, plan: VectorRepair, done: _Done) -> None:
     files = table.snapshot
     assert files.snapshot is not None  # which has the vectors
     try:

@@ -55,7 +55,7 @@ from alcid.tables.maintenance.iceberg_clean import find_leftovers
 from alcid.tables.maintenance.parquet import check_share, choose_files, look_into
 
 if TYPE_CHECKING:
-    from alcid.tables.iceberg_table import IcebergTable
+    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 __all__ = ["CheckWork", "DataFileWork", "MetricsChecker", "is_readable", "verify"]
 
@@ -214,7 +214,7 @@ _NOT_READ = "not looked into: neither Parquet nor Puffin, or encrypted"
 
 
 def verify(
-    table: IcebergTable, sample: float = 1.0, *, progress: Progress | bool | None = None
+    table: OpenIcebergTable, sample: float = 1.0, *, progress: Progress | bool | None = None
 ) -> VerifyReport:
     """Read the files of the snapshot, and compare them with what the table says of them.
 
@@ -252,7 +252,7 @@ def verify(
 class _Verifying:
     """One try."""
 
-    def __init__(self, table: IcebergTable) -> None:
+    def __init__(self, table: OpenIcebergTable) -> None:
         self._begin = time.monotonic()
         self._table, self._metadata = table, table.catalog.load()
         self._snapshot, entries = table.snapshot.snapshot, table.snapshot.entries

@@ -47,7 +47,7 @@ from alcid.tables.build import plan_build
 from alcid.tables.bundle_folder import BundleFolder, FolderBundles, bundle_name
 from alcid.tables.engine import Engine, Progress, Share, Tell, telling
 from alcid.tables.maintenance.checks import Checked
-from alcid.tables.maintenance.clean import Leftover, check_age, find_leftovers
+from alcid.tables.maintenance.clean import Leftover, check_age, clean, find_leftovers
 from alcid.tables.maintenance.file_check import FileChecker
 from alcid.tables.maintenance.findings import (
     PAGES,
@@ -65,7 +65,7 @@ from alcid.types import INDEX_TYPES
 
 if TYPE_CHECKING:
     from alcid.tables.parquet.indexes import FolderIndexes
-    from alcid.tables.parquet_table import ParquetTable
+    from alcid.tables.parquet.open_table import OpenParquetTable
 
 __all__ = [
     "BUILT_ANEW",
@@ -272,7 +272,7 @@ def is_of_bundle(finding: Finding) -> bool:
 
 
 def repair(
-    table: ParquetTable,
+    table: OpenParquetTable,
     indexes: FolderIndexes,
     older_than: timedelta = timedelta(days=1),
     *,
@@ -310,7 +310,11 @@ def repair(
                         indexes.build(options, rebuild=files, progress=progress)
                 folder = indexes.folder
                 folder.remove(filter(folder.is_damaged, folder.load().unreadable()))
-            cleaned = table.clean(older_than, dry_run=dry_run)
+            cleaned = clean(
+                table.storage, table.bundle_folder, older_than=older_than, dry_run=dry_run
+            )
+            if not dry_run:
+                table.refresh()
             removed += cleaned.removed
             if not mended or dry_run:
                 break
@@ -332,7 +336,7 @@ def repair(
 
 
 def _look(
-    table: ParquetTable, indexes: FolderIndexes, progress: Progress | bool | None
+    table: OpenParquetTable, indexes: FolderIndexes, progress: Progress | bool | None
 ) -> VerifyReport:
     """All that is wrong with the table as it is now."""
     with table.engine.settings():
@@ -340,7 +344,7 @@ def _look(
 
 
 def _mended(
-    problems: Sequence[Finding], table: ParquetTable, options: dict[str, OptionValue]
+    problems: Sequence[Finding], table: OpenParquetTable, options: dict[str, OptionValue]
 ) -> list[Mended]:
     data_files = set(table.snapshot.listing.paths.to_pylist())
     broken = {one.file for one in problems if not is_of_bundle(one)} & data_files

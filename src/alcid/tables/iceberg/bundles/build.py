@@ -62,7 +62,7 @@ from alcid.tables.reports import AppendReport, BuildReport, IndexInfo, SkippedCo
 
 if TYPE_CHECKING:
     from alcid.tables.iceberg.files import IcebergFiles
-    from alcid.tables.iceberg_table import IcebergTable
+    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 __all__ = ["append", "build", "drop", "indexes", "options_of", "staging_folder"]
 
@@ -77,7 +77,7 @@ def staging_folder(catalog: CatalogTable, places: Places) -> BundleFolder:
 
 
 def build(
-    table: IcebergTable,
+    table: OpenIcebergTable,
     options: Mapping[str, OptionValue],
     *,
     rebuild: bool | Collection[str] = False,
@@ -155,7 +155,7 @@ def build(
     )
 
 
-def indexes(table: IcebergTable) -> list[IndexInfo]:
+def indexes(table: OpenIcebergTable) -> list[IndexInfo]:
     """What indexes there are, by column, as the table spells it now, and type.
 
     Those too that were built of files that have all been rewritten since: the next build makes them
@@ -184,7 +184,7 @@ def indexes(table: IcebergTable) -> list[IndexInfo]:
     return found
 
 
-def options_of(table: IcebergTable) -> dict[str, OptionValue]:
+def options_of(table: OpenIcebergTable) -> dict[str, OptionValue]:
     """Options that ask for the indexes that the table has, or had; empty if it has none."""
     columns: dict[str, list[str]] = defaultdict(list)
     for info in indexes(table):
@@ -193,7 +193,7 @@ def options_of(table: IcebergTable) -> dict[str, OptionValue]:
 
 
 def drop(
-    table: IcebergTable,
+    table: OpenIcebergTable,
     columns: Collection[str] | None = None,
     types: Collection[str] | None = None,
     *,
@@ -274,14 +274,14 @@ def _remember(
             return
 
 
-def _present(table: IcebergTable) -> IcebergFiles:
+def _present(table: OpenIcebergTable) -> IcebergFiles:
     table.require_present("indexes are built or dropped")
     table.refresh()
     return table.snapshot
 
 
 def _maker(
-    table: IcebergTable, files: IcebergFiles, snapshot: Snapshot, skipped: SkippedCounter
+    table: OpenIcebergTable, files: IcebergFiles, snapshot: Snapshot, skipped: SkippedCounter
 ) -> BundleMaker:
     """What makes bundles of the Parquet files; `skipped` is told of others."""
     data = files.entries.data
@@ -323,7 +323,7 @@ _ADDED = "added-data-files", "added-records", "added-files-size"
 
 
 def append(
-    table: IcebergTable,
+    table: OpenIcebergTable,
     rows: Any,
     options: Mapping[str, OptionValue] | None = None,
     *,
@@ -349,7 +349,7 @@ def append(
     built = BuildReport(0, 0, 0, 0, 0, 0, 0, 0.0)
     wanted = options_of(table) if options is None else options
     if files and wanted:
-        built = table.build_indexes(wanted, progress=False)
+        built = build(table, wanted, progress=False)
     return AppendReport(
         files,
         count,
@@ -362,7 +362,7 @@ def append(
     )
 
 
-def _added(table: IcebergTable, before: int | None) -> tuple[int, int, int]:
+def _added(table: OpenIcebergTable, before: int | None) -> tuple[int, int, int]:
     """The files, rows and bytes of the snapshots since one."""
     total: Counter[str] = Counter()
     if table.snapshot_id is not None:

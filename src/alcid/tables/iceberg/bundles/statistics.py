@@ -44,12 +44,12 @@ from alcid.tables.statistics import ColumnCount, KnownCounts, count_columns, cou
 
 if TYPE_CHECKING:
     from alcid.tables.iceberg.files import IcebergFiles
-    from alcid.tables.iceberg_table import IcebergTable
+    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 __all__ = ["compute_stats", "known_counts"]
 
 
-def known_counts(table: IcebergTable, files: IcebergFiles) -> KnownCounts | None:
+def known_counts(table: OpenIcebergTable, files: IcebergFiles) -> KnownCounts | None:
     """What was counted of the nearest ancestor that has sketches of ours; None if that is no use.
 
     It is none where a file went or a row was deleted, since or ever, or the schema has changed.
@@ -67,7 +67,7 @@ def known_counts(table: IcebergTable, files: IcebergFiles) -> KnownCounts | None
 
 
 def _sketches(
-    table: IcebergTable, snapshot: Snapshot, listed: StatisticsFile
+    table: OpenIcebergTable, snapshot: Snapshot, listed: StatisticsFile
 ) -> dict[int, ThetaSketch]:
     """The sketches of a snapshot, by field id; none of another writer, whose sketches differ."""
     try:
@@ -85,7 +85,7 @@ def _sketches(
 
 
 def _against(
-    table: IcebergTable, files: IcebergFiles, before: Snapshot, sketches: dict[int, ThetaSketch]
+    table: OpenIcebergTable, files: IcebergFiles, before: Snapshot, sketches: dict[int, ThetaSketch]
 ) -> KnownCounts | None:
     """What is known, if all files of that time are still there."""
     old = snapshot_entries(table.catalog, table.places, table.metadata, before)
@@ -106,7 +106,7 @@ _TRIES = 3
 
 
 def compute_stats(
-    table: IcebergTable,
+    table: OpenIcebergTable,
     columns: Collection[str] | None = None,
     *,
     snapshot_id: int | None = None,
@@ -144,14 +144,14 @@ def compute_stats(
 
 
 def _count(
-    table: IcebergTable, columns: Collection[str] | None, progress: Progress | bool | None
+    table: OpenIcebergTable, columns: Collection[str] | None, progress: Progress | bool | None
 ) -> tuple[IcebergFiles, int, list[ColumnCount]]:
     for left in reversed(range(_TRIES)):
         table.refresh()
         files = table.snapshot
-        if files.handed_reason:
+        if files.delegated_reason:
             raise UnsupportedError(
-                f"{table.name}: {files.handed_reason}: let Iceberg count, by its procedure"
+                f"{table.name}: {files.delegated_reason}: let Iceberg count, by its procedure"
                 " compute_table_stats"
             )
         try:

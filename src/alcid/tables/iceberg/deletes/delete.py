@@ -30,7 +30,7 @@ from alcid.tables.iceberg.metadata.table_metadata import Snapshot
 from alcid.tables.reports import DeleteReport
 
 if TYPE_CHECKING:
-    from alcid.tables.iceberg_table import IcebergTable
+    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 __all__ = ["commit_vectors", "delete"]
 
@@ -39,7 +39,7 @@ _FIRST_VERSION = 3  # of the format, that has vectors
 
 
 def delete(
-    table: IcebergTable,
+    table: OpenIcebergTable,
     where: str | Predicate,
     *,
     dry_run: bool = False,
@@ -66,7 +66,11 @@ def delete(
 
 
 def _persist(
-    table: IcebergTable, where: str | Predicate, progress: Progress | bool | None, *, dry_run: bool
+    table: OpenIcebergTable,
+    where: str | Predicate,
+    progress: Progress | bool | None,
+    *,
+    dry_run: bool,
 ) -> DeleteReport:
     for attempt in range(_TRIES):
         try:
@@ -79,7 +83,7 @@ def _persist(
     raise AssertionError("the last try returns or raises")
 
 
-def _check(table: IcebergTable, where: str | Predicate) -> None:
+def _check(table: OpenIcebergTable, where: str | Predicate) -> None:
     if table.format_version < _FIRST_VERSION:
         raise UnsupportedError(
             f"{table.name}: format version {table.format_version} has no deletion vectors: ALTER"
@@ -94,7 +98,11 @@ def _check(table: IcebergTable, where: str | Predicate) -> None:
 
 
 def _delete(
-    table: IcebergTable, where: str | Predicate, progress: Progress | bool | None, *, dry_run: bool
+    table: OpenIcebergTable,
+    where: str | Predicate,
+    progress: Progress | bool | None,
+    *,
+    dry_run: bool,
 ) -> DeleteReport:
     found = find_rows(table, where, progress=progress)
     files = require(found.files, IcebergFiles, "table")
@@ -109,7 +117,7 @@ def _delete(
 
 
 def commit_vectors(
-    table: IcebergTable,
+    table: OpenIcebergTable,
     files: IcebergFiles,
     snapshot: Snapshot,
     vectors: Mapping[int, DeletionVector],

@@ -46,7 +46,7 @@ from alcid.tables.paimon.write.writable import require_rows_writable
 from alcid.tables.reports import UpsertReport
 
 if TYPE_CHECKING:
-    from alcid.tables.paimon_table import PaimonTable
+    from alcid.tables.paimon.open_table import OpenPaimonTable
 
 __all__ = ["MarkSearch", "SinkMark", "UpsertSink", "upsert_sink"]
 
@@ -130,7 +130,7 @@ class MarkSearch:
 
 
 def upsert_sink(
-    table: PaimonTable, name: str, *, row_kind: str | None = None, write_only: bool = False
+    table: OpenPaimonTable, name: str, *, row_kind: str | None = None, write_only: bool = False
 ) -> UpsertSink:
     """Upsert each batch of a stream once: for `foreachBatch` of Spark.
 
@@ -182,7 +182,7 @@ class UpsertSink:
     """Takes batches; `upsert_sink` makes one."""
 
     def __init__(
-        self, table: PaimonTable, name: str, *, row_kind: str | None, write_only: bool
+        self, table: OpenPaimonTable, name: str, *, row_kind: str | None, write_only: bool
     ) -> None:
         """Nothing is done before the first batch."""
         self.table, self.name = table.apart(), name

@@ -88,6 +88,11 @@ GROUPS = (
         ("puffin", "ThetaSketch"),
     ),
     Group(
+        "Pages and notebooks",
+        "`alcid.inspect.to_html` and `save_html`; a notebook shows the same by itself",
+        ("inspect",),
+    ),
+    Group(
         "Errors and warnings",
         "each is caught by `AlcidError` or `AlcidWarning`",
         (

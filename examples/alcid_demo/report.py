@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcid._display import Displayed
 from alcid._text import count_text, size_text
 from alcid.inspect.display import Picture, picture
 from alcid_demo.page import demo_parts
@@ -20,8 +19,8 @@ _NUMBERS = range(1, 7)
 
 
 @dataclass(frozen=True, slots=True)
-class DemoReport(Displayed):
-    """What came of a demo; `str` is a text to read, `save_html` writes the page."""
+class DemoReport:
+    """The result of a demo; `str` is a text to read, `alcid.inspect.save_html` writes the page."""
 
     folder: str
     page: str

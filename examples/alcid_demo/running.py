@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from alcid.errors import OptionError
+from alcid.inspect import save_html
 from alcid.spark.session import session
 from alcid_demo.changing import (
     delete_rows,
@@ -91,7 +92,7 @@ def run(
     found = DemoReport(
         str(path), str(page), rows, seconds, machine, tuple(story.steps), tuple(asked)
     )
-    found.save_html(page)
+    save_html(found, page)
     return found
 
 

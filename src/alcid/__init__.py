@@ -11,7 +11,7 @@ import logging as _logging
 from importlib.metadata import PackageNotFoundError as _PackageNotFoundError
 from importlib.metadata import version as _version
 
-from alcid import config, errors, options, puffin
+from alcid import config, errors, inspect, options, puffin
 from alcid.errors import (
     AlcidError,
     AlcidWarning,
@@ -64,6 +64,7 @@ try:
 except _PackageNotFoundError:  # an archive of the package alone, as it is shipped to executors
     __version__ = "unknown"
 _logging.getLogger("alcid").addHandler(_logging.NullHandler())
+inspect.register_with_ipython()
 
 __all__ = [
     "AlcidError",
@@ -108,6 +109,7 @@ __all__ = [
     "fixed_bucket",
     "hash_rows",
     "iceberg",
+    "inspect",
     "options",
     "paimon",
     "parquet",

@@ -15,6 +15,8 @@ import alcid
 from alcid.advise import Advice, ColumnAdvice
 from alcid.advise.queries import parse_query
 from alcid.errors import ColumnError, OptionError, PredicateError
+from alcid.inspect import to_html
+from alcid.inspect.display import fragment_of
 from alcid.scan import Query
 from tests.advise.data_sets import SETS
 from tests.advise.truth import true_skip
@@ -291,8 +293,8 @@ def test_text_json_options_and_html(folder: Path) -> None:
     told = json.loads(json.dumps(advice.to_dict()))
     assert told["options"] == advice.options
     assert told["columns"][0]["candidates"][0]["index"] == "bloom-filter"
-    assert "files without the value are left out" in advice._repr_html_()
-    assert advice.to_html().startswith("<!doctype html>")
+    assert "files without the value are left out" in fragment_of(advice)
+    assert to_html(advice).startswith("<!doctype html>")
 
 
 def test_a_table_without_rows_gets_no_advice(tmp_path: Path) -> None:

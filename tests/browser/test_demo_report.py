@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Page, expect
 
+from alcid.inspect import to_html
 from alcid.opening import parquet
 from alcid_demo import DemoReport
 from alcid_demo.questions import Asked, Question
@@ -50,7 +51,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> DemoReport:
 
 
 def test_page_shows_every_question_and_its_plan(report: DemoReport, open_page: OpenPage) -> None:
-    page = open_page(report.to_html())
+    page = open_page(to_html(report))
     expect(page.locator("h1")).to_have_text("Alcid demo: 120,000 events")
     expect(page.locator(".good").first).to_contain_text("4 of 4 answers are the same rows")
     expect(page.get_by_role("heading", level=2).filter(visible=True).first).to_have_text(
@@ -76,7 +77,7 @@ def test_page_shows_every_question_and_its_plan(report: DemoReport, open_page: O
 
 
 def test_plan_opens_by_keys_and_answers_clicks(report: DemoReport, open_page: OpenPage) -> None:
-    page = open_page(report.to_html())
+    page = open_page(to_html(report))
     second = page.locator(".demo-plan").nth(1)
     expect(second.locator(".result")).to_be_hidden()
     second.locator("summary").first.focus()
@@ -89,7 +90,7 @@ def test_plan_opens_by_keys_and_answers_clicks(report: DemoReport, open_page: Op
 
 
 def test_bars_are_as_long_as_the_times(report: DemoReport, open_page: OpenPage) -> None:
-    page = open_page(report.to_html())
+    page = open_page(to_html(report))
     bars = page.locator(".demo-times").first.locator("i")
     widths = [box["width"] for one in bars.all() if (box := one.bounding_box()) is not None]
     assert len(widths) == 3
@@ -100,7 +101,7 @@ def test_bars_are_as_long_as_the_times(report: DemoReport, open_page: OpenPage) 
 def test_answer_that_differs_is_seen(report: DemoReport, open_page: OpenPage) -> None:
     first, *others = report.asked
     wrong = replace(report, asked=(replace(first, is_same=False), *others))
-    page = open_page(wrong.to_html())
+    page = open_page(to_html(wrong))
     expect(page.locator("p.bad")).to_contain_text("3 of 4 answers are the same rows")
     expect(page.locator("td .bad")).to_have_text("NO")
 
@@ -108,7 +109,7 @@ def test_answer_that_differs_is_seen(report: DemoReport, open_page: OpenPage) ->
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1200])
 def test_page_is_legible(report: DemoReport, open_page: OpenPage, scheme: str, width: int) -> None:
-    page = open_page(report.to_html(), scheme=scheme, width=width)
+    page = open_page(to_html(report), scheme=scheme, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     faint = {text: ratio for text, ratio in contrasts(page).items() if ratio < 4.5}
     assert faint == {}

@@ -12,6 +12,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import alcid
+from alcid.inspect import save_html, to_html
+from alcid.inspect.display import fragment_of
 from tests.browser.opened import colour_counts, colour_of, contrasts
 from tests.browser.plans import GROUPS, day_paths, made_plan
 
@@ -21,7 +23,7 @@ OpenPage = Callable[..., Page]
 @pytest.fixture(scope="module")
 def many() -> str:
     """10,000 files, of which 12 are read."""
-    return made_plan(day_paths(10_000, 40), read=12).to_html()
+    return to_html(made_plan(day_paths(10_000, 40), read=12))
 
 
 def rows(page: Page) -> Locator:
@@ -46,7 +48,7 @@ def test_a_real_plan_shows_each_file_cut_into_row_groups(
     )
     scan = table.scan("day = 1 AND id = 7")
     assert scan.to_arrow().num_rows == 1
-    scan.explain().save_html(tmp_path / "plan.html")
+    save_html(scan.explain(), tmp_path / "plan.html")
     page = open_page(tmp_path / "plan.html")
     expect(page.locator("h1")).to_have_text("where day = 1 AND id = 7")
     expect(page.locator(".result")).to_contain_text("Read 1 of 4 files")
@@ -186,7 +188,7 @@ def test_names_are_shown_as_they_are(open_page: OpenPage) -> None:
         "a/new\nline.parquet",
         "\N{LATIN SMALL LETTER U WITH DIAERESIS}/x.parquet",
     ]
-    page = open_page(made_plan(paths, read=1).to_html())
+    page = open_page(to_html(made_plan(paths, read=1)))
     expect(rows(page)).to_have_count(len(paths))
     shown = [row.get_attribute("title") for row in page.locator(".row .name").all()]
     assert sorted(filter(None, shown)) == sorted(paths)
@@ -195,7 +197,7 @@ def test_names_are_shown_as_they_are(open_page: OpenPage) -> None:
 
 def test_a_notebook_shows_two_of_them(open_page: OpenPage) -> None:
     plans = [made_plan(day_paths(30, 3), read=2), made_plan(day_paths(70, 2), read=1)]
-    outputs = "".join(f"<div>{plan._repr_html_()}</div>" for plan in plans)
+    outputs = "".join(f"<div>{fragment_of(plan)}</div>" for plan in plans)
     page = open_page(f"<!doctype html><meta charset=utf-8><body>{outputs}")
     assert [one.locator(".row").count() for one in page.locator(".plan").all()] == [30, 2]
     page.locator('.plan >> nth=1 >> .key[data-stage="read"]').click()

@@ -1,24 +1,31 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import alcid
 from alcid import (
     DeletionVector,
     FileIndex,
     HashIndex,
     ThetaSketch,
 )
-from alcid._display import Displayed
+from alcid.inspect import to_html
 from alcid.inspect.byte_bar import byte_strip, distribution, histogram
-from alcid.inspect.byte_diagram import byte_diagram
 from alcid.inspect.byte_map import Region
+from alcid.inspect.display import fragment_of
+from alcid.tables.base import Table
+from alcid.tables.reports import BuildReport
+from tests.inspect.byte_map.make_diagrams import byte_diagram
 
 HEAD = Region(
     "head",
@@ -158,11 +165,11 @@ def test_numbers_are_counted_in_ranges_of_one_width(
     ],
     ids=["vector", "no-vector", "hashes", "no-hash", "sketch", "no-sketch", "index"],
 )
-def test_notebooks_show_what_it_is(thing: Displayed, said: str) -> None:
-    shown = thing._repr_html_()
+def test_notebooks_show_what_it_is(thing: object, said: str) -> None:
+    shown = fragment_of(thing)
     assert said in shown
     assert shown.startswith('<div class="alcid">')
-    assert f"{said}" in thing.to_html()
+    assert f"{said}" in to_html(thing)
 
 
 def test_an_index_whose_file_was_closed_shows_what_is_known(tmp_path: Path) -> None:
@@ -170,7 +177,36 @@ def test_an_index_whose_file_was_closed_shows_what_is_known(tmp_path: Path) -> N
     built = FileIndex.build(pa.table({"n": [1, 2]}), {"file-index.bsi.columns": "n"})
     file.write_bytes(built.to_bytes())
     with FileIndex.open(file, {"n": "BIGINT"}) as index:
-        assert "bytes-bar" in index._repr_html_()
-    shown = index._repr_html_()
+        assert "bytes-bar" in fragment_of(index)
+    shown = fragment_of(index)
     assert "<td>BIGINT</td>" in shown
     assert "bytes-bar" not in shown
+
+
+class FakeFormatter:
+    """IPython's formatter for HTML, as far as types are registered with it."""
+
+    def __init__(self) -> None:
+        self.functions: dict[type, Callable[[object], str]] = {}
+
+    def for_type(self, shown_type: type, function: Callable[[object], str]) -> None:
+        self.functions[shown_type] = function
+
+
+def test_importing_in_a_notebook_registers_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    formatter = FakeFormatter()
+    display = SimpleNamespace(formatters={"text/html": formatter})
+    shell = SimpleNamespace(display_formatter=display)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    alcid.inspect.register_with_ipython()
+    assert formatter.functions.keys() >= {DeletionVector, FileIndex, Table, BuildReport}
+    assert object not in formatter.functions
+    vector = DeletionVector([3])
+    assert formatter.functions[DeletionVector](vector) == fragment_of(vector)
+
+
+def test_importing_outside_a_notebook_registers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    alcid.inspect.register_with_ipython()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    alcid.inspect.register_with_ipython()

@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from alcid.inspect import to_html
 from alcid.inspect.plan import PlanFiles, plan_parts, plan_sentence
-from alcid.inspect.plan_svg import plan_svg
 from alcid.scan import Explanation
 from tests.browser.plans import day_paths, made_plan
 from tests.golden.values import Json
-from tests.inspect.make_plan_svg import TARGET, make_table, picture
+from tests.inspect.make_plan_svg import TARGET, make_table, picture, plan_svg
 
 
 def given(told: Explanation) -> dict[str, Json]:
@@ -66,7 +66,7 @@ def test_what_has_no_files_says_so(told: Explanation, sentence: str) -> None:
     plan = {**told.to_dict(), "question": "where TRUE", "outcomes": outcomes}
     assert plan_sentence(plan, None if outcomes is None else PlanFiles(outcomes)) == sentence
     assert not any("<svg" in part for part in plan_parts(plan))
-    assert sentence in told.to_html()
+    assert sentence in to_html(told)
 
 
 def test_the_picture_for_documents_is_svg() -> None:

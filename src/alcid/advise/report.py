@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from alcid._display import Displayed
 from alcid.types import DataType
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class ColumnAdvice:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice(Displayed):
+class Advice:
     """What `advise` of a table gives; `str` is a table to read."""
 
     columns: tuple[ColumnAdvice, ...]

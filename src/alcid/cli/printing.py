@@ -33,6 +33,7 @@ from alcid.cli.inspect.page import (
     item_titles,
 )
 from alcid.cli.probe import ProbeReport
+from alcid.inspect import save_html
 from alcid.inspect.byte_map.regions import decimal_text, not_finite, value_text
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = [
     "JsonOutput",
     "Output",
-    "Picture",
     "Report",
     "TextOutput",
     "aligned",
@@ -62,13 +62,6 @@ class Report(Protocol):
         """All of it as plain values."""
 
 
-class Picture(Report, Protocol):
-    """A report that can show itself as a page."""
-
-    def save_html(self, path: str) -> None:
-        """Write the page."""
-
-
 def print_report(report: Report, *, as_json: bool) -> None:
     """Print a report, as a text or as JSON."""
     if as_json:
@@ -77,10 +70,10 @@ def print_report(report: Report, *, as_json: bool) -> None:
         print_lines(str(report))
 
 
-def print_picture(report: Picture, html: str | None, *, as_json: bool) -> None:
+def print_picture(report: Report, html: str | None, *, as_json: bool) -> None:
     """Write the page of a report, if a file is named for it, or else print it; JSON in any case."""
     if html is not None:
-        report.save_html(html)
+        save_html(report, html)
     if html is None or as_json:
         print_report(report, as_json=as_json)
     else:

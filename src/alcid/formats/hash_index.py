@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid._arrays import changes
-from alcid._display import Displayed
 from alcid.errors import FormatError, LimitError, UnsupportedError
 from alcid.formats.source import BytesSource
 
@@ -37,7 +36,7 @@ _STORED = np.dtype(">i4")
 _SIZE = _STORED.itemsize
 
 
-class HashIndex(Displayed):
+class HashIndex:
     """The hashes of the keys of one bucket; it does not change.
 
     >>> index = HashIndex([7, -1, 7])

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 from pyroaring import BitMap
 
-from alcid._display import Displayed
 from alcid.errors import (
     AlcidWarning,
     DamagedIndexWarning,
@@ -62,7 +61,7 @@ __all__ = ["FileIndex"]
 _log = logging.getLogger("alcid")
 
 
-class FileIndex(Displayed):
+class FileIndex:
     """The file indexes of one data file.
 
     An answer holds every row that matches, and unless it is `exact` maybe more: then apply the

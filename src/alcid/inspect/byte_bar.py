@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from alcid.inspect.byte_map.regions import Region
 from alcid.inspect.page import Markup, element, style
 
-__all__ = ["Drawn", "byte_strip", "distribution", "histogram"]
+__all__ = ["byte_strip", "distribution", "histogram"]
 
 _MOST_BOXES = 120
 _MOST_LINES = 4000
@@ -29,35 +30,7 @@ _KINDS = {
 """What the legend calls the kinds of regions that a colour stands for."""
 
 
-class Drawn(Protocol):
-    """A region, as `byte_map` makes them: bytes with a name, and the parts that fill them."""
-
-    @property
-    def name(self) -> str:
-        """What the bytes are."""
-
-    @property
-    def offset(self) -> int:
-        """Where they begin in the file."""
-
-    @property
-    def length(self) -> int:
-        """How many there are."""
-
-    @property
-    def kind(self) -> str:
-        """What they are for, which gives them their colour."""
-
-    @property
-    def note(self) -> str:
-        """Their value."""
-
-    @property
-    def parts(self) -> Sequence[Drawn]:
-        """What they are made of."""
-
-
-def byte_strip(region: Drawn, *, anchor: str = "byte") -> Markup:
+def byte_strip(region: Region, *, anchor: str = "byte") -> Markup:
     """A file as a bar, its regions below each other as they contain each other, and a list of all.
 
     A box is as wide as its share of the bytes, and never too small to be met. It says what it is
@@ -83,7 +56,7 @@ def byte_strip(region: Drawn, *, anchor: str = "byte") -> Markup:
     return Markup(style("bytes.css") + figure + _legend(region) + lines)
 
 
-def _depth(region: Drawn, most: int) -> int:
+def _depth(region: Region, most: int) -> int:
     """How many levels below a region have no more regions together than `most`."""
     total, level = 1, [region]
     for depth in range(_DEEPEST):
@@ -94,14 +67,14 @@ def _depth(region: Drawn, most: int) -> int:
     return _DEEPEST
 
 
-def _about(region: Drawn) -> str:
+def _about(region: Region) -> str:
     """What is told of a region at its box."""
     size = "1 byte" if region.length == 1 else f"{region.length:,} bytes"
     note = f": {region.note}" if region.note else ""
     return f"{region.name}, {size} from {region.offset:,}{note}"
 
 
-def _column(region: Drawn, depth: int, anchor: str, level: int) -> Markup:
+def _column(region: Region, depth: int, anchor: str, level: int) -> Markup:
     """The box of a region, and below it those of its parts."""
     kind = region.kind if depth else _main_kind(region)
     box = element(
@@ -119,12 +92,12 @@ def _column(region: Drawn, depth: int, anchor: str, level: int) -> Markup:
     return element("div", box, row, class_="bytes-column", style=grow)
 
 
-def _name(region: Drawn, anchor: str, level: int) -> str:
+def _name(region: Region, anchor: str, level: int) -> str:
     """The name of a line; a region and its first part begin at the same byte."""
     return f"{anchor}-{level}-{region.offset}"
 
 
-def _line(region: Drawn, depth: int, anchor: str, level: int) -> Markup:
+def _line(region: Region, depth: int, anchor: str, level: int) -> Markup:
     """The line of a region in the list, and if it is opened those of its parts."""
     cells = (
         element("span", f"{region.offset:,}", class_="number"),
@@ -150,14 +123,14 @@ def _line(region: Drawn, depth: int, anchor: str, level: int) -> Markup:
     )
 
 
-def _main_kind(region: Drawn) -> str:
+def _main_kind(region: Region) -> str:
     """What most bytes of a region are for."""
     while region.parts:
         region = max(region.parts, key=lambda part: part.length)
     return region.kind
 
 
-def _legend(region: Drawn) -> Markup:
+def _legend(region: Region) -> Markup:
     """The colours that occur."""
     found = set(_kinds(region))
     items = (
@@ -168,7 +141,7 @@ def _legend(region: Drawn) -> Markup:
     return element("p", *items, class_="bytes-legend note")
 
 
-def _kinds(region: Drawn) -> Iterator[str]:
+def _kinds(region: Region) -> Iterator[str]:
     if not region.parts:
         yield region.kind
     for part in region.parts:

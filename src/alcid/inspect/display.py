@@ -1,7 +1,7 @@
-"""How public objects look as HTML: a title and parts, registered for each type.
+"""The registry of HTML representations: a title and the parts of a page for each public type.
 
-`picture(object)` gives both; `alcid._display.Displayed` calls it for notebooks and for pages. A new
-type gets its own representation with `@picture.register`; any other is shown as its text.
+`alcid.inspect.to_html` and notebooks call `picture(object)`, which gives both. A type gets its own
+representation with `@picture.register`; any other is shown as its text.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from alcid._display import Displayed
-from alcid._text import count_text
+from alcid._text import count_text, size_text
 from alcid.advise.report import Advice
 from alcid.errors import AlcidError, ColumnError
 from alcid.formats.deletion_vector import DeletionVector
@@ -26,32 +25,54 @@ from alcid.inspect.byte_bar import byte_strip, distribution, histogram
 from alcid.inspect.byte_map import Kind, map_bytes
 from alcid.inspect.page import Markup, element, fragment, page, section, table
 from alcid.inspect.plan import plan_parts
-from alcid.inspect.table import table_parts
+from alcid.scan import TableFiles
 from alcid.scan.explain import Explanation, question_text
 from alcid.spark.sql import SqlExplanation
 from alcid.tables.base import Table
+from alcid.tables.maintenance.clean import CleanReport
 from alcid.tables.maintenance.findings import RepairReport, VerifyReport
+from alcid.tables.paimon.keyed.compact import CompactReport
+from alcid.tables.reports import (
+    AppendReport,
+    BuildReport,
+    DeleteReport,
+    IndexInfo,
+    UpsertReport,
+)
 
-__all__ = ["Picture", "fragment_of", "page_of", "picture"]
+__all__ = ["Picture", "fragment_of", "page_of", "picture", "shown_types"]
 
 Picture: TypeAlias = tuple[str, Sequence[Markup]]
 """A title, and the parts of a page."""
 
+_SHOWN_AS_TEXT = (
+    AppendReport,
+    BuildReport,
+    CleanReport,
+    CompactReport,
+    DeleteReport,
+    UpsertReport,
+)
 _MAX_THETA = 2.0**63
 _BINS = 10  # of the hashes of a sketch
 _MOST_DRAWN = 1 << 23  # positions of a vector; a few bytes can state billions
 
 
-def page_of(shown: Displayed) -> str:
+def page_of(shown: object) -> str:
     """A page that stands alone."""
     title, parts = picture(shown)
     return page(title, *parts)
 
 
-def fragment_of(shown: Displayed) -> str:
+def fragment_of(shown: object) -> str:
     """HTML for the cell of a notebook."""
     title, parts = picture(shown)
     return fragment(element("h3", title), *parts)
+
+
+def shown_types() -> list[type]:
+    """The types that notebooks show as HTML."""
+    return [shown for shown in (*picture.registry, *_SHOWN_AS_TEXT) if shown is not object]
 
 
 @singledispatch
@@ -176,7 +197,48 @@ def _sql_explanation(explanation: SqlExplanation) -> Picture:
 @picture.register(Table)
 def _table(shown: Table[Any]) -> Picture:
     """The columns of a table, and their indexes."""
-    return f"{type(shown).__name__} {shown.location}", table_parts(shown, shown.indexes())
+    return f"{type(shown).__name__} {shown.location}", _table_parts(shown, shown.indexes())
+
+
+def _table_parts(shown: Table[Any], indexes: Sequence[IndexInfo]) -> list[Markup]:
+    """The parts of a page about a table."""
+    files = shown.snapshot
+    counts = (
+        count_text(len(files.sizes), "file"),
+        _rows_text(files),
+        size_text(int(files.sizes.sum())),
+    )
+    by_column: dict[str, list[str]] = {}
+    for info in indexes:
+        outer, key, _ = info.column.partition("[")  # a key of a map stands by the map
+        kind, coverage = info.index_type, str(info).partition(": ")[2]
+        by_column.setdefault(outer.lower(), []).append(
+            f"{kind} of {info.column}: {coverage}" if key else f"{kind}: {coverage}"
+        )
+    partitions = set(files.columns.partitions)
+    rows = [
+        [
+            element("code", name),
+            str(column.data_type or "not known"),
+            "; ".join(by_column.get(name.lower(), ["partition"] if name in partitions else [])),
+        ]
+        for name, column in files.columns.columns.items()
+    ]
+    return [
+        element("p", ", ".join(counts)),
+        table(["column", "type", "indexes"], rows),
+    ]
+
+
+def _rows_text(files: TableFiles) -> str:
+    """How many rows there are; to count those that are deleted may take reading all files."""
+    rows, deletions = int(files.rows.sum()), files.deletions
+    if isinstance(deletions, dict):
+        rows -= sum(map(len, deletions.values()))
+    text = count_text(rows, "row")
+    if getattr(files, "delegated_reason", "") or (deletions and not isinstance(deletions, dict)):
+        return f"{text} with those that are deleted"
+    return text
 
 
 @picture.register

@@ -21,7 +21,7 @@ from alcid.inspect.page import (
     table,
 )
 
-__all__ = ["READ", "FileCut", "GroupCut", "PlanFiles", "StageSum", "plan_parts", "plan_sentence"]
+__all__ = ["READ", "PlanFiles", "StageSum", "plan_parts", "plan_sentence", "stage_colour"]
 
 READ = "read"
 # The order of the stages; what comes later got further, and is what a cell of several files shows.
@@ -54,26 +54,12 @@ class StageSum:
     @property
     def colour(self) -> int:
         """The number of its colour in `page.css`."""
-        return _COLOURS.get(self.stage, _OTHER)
+        return stage_colour(self.stage)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCut:
-    """A row group as a piece of a bar."""
-
-    rows: int
-    colour: int
-    share: float
-    """How much of its pages is read."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileCut:
-    """A file as a bar that is cut into row groups."""
-
-    path: str
-    size: int
-    groups: Sequence[GroupCut]
+def stage_colour(stage: str) -> int:
+    """The number of a stage's colour in `page.css`."""
+    return _COLOURS.get(stage, _OTHER)
 
 
 class PlanFiles:
@@ -181,27 +167,6 @@ class PlanFiles:
         each = -(-len(self) // _CELLS)
         note = f"A cell stands for {each} files, and shows which of them got furthest."
         return [drawn, element("p", note, class_="note")]
-
-    def cut_files(self, stage: str, most: int) -> list[FileCut]:
-        """The first files of a stage, with their row groups if they were opened."""
-        columns = self._columns
-        codes = [code for code, (name, _) in enumerate(columns["reasons"]) if name == stage]
-        files = [file for file, code in enumerate(columns["codes"]) if code in codes][:most]
-        groups = columns["groups"]
-        names = ("file", "rows", "codes", "pages", "all_pages")
-        found: dict[int, list[GroupCut]] = {file: [] for file in files}
-        for file, rows, code, pages, all_pages in zip(
-            *(groups[name] for name in names), strict=True
-        ):
-            if file in found:
-                name = columns["reasons"][code][0]
-                share = pages / max(all_pages, 1) if name == READ and pages >= 0 else 1.0
-                found[file].append(GroupCut(rows, _COLOURS.get(name, _OTHER), share))
-        whole = [GroupCut(1, _COLOURS.get(stage, _OTHER), 1.0)]
-        return [
-            FileCut(columns["paths"][file], columns["sizes"][file], found[file] or whole)
-            for file in files
-        ]
 
     def legend(self) -> list[tuple[StageSum, str]]:
         """Each stage that something of the picture has the colour of, and how much that is."""

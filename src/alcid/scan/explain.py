@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid._arrays import Int64Array
-from alcid._display import Displayed
 from alcid._text import count_text, size_text
 from alcid.scan.table_files import DataFiles
 
@@ -156,8 +155,8 @@ class IndexUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation(Displayed):
-    """What `Scan.explain` gives; `str` is a table to read, `save_html` writes a picture of it."""
+class Explanation:
+    """What `Scan.explain` gives; `str` is a table to read."""
 
     predicate: str
     stages: tuple[Stage, ...]

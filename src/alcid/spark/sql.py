@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from alcid._display import Displayed
 from alcid.errors import OptionError, PredicateError, require
 from alcid.expressions import Constant
 from alcid.options import fold_name
@@ -88,7 +87,7 @@ class TableUse:
 
 
 @dataclass(frozen=True, slots=True)
-class SqlExplanation(Displayed):
+class SqlExplanation:
     """What a query asks of its tables; `str` is a text to read."""
 
     query: str

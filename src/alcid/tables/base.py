@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from alcid._display import Displayed
 from alcid.config import Settings, current_settings
 from alcid.errors import AlcidWarning, FileGoneError, PredicateError, SparkNeededError
 from alcid.expressions import Predicate
@@ -44,7 +43,7 @@ __all__ = ["FindWork", "FoundRows", "Table", "find_rows"]
 Files = TypeVar("Files", bound=TableFiles)
 
 
-class Table(Displayed, ABC, Generic[Files]):
+class Table(ABC, Generic[Files]):
     """Data files that belong together.
 
     It sees the files that there were when it was opened, or at the last `refresh`.

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from alcid._display import Displayed
 from alcid._text import count_text
 from alcid.index.bundle import PayloadKind
 
@@ -100,7 +99,7 @@ class IndexFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class BuildReport(Displayed):
+class BuildReport:
     """What a build did; each file of the table is `indexed`, `fresh` or `failed`.
 
     >>> print(BuildReport(40, 38, 2, 0, 19_000_000, 210_400_000, 1, 12.34))
@@ -221,7 +220,7 @@ def size_text(count: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AppendReport(Displayed):
+class AppendReport:
     """What an append did.
 
     >>> print(AppendReport(2, 1_000_000, 31_400_000, 5_200_000, 2, 3.21))
@@ -276,7 +275,7 @@ class AppendReport(Displayed):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteReport(Displayed):
+class DeleteReport:
     """What a delete did.
 
     >>> print(DeleteReport(1200, 3, 7))
@@ -313,7 +312,7 @@ class DeleteReport(Displayed):
 
 
 @dataclass(frozen=True, slots=True)
-class UpsertReport(Displayed):
+class UpsertReport:
     """What an upsert did.
 
     >>> print(UpsertReport(1200, 3, 403, 2, 2, 51_000, 480, 8, True, 0.31))

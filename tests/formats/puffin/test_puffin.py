@@ -33,7 +33,7 @@ from alcid.formats.puffin.footer import write_footer
 from alcid.formats.puffin.writer import created_by
 from alcid.formats.source import BytesSource, FileObjectSource, FileSource
 from alcid.formats.theta.sketch import ThetaSketch
-from alcid.inspect.display import picture
+from alcid.inspect.display import fragment_of, picture
 from alcid.testing import CountingSource
 
 EMPTY = b'PFA1PFA1{"blobs":[]}\x0c\0\0\0\0\0\0\0PFA1'
@@ -766,7 +766,7 @@ def test_a_reader_shows_its_blobs(properties: dict[str, str]) -> None:
     title, parts = picture(reader)
     assert title == "Puffin file <BytesIO>"
     assert len(parts) == 1 + len(properties)
-    shown = reader._repr_html_()
+    shown = fragment_of(reader)
     for text in ("Blobs of &lt;BytesIO&gt;", "some-type", "3, 4", "a b, c d", *properties):
         assert text in shown
     assert ("Properties" in shown) == bool(properties)

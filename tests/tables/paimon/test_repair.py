@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import alcid
 from alcid import DeletionVector, OptionError, PaimonTable
+from alcid.inspect import to_html
 from alcid.tables.maintenance import findings
 from alcid.tables.maintenance.findings import ROLL_BACK
 from alcid.tables.maintenance.paimon_repair_vectors import VectorMender, VectorRepair
@@ -280,6 +281,6 @@ def test_a_report_is_plain_data_and_a_page(tmp_path: Path) -> None:
     assert [one["advice"] for one in plain["not_mended"]] == [ROLL_BACK]
     first = f"mended 1 problem in 1 commit: snapshot {table.snapshot_id}; removed 0 leftovers (0 B)"
     assert str(report).startswith(f"{first}; 3 too young; 1 NOT mended; ")
-    shown = report.to_html()
+    shown = to_html(report)
     assert "<td>dropped</td>" in shown
     assert f"<td>{ROLL_BACK}</td>" in shown

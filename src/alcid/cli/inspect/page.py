@@ -10,7 +10,6 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 
-from alcid._display import Displayed
 from alcid.cli.columns import IndexedColumns
 from alcid.cli.inspect.contents import (
     Facts,
@@ -155,7 +154,7 @@ def _spread(source: Source, kind: Kind, types: Mapping[str, DataType]) -> list[M
     ]
 
 
-def _things(source: Source, kind: Kind) -> Iterator[Displayed]:
+def _things(source: Source, kind: Kind) -> Iterator[object]:
     """What a file of another kind holds, as far as it is not damaged."""
     whole = Section(source)
     match kind:
@@ -176,7 +175,7 @@ def _things(source: Source, kind: Kind) -> Iterator[Displayed]:
                         yield from _if_whole(partial(reader.read_theta_sketch, blob))
 
 
-def _if_whole(read: Callable[[], Displayed]) -> Iterator[Displayed]:
+def _if_whole(read: Callable[[], object]) -> Iterator[object]:
     """What is read, unless it is damaged: the table of all says so."""
     with suppress(FormatError, LimitError):
         yield read()

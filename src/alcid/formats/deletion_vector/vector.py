@@ -25,7 +25,6 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import AbstractBitMap, BitMap
 
-from alcid._display import Displayed
 from alcid.errors import (
     ChecksumError,
     LimitError,
@@ -202,7 +201,7 @@ def _check_size(size: int) -> None:
 _MOST_ROWS = 1 << 32
 
 
-class DeletionVector(Displayed):
+class DeletionVector:
     """The positions of the rows of a data file that are deleted. It never changes.
 
     Do not use it for rows that are to be found again after the file was rewritten: a position means

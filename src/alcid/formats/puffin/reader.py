@@ -6,7 +6,6 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from alcid._display import Displayed
 from alcid.errors import AlcidError, FormatError, require
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.puffin.compression import decompress
@@ -59,7 +58,7 @@ def open(  # noqa: A001  # used as puffin.open
     return reader
 
 
-class PuffinReader(Displayed):
+class PuffinReader:
     """An open Puffin file; `open` makes one."""
 
     def __init__(

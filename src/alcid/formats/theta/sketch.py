@@ -38,7 +38,6 @@ import numpy as np
 import pyarrow as pa
 
 from alcid._arrays import DAY_IN_MILLIS, UInt64Array, least_bytes, plain
-from alcid._display import Displayed
 from alcid.errors import UnsupportedError, require
 from alcid.formats.hashing import ByteValues, murmur
 from alcid.formats.source import BytesSource, Section
@@ -216,7 +215,7 @@ _FIRST_BLOCK, _BLOCK = 1 << 12, 1 << 16
 _MAX_AS_FLOAT = 2.0**63
 
 
-class ThetaSketch(Displayed):
+class ThetaSketch:
     """A count of distinct values, estimated within about 1.6 % (standard error).
 
     Up to 4096 values the count is exact, but for two values of one hash. Nulls are not counted,

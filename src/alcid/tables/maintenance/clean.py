@@ -25,7 +25,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from alcid._display import Displayed
 from alcid._text import count_text
 from alcid.errors import (
     AlcidError,
@@ -210,7 +209,7 @@ _DEAD = 0.1  # the share of entries of which nothing is used, from which on a bu
 
 
 @dataclass(frozen=True, slots=True)
-class CleanReport(Displayed):
+class CleanReport:
     """What `clean` did, or would do."""
 
     dry_run: bool

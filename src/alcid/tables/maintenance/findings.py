@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from alcid._display import Displayed
 from alcid._text import count_text
 from alcid.tables.maintenance.clean import Leftover
 from alcid.tables.reports import size_text
@@ -147,7 +146,7 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyReport(Displayed):
+class VerifyReport:
     """What `verify` found; `ok` if nothing is wrong."""
 
     files: int
@@ -290,7 +289,7 @@ class NotMended:
 
 
 @dataclass(frozen=True, slots=True)
-class RepairReport(Displayed):
+class RepairReport:
     """What `repair` did, or would do; `ok` if nothing is wrong any more.
 
     >>> mended = Mended("index/a-0", "vector of b", "it is no live data file", "dropped")

@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._display import Displayed
 from alcid._text import count_text
 from alcid.errors import (
     ColumnError,
@@ -53,7 +52,7 @@ _PAUSE = 0.5  # seconds at most between two tries
 
 
 @dataclass(frozen=True, slots=True)
-class CompactReport(Displayed):
+class CompactReport:
     """What a compaction did.
 
     >>> print(CompactReport(4, 23, 5, 1_200_000, 34_500_000, 7, 1.25))

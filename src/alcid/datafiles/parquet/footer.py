@@ -14,10 +14,12 @@ It is read with what lies before the footer: the offset indexes as a rule.
 
 from __future__ import annotations
 
+import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
+from typing import NamedTuple, overload
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +28,8 @@ from alcid.datafiles.parquet.decoding import naming_damage
 from alcid.datafiles.parquet.thrift import (
     AS_STORED,
     Choice,
+    Lazy,
+    LazyStructs,
     Struct,
     StructReader,
     get,
@@ -204,8 +208,54 @@ _DATA_PAGES = (0, 3)
 _PAGES: Choice = {1: None, 2: None, 3: None}
 _COLUMN: Choice = {4: None, 5: None, 7: None, 9: None, 11: None, 12: AS_STORED, 13: _PAGES}
 _CHUNK: Choice = {1: None, 3: _COLUMN, 4: None, 5: None, 8: {}}
-_METADATA: Choice = {3: None, 4: {1: _CHUNK, 3: None}, 5: None, 6: None, 7: None}
 _DICTIONARY = (2, 8)  # encodings: the old number, and the one of today
+_LONG = 64 << 10
+"""Bytes of a footer from which on column chunks, some hundreds, are parsed one by one as needed."""
+
+
+def _metadata_fields(length: int) -> Choice:
+    """The fields that are wanted of a footer so many bytes long."""
+    chunks = _CHUNK if length < _LONG else Lazy(_CHUNK, _regular_chunk())
+    return {3: None, 4: {1: chunks, 3: None}, 5: None, 6: None, 7: None}
+
+
+@cache
+def _regular_chunk() -> re.Pattern[bytes]:
+    """A column chunk as most writers store it: neither encrypted nor in another file.
+
+    Whatever it matches is a struct of Thrift from its first to its last byte, with the fields 2 and
+    3, and 4 to 7 as far as there are page indexes. It knows neither texts of 64 bytes or more nor
+    paths of more than five names: such a chunk is one that it does not match.
+    """
+    varint = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
+    text = b"(?>%b)" % b"|".join(b"\\x%02x.{%d}" % (size, size) for size in range(64))
+
+    def heads(*kinds: int, high: Iterable[int] = range(1, 16)) -> bytes:
+        return b"[%b]" % b"".join(b"\\x%02x" % (up << 4 | kind) for up in high for kind in kinds)
+
+    def lists(kinds: Sequence[int], element: bytes, most: int) -> bytes:
+        return b"|".join(
+            b"%b(?:%b){%d}+" % (heads(*kinds, high=[count]), element, count)
+            for count in range(most + 1)
+        )
+
+    def struct(*fields: bytes) -> bytes:
+        return rb"(?:%b)*+\x00" % b"|".join(fields)
+
+    integers = (4, 5, 6)
+    number, truth = heads(*integers) + varint, heads(1, 2)
+    numbers = lists(integers, varint, 14)
+    statistics = struct(number, truth, heads(8) + text, b"%b(?:%b)" % (heads(9), numbers))
+    encodings = lists([12], struct(number, truth), 6)
+    column = struct(
+        number,
+        b"%b(?:%b)" % (heads(9), b"|".join((numbers, lists([8], text, 5), encodings))),
+        heads(12) + statistics,
+    )
+    index = b"%b" + varint + rb"\x15" + varint
+    offset_index, column_index = (index % head for head in (rb"\x16", rb"[\x16\x36]"))
+    chunk = rb"(?:\x26%b)?\x1c%b(?:%b)?(?:%b)?\x00" % (varint, column, offset_index, column_index)
+    return re.compile(chunk, re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +281,46 @@ class RowGroup:
     """A row group; a chunk that is encrypted is None."""
 
     rows: int
-    chunks: tuple[Chunk | None, ...]
+    chunks: ColumnChunks
+
+
+class ColumnChunks(Sequence["Chunk | None"]):
+    """The column chunks of a row group, each checked when it is asked for.
+
+    A file of many columns has thousands, of which a look-up needs a few.
+    """
+
+    def __init__(self, structs: Sequence[Struct], end: int, file: str) -> None:
+        """Take chunks of a file whose pages end before `end`.
+
+        Raises:
+            FormatError: One that is not as usual is damaged.
+            UnsupportedError: They lie in other files.
+        """
+        self._structs, self._end, self._file = structs, end, file
+        self._checked: dict[int, Chunk | None] = {}
+        unusual = structs.irregular if isinstance(structs, LazyStructs) else range(len(structs))
+        self.encrypted = None in [self[number] for number in unusual]
+        """Whether any of them is encrypted."""
+
+    def __len__(self) -> int:
+        return len(self._structs)
+
+    @overload
+    def __getitem__(self, number: int) -> Chunk | None: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Chunk | None]: ...
+    def __getitem__(self, number: int | slice) -> Chunk | list[Chunk | None] | None:
+        """The chunk of a leaf column; None if it is encrypted.
+
+        Raises:
+            FormatError: It is damaged, or not within the file.
+        """
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        if number not in self._checked:
+            self._checked[number] = _chunk(self._structs[number], self._end, self._file)
+        return self._checked[number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +367,7 @@ def parse_footer(source: Source, tail: bytes) -> Footer:
     begin = source.size - END - length
     reader = StructReader(tail[-END - length : -END], name=name, offset=begin)
     elements = tuple(reader.spans(2))
-    metadata = reader.struct(_METADATA)
+    metadata = reader.struct(_metadata_fields(length))
     groups = _structs(metadata, 4, name)
     return Footer(
         tuple(_groups(groups, begin, name)),
@@ -295,22 +384,24 @@ def parse_footer(source: Source, tail: bytes) -> Footer:
     )
 
 
-def _structs(values: Struct, number: int, file: str) -> list[Struct]:
-    found = get(values, number, list, [], file=file)
-    if not all(type(one) is dict for one in found):
-        raise FormatError(f"bad field {number} in the metadata", file=file, expected="structs")
-    return found
+def _structs(values: Struct, number: int, file: str) -> Sequence[Struct]:
+    """A field that is a list of structs; an empty one if it is not there."""
+    structs = values.get(number, [])
+    if isinstance(structs, LazyStructs) or (
+        type(structs) is list and all(type(each) is dict for each in structs)
+    ):
+        return structs
+    raise FormatError(f"bad field {number} in the metadata", file=file, expected="structs")
 
 
-def _groups(groups: list[Struct], end: int, file: str) -> Iterator[RowGroup]:
+def _groups(groups: Sequence[Struct], end: int, file: str) -> Iterator[RowGroup]:
     """The row groups that have rows; the chunks of the others lie nowhere."""
     for values in groups:
         rows = get(values, 3, int, file=file)
         if rows < 0:
             raise FormatError("bad row group in the metadata", file=file, found=f"{rows} rows")
         if rows:
-            chunks = _structs(values, 1, file)
-            yield RowGroup(rows, tuple(_chunk(one, end, file) for one in chunks))
+            yield RowGroup(rows, ColumnChunks(_structs(values, 1, file), end, file))
 
 
 def _chunk(values: Struct, end: int, file: str) -> Chunk | None:
@@ -351,7 +442,7 @@ def _chunk(values: Struct, end: int, file: str) -> Chunk | None:
     )
 
 
-def _coded_pages(statistics: list[Struct], file: str) -> int | None:
+def _coded_pages(statistics: Sequence[Struct], file: str) -> int | None:
     """The data pages with a dictionary, of statistics that count pages by kind and encoding."""
     counts = [tuple(get(one, number, int, file=file) for number in (1, 2, 3)) for one in statistics]
     data = [(encoding, count) for kind, encoding, count in counts if kind in _DATA_PAGES]

@@ -197,7 +197,7 @@ class ParquetScan:
         reader = RangeReader([self.source], coalescing or Coalescing(), report, read_ranges)
         held = HeldFile(self.source, self._fetch(groups, together, reader), report)
         # Beside an encrypted column, Arrow 19 does not read two others at a time.
-        encrypted = any(None in self._groups[group].chunks for group in groups)
+        encrypted = any(self._groups[group].chunks.encrypted for group in groups)
         with_int96 = not self._int96_leaves.isdisjoint(together)
         metadata = self._metadata_as_bytes if with_int96 else self.metadata
         table = self._decode(held, metadata, groups, leaves if encrypted else [together])

@@ -20,7 +20,7 @@ the options of a column with a dot in its name. Here the first is an error and t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
@@ -110,11 +110,14 @@ class IndexSpec:
         """The key of `m[key]`, or None for a whole column."""
         return _split(self.column)[1]
 
-    def resolve(self, columns: Mapping[str, DataType]) -> tuple[IndexSpec, DataType]:
+    def resolve(
+        self, columns: Mapping[str, DataType], names: ColumnNames | None = None
+    ) -> tuple[IndexSpec, DataType]:
         """Find the column in a table: the same index with the table's spelling, and its value type.
 
         Args:
             columns: The top-level columns of the table.
+            names: Their names, where many indexes are resolved against the same table.
 
         Raises:
             ColumnError: No such column, or more than one.
@@ -125,7 +128,7 @@ class IndexSpec:
         >>> print(found.column, data_type)
         tags[color] INT
         """
-        name = find_column(self.top_level, columns)
+        name = find_column(self.top_level, columns if names is None else names)
         data_type = columns[name]
         if self.map_key is not None:
             if data_type.root != "MAP" or data_type.children[0].root not in ("CHAR", "VARCHAR"):
@@ -146,49 +149,41 @@ def _split(column: str) -> tuple[str, str | None]:
 
 
 def fold_name(column: str) -> str:
-    """What is the same for names of the same column; keys of a map always differ in case."""
-    if current_settings().case_sensitive:
+    """The form that all spellings of a column share; keys of a map always differ in case."""
+    return _fold(column, current_settings().case_sensitive)
+
+
+def _fold(column: str, is_case_sensitive: bool) -> str:
+    if is_case_sensitive:
         return column
+    if "[" not in column:
+        return column.lower()
     top_level = _split(column)[0]
     return top_level.lower() + column[len(top_level) :]
 
 
-def find_column(name: str, columns: Collection[str]) -> str:
-    """The top-level column that a name means, as `case_sensitive` says.
-
-    Raises:
-        ColumnError: No such column, or more than one.
-        UnsupportedError: A field within a column.
+def find_column(name: str, columns: Iterable[str]) -> str:
+    """The top-level column that a name means; see `ColumnNames.find`.
 
     >>> find_column("ID", ["id", "name"])
     'id'
     """
-    found = match_column(name, columns)
-    if found is not None:
-        return found
-    outer = name.partition(".")[0]
-    if any(fold_name(column) == fold_name(outer) for column in columns):
-        raise UnsupportedError(f"column {name}: no index takes a field within a column")
-    raise ColumnError(f"column {name}: not in the table{did_you_mean(name, columns, most=3)}")
+    return ColumnNames.of(columns).find(name)
 
 
 def match_column(name: str, columns: Iterable[str]) -> str | None:
-    """The column that a name means, `m[key]` included, or None if there is none.
-
-    Raises:
-        ColumnError: It fits more than one.
+    """The column that a name means, `m[key]` included, or None; see `ColumnNames.match`.
 
     >>> match_column("Tags[color]", ["id", "tags[color]"])
     'tags[color]'
     """
-    fitting = [column for column in columns if fold_name(column) == fold_name(name)]
-    if len(fitting) > 1:
-        raise ColumnError(f"column {name}: fits more than one column: {', '.join(fitting)}")
-    return fitting[0] if fitting else None
+    return ColumnNames.of(columns).match(name)
 
 
-class ColumnNames:
-    """Columns to find names in, many times: `match_column` for tables of thousands of columns.
+class ColumnNames(Collection[str]):
+    """The names of columns, folded once, to match any number of other names against them.
+
+    Whether case counts is decided at each match, as `alcid.config` says then.
 
     >>> ColumnNames(["id", "Name"]).match("NAME")
     'Name'
@@ -199,19 +194,54 @@ class ColumnNames:
         self._columns = tuple(columns)
         self._folded: dict[bool, dict[str, list[str]]] = {}
 
+    @classmethod
+    def of(cls, columns: Iterable[str]) -> ColumnNames:
+        """The names themselves if they are `ColumnNames`, else these of any names."""
+        return columns if isinstance(columns, cls) else cls(columns)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
     def match(self, name: str) -> str | None:
-        """The column that a name means, or None if there is none.
+        """The column that a name means, `m[key]` included, or None if there is none.
 
         Raises:
-            ColumnError: It fits more than one.
+            ColumnError: It matches more than one.
         """
+        matching = self._matching(name)
+        if len(matching) > 1:
+            raise ColumnError(f"column {name}: fits more than one column: {', '.join(matching)}")
+        return matching[0] if matching else None
+
+    def find(self, name: str) -> str:
+        """The top-level column that a name means.
+
+        Raises:
+            ColumnError: No such column, or more than one.
+            UnsupportedError: A field within a column.
+        """
+        column = self.match(name)
+        if column is not None:
+            return column
+        if self._matching(name.partition(".")[0]):
+            raise UnsupportedError(f"column {name}: no index takes a field within a column")
+        raise ColumnError(f"column {name}: not in the table{did_you_mean(name, self, most=3)}")
+
+    def _matching(self, name: str) -> Sequence[str]:
         rule = current_settings().case_sensitive
         folded = self._folded.get(rule)
         if folded is None:
-            folded = self._folded[rule] = {}
+            folded = {}
             for column in self._columns:
-                folded.setdefault(fold_name(column), []).append(column)
-        return match_column(name, folded.get(fold_name(name), ()))
+                folded.setdefault(_fold(column, rule), []).append(column)
+            self._folded[rule] = folded
+        return folded.get(_fold(name, rule), ())
 
 
 def did_you_mean(word: str, known: Iterable[str], form: str = "{}", *, most: int = 1) -> str:

@@ -15,7 +15,7 @@ from alcid.errors import ColumnError, UnsupportedError
 from alcid.expressions.row_tests import RowType
 from alcid.expressions.row_values import RowColumn
 from alcid.formats.file_index.keys import map_key_column
-from alcid.options import find_column, match_column
+from alcid.options import ColumnNames
 from alcid.types import DataType
 
 __all__ = ["ColumnTypes", "Columns", "RowTable", "TableColumn"]
@@ -40,11 +40,11 @@ class Columns(Mapping[str, DataType]):
         if isinstance(types, pa.Schema):
             self.complete = True
             self._known = {field.name: field.type for field in types}
-            self._names = types.names
+            self.names = ColumnNames(types.names)
         elif isinstance(types, Mapping):
             self.complete = False
             self._known = {name: _parse(name, given) for name, given in types.items()}
-            self._names = list(self._known)
+            self.names = ColumnNames(self._known)
         else:
             raise UnsupportedError(
                 f"types of columns: found {type(types).__name__}, expected a mapping or a schema"
@@ -57,10 +57,10 @@ class Columns(Mapping[str, DataType]):
         return given
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)  # with those that a schema repeats
+        return iter(self.names)  # with those that a schema repeats
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.names)
 
     def type_of(self, name: str) -> DataType:
         """The type of an indexed column; that of `m[key]` is in the MAP `m`, if not given itself.
@@ -68,10 +68,10 @@ class Columns(Mapping[str, DataType]):
         Raises:
             ColumnError: It is not known.
         """
-        found = match_column(name, self)
+        found = self.names.match(name)
         if found is not None:
             return self[found]
-        whole = match_column(name.partition("[")[0], self) if name.endswith("]") else None
+        whole = self.names.match(name.partition("[")[0]) if name.endswith("]") else None
         if whole is not None and self[whole].root == "MAP":
             return self[whole].children[1]
         given = ", ".join(self) or "no column"
@@ -87,8 +87,8 @@ class Columns(Mapping[str, DataType]):
         """
         whole = name.partition("[")[0]
         outer = whole.partition(".")[0]
-        if self.complete and not any(match_column(part, self) for part in (name, whole, outer)):
-            find_column(whole, self)
+        if self.complete and not any(map(self.names.match, (name, whole, outer))):
+            self.names.find(whole)
 
 
 def _parse(name: str, given: object) -> DataType:
@@ -180,6 +180,7 @@ class RowTable:
             raise UnsupportedError(f"rows: found {type(table).__name__}, expected a pyarrow Table")
         self.row_count = table.num_rows
         self._table = table
+        self._names = ColumnNames(table.schema.names)
         self._given = Columns({} if types is None else types)
         self._found: dict[str, TableColumn] = {}
 
@@ -195,23 +196,23 @@ class RowTable:
         return self._found[name]
 
     def _array(self, name: str) -> pa.ChunkedArray:
-        names = self._table.schema.names
-        found, (whole, bracket, key) = match_column(name, names), name.partition("[")
+        names = self._names
+        found, (whole, bracket, key) = names.match(name), name.partition("[")
         if found is None and bracket and name.endswith("]"):
-            maps = self._top_level(find_column(whole, names))
+            maps = self._top_level(names.find(whole))
             if not pa.types.is_map(maps.type):
                 raise UnsupportedError(f"column {name}: found {maps.type}, expected a map")
             return map_key_column(maps, key[:-1])
-        if found is None and match_column(name.partition(".")[0], names) is not None:
+        if found is None and names.match(name.partition(".")[0]) is not None:
             raise UnsupportedError(f"column {name}: a field within a column is not looked into")
-        return self._top_level(find_column(name, names))
+        return self._top_level(names.find(name))
 
     def _top_level(self, name: str) -> pa.ChunkedArray:
         column = self._table.column(self._table.schema.names.index(name))
         return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
     def _given_type(self, name: str) -> DataType | None:
-        known = (match_column(part, self._given) for part in (name, name.partition("[")[0]))
+        known = map(self._given.names.match, (name, name.partition("[")[0]))
         return self._given.type_of(name) if any(known) else None
 
 

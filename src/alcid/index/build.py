@@ -51,7 +51,7 @@ from alcid.index.bundle import (
 from alcid.index.bundle.columns import pack_pages, schema_bytes
 from alcid.index.bundle.format import INDEX
 from alcid.index.bundle.statistics import statistics_array
-from alcid.options import IndexSpec, find_column
+from alcid.options import ColumnNames, IndexSpec
 from alcid.storage.buffered import KeptSource
 from alcid.types import DataType
 
@@ -65,7 +65,7 @@ __all__ = [
     "footer_statistics",
     "group_statistics",
     "index_file",
-    "resolve_spec",
+    "resolve_by_name",
     "value_statistics",
 ]
 
@@ -138,10 +138,11 @@ def build_payloads(
     ([('id', 'bsi')], [('no', 'bitmap')])
     """
     made = Payloads(for_java=True)
+    names = ColumnNames(types)
     found: list[tuple[IndexSpec, DataType]] = []
     for spec in specs:
         try:
-            found.append(spec.resolve(types))
+            found.append(spec.resolve(types, names))
         except (ColumnError, UnsupportedError) as error:
             made.skipped[spec.column, spec.index_type] = str(error)
     found.sort(key=lambda one: (one[0].top_level, one[0].column, one[0].index_type))
@@ -244,10 +245,10 @@ _END = 8  # the length of the footer, and the magic
 _SMALLEST = 12
 
 
-Resolve: TypeAlias = Callable[
-    [IndexSpec, Sequence[FileColumn]], tuple[FileColumn, IndexSpec, DataType]
-]
-"""How the column of an index is found in a file: `resolve_spec`, or another way."""
+ResolvedIndex: TypeAlias = tuple[FileColumn, IndexSpec, DataType]
+"""The column of a file, the index in that file's spelling, and the type of its values."""
+Resolve: TypeAlias = Callable[[Sequence[FileColumn]], Callable[[IndexSpec], ResolvedIndex]]
+"""How the columns of indexes are found in a file: `resolve_by_name`, or by Iceberg's field ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +333,7 @@ def index_file(
     metadata = _metadata(footer, source.name)
     columns = file_columns(metadata, source.name, _encrypted(layout))
     work = _Work(kept, layout, columns, rows)
-    work.build(specs, resolve or resolve_spec)
+    work.build(specs, (resolve or resolve_by_name)(columns))
     statistics = FooterStatistics(parse_footer(kept, footer), source.name)
     for column in columns:
         if column.name not in work.statistics and work.is_single(column):
@@ -353,25 +354,25 @@ def index_file(
     return IndexedFile(entry, work.payloads, types, work.skipped, frozenset(work.read))
 
 
-def resolve_spec(
-    spec: IndexSpec, columns: Sequence[FileColumn]
-) -> tuple[FileColumn, IndexSpec, DataType]:
-    """The column that an index is of, the index in the file's spelling, the type of its values.
+def resolve_by_name(columns: Sequence[FileColumn]) -> Callable[[IndexSpec], ResolvedIndex]:
+    """A function that finds the columns of indexes among those of a file, by their names.
 
-    Args:
-        spec: The index.
-        columns: All columns of the file.
-
-    Raises:
-        ColumnError: No such column, or more than one.
-        UnsupportedError: The index does not take it, or it gets none.
+    It raises `ColumnError` where there is no such column, or more than one, and `UnsupportedError`
+    where the index does not take it, or it gets none.
     """
-    names = [column.name for column in columns]
-    name = find_column(spec.top_level, names)
-    column = columns[names.index(name)]
-    if column.problem or column.data_type is None:
-        raise UnsupportedError(f"column {name}: {column.problem}")
-    return column, *spec.resolve({name: column.data_type})
+    names = ColumnNames(column.name for column in columns)
+    by_name: dict[str, FileColumn] = {}
+    for column in columns:
+        by_name.setdefault(column.name, column)
+
+    def resolve(spec: IndexSpec) -> ResolvedIndex:
+        name = names.find(spec.top_level)
+        column = by_name[name]
+        if column.problem or column.data_type is None:
+            raise UnsupportedError(f"column {name}: {column.problem}")
+        return column, *spec.resolve({name: column.data_type})
+
+    return resolve
 
 
 def footer_crc(source: Source) -> int:
@@ -441,12 +442,14 @@ class _Work:
         """Whether no other column has the same name."""
         return self._counts[column.name] == 1
 
-    def build(self, specs: Iterable[IndexSpec], resolve: Resolve) -> None:
+    def build(
+        self, specs: Iterable[IndexSpec], resolve: Callable[[IndexSpec], ResolvedIndex]
+    ) -> None:
         """Build the indexes, column by column."""
-        found: list[tuple[FileColumn, IndexSpec, DataType]] = []
+        found: list[ResolvedIndex] = []
         for spec in specs:
             try:
-                found.append(resolve(spec, self._columns))
+                found.append(resolve(spec))
             except (ColumnError, UnsupportedError) as error:
                 self.skipped[PayloadKind.index(spec.column, spec.index_type)] = str(error)
         found.sort(key=lambda one: (one[0].leaf, one[1].column, one[1].index_type))

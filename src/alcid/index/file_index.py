@@ -50,7 +50,7 @@ from alcid.formats.source import (
     Source,
     open_with,
 )
-from alcid.options import OptionValue, match_column, parse_options
+from alcid.options import ColumnNames, OptionValue, parse_options
 from alcid.types import DataType, require_index
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class FileIndex:
         self.strict = strict
         self._opened: FileSource | None = None
         self._columns = Columns(types)
+        self._indexed = ColumnNames(dict.fromkeys(entry.column for entry in container.entries))
         self._readers: dict[Entry, IndexReader] = {}
 
     @classmethod
@@ -112,7 +113,7 @@ class FileIndex:
         payloads: dict[tuple[str, str], bytes | None] = {}
         read: dict[str, KeyColumn] = {}
         for spec in parse_options(options):
-            found, data_type = spec.resolve(columns)
+            found, data_type = spec.resolve(columns, columns.names)
             array = table.column(found.top_level)
             if found.map_key is not None:
                 array = map_key_column(array, found.map_key)
@@ -323,7 +324,7 @@ class FileIndex:
 
     def _indexes(self, column: str) -> Iterator[tuple[Entry, DataType]]:
         """The indexes of a column, those that read the least first."""
-        name = match_column(column, dict.fromkeys(entry.column for entry in self.entries))
+        name = self._indexed.match(column)
         if name is None:
             self._columns.require(column)
             return

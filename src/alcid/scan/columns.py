@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from alcid._arrays import BoolArray
 from alcid.errors import ColumnError, UnsupportedError
-from alcid.options import ColumnNames, find_column
+from alcid.options import ColumnNames
 from alcid.types import DataType
 
 __all__ = ["Column", "ColumnGroup", "Conversion", "TableColumns"]
@@ -123,7 +123,7 @@ class TableColumns:
         found = self._names.match(name)
         if found is None and self._names.match(name.partition(".")[0]) is not None:
             raise UnsupportedError(f"column {name}: a field within a column cannot be chosen")
-        return find_column(name, self.columns) if found is None else found
+        return self._names.find(name) if found is None else found
 
     def has(self, name: str) -> bool:
         """Whether there is such a column, or such a map."""

@@ -45,7 +45,7 @@ from alcid.errors import (
     StorageError,
     UnsupportedError,
 )
-from alcid.index.build import IndexedFile, Resolve, index_file, resolve_spec
+from alcid.index.build import IndexedFile, Resolve, ResolvedIndex, index_file, resolve_by_name
 from alcid.index.bundle import Bundle, BundleSet, BundleWriter, PayloadKind, State, merge
 from alcid.index.bundle.columns import schema_columns
 from alcid.index.bundle.format import INDEX, PAGES
@@ -113,14 +113,14 @@ def plan_build(
     listing: Listing,
     specs: Sequence[IndexSpec],
     skipped: SkippedCounter,
-    resolve: Resolve = resolve_spec,
+    resolve: Resolve = resolve_by_name,
 ) -> BuildPlan:
     """Find what is missing; `skipped` is told what cannot be, of files that need not be read."""
     missing = np.ones((len(specs), len(listing)), bool)
     known = np.zeros(len(listing), bool)
     for schema, files in files_by_schema(bundles):
         try:
-            columns = schema_columns(schema, file="bundle")
+            resolve_index = resolve(schema_columns(schema, file="bundle"))
         except FormatError as error:
             bundles.report(error)
             continue
@@ -128,7 +128,7 @@ def plan_build(
         example = bundles.paths[int(files[0])].as_py()  # as reports name it
         for number, spec in enumerate(specs):
             try:
-                _, found, _ = resolve(spec, columns)
+                _, found, _ = resolve_index(spec)
             except (ColumnError, UnsupportedError) as error:
                 kind = PayloadKind.index(spec.column, spec.index_type)
                 skipped.add(kind, str(error), example, len(files))
@@ -373,7 +373,7 @@ def preview_build(
     *,
     others: int = 0,
     bundles: int | None = 0,
-    resolve: Resolve = resolve_spec,
+    resolve: Resolve = resolve_by_name,
 ) -> BuildReport:
     """The report of a build that is not done.
 
@@ -387,8 +387,10 @@ def preview_build(
     """
     missing = IndexFilesCounter()
     for task in plan.tasks:
+        columns = None if task.known else files.columns(task.file)
+        resolve_index = None if columns is None else resolve(columns)
         for spec in task.specs:
-            reason = "" if task.known else _problem(spec, files.columns(task.file), resolve)
+            reason = _problem(spec, resolve_index)
             kind = PayloadKind.index(spec.column, spec.index_type)
             if reason:
                 skipped.add(kind, reason, files.paths[task.file])
@@ -411,11 +413,11 @@ def preview_build(
     )
 
 
-def _problem(spec: IndexSpec, columns: Sequence[FileColumn] | None, resolve: Resolve) -> str:
-    """Why a file cannot have an index; empty if it may."""
-    if columns is not None:
+def _problem(spec: IndexSpec, resolve: Callable[[IndexSpec], ResolvedIndex] | None) -> str:
+    """Why a file cannot have an index; empty if it may, or nothing is known of its columns."""
+    if resolve is not None:
         try:
-            resolve(spec, columns)
+            resolve(spec)
         except (ColumnError, UnsupportedError) as error:
             return str(error)
     return ""

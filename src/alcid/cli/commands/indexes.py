@@ -135,7 +135,7 @@ def _require_types(table: AnyTable, options: Mapping[str, str]) -> None:
     specs = parse_options(options)
     for spec in specs:
         try:
-            spec.resolve(columns)
+            spec.resolve(columns, columns.names)
         except UnsupportedError as error:
             problems.append(str(error))
         except ColumnError:  # which the build tells

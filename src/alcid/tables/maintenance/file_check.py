@@ -36,7 +36,7 @@ from alcid.formats.file_index.bloom_filter import BloomFilterReader, sizing
 from alcid.formats.file_index.keys import KeyType, key_type
 from alcid.formats.file_index.range_bitmap import RangeBitmapReader
 from alcid.formats.source import BytesSource, ReadMany, Section, Source
-from alcid.index.build import IndexedFile, index_file, resolve_spec, value_statistics
+from alcid.index.build import IndexedFile, index_file, resolve_by_name, value_statistics
 from alcid.index.bundle import BundleSet, FileEntry, PayloadKind, prefetch
 from alcid.index.bundle.columns import join_columns, schema_columns, unpack_column
 from alcid.index.bundle.files import FileTable
@@ -424,7 +424,7 @@ def _key_type(kind: PayloadKind, columns: tuple[FileColumn, ...]) -> KeyType | N
 
 
 def _resolve(kind: PayloadKind, columns: tuple[FileColumn, ...]) -> _Column:
-    return resolve_spec(IndexSpec(kind.column, kind.index_type, BsiOptions()), columns)
+    return resolve_by_name(columns)(IndexSpec(kind.column, kind.index_type, BsiOptions()))
 
 
 def _compare_index(kind: PayloadKind, payload: bytes, data: _Data, found: Checked) -> None:

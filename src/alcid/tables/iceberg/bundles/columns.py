@@ -17,20 +17,21 @@ import numpy.typing as npt
 
 from alcid.datafiles.parquet.columns import FileColumn
 from alcid.errors import ColumnError, FormatError, UnsupportedError
+from alcid.index.build import ResolvedIndex
 from alcid.index.bundle import BundleSet, PayloadKind
 from alcid.index.bundle.columns import schema_columns
 from alcid.index.bundle.format import INDEX
 from alcid.options import (
     BsiOptions,
+    ColumnNames,
     IndexSpec,
     OptionValue,
-    find_column,
     parse_options,
 )
 from alcid.tables.build import files_by_schema
 from alcid.tables.iceberg.field_ids import NameMapping, columns_by_id
 from alcid.tables.iceberg.metadata.schema import Field, Schema
-from alcid.types import INDEX_TYPES, DataType
+from alcid.types import INDEX_TYPES
 
 __all__ = [
     "WANTED_PROPERTY",
@@ -57,9 +58,9 @@ def given_specs(schema: Schema, options: Mapping[str, OptionValue]) -> list[Inde
         OptionError: An option that cannot be, or none that asks for an index.
         ColumnError: The table has no such column.
     """
-    found = []
+    found, names = [], ColumnNames(schema.names)
     for spec in parse_options(options):
-        name = find_column(spec.top_level, schema.names)
+        name = names.find(spec.top_level)
         found.append(replace(spec, column=name + spec.column[len(name) :]))
     return found
 
@@ -73,25 +74,31 @@ class IdResolver:
     mapping: NameMapping | None
     """What names mean in files without ids."""
 
-    def __call__(
-        self, spec: IndexSpec, columns: Sequence[FileColumn]
-    ) -> tuple[FileColumn, IndexSpec, DataType]:
-        """See `alcid.index.build.resolve_spec`."""
-        name = spec.top_level
-        field = self.fields[name]
-        if field.data_type is None:
-            raise UnsupportedError(field.problem)
+    def __call__(self, columns: Sequence[FileColumn]) -> Callable[[IndexSpec], ResolvedIndex]:
+        """See `alcid.index.build.resolve_by_name`."""
+        by_id, problem = {}, ""
         try:
-            found = columns_by_id(columns, self.mapping, f"column {name}").get(field.id)
+            by_id = columns_by_id(columns, self.mapping, "file")
         except FormatError as error:
-            raise UnsupportedError(str(error)) from None
-        if found is None:
-            raise ColumnError(f"column {name}: not in the file")
-        column = found.column
-        if column.problem or column.data_type is None:
-            raise UnsupportedError(f"column {name}: {column.problem}")
-        spelled = replace(spec, column=column.name + spec.column[len(name) :])
-        return column, *spelled.resolve({column.name: column.data_type})
+            problem = str(error)
+
+        def resolve(spec: IndexSpec) -> ResolvedIndex:
+            name = spec.top_level
+            field = self.fields[name]
+            if field.data_type is None:
+                raise UnsupportedError(field.problem)
+            if problem:
+                raise UnsupportedError(f"column {name}: {problem}")
+            found = by_id.get(field.id)
+            if found is None:
+                raise ColumnError(f"column {name}: not in the file")
+            column = found.column
+            if column.problem or column.data_type is None:
+                raise UnsupportedError(f"column {name}: {column.problem}")
+            spelled = replace(spec, column=column.name + spec.column[len(name) :])
+            return column, *spelled.resolve({column.name: column.data_type})
+
+        return resolve
 
 
 def table_kinds(

@@ -24,7 +24,7 @@ from alcid.errors import (
 )
 from alcid.formats.buckets import BucketOptions
 from alcid.index.bundle import PayloadKind
-from alcid.options import OptionValue, fold_name
+from alcid.options import ColumnNames, OptionValue, fold_name
 from alcid.tables.paimon.data_files import fit_stored, table_paths
 from alcid.tables.paimon.metadata.commit import Change, Committer
 from alcid.tables.paimon.metadata.manifest import ManifestEntry
@@ -240,8 +240,9 @@ def new_schema(
     specs, problems = table_specs(made)
     for problem in problems:
         raise OptionError(problem)
+    column_names = ColumnNames(made.types)
     for spec in specs:
-        spec.resolve(made.types)
+        spec.resolve(made.types, column_names)
     return made
 
 

@@ -33,10 +33,10 @@ from alcid.formats.file_index.container import Container, write_container
 from alcid.index.build import IndexName, Payloads
 from alcid.index.bundle import PayloadKind
 from alcid.options import (
+    ColumnNames,
     IndexSpec,
     OptionValue,
     default_options,
-    find_column,
     parse_options,
 )
 from alcid.storage import Storage
@@ -176,7 +176,8 @@ def _wanted_by_schema(
 ) -> Callable[[int, tuple[str, ...] | None, str], tuple[Wanted, Mapping[PayloadKind, str]]]:
     """What files of a schema, some columns and a format are to have, and what they cannot have."""
     table = files.schema
-    ids = [table.field(find_column(spec.top_level, table.names)).id for spec in specs]
+    names = ColumnNames(table.names)
+    ids = [table.field(names.find(spec.top_level)).id for spec in specs]
 
     @lru_cache(None)
     def wanted(
@@ -382,10 +383,10 @@ def table_specs(schema: TableSchema) -> tuple[list[IndexSpec], list[str]]:
      'column no: not in the table']
     """
     usable, problems = file_index_options(schema.options)
-    found = []
+    found, names = [], ColumnNames(schema.names)
     for spec in parse_options(usable) if usable else ():
         try:
-            found.append(_spelled(spec, schema))
+            found.append(_spelled(spec, names))
         except (ColumnError, UnsupportedError) as error:
             problems.append(str(error))
     return found, list(dict.fromkeys(problems))
@@ -398,12 +399,13 @@ def given_specs(schema: TableSchema, options: Mapping[str, OptionValue]) -> list
         OptionError: An option that cannot be, or none that asks for an index.
         ColumnError: The table has no such column.
     """
-    return [_spelled(spec, schema) for spec in parse_options(options)]
+    names = ColumnNames(schema.names)
+    return [_spelled(spec, names) for spec in parse_options(options)]
 
 
-def _spelled(spec: IndexSpec, schema: TableSchema) -> IndexSpec:
+def _spelled(spec: IndexSpec, names: ColumnNames) -> IndexSpec:
     """An index as the table spells its column."""
-    name = find_column(spec.top_level, schema.names)
+    name = names.find(spec.top_level)
     return replace(spec, column=name + spec.column[len(name) :])
 
 

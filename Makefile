@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo docs test lint audit bench fuzz soak golden constraints clean
+.PHONY: help install demo docs test check lint audit bench fuzz soak golden constraints clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ test: .venv/.installed ## Run the tests and the doctests, and say what they reac
 	rm -rf .cache/coverage
 	HYPOTHESIS_PROFILE=ci ALCID_COVERAGE=.cache/coverage $(BIN)/pytest -n $(WORKERS)
 	$(BIN)/python -m tests.covering .cache/coverage
+
+check: .venv/.installed ## Lint, then the quick tests of what changed, or of FOLDER=tests/scan, in 90 seconds
+	$(BIN)/python -m tests.check $(FOLDER)
 
 docs: .venv/.installed ## Build the documents into site/; a link that leads nowhere is an error
 	$(BIN)/zensical build --strict

@@ -1,4 +1,4 @@
-"""`make check`: lint, and the quick tests of what changed or of some folders, within a minute or so.
+"""`make check`: lint, and the quick tests of what changed or of some folders, in a minute or so.
 
     python -m tests.check                  what differs from the main branch
     python -m tests.check tests/scan       these tests
@@ -38,7 +38,9 @@ def changed_files() -> list[str]:
 
 
 def _git(*arguments: str) -> list[str]:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     return done.stdout.splitlines()
 
 

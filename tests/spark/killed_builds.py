@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import alcid
 from alcid.storage import Storage
 from alcid.tables import build as building
+from alcid.tables import bundle_folder
 from alcid.tables.bundle_folder import BundleFolder
 from alcid.tables.engine import Threads
 from alcid.tables.parquet import indexes
@@ -60,32 +61,32 @@ def after_the_mark_of_a_rebuild(build: Callable[..., Any]) -> None:
 
 
 def before_a_merge(build: Callable[..., Any]) -> None:
-    _set(indexes, "is_worth_merging", lambda _: True)
+    bundle_folder.MOST_BUNDLES = 0
     _set(indexes, "merge_folder", die)
     build()
 
 
 def within_a_merge(build: Callable[..., Any]) -> None:
     """When the first of several merged bundles is there, but not the one that says so."""
-    _set(indexes, "is_worth_merging", lambda _: True)
+    bundle_folder.MOST_BUNDLES = 0
 
-    def merge(*given: Any) -> None:
-        building.BATCH_BYTES = 1
+    def merge(*arguments: Any, **options: Any) -> None:
+        bundle_folder.FULL_BYTES = 1
         _die_after(BundleFolder, "put")
-        building.merge_folder(*given)
+        bundle_folder.merge_folder(*arguments, **options)
 
     _set(indexes, "merge_folder", merge)
     build()
 
 
 def after_a_merge(build: Callable[..., Any]) -> None:
-    _set(indexes, "is_worth_merging", lambda _: True)
+    bundle_folder.MOST_BUNDLES = 0
     _die_after(indexes, "merge_folder")
     build()
 
 
 def within_the_removal_of_old_bundles(build: Callable[..., Any]) -> None:
-    _set(indexes, "is_worth_merging", lambda _: True)
+    bundle_folder.MOST_BUNDLES = 0
     build()
     remove = BundleFolder.remove
 
@@ -94,7 +95,7 @@ def within_the_removal_of_old_bundles(build: Callable[..., Any]) -> None:
         die()
 
     _set(BundleFolder, "remove", remove_and_die)
-    building.GRACE = timedelta(0)
+    bundle_folder.GRACE = timedelta(0)
     build()
 
 

@@ -17,7 +17,7 @@ from alcid import DamagedIndexWarning, OptionError
 from alcid.errors import FileGoneError
 from alcid.index.bundle import BundleWriter
 from alcid.storage import Listing, Storage
-from alcid.tables import build
+from alcid.tables import bundle_folder
 from alcid.tables.bundle_folder import BundleFolder, new_name
 from alcid.tables.maintenance import clean as cleaning
 from alcid.tables.maintenance.clean import CleanReport, clean
@@ -135,7 +135,7 @@ def test_full_bundles_are_left_alone_unless_much_of_them_is_dead(
     build_one_by_one(local, 2, first=20)
     small = bundle_names(local)[1:]
     size = (Path(local.location) / "_alcid" / full).stat().st_size
-    monkeypatch.setattr(build, "BATCH_BYTES", 2 * size)
+    monkeypatch.setattr(bundle_folder, "FULL_BYTES", 2 * size)
     local.delete([path_of(0)])
     assert cleaned(local, dry_run=True).merged == tuple(small)
     local.delete([path_of(1)])
@@ -327,7 +327,7 @@ def test_another_build_that_merges_meanwhile_is_no_error(
 ) -> None:
     build_one_by_one(local, 2)
 
-    def gone(*_: object) -> list[str]:
+    def gone(*_: object, **__: object) -> list[str]:
         raise FileGoneError("removed", file="a bundle")
 
     monkeypatch.setattr(cleaning, "merge_folder", gone)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ import pytest
 
 from alcid import DamagedIndexWarning, FormatError
 from alcid.errors import AlcidWarning, FileGoneError
-from alcid.index.bundle import BundleWriter, PayloadKind
+from alcid.index.bundle import Bundle, BundleWriter, PayloadKind
 from alcid.storage import Listing, Storage
-from alcid.tables import build
+from alcid.tables import bundle_folder
 from alcid.tables.bundle_folder import (
     BundleFolder,
     FolderBundles,
@@ -87,7 +88,7 @@ def test_other_names_are_no_bundles(name: str) -> None:
 def test_files_of_other_names_are_neither_read_nor_removed(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "GRACE", timedelta(0))
+    monkeypatch.setattr(bundle_folder, "GRACE", timedelta(0))
     tables = fill(local, 1)
     for path in ("00000-stats.puffin", f"deeper/{OLD}", "notes.txt"):
         local.put(f"_alcid/{path}", b"of someone else")
@@ -101,7 +102,7 @@ def test_files_of_other_names_are_neither_read_nor_removed(
 def test_many_bundles_are_merged_and_the_old_removed_later(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "MOST_BUNDLES", 3)
+    monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 3)
     indexes = build_one_by_one(local, 3)
     before = bundle_names(local)
     tables = {path_of(number): rows_of(number) for number in range(4)}
@@ -119,15 +120,15 @@ def test_many_bundles_are_merged_and_the_old_removed_later(
     # The next build finds them too young, one after the time of grace does not.
     indexes.build(OPTIONS)
     assert bundle_names(local) == names
-    monkeypatch.setattr(build, "GRACE", timedelta(0))
+    monkeypatch.setattr(bundle_folder, "GRACE", timedelta(0))
     indexes.build(OPTIONS)
     assert bundle_names(local) == names[4:]
     check_indexes(opened(indexes, local), tables)
 
 
 def test_merging_is_the_same_everywhere(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "MOST_BUNDLES", 1)
-    monkeypatch.setattr(build, "GRACE", timedelta(0))
+    monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 1)
+    monkeypatch.setattr(bundle_folder, "GRACE", timedelta(0))
     indexes = build_one_by_one(storage, 3)
     check_indexes(opened(indexes, storage), {path_of(n): rows_of(n) for n in range(3)})
     indexes.build(OPTIONS)
@@ -141,11 +142,11 @@ def test_what_fills_several_bundles_is_merged_to_several(
     tables = {path_of(number): rows_of(number) for number in range(5)}
     found = opened(indexes, local)
     sizes = np.sum([found.coverage(kind).lengths for kind in found.kinds], axis=0)
-    monkeypatch.setattr(build, "BATCH_BYTES", int(sizes[0]) + 1)
+    monkeypatch.setattr(bundle_folder, "FULL_BYTES", int(sizes[0]) + 1)
     counts = Counter((int(sizes[:number].sum()) // (int(sizes[0]) + 1)) for number in range(5))
     old = bundle_names(local)
     folder = BundleFolder(local, "_alcid")
-    build.merge_folder(folder, folder.load(), list_data_files(local))
+    bundle_folder.merge_folder(folder, folder.load(), list_data_files(local))
     found = opened(indexes, local)
     assert [bundle.file_count for bundle in found.bundles] == list(counts.values())
     *others, last = [bundle.replaces for bundle in found.bundles]
@@ -155,12 +156,13 @@ def test_what_fills_several_bundles_is_merged_to_several(
 
 def test_full_bundles_do_not_count_as_many(local: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     build_one_by_one(local, 4)
-    monkeypatch.setattr(build, "MOST_BUNDLES", 3)
+    monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 3)
     found = BundleFolder(local, "_alcid").load()
-    assert build.is_worth_merging(found)
+    listing = list_data_files(local)
+    assert len(bundle_folder.bundles_to_merge(found, listing)) == 4
     size = sum(bundle.source.size for bundle in found.bundles)
-    monkeypatch.setattr(build, "BATCH_BYTES", size)
-    assert not build.is_worth_merging(found)
+    monkeypatch.setattr(bundle_folder, "FULL_BYTES", size)
+    assert not bundle_folder.bundles_to_merge(found, listing)
 
 
 def test_merging_forgets_files_that_are_gone_or_changed(
@@ -169,7 +171,7 @@ def test_merging_forgets_files_that_are_gone_or_changed(
     indexes = build_one_by_one(local, 3)
     local.delete([path_of(0)])
     put_table(local, path_of(1), rows_of(70))
-    monkeypatch.setattr(build, "MOST_BUNDLES", 0)
+    monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 0)
     assert indexes.build({"file-index.bitmap.columns": "class_id"}).indexed == 1
     (bundle,) = opened(indexes, local).bundles
     assert bundle.files.paths.to_pylist() == [path_of(1), path_of(2)]
@@ -180,7 +182,7 @@ def test_bundles_without_a_live_file_are_merged_to_an_empty_one(local: Storage) 
     local.delete([path_of(0), path_of(1)])
     folder = BundleFolder(local, "_alcid")
     found = folder.load()
-    build.merge_folder(folder, found, list_data_files(local))
+    bundle_folder.merge_folder(folder, found, list_data_files(local))
     (bundle,) = folder.load().current
     assert (bundle.file_count, bundle.replaces) == (0, found.names)
 
@@ -246,7 +248,7 @@ def test_a_damaged_index_is_left_out_by_merging_and_then_built_again(
     indexes.build(OPTIONS)
     (name,) = bundle_names(local)
     damage(local, name, 10)  # a block of the first file's first index
-    monkeypatch.setattr(build, "MOST_BUNDLES", 0)
+    monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 0)
     with pytest.warns(DamagedIndexWarning, match="damaged block of bitmap of 'class_id'"):
         assert indexes.build(OPTIONS).fresh == 2
     assert states(opened(indexes, local), KINDS[0]) == ["ABSENT", "FRESH"]
@@ -257,8 +259,8 @@ def test_a_damaged_index_is_left_out_by_merging_and_then_built_again(
 def test_a_bundle_of_a_later_version_is_left_alone(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "GRACE", timedelta(0))
-    monkeypatch.setattr(build, "MOST_BUNDLES", 0)
+    monkeypatch.setattr(bundle_folder, "GRACE", timedelta(0))
+    monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 0)
     fill(local, 1)
     local.put(f"_alcid/{OLD}", with_version("2.0"))
     indexes = FolderIndexes(local)
@@ -304,14 +306,15 @@ def test_bundles_that_vanish_while_they_are_merged_do_not_spoil_the_build(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     indexes = build_one_by_one(local, 2)
-    monkeypatch.setattr(build, "MOST_BUNDLES", 0)
-    real = build.is_worth_merging
+    monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 0)
+    real = bundle_folder.bundles_to_merge
 
-    def and_then_gone(found: FolderBundles) -> bool:
+    def and_then_gone(found: FolderBundles, listing: Listing) -> tuple[Bundle, ...]:
+        chosen = real(found, listing)
         local.delete(f"_alcid/{name}" for name in found.names)
-        return real(found)
+        return chosen
 
-    monkeypatch.setattr(folder_indexes, "is_worth_merging", and_then_gone)
+    monkeypatch.setattr(folder_indexes, "bundles_to_merge", and_then_gone)
     assert indexes.build(OPTIONS).fresh == 2
     assert bundle_names(local) == []
 
@@ -358,3 +361,59 @@ def test_markers_of_folders_are_no_data_but_empty_parquet_files_are(local: Stora
     listing = list_data_files(local)
     assert (listing.paths.to_pylist(), listing.sizes.tolist()) == (["dt=1/a.parquet"], [0])
     assert listing.versions.null_count == 0
+
+
+def test_a_merge_rewrites_the_small_bundles_and_leaves_the_large_one_alone(
+    local: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """39 builds of one file on a table of 200 rewrote all 41 bundles; now the new ones."""
+    monkeypatch.setattr(bundle_folder, "GRACE", timedelta(0))
+    count, builds = 200, 39
+    options = {"file-index.bitmap.columns": "class_id"}
+    tables = fill(local, count)
+    indexes = FolderIndexes(local)
+    indexes.build(options)
+    merges: list[tuple[int, ...]] = []
+    real = bundle_folder.merge_folder
+
+    def record(*arguments: Any, chosen: Sequence[Bundle]) -> list[str]:
+        merges.append(tuple(bundle.file_count for bundle in chosen))
+        return real(*arguments, chosen=chosen)
+
+    monkeypatch.setattr(folder_indexes, "merge_folder", record)
+    for number in range(count, count + builds):
+        tables |= fill(local, 1, first=number)
+        assert indexes.build(options).indexed == 1
+        assert set(states(opened(indexes, local), KINDS[0])) == {"FRESH"}
+    bundles = opened(indexes, local)
+    assert merges == [(1,) * 16, (16, *[1] * 15)]  # 15 footers weigh as much as 16 merged
+    assert [bundle.file_count for bundle in bundles.bundles] == [count, 31, *[1] * 8]
+    check_indexes(bundles, tables, options)
+
+
+def test_a_large_bundle_is_rewritten_when_most_of_it_is_dead(
+    local: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = fill(local, 4)
+    indexes = FolderIndexes(local)
+    indexes.build(OPTIONS)
+    (large,) = bundle_names(local)
+    monkeypatch.setattr(bundle_folder, "FULL_BYTES", bundle_path(local, large).stat().st_size)
+    for dead, expected in ((1, [large]), (2, [large, "new"])):
+        local.delete([path_of(dead)])
+        del tables[path_of(dead)]
+        indexes.build(OPTIONS)
+        assert len(bundle_names(local)) == len(expected)
+        check_indexes(opened(indexes, local), tables)
+    (merged,) = opened(indexes, local).bundles
+    assert (merged.file_count, merged.replaces) == (2, (large,))
+
+
+def test_what_a_merged_bundle_replaced_stays_replaced_when_it_is_merged(
+    local: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 1)
+    build_one_by_one(local, 3)
+    found = BundleFolder(local, "_alcid").load()
+    (last,) = found.current
+    assert last.replaces == found.names[:-1]

@@ -1,22 +1,11 @@
-"""Building: files are read, and what is kept of them goes into bundles, in batches.
+"""Build the indexes of data files: find what is missing, read the files, publish bundles.
 
-A batch is published as soon as it is whole. So a build that is killed leaves what it has done, and
-the next one goes on from there. No more than a batch is in memory, and a few files.
+A file whose entry is fresh is not read, and what its bundle says of its columns is enough to know
+that an index cannot be built, so that no build tries it again.
 
-Which files a build has to read, and for which indexes: what is fresh is left alone.
-
-The types of a file whose entry is fresh are known from its bundle. So an index that its column
-cannot have is not tried again at every build: the reason is found again without reading the file.
-
-What a build would do: which files lack which index. Nothing is read of their data.
-
-What only shows when values are read is not known here: an index that its column has too many
-values for, or a file that is damaged behind its footer.
-
-Few bundles in place of many: what is fresh is copied, and the old ones are removed later.
-
-A bundle that was merged says which others it replaces, so that these count no more from the moment
-it appears. They are removed by a later build, when queries that still read them are over.
+Files are indexed in batches, and a batch is published as soon as it is whole. So a build that is
+killed leaves what it has done, and the next one goes on from there. No more than a batch and a few
+files are in memory.
 """
 
 from __future__ import annotations
@@ -27,13 +16,12 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 
 from alcid import options
-from alcid._arrays import Int64Array, split_by
+from alcid._arrays import Int64Array
 from alcid.datafiles.parquet.columns import FileColumn
 from alcid.errors import (
     AlcidError,
@@ -46,21 +34,19 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.index.build import IndexedFile, Resolve, ResolvedIndex, index_file, resolve_by_name
-from alcid.index.bundle import Bundle, BundleSet, BundleWriter, PayloadKind, State, merge
+from alcid.index.bundle import BundleSet, BundleWriter, PayloadKind, State
 from alcid.index.bundle.columns import schema_columns
 from alcid.index.bundle.format import INDEX, PAGES
 from alcid.options import IndexSpec
 from alcid.storage import Listing, Storage
 from alcid.storage.threads import in_order
-from alcid.tables.bundle_folder import BundleFolder, FolderBundles
+from alcid.tables.bundle_folder import FULL_BYTES, BundleFolder
 from alcid.tables.engine import Share, Tell
-from alcid.tables.open_files import take_files
 from alcid.tables.reports import BuildReport, IndexFiles, SkippedCounter
 from alcid.types import INDEX_TYPES
 
 __all__ = [
     "BATCH_BYTES",
-    "GRACE",
     "BuildPlan",
     "BuildWork",
     "Built",
@@ -69,12 +55,8 @@ __all__ = [
     "Task",
     "files_by_schema",
     "is_among",
-    "is_sound",
-    "is_worth_merging",
-    "merge_folder",
     "plan_build",
     "preview_build",
-    "remove_old",
     "require_choice",
 ]
 
@@ -162,7 +144,7 @@ def files_by_schema(bundles: BundleSet) -> Iterator[tuple[bytes, np.ndarray]]:
         yield schemas.dictionary[code].as_py(), np.flatnonzero(codes == code)
 
 
-BATCH_BYTES = 256 << 20
+BATCH_BYTES = FULL_BYTES
 """Payloads of a bundle; reached by the last of its files."""
 BATCH_SECONDS = 60.0
 """After this time a bundle is published though it is small: so much is lost by a kill at most."""
@@ -421,75 +403,3 @@ def _problem(spec: IndexSpec, resolve: Callable[[IndexSpec], ResolvedIndex] | No
         except (ColumnError, UnsupportedError) as error:
             return str(error)
     return ""
-
-
-GRACE = timedelta(minutes=10)
-"""How long a bundle that was replaced is kept for those who are reading it."""
-MOST_BUNDLES = 16
-"""More than so many beyond those that are full are merged."""
-
-
-def is_worth_merging(found: FolderBundles) -> bool:
-    """Whether there are many small bundles, or one that is damaged in part."""
-    current = found.current
-    full = sum(bundle.source.size for bundle in current) // BATCH_BYTES
-    return len(current) - full > MOST_BUNDLES or not all(map(is_sound, current))
-
-
-def merge_folder(
-    folder: BundleFolder,
-    found: FolderBundles,
-    listing: Listing,
-    kinds: Collection[PayloadKind] | None = None,
-) -> list[str]:
-    """Write what is fresh anew, in as many bundles as it fills; the last replaces all the old.
-
-    Args:
-        folder: Where the bundles are.
-        found: What is there.
-        listing: The files of the table.
-        kinds: Only these; by default all.
-
-    Returns:
-        The names of the new bundles.
-    """
-    bundles = found.against(listing)
-    chosen = bundles.kinds if kinds is None else kinds
-    sizes = np.zeros(len(listing), np.int64)
-    for kind in chosen:
-        sizes += bundles.coverage(kind).lengths
-    live, _ = bundles.live()
-    numbers = (np.cumsum(sizes[live]) - sizes[live]) // BATCH_BYTES
-    parts = split_by(live, numbers)
-    names = []
-    for number, part in enumerate(parts, 1):
-        data = io.BytesIO()
-        merge(
-            found.against(take_files(listing, part)),
-            data,
-            kinds=kinds,
-            replaces=found.readable if number == len(parts) else (),
-            read_many=folder.storage.read_ranges,
-        )
-        names.append(folder.put(data.getvalue()))
-    return names
-
-
-def remove_old(folder: BundleFolder, found: FolderBundles) -> None:
-    """Remove bundles that are damaged, and those that were replaced some time ago.
-
-    Bundles appear whole, so that one which cannot be read is of no use to anybody.
-    """
-    damaged = [name for name in found.unreadable() if folder.is_damaged(name)]
-    folder.remove([*sorted(found.replaced(datetime.now(UTC) - GRACE)), *damaged])
-
-
-def is_sound(bundle: Bundle) -> bool:
-    """Whether its files and directories can be read."""
-    try:
-        _ = bundle.files
-        for kind in bundle.kinds:
-            bundle.series(kind)
-    except FormatError:
-        return False
-    return True

@@ -5,6 +5,9 @@
 A name says when the bundle was written, so that names sort by age, and has a random end, so that no
 two writers choose the same. A bundle never changes, and appears whole or not at all: writers need
 no lock, and whoever removes a bundle, or all of them, only makes queries slower.
+
+A merged bundle names those that it replaces, which are not used from the moment it appears. They
+are removed by a later build, when queries that still read them are over.
 """
 
 from __future__ import annotations
@@ -13,10 +16,13 @@ import errno
 import io
 import re
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+import numpy as np
+
+from alcid._arrays import split_by
 from alcid.errors import (
     AlcidError,
     FileGoneError,
@@ -27,17 +33,27 @@ from alcid.index.bundle import (
     Bundle,
     BundleSet,
     BundleWriter,
+    MergeCandidate,
+    PayloadKind,
+    choose_bundles,
+    merge,
     open_bundles,
 )
 from alcid.storage import Listing, Storage
+from alcid.tables.open_files import take_files
 
 __all__ = [
     "FOLDER",
+    "FULL_BYTES",
+    "GRACE",
     "STATISTICS_PREFIX",
     "BundleFolder",
     "FolderBundles",
     "bundle_name",
+    "bundles_to_merge",
+    "merge_folder",
     "new_name",
+    "remove_replaced",
     "written_at",
 ]
 
@@ -232,3 +248,106 @@ class BundleFolder:
 
 STATISTICS_PREFIX = "statistics-"
 """How the names of files of statistics begin; the rest is like the name of a bundle."""
+
+
+FULL_BYTES = 256 << 20
+"""Payloads that a bundle is filled up to."""
+MOST_BUNDLES = 16
+"""More small bundles than this are merged by the next build."""
+GRACE = timedelta(minutes=10)
+"""How long a bundle that was replaced is kept for those who are reading it."""
+
+
+def bundles_to_merge(
+    contents: FolderBundles, listing: Listing, *, thorough: bool = False
+) -> tuple[Bundle, ...]:
+    """The bundles in use that are worth merging; see `choose_bundles`.
+
+    Args:
+        contents: The bundles of the folder.
+        listing: The files of the table.
+        thorough: As for `choose_bundles`.
+    """
+    bundles = contents.against(listing, on_damage=_ignore)
+    fresh = dict(zip(map(bundle_name, bundles.bundles), bundles.fresh_entries(), strict=True))
+    candidates = []
+    for bundle in contents.current:
+        live = int(fresh.get(bundle_name(bundle), 0))
+        is_damaged = not _is_intact(bundle)
+        candidates.append(
+            MergeCandidate(bundle.source.size, bundle.file_count, live, required=is_damaged)
+        )
+    chosen = choose_bundles(candidates, full=FULL_BYTES, most=MOST_BUNDLES, thorough=thorough)
+    return tuple(contents.current[place] for place in chosen)
+
+
+def merge_folder(
+    folder: BundleFolder,
+    contents: FolderBundles,
+    listing: Listing,
+    *,
+    chosen: Collection[Bundle] | None = None,
+    kinds: Collection[PayloadKind] | None = None,
+) -> list[str]:
+    """Write what is fresh in bundles anew, in as many as it fills; the last replaces the old ones.
+
+    Args:
+        folder: Where the bundles are.
+        contents: The bundles that are there.
+        listing: The files of the table.
+        chosen: The bundles to merge; by default all.
+        kinds: Only these; by default all.
+
+    Returns:
+        The names of the new bundles.
+    """
+    if chosen is None:
+        replaced = contents.readable
+    else:  # with those that the chosen ones replace: nothing else may say so any more
+        names = {name for bundle in chosen for name in (bundle_name(bundle), *bundle.replaces)}
+        replaced = tuple(name for name in contents.readable if name in names)
+    bundles = contents.against(listing)
+    numbers = bundles.numbers(chosen)
+    sizes = np.zeros(len(listing), np.int64)
+    for kind in bundles.kinds if kinds is None else kinds:
+        coverage = bundles.coverage(kind)
+        sizes += np.where(np.isin(coverage.bundles, numbers), coverage.lengths, 0)
+    live, _ = bundles.live(numbers)
+    parts = split_by(live, (np.cumsum(sizes[live]) - sizes[live]) // FULL_BYTES)
+    written = []
+    for number, part in enumerate(parts, 1):
+        data = io.BytesIO()
+        merge(
+            contents.against(take_files(listing, part)),
+            data,
+            chosen=chosen,
+            kinds=kinds,
+            replaces=replaced if number == len(parts) else (),
+            read_many=folder.storage.read_ranges,
+        )
+        written.append(folder.put(data.getvalue()))
+    return written
+
+
+def remove_replaced(folder: BundleFolder, contents: FolderBundles) -> None:
+    """Remove bundles that are damaged, and those that were replaced some time ago.
+
+    Bundles appear whole, so that one which cannot be read is of no use to anybody.
+    """
+    damaged = [name for name in contents.unreadable() if folder.is_damaged(name)]
+    folder.remove([*sorted(contents.replaced(datetime.now(UTC) - GRACE)), *damaged])
+
+
+def _is_intact(bundle: Bundle) -> bool:
+    """Whether its files and directories can be read."""
+    try:
+        _ = bundle.files
+        for kind in bundle.kinds:
+            bundle.series(kind)
+    except FormatError:
+        return False
+    return True
+
+
+def _ignore(_error: AlcidError) -> None:
+    """A damaged bundle is merged away, and only then warned of."""

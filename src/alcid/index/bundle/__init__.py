@@ -39,11 +39,12 @@ from __future__ import annotations
 from alcid.index.bundle.bundle_set import BundleSet
 from alcid.index.bundle.files import FileEntry, FileTable, Statistics
 from alcid.index.bundle.format import PayloadKind
+from alcid.index.bundle.merging import MergeCandidate, choose_bundles, merge
 from alcid.index.bundle.payloads import CheckedSource, Coverage, Series, State, prefetch
 from alcid.index.bundle.probing import lacking, probe
 from alcid.index.bundle.reader import Bundle, open_bundles
 from alcid.index.bundle.statistics import ColumnStatistics
-from alcid.index.bundle.writer import BundleWriter, merge
+from alcid.index.bundle.writer import BundleWriter
 
 __all__ = [
     "Bundle",
@@ -54,10 +55,12 @@ __all__ = [
     "Coverage",
     "FileEntry",
     "FileTable",
+    "MergeCandidate",
     "PayloadKind",
     "Series",
     "State",
     "Statistics",
+    "choose_bundles",
     "lacking",
     "merge",
     "open_bundles",

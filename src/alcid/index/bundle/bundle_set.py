@@ -7,7 +7,7 @@ the newest is taken, though each would be right. Everything here is in columns, 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -163,9 +163,30 @@ class BundleSet:
         values = pa.concat_arrays([known.values for _, known in parts]).take(_or_null(chosen))
         return Statistics(parts[0][1].column, parts[0][1].data_type, values)
 
-    def live(self) -> tuple[Int64Array, FileTable]:
-        """The listed files that some bundle knows as they are: their places, and their table."""
-        places = np.flatnonzero(self._newest >= 0)
+    def numbers(self, bundles: Collection[Bundle] | None = None) -> Int64Array:
+        """The places of some bundles in the set; by default of all."""
+        chosen = {id(bundle) for bundle in (self.bundles if bundles is None else bundles)}
+        return np.flatnonzero([id(bundle) in chosen for bundle in self.bundles])
+
+    def fresh_entries(self) -> Int64Array:
+        """How many entries of each bundle are fresh."""
+        starts = zip(self._bases[:-1].tolist(), self._bases[1:].tolist(), strict=True)
+        return np.array([self._fresh[start:end].sum() for start, end in starts], np.int64)
+
+    def live(self, numbers: Int64Array | None = None) -> tuple[Int64Array, FileTable]:
+        """The listed files that bundles know as they are: their positions, and their table.
+
+        Args:
+            numbers: The bundles, by their places in the set; by default all. What the table says
+                of a file is the newest that any bundle of the set knows.
+        """
+        is_live = self._newest >= 0
+        if numbers is not None:
+            bundle_of = np.repeat(np.arange(len(self.bundles)), np.diff(self._bases))
+            rows = np.flatnonzero(self._fresh & np.isin(bundle_of, numbers))
+            is_live[:] = False
+            is_live[self._places[rows]] = True
+        places = np.flatnonzero(is_live)
         taken = pa.array(places)
         statistics = [
             Statistics(known.column, known.data_type, known.values.take(taken))

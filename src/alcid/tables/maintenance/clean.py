@@ -32,15 +32,15 @@ from alcid.errors import (
     OptionError,
     require,
 )
-from alcid.index.bundle import Bundle, BundleSet
-from alcid.storage import Listing, Storage
-from alcid.tables import build
-from alcid.tables.build import is_sound, merge_folder
+from alcid.storage import Storage
+from alcid.tables import bundle_folder
 from alcid.tables.bundle_folder import (
     STATISTICS_PREFIX,  # MOVED
     BundleFolder,
     FolderBundles,
     bundle_name,
+    bundles_to_merge,
+    merge_folder,
     written_at,
 )
 from alcid.tables.open_files import list_data_files
@@ -205,9 +205,6 @@ def _jobs(storage: Storage) -> Iterator[Leftover]:
         yield Leftover(f"{STAGING}/{job}", _STAGED, size, latest, storage)
 
 
-_DEAD = 0.1  # the share of entries of which nothing is used, from which on a bundle is rewritten
-
-
 @dataclass(frozen=True, slots=True)
 class CleanReport:
     """What `clean` did, or would do."""
@@ -282,12 +279,12 @@ def clean(
     begin = time.monotonic()
     found = folder.load(on_damage=_ignore)
     listing = list_data_files(storage)  # after the bundles: they know no file that came later
-    chosen = _worth_merging(found, listing)
-    merged: tuple[str, ...] = chosen.names
+    chosen = bundles_to_merge(found, listing, thorough=True)
+    merged = tuple(sorted(map(bundle_name, chosen)))
     written: list[str] = []
     if merged and not dry_run:
         try:
-            written = merge_folder(folder, chosen, listing)
+            written = merge_folder(folder, found, listing, chosen=chosen)
         except FileGoneError:  # a build is tidying up, and has merged them itself
             merged = ()
         found = folder.load(on_damage=_ignore)
@@ -327,7 +324,7 @@ def _ignore(_error: AlcidError) -> None:
 
 def _is_old(leftover: Leftover, older_than: timedelta) -> bool:
     """Whether it can be removed; never if it cannot be told since when it is of no use."""
-    age = min(older_than, build.GRACE) if leftover.is_replaced else older_than
+    age = min(older_than, bundle_folder.GRACE) if leftover.is_replaced else older_than
     return leftover.since is not None and leftover.since <= datetime.now(UTC) - age
 
 
@@ -336,31 +333,3 @@ def _remove(leftovers: Iterable[Leftover]) -> None:
     for leftover in leftovers:
         with suppress(FileGoneError):
             leftover.remove()
-
-
-def _worth_merging(found: FolderBundles, listing: Listing) -> FolderBundles:
-    """The bundles to write anew: small ones, if they are several, and those with much that is dead.
-
-    Full ones are left alone, as a table may have very many of them; and so are those without files,
-    which only say that others are replaced.
-    """
-    small, large = [], []
-    for bundle in found.current:
-        dead = _dead_share(bundle, listing)
-        if bundle.file_count and bundle.source.size < build.BATCH_BYTES // 2:
-            small.append((bundle, dead))
-        elif dead >= _DEAD:
-            large.append(bundle)
-    together = len(small) + len(large) > 1
-    chosen = large + [bundle for bundle, dead in small if together or dead]
-    names = sorted(map(bundle_name, chosen))
-    return FolderBundles(tuple(names), tuple(sorted(chosen, key=bundle_name)))
-
-
-def _dead_share(bundle: Bundle, listing: Listing) -> float:
-    """The share of entries of files that are gone or changed; 1 if it is damaged in part."""
-    if not is_sound(bundle):
-        return 1.0
-    rows = BundleSet([bundle], listing.paths, listing.sizes, listing.versions).rows
-    dead = bundle.file_count - (len(rows) - rows.null_count)
-    return float(dead / bundle.file_count) if bundle.file_count else 0.0

@@ -13,21 +13,25 @@ from alcid.index.bundle import BundleSet, State
 from alcid.index.bundle.format import INDEX
 from alcid.options import IndexSpec, OptionValue, parse_options
 from alcid.storage import Listing, Storage
-from alcid.tables.build import (  # MOVED
+from alcid.tables.build import (
     BuildPlan,
     BuildWork,
     Built,
     Listed,
     Task,
     is_among,
-    is_worth_merging,
-    merge_folder,
     plan_build,
     preview_build,
-    remove_old,
     require_choice,
 )
-from alcid.tables.bundle_folder import FOLDER, BundleFolder, FolderBundles
+from alcid.tables.bundle_folder import (
+    FOLDER,
+    BundleFolder,
+    FolderBundles,
+    bundles_to_merge,
+    merge_folder,
+    remove_replaced,
+)
 from alcid.tables.engine import Engine, Progress, Threads, telling
 from alcid.tables.open_files import list_data_files
 from alcid.tables.parquet.files import FolderFiles
@@ -114,7 +118,7 @@ class FolderIndexes:
         held = {k for bundle in found.bundles for k in bundle.kinds if k.type == INDEX}
         if rebuild is True and built.kinds and held <= built.kinds:
             self.folder.replace(found.readable)
-        self.tidy()
+        self.tidy(listing)
         return BuildReport(
             len(listing),
             built.indexed,
@@ -198,19 +202,27 @@ class FolderIndexes:
         if dropped and not dry_run:
             gone = found.readable
             if any(kind.type == INDEX for kind in left):
-                merge_folder(self.folder, found, listing, left)
+                merge_folder(self.folder, found, listing, kinds=left)
             else:
                 gone += tuple(filter(self.folder.is_damaged, found.unreadable()))
             self.folder.remove(gone)
         return int(had.sum())
 
-    def tidy(self) -> None:
-        """Merge bundles if there are many, and remove those that were merged some time ago."""
+    def tidy(self, listing: Listing | None = None) -> None:
+        """Merge bundles if there are many, and remove those that were merged some time ago.
+
+        Args:
+            listing: The files as they were a moment ago, if they are known: they are listed again
+                only if there is something to merge.
+        """
         with suppress(FileGoneError):  # another is tidying up
             found = self.folder.load()
-            remove_old(self.folder, found)
-            if is_worth_merging(found):
-                merge_folder(self.folder, found, list_data_files(self._storage))
+            remove_replaced(self.folder, found)
+            if listing is None or bundles_to_merge(found, listing):
+                listing = list_data_files(self._storage)  # after the bundles, so with all they know
+                chosen = bundles_to_merge(found, listing)
+                if chosen:
+                    merge_folder(self.folder, found, listing, chosen=chosen)
 
 
 def _plan(

@@ -1,0 +1,137 @@
+"""Merging: which bundles are chosen, what that costs over many builds, and that nothing changes."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alcid.formats.puffin import Blob
+from alcid.formats.source import BytesSource
+from alcid.index.bundle import (
+    Bundle,
+    BundleSet,
+    BundleWriter,
+    FileEntry,
+    MergeCandidate,
+    choose_bundles,
+    merge,
+    open_bundles,
+)
+from tests.index.bundle.bundles import KINDS, File
+from tests.index.bundle.test_bundle_set import Listing, bundles_of_files, listings, opened
+
+FULL, MOST = 1 << 28, 16
+candidates = st.builds(
+    lambda size, live, dead, required: MergeCandidate(size, live + dead, live, required),
+    st.integers(1, FULL) | st.integers(1, 100),
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.sampled_from([False] * 9 + [True]),
+)
+
+
+def test_bundles_of_one_file_beside_a_large_one_are_merged_without_it() -> None:
+    """39 builds of one file on a table of 200 rewrote all bundles, again and again."""
+    bundles: list[int] = [200]
+    merges: list[list[int]] = []
+    for _ in range(39):
+        bundles.append(1)
+        chosen = choose_bundles([MergeCandidate(s, s, s) for s in bundles], full=FULL, most=MOST)
+        if chosen:
+            merges.append([bundles[place] for place in chosen])
+            total = sum(merges[-1])
+            bundles = [s for place, s in enumerate(bundles) if place not in chosen] + [total]
+    assert merges == [[1] * 16, [1] * 15]
+    assert bundles == [200, 16, 15, *[1] * 8]
+
+
+@pytest.mark.parametrize("step", [1, 7, 4096])
+def test_bytes_rewritten_over_many_builds_grow_with_a_logarithm(step: int) -> None:
+    builds, rewritten = 5000, 0
+    bundles: list[int] = []
+    for _ in range(builds):
+        bundles.append(step)
+        chosen = choose_bundles([MergeCandidate(s, 1, 1) for s in bundles], full=FULL, most=MOST)
+        total = sum(bundles[place] for place in chosen)
+        rewritten += total
+        if chosen:
+            bundles = [s for place, s in enumerate(bundles) if place not in chosen] + [total]
+        assert len(bundles) <= MOST
+    assert sum(bundles) == builds * step
+    assert rewritten <= builds * step * math.log2(builds)
+    everything = sum(range(MOST, builds, MOST)) * step  # what merging all of them rewrote
+    assert 25 * rewritten < everything
+
+
+@given(st.lists(candidates, max_size=40), st.integers(0, 5), st.integers(0, 500))
+def test_choices_leave_few_small_bundles_and_large_ones_alone(
+    bundles: list[MergeCandidate], most: int, cheap: int
+) -> None:
+    chosen = choose_bundles(bundles, full=FULL, most=most, cheap=cheap)
+    assert chosen == sorted(set(chosen))
+    small = [p for p, one in enumerate(bundles) if not one.required and 2 * one.size < FULL]
+    for place, one in enumerate(bundles):
+        if place not in small:
+            assert (place in chosen) == (one.required or one.dead >= 0.5)
+    left = [bundles[place].size for place in small if place not in chosen]
+    sizes = [bundles[place].size for place in small]
+    assert len(left) - sum(sizes) // FULL <= most
+    taken = sorted(bundles[place].size for place in small if place in chosen)
+    assert max(taken, default=0) <= min(left, default=FULL)  # the smallest of them
+    if len(small) - sum(sizes) // FULL <= most:
+        if not any(place in chosen for place in range(len(bundles)) if place not in small):
+            assert chosen == []
+        elif taken:  # each joins that at least doubles, or is cheap
+            written = sum(bundles[p].live_size for p in chosen if p not in small)
+            assert taken[-1] <= written + sum(taken[:-1]) or sum(taken) <= cheap
+    every = choose_bundles(bundles, full=FULL, most=most, thorough=True)
+    assert {place for place in chosen if bundles[place].files} <= {
+        *every,
+        *(small if len(every) < 2 else ()),
+    }
+
+
+@given(bundles_of_files, listings, st.sets(st.integers(0, 3)))
+def test_merging_any_of_the_bundles_changes_no_answer(
+    files: list[list[File]], listing: Listing, numbers: set[int]
+) -> None:
+    before = opened(files, listing)
+    chosen = [bundle for number, bundle in enumerate(before.bundles) if number in numbers]
+    data = io.BytesIO()
+    merge(before, data, chosen=chosen)
+    merged = Bundle.open(BytesSource(data.getvalue()))
+    others = [bundle for bundle in before.bundles if bundle not in chosen]
+    sizes, versions = [size for size, _ in listing.values()], [v for _, v in listing.values()]
+    after = BundleSet([*others, merged], list(listing), sizes, versions)
+    for kind in KINDS:
+        for place in range(len(listing)):
+            old, new = (one.coverage(kind).payload(place) for one in (before, after))
+            assert (old and old.read(0, old.size)) == (new and new.read(0, new.size))
+    assert after.rows.equals(before.rows)
+    assert after.footer_crcs.equals(before.footer_crcs)
+    assert after.schemas.to_pylist() == before.schemas.to_pylist()
+    assert after.columns == before.columns or {*before.columns} > {*after.columns}
+    for column in before.columns:
+        assert [(one.data_type, one.values.to_pylist()) for one in after.statistics(column)] == [
+            (one.data_type, one.values.to_pylist()) for one in before.statistics(column)
+        ]
+
+
+def test_blobs_of_others_are_carried_over_where_no_newer_one_stays() -> None:
+    sources = []
+    for number, column in enumerate("aab"):
+        data = io.BytesIO()
+        with BundleWriter(data) as writer:
+            writer.add_file(FileEntry(f"p{number}", 1, "1", 5))
+            blob = Blob("theta", (), -1, -1, 0, 0, "zstd", {"column": column})
+            writer.add_blob(blob, b"sketch %d" % number)
+        sources.append(BytesSource(data.getvalue()))
+    bundles = BundleSet(open_bundles(sources), ["p0", "p2"], [1, 1], ["1", "1"])
+    merged = io.BytesIO()
+    assert merge(bundles, merged, chosen=[bundles.bundles[0], bundles.bundles[2]]) == 2
+    bundle = Bundle.open(BytesSource(merged.getvalue()))
+    assert [bundle.read_blob(blob) for blob in bundle.others] == [b"sketch 2"]

@@ -18,10 +18,10 @@ from alcid.expressions import (
     Place,
     Predicate,
     SessionTimestamp,
-    lower,
     matching,
     parse,
     place,
+    probe_for,
 )
 from alcid.expressions.normalize import normalize
 from tests.expressions.questions import holds
@@ -44,7 +44,7 @@ def check(
     _, first, count = column
     days = [first + datetime.timedelta(day) for day in range(count)]
     assert np.flatnonzero(matching(predicate, pa.table({"c": days}))).tolist() == rows
-    question = lower(normalize(parse(predicate)), "c", DATE)
+    question = probe_for(normalize(parse(predicate)), "c", DATE)
     keys = [(day - datetime.date(1970, 1, 1)).days for day in days]
     kept = [row for row, key in enumerate(keys) if holds(question, key)]
     assert kept == rows if getattr(question, "exact", True) else set(kept) >= set(rows)

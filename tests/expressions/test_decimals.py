@@ -23,11 +23,11 @@ from alcid import (
 )
 from alcid.expressions import (
     Place,
-    lower,
     matching,
     normalize,
     parse,
     place,
+    probe_for,
 )
 from alcid.expressions.literal_keys import Digits, digits_of
 from alcid.expressions.literals import common_digits
@@ -73,7 +73,7 @@ def compare(
     integers = data_type.root != "DECIMAL"
     column = [int(value) if integers and value is not None else value for value in values]
     table = pa.table({"c": pa.array(column, data_type.to_arrow())})
-    question = lower(normalize(parsed), "c", data_type)
+    question = probe_for(normalize(parsed), "c", data_type)
     keys = [
         None if value is None else int(value.scaleb(data_type.scale, EXACT)) for value in values
     ]

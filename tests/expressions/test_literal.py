@@ -19,11 +19,11 @@ from alcid.expressions import (
     Place,
     SessionTimestamp,
     col,
-    lower,
     matching,
     normalize,
     parse,
     place,
+    probe_for,
 )
 from alcid.expressions.literals import bounds_of
 from alcid.formats.file_index.keys import float_order, order_float
@@ -189,7 +189,7 @@ def test_literal_without_a_meaning_is_an_error(data_type: DataType, literal: obj
 @pytest.mark.parametrize("text", ["c", "c = TRUE", "NOT c", "c IS TRUE"])
 def test_error_of_a_lone_column_says_that_it_must_be_boolean(text: str) -> None:
     with pytest.raises(LiteralError) as caught:
-        lower(normalize(parse(text)), "c", DataType("BIGINT"))
+        probe_for(normalize(parse(text)), "c", DataType("BIGINT"))
     assert str(caught.value) == (
         "column c of type BIGINT does not take the bool True: "
         "only a BOOLEAN column equals TRUE or FALSE, or stands on its own"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from alcid.config import Settings, using
 from alcid.errors import ColumnError, EvaluationError, SparkNeededError
 from alcid.expressions import col, matching
-from alcid.expressions.columns import RowTable
+from alcid.expressions.columns import RowSchema, RowTable
 from alcid.expressions.scalar_types import Batch
 from alcid.expressions.scalars import bind_scalar
 
@@ -39,10 +39,10 @@ TABLE = pa.table(
 
 def values(text: str, *, zone: str = "UTC", ansi: bool = True) -> tuple[str, list[Any]]:
     """The type of an expression, and its values: text, or the integers that they are held as."""
-    table = RowTable(TABLE, None)
+    schema = RowSchema(TABLE.schema)
     with using(Settings(zone, case_sensitive=False, ansi=ansi)):
-        bound = bind_scalar(text, table)
-        found = bound.values(Batch(table))
+        bound = bind_scalar(text, schema)
+        found = bound.values(Batch(RowTable(TABLE, schema)))
     data = found.data.to_pylist() if isinstance(found.data, pa.Array) else found.data.tolist()
     listed = [value if ok else None for value, ok in zip(data, found.valid.tolist(), strict=True)]
     return str(bound.type), listed
@@ -173,8 +173,10 @@ def test_two_columns_in_python() -> None:
 
 @given(st.lists(st.text(max_size=8), max_size=6), st.integers(-10, 10), st.integers(-2, 12))
 def test_substr_of_any_text(texts: list[str], position: int, length: int) -> None:
-    table = RowTable(pa.table({"s": pa.array(texts, pa.string())}), None)
-    found = bind_scalar(f"substr(s, {position}, {length})", table).values(Batch(table))
+    rows = pa.table({"s": pa.array(texts, pa.string())})
+    schema = RowSchema(rows.schema)
+    bound = bind_scalar(f"substr(s, {position}, {length})", schema)
+    found = bound.values(Batch(RowTable(rows, schema)))
 
     def expected(text: str) -> str:
         start = position - 1 if position > 0 else len(text) + position if position else 0

@@ -18,7 +18,7 @@ import pytest
 
 from alcid.config import Settings, using
 from alcid.errors import EvaluationError, SparkNeededError
-from alcid.expressions.columns import RowTable
+from alcid.expressions.columns import RowSchema, RowTable
 from alcid.expressions.scalar_types import Batch
 from alcid.expressions.scalar_values import Values, from_arrow
 from alcid.expressions.scalars import bind_scalar
@@ -340,11 +340,12 @@ def _session(spark: SparkSession, zone: str, ansi: bool) -> Iterator[None]:
 
 def _evaluated(name: str, texts: Sequence[str]) -> tuple[dict[str, Values], list[str], list[str]]:
     """The values of expressions, those that fail for a row, and those that are left to Spark."""
-    table = RowTable(TABLES[name], None)
+    schema = RowSchema(TABLES[name].schema)
+    table = RowTable(TABLES[name], schema)
     values, failing, refused = dict[str, Values](), list[str](), list[str]()
     for text in texts:
         try:
-            values[text] = bind_scalar(text, table).values(Batch(table))
+            values[text] = bind_scalar(text, schema).values(Batch(table))
         except EvaluationError:
             failing.append(text)
         except SparkNeededError:

@@ -20,7 +20,7 @@ from alcid.datafiles.parquet import (
     read_rows,
 )
 from alcid.errors import FileGoneError
-from alcid.expressions import lower, normalize, parse
+from alcid.expressions import normalize, parse, probe_for
 from alcid.expressions.probes import ask
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.source import BytesSource
@@ -124,7 +124,7 @@ def test_questions_to_the_bundle_are_answered_as_by_file_index(
             data_type = DataType.parse(types[column])
             reader = bundle.index(row, column, index_type, key_type(data_type))
             assert reader is not None
-            question = lower(normalize(parse(text)), column, data_type)
+            question = probe_for(normalize(parse(text)), column, data_type)
             assert ask(reader, question) == built.evaluate(text)
 
 

@@ -33,9 +33,8 @@ from alcid.advise.sampled_files import (
 from alcid.datafiles.parquet.layout import UNPAGED
 from alcid.scan import TableFiles
 from alcid.scan.access import PageAccess, file_columns
-from alcid.scan.bounds import judge
 from alcid.scan.candidates import Candidates
-from alcid.scan.leaves import Leaf, leaves_of
+from alcid.scan.leaves import TablePredicate
 from alcid.scan.planner import Plan, make_plan
 from alcid.scan.positions import can_answer, expected_bytes, listed_keys
 from alcid.scan.reading import Reading
@@ -57,11 +56,7 @@ _PROBE = 8 << 10  # bytes that are read of a bloom filter for a value, about
 
 def possible_files(view: SampledFiles, query: AskedQuery) -> BoolArray:
     """The files of a table that may have a row, by their paths and bounds."""
-    leaves = leaves_of(query.where, view)
-    found: BoolArray = judge(
-        query.where, len(view.sizes), lambda node: leaves[id(node)].verdict
-    ).possible
-    return found
+    return TablePredicate(query.where, view, query.where_columns).by_statistics().possible
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,8 +115,8 @@ class SamplePlans:
     def matching(self, query: AskedQuery) -> Candidates | None:
         """The rows of the sample that match, by all indexes; None if they do not know."""
         view = self._view(frozenset(one for one in self.indexes if one[0] in query.columns))
-        leaves = leaves_of(query.where, view)
-        plan = _plan_rows(query, view, leaves, rows_needed=False)
+        where = TablePredicate(query.where, view, query.where_columns)
+        plan = _plan_rows(query, view, where, rows_needed=False)
         return plan.candidates if all(one.exact for one in plan.candidates.selections) else None
 
     def possible(self, query: AskedQuery, used: frozenset[IndexName]) -> BoolArray:
@@ -154,11 +149,11 @@ class SamplePlans:
 
 
 def _make_plan(query: AskedQuery, view: SampledFiles) -> Planned:
-    leaves = leaves_of(query.where, view)
-    plan = _plan_rows(query, view, leaves, rows_needed=not query.is_count)
+    where = TablePredicate(query.where, view, query.where_columns)
+    plan = _plan_rows(query, view, where, rows_needed=not query.is_count)
     found = plan.candidates
     exact = np.array([one.exact for one in found.selections], bool)
-    reading = Reading(view, query.where, leaves, query.where_columns, True)
+    reading = Reading(view, where, True)
     if query.is_count:
         reading.open(found.filter(~exact), [])
     elif query.is_top:
@@ -170,17 +165,16 @@ def _make_plan(query: AskedQuery, view: SampledFiles) -> Planned:
     for one in reading.accesses:
         read[one.file] += one.touched.bytes if isinstance(one, PageAccess) else one.size
     whole = _needed_bytes(view, np.flatnonzero(view.rows > 0), query)
-    index_bytes = np.where(read < whole, _index_bytes(view, leaves), 0.0)
+    index_bytes = np.where(read < whole, _index_bytes(view, where), 0.0)
     return Planned(read, index_bytes, _matches(found, view) if exact.all() else None)
 
 
 def _plan_rows(
-    query: AskedQuery, view: SampledFiles, leaves: Mapping[int, Leaf], *, rows_needed: bool
+    query: AskedQuery, view: SampledFiles, where: TablePredicate, *, rows_needed: bool
 ) -> Plan:
     return make_plan(
         view,
-        query.where,
-        leaves,
+        where,
         query.needed,
         use_indexes=True,
         rows_needed=rows_needed,
@@ -188,10 +182,10 @@ def _plan_rows(
     )
 
 
-def _index_bytes(view: SampledFiles, leaves: Mapping[int, Leaf]) -> Float64Array:
+def _index_bytes(view: SampledFiles, where: TablePredicate) -> Float64Array:
     """About the bytes of indexes that are read for all leaves, in files that may match."""
     total = np.zeros(len(view.sizes))
-    for leaf in leaves.values():
+    for leaf in where.leaves.values():
         for group in leaf.groups:
             if group.name is None or group.problem:
                 continue

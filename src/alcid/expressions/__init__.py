@@ -9,9 +9,19 @@ True
 
 from __future__ import annotations
 
-from alcid.expressions.bind import lower
+from alcid.expressions.bind import (
+    BoundAnd,
+    BoundConstant,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    BoundUnknown,
+    BoundVisitor,
+    bind,
+)
 from alcid.expressions.casts_from_text import SessionTimestamp
-from alcid.expressions.evaluate import matching
+from alcid.expressions.columns import RowSchema
+from alcid.expressions.evaluate import RowFilter, matching
 from alcid.expressions.expression import (
     And,
     Between,
@@ -42,6 +52,7 @@ from alcid.expressions.probes import (
     Within,
     ask,
     points,
+    probe_for,
 )
 from alcid.expressions.sql import parse
 
@@ -49,6 +60,13 @@ __all__ = [
     "And",
     "Anything",
     "Between",
+    "BoundAnd",
+    "BoundConstant",
+    "BoundLeaf",
+    "BoundOr",
+    "BoundPredicate",
+    "BoundUnknown",
+    "BoundVisitor",
     "Column",
     "Comparison",
     "Constant",
@@ -66,16 +84,19 @@ __all__ = [
     "Place",
     "Predicate",
     "Question",
+    "RowFilter",
+    "RowSchema",
     "SessionTimestamp",
     "Unknown",
     "Within",
     "ask",
+    "bind",
     "col",
     "known_part",
-    "lower",
     "matching",
     "normalize",
     "parse",
     "place",
     "points",
+    "probe_for",
 ]

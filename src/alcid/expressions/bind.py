@@ -1,190 +1,349 @@
-"""A leaf brought to keys: from a comparison to the question that an index can answer."""
+"""A predicate bound to the types of its columns: the tree that every stage of a scan walks.
+
+`bind` turns a normalized predicate into an immutable tree of `BoundAnd`, `BoundOr`,
+`BoundConstant`, `BoundUnknown` and `BoundLeaf`. A leaf prepares its probe once for each type that
+its column has in files. Leaves and unknown parts are numbered in the order of the text, and a stage
+that has to remember something about one of them does so under that number.
+
+Pruning, index probes and the evaluation of rows are each a `BoundVisitor`.
+"""
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Iterable, Iterator
-from decimal import Decimal
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from typing import Generic, TypeVar
 
-import numpy as np
-
-from alcid.errors import LiteralError
+from alcid.errors import PredicateError
 from alcid.expressions.casts_from_text import SessionTimestamp
 from alcid.expressions.expression import (
-    Between,
+    And,
     Comparison,
     Constant,
     In,
-    IsNull,
     Like,
-    Operator,
+    Or,
     Predicate,
+    Unknown,
     plain,
 )
-from alcid.expressions.literal_keys import Place
-from alcid.expressions.literals import INTEGERS, common_digits, padded_keys, padded_place, place
-from alcid.expressions.normalize import normalize
-from alcid.expressions.probes import (
-    EVERY_KEY,
-    Anything,
-    Interval,
-    NotNulls,
-    Nulls,
-    Outside,
-    Question,
-    Within,
-    merge,
-)
+from alcid.expressions.like import Pattern, read_pattern
+from alcid.expressions.literals import INTEGERS, share_digits
+from alcid.expressions.probes import Question, literal_kind, probe_for
 from alcid.types import DataType
 
-__all__ = ["lower"]
+__all__ = [
+    "BoundAnd",
+    "BoundConstant",
+    "BoundLeaf",
+    "BoundOr",
+    "BoundPredicate",
+    "BoundUnknown",
+    "BoundVisitor",
+    "TypeOf",
+    "bind",
+]
+
+TypeOf = Callable[[str], DataType | None]
+"""The type of the column that a predicate names; None where it is unknown or not comparable."""
+
+Context = TypeVar("Context")
+Result = TypeVar("Result")
+
+_TEXTS = ("CHAR", "VARCHAR")
+_EXACT = (*INTEGERS, "DECIMAL")
+_CALENDAR = ("DATE", "TIMESTAMP")
 
 
-_NO_ROW = Within(())
-_LEAST_LONG, _GREATEST_LONG = -(1 << 63), (1 << 63) - 1
+class BoundPredicate(ABC):
+    """A node of a bound tree."""
+
+    predicate: Predicate
+    """The normalized predicate that it stands for."""
+
+    @property
+    @abstractmethod
+    def is_plain(self) -> bool:
+        """Whether rows are only compared with literals: that is fast, and fails for no row."""
+
+    @abstractmethod
+    def accept(self, visitor: BoundVisitor[Context, Result], context: Context) -> Result:
+        """Call the visitor's method for this kind of node."""
+
+    def ends(self) -> Iterator[BoundLeaf | BoundUnknown]:
+        """The leaves and unknown parts, in the order of their numbers."""
+        yield from ()
+
+    def leaves(self) -> Iterator[BoundLeaf]:
+        """The leaves, in the order of their numbers."""
+        return (node for node in self.ends() if isinstance(node, BoundLeaf))
+
+    def __str__(self) -> str:
+        return str(self.predicate)
 
 
-def lower(leaf: Predicate, column: str, data_type: DataType) -> Question:
-    """The question that a leaf asks the index of its column.
+@dataclass(frozen=True, eq=False)
+class _Junction(BoundPredicate):
+    """Two or more predicates, joined by AND or OR."""
+
+    predicate: Predicate
+    parts: tuple[BoundPredicate, ...]
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether rows are only compared with literals."""
+        return all(part.is_plain for part in self.parts)
+
+    @cached_property
+    def plain_first(self) -> tuple[BoundPredicate, ...]:
+        """The parts in the order in which rows are evaluated.
+
+        An expression may fail, and is slow: it only sees the rows that depend on it.
+        """
+        return tuple(sorted(self.parts, key=lambda part: not part.is_plain))
+
+    def ends(self) -> Iterator[BoundLeaf | BoundUnknown]:
+        """The leaves and unknown parts."""
+        for part in self.parts:
+            yield from part.ends()
+
+
+class BoundAnd(_Junction):
+    """Every part holds."""
+
+    def accept(self, visitor: BoundVisitor[Context, Result], context: Context) -> Result:
+        """Call the visitor."""
+        return visitor.visit_and(self, context)
+
+
+class BoundOr(_Junction):
+    """At least one part holds."""
+
+    def accept(self, visitor: BoundVisitor[Context, Result], context: Context) -> Result:
+        """Call the visitor."""
+        return visitor.visit_or(self, context)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundConstant(BoundPredicate):
+    """TRUE for every row, or for none."""
+
+    predicate: Constant
+
+    @property
+    def value(self) -> bool:
+        """Whether rows match: NULL is no match."""
+        return bool(self.predicate.value)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows are only compared with literals."""
+        return True
+
+    def accept(self, visitor: BoundVisitor[Context, Result], context: Context) -> Result:
+        """Call the visitor."""
+        return visitor.visit_constant(self, context)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundUnknown(BoundPredicate):
+    """A condition that no index answers; rows may be compared with it."""
+
+    predicate: Unknown
+    number: int
+    type_of: TypeOf = field(repr=False)
+
+    @cached_property
+    def pattern(self) -> Pattern | None:
+        """The LIKE pattern, if the condition is one on a column; it is parsed once."""
+        return read_pattern(self.predicate.text)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether rows are only compared with literals."""
+        if self.pattern is None:
+            return False
+        data_type = self.type_of(self.pattern.column)
+        return data_type is None or data_type.root in _TEXTS
+
+    def ends(self) -> Iterator[BoundLeaf | BoundUnknown]:
+        """The leaves and unknown parts."""
+        yield self
+
+    def accept(self, visitor: BoundVisitor[Context, Result], context: Context) -> Result:
+        """Call the visitor."""
+        return visitor.visit_unknown(self, context)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundLeaf(BoundPredicate):
+    """A comparison of one column with literals, or with NULL."""
+
+    predicate: Predicate
+    number: int
+    column: str
+    """As the predicate spells it."""
+    data_type: DataType | None
+    """The type of the column in the table, if it is known."""
+    _probes: dict[DataType, Question] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def text(self) -> str:
+        """The SQL text, as explanations show it."""
+        return str(self.predicate)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows are only compared with literals."""
+        # LIKE on a column that is no text compares the text that its values are cast to.
+        data_type = self.data_type
+        return not isinstance(self.predicate, Like) or data_type is None or data_type.root in _TEXTS
+
+    def probe(self, data_type: DataType) -> Question:
+        """The probe for indexes and statistics of the column, where it has a type in a file.
+
+        Raises:
+            LiteralError: A literal has no meaning for the type.
+        """
+        probe = self._probes.get(data_type)
+        if probe is None:
+            probe = self._probes[data_type] = probe_for(self.predicate, self.column, data_type)
+        return probe
+
+    def ends(self) -> Iterator[BoundLeaf | BoundUnknown]:
+        """The leaves and unknown parts."""
+        yield self
+
+    def accept(self, visitor: BoundVisitor[Context, Result], context: Context) -> Result:
+        """Call the visitor."""
+        return visitor.visit_leaf(self, context)
+
+
+class BoundVisitor(ABC, Generic[Context, Result]):
+    """One step of a scan, for each kind of node; `node.accept(visitor, context)` starts it.
+
+    A visitor goes on to the parts of a node itself, so that it can pass over those that cannot
+    change its result.
+    """
+
+    @abstractmethod
+    def visit_and(self, node: BoundAnd, context: Context, /) -> Result:
+        """Every part holds."""
+
+    @abstractmethod
+    def visit_or(self, node: BoundOr, context: Context, /) -> Result:
+        """At least one part holds."""
+
+    @abstractmethod
+    def visit_constant(self, node: BoundConstant, context: Context, /) -> Result:
+        """Every row matches, or none."""
+
+    @abstractmethod
+    def visit_unknown(self, node: BoundUnknown, context: Context, /) -> Result:
+        """Any row may match."""
+
+    @abstractmethod
+    def visit_leaf(self, node: BoundLeaf, context: Context, /) -> Result:
+        """A comparison of one column."""
+
+
+def bind(predicate: Predicate, type_of: TypeOf) -> BoundPredicate:
+    """Bind a normalized predicate to the types of its columns.
+
+    Equalities that are joined by OR become one IN, where that means the same in Spark.
 
     Args:
-        leaf: A node without children.
-        column: The name of the column, for the message of an error.
-        data_type: The type of the column.
-
-    Returns:
-        The rows that may match; never fewer than those that do.
+        predicate: As `normalize` returns it.
+        type_of: The types of its columns.
 
     Raises:
-        LiteralError: A literal has no meaning for the type.
+        PredicateError: It is nested too deeply.
 
-    >>> from alcid.expressions import col
+    >>> from alcid.expressions import parse
     >>> from alcid.types import DataType
-    >>> lower(col("a") > 5.5, "a", DataType("INT"))
-    Within(intervals=((6, None),))
-    >>> lower(col("a").isin([3, 4, 9]), "a", DataType("INT"))
-    Within(intervals=((3, 5), (9, 10)))
-    >>> lower(col("a") < 1000, "a", DataType("TINYINT"))
-    NotNulls()
+    >>> print(bind(parse("a = 1 OR b = 5 OR a = 2"), lambda name: DataType("INT")))
+    a IN (1, 2) OR b = 5
     """
-    leaf = normalize(leaf)  # which knows what NULL and an empty list mean
-    match leaf:
-        case IsNull(_, negated):
-            return NotNulls() if negated else Nulls()
-        case Constant(value):
-            return Anything() if value else _NO_ROW
-        case Comparison(_, operator, literal):
-            return _lower_comparison(operator, literal, column, data_type)
-        case Between(_, low, high):
-            return _lower_between(low, high, column, data_type)
-        case In():
-            return _lower_in(leaf, column, data_type)
-        case Like():
-            return _lower_like(leaf, data_type)
-    return Anything()
+    return _bind(predicate, type_of, count(), sys.getrecursionlimit() // 4)
 
 
-def _lower_comparison(
-    operator: Operator, literal: object, column: str, data_type: DataType
-) -> Question:
-    at = place(literal, column, data_type)
-    if _ignores_nulls(operator, literal, data_type):
-        return Anything()
-    match operator:
-        case "=" | "<=>":
-            return _within(_equal([literal], [at], data_type), data_type, at.certain)
-        case "<>":
-            return _outside([(at.begin, at.end)] if at.certain else [], data_type, at.certain)
-        case "<":
-            return _within([(None, at.begin if at.certain else at.end)], data_type, at.certain)
-        case "<=":
-            return _within([(None, at.end)], data_type, at.certain)
-        case ">":
-            return _within([(at.end if at.certain else at.begin, None)], data_type, at.certain)
-        case ">=":
-            return _within([(at.begin, None)], data_type, at.certain)
+def _bind(
+    predicate: Predicate, type_of: TypeOf, numbers: Iterator[int], depth: int
+) -> BoundPredicate:
+    if not depth:
+        raise PredicateError("a predicate that is nested too deeply")
+    match predicate:
+        case And(parts):
+            return BoundAnd(
+                predicate, tuple(_bind(part, type_of, numbers, depth - 1) for part in parts)
+            )
+        case Or(parts):
+            merged = Or.of(_merge_equalities(parts, type_of))
+            if not isinstance(merged, Or):
+                return _bind(merged, type_of, numbers, depth - 1)
+            bound = tuple(_bind(part, type_of, numbers, depth - 1) for part in merged.parts)
+            return BoundOr(merged, bound)
+        case Constant():
+            return BoundConstant(predicate)
+        case Unknown():
+            return BoundUnknown(predicate, next(numbers), type_of)
+    (column,) = predicate.columns()
+    return BoundLeaf(predicate, next(numbers), column, type_of(column))
 
 
-def _ignores_nulls(operator: Operator, literal: object, data_type: DataType) -> bool:
-    """True for `bigint < 9223372036854775808` and its like, which Spark takes for TRUE.
+def _merge_equalities(parts: Sequence[Predicate], type_of: TypeOf) -> list[Predicate]:
+    """Replace the equalities of a column by one IN, which takes the place of the first."""
+    literals: dict[tuple[str, object], list[object]] = {}
+    keys = [_equality_key(part) for part in parts]
+    for part, key in zip(parts, keys, strict=True):
+        if key is not None:
+            literals.setdefault(key, []).extend(_literals(part))
+    merged: list[Predicate] = []
+    done: dict[tuple[str, object], bool] = {}
+    for part, key in zip(parts, keys, strict=True):
+        if key is None or len(literals[key]) == len(_literals(part)):
+            merged.append(part)
+        elif key not in done:
+            column = key[0]
+            done[key] = _is_mergeable(literals[key], type_of(column))
+            merged.append(In(column, tuple(literals[key])) if done[key] else part)
+        elif not done[key]:
+            merged.append(part)
+    return merged
 
-    It finds out without a look at the row, so that null rows match too.
+
+def _equality_key(part: Predicate) -> tuple[str, object] | None:
+    """The column and the kind of literals of an equality, or of an IN; None for all else."""
+    if not isinstance(part, Comparison | In):
+        return None
+    kinds = {literal_kind(literal) for literal in _literals(part)}
+    return (part.column, *kinds) if len(kinds) == 1 else None  # type: ignore[return-value]
+
+
+def _literals(part: Predicate) -> list[object]:
+    match part:
+        case Comparison(_, "=", literal):
+            return [plain(literal)]
+        case In(_, literals, False):
+            return [plain(literal) for literal in literals]
+    return []
+
+
+def _is_mergeable(literals: Sequence[object], data_type: DataType | None) -> bool:
+    """Whether `c IN (a, b)` is `c = a OR c = b` for literals of one kind.
+
+    Spark brings a list and its column to one type, but each literal of an OR on its own. That
+    differs where numbers need more than 38 digits together, and for instants beside days or wall
+    clocks.
     """
-    if data_type.root not in INTEGERS or not isinstance(literal, int | Decimal):
+    if data_type is None:
         return False
-    if operator in ("<", "<="):
-        return literal > _GREATEST_LONG
-    return operator in (">", ">=") and literal < _LEAST_LONG
-
-
-def _lower_between(low: object, high: object, column: str, data_type: DataType) -> Question:
-    least, most = place(low, column, data_type), place(high, column, data_type)
-    if _ignores_nulls(">=", low, data_type) and _ignores_nulls("<=", high, data_type):
-        return Anything()
-    return _within([(least.begin, most.end)], data_type, least.certain and most.certain)
-
-
-def _lower_in(leaf: In, column: str, data_type: DataType) -> Question:
-    literals = [plain(literal) for literal in leaf.literals]
-    mixed = len({_kind(literal) for literal in literals}) > 1
-    digits = common_digits(literals, data_type)
-    places = [place(literal, column, data_type, mixed=mixed, digits=digits) for literal in literals]
-    exact = all(at.certain for at in places)
-    if leaf.negated:
-        return _outside([(at.begin, at.end) for at in places if at.certain], data_type, exact)
-    return _within(_equal(literals, places, data_type), data_type, exact)
-
-
-def _kind(literal: object) -> object:
-    """Literals of one kind have one type in Spark, or types without loss between them."""
-    if isinstance(literal, datetime.datetime) and literal.tzinfo is not None:
-        return SessionTimestamp  # an instant, too
-    if isinstance(literal, datetime.datetime | np.datetime64):
-        return datetime.datetime
-    return int if isinstance(literal, Decimal) else type(literal)
-
-
-def _equal(literals: list[object], places: list[Place], data_type: DataType) -> Iterator[Interval]:
-    """The intervals of the keys that equal a literal."""
-    for literal, at in zip(literals, places, strict=True):
-        keys = None
-        if data_type.root == "CHAR":
-            keys = padded_keys(str(literal).encode(), data_type.length)
-        if keys is None:
-            yield at.begin, at.end
-        else:
-            yield from ((key, key + b"\0") for key in keys)
-
-
-def _lower_like(leaf: Like, data_type: DataType) -> Question:
-    if data_type.root not in ("CHAR", "VARCHAR"):
-        return Anything()
-    try:
-        text = leaf.text.encode()
-    except UnicodeEncodeError:
-        raise LiteralError("LIKE with a lone surrogate") from None
-    end = _successor(text) if leaf.prefix else text + b"\0"
-    if data_type.root == "VARCHAR":
-        return (_outside if leaf.negated else _within)([(text, end)], data_type, True)
-    if leaf.negated:
-        return NotNulls(exact=False)
-    # The pattern may ask for spaces that are padding, and so not in the key.
-    padded = end if leaf.prefix else padded_place(text, data_type.length).end
-    return _within([(text.rstrip(b" "), padded)], data_type, False)
-
-
-def _successor(prefix: bytes) -> bytes | None:
-    """The least bytes above all that start with `prefix`; UTF-8 has no byte 0xFF to carry over."""
-    return prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else None
-
-
-def _within(intervals: Iterable[Interval], data_type: DataType, exact: bool) -> Question:
-    merged = merge(intervals, data_type)
-    return NotNulls(exact) if merged == EVERY_KEY else Within(merged, exact)
-
-
-def _outside(intervals: Iterable[Interval], data_type: DataType, exact: bool) -> Question:
-    merged = merge(intervals, data_type)
-    if not merged:
-        return NotNulls(exact)
-    return _NO_ROW if merged == EVERY_KEY else Outside(merged, exact)
+    if data_type.root in _EXACT:
+        return share_digits(literals, data_type)
+    if data_type.root in _CALENDAR:
+        return literal_kind(literals[0]) is not SessionTimestamp
+    return True

@@ -1,11 +1,9 @@
-"""The columns of a data file: which there are, as far as it is known, and of what types.
-
-The columns of a table of rows, found by the names of a predicate.
-"""
+"""The columns of a file or of rows: their types, and how the names of a predicate find them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -18,7 +16,7 @@ from alcid.formats.file_index.keys import map_key_column
 from alcid.options import ColumnNames
 from alcid.types import DataType
 
-__all__ = ["ColumnTypes", "Columns", "RowTable", "TableColumn"]
+__all__ = ["ColumnTypes", "Columns", "RowField", "RowSchema", "RowTable"]
 
 ColumnTypes: TypeAlias = "Mapping[str, str | DataType | pa.DataType] | pa.Schema"
 
@@ -124,96 +122,139 @@ _FAMILIES = (
 _NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-class TableColumn:
-    """A column, or a key of a map: its values, and its type, which IS NULL does not ask for."""
+class RowField:
+    """A column that a predicate names, or a key of a map column, as the rows hold it."""
 
-    def __init__(self, name: str, array: pa.ChunkedArray, given: DataType | None) -> None:
-        """Take a column and the type that was given for it, if any."""
-        self.name = name
-        self.plain = RowColumn(array)
-        self.array = array
-        self._given = given
-
-    @cached_property
-    def trimmed(self) -> RowColumn:
-        """The same, of text without the spaces at its end."""
-        return RowColumn(self.array, trimmed=True)
+    def __init__(
+        self,
+        name: str,
+        top_level: str,
+        map_key: str | None,
+        arrow_type: Any,
+        declared: DataType | None,
+    ) -> None:
+        """Take where the values are, their Arrow type, and the type that was declared, if any."""
+        self.name, self.top_level, self.map_key = name, top_level, map_key
+        self.arrow_type, self._declared = arrow_type, declared
 
     @property
     def is_null(self) -> bool:
-        """Whether Arrow's type is null, of which any type may be meant."""
-        return bool(pa.types.is_null(self.array.type))
+        """Whether Arrow's type is null, which may stand for any type."""
+        return bool(pa.types.is_null(self.arrow_type))
+
+    @cached_property
+    def data_type(self) -> DataType:
+        """Arrow's type, with what only the declared type says, as CHAR(n).
+
+        Raises:
+            UnsupportedError: The values cannot be compared, or are not of the declared type.
+        """
+        declared = self._declared
+        if declared is not None and self.is_null:
+            return declared
+        try:
+            own = DataType.from_arrow(self.arrow_type)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"column {self.name}: {error}") from None
+        if declared is None:
+            return own
+        if _family(own) != _family(declared):
+            raise UnsupportedError(
+                f"column {self.name}: found {self.arrow_type}, expected {declared}"
+            )
+        if declared.root in _BYTES:
+            return declared
+        if declared.root in _MOMENTS:
+            return DataType(declared.root, precision=max(declared.precision, own.precision))
+        return own
 
     @cached_property
     def row_type(self) -> RowType:
-        """The type of the values."""
-        stored = _stored_type(self.array.type)
-        nanos = _NANOS[stored.unit] if hasattr(stored, "unit") else 1
-        return RowType(self._data_type(), nanos, self.plain.longest)
+        """The type, and the unit of times and timestamps.
 
-    def _data_type(self) -> DataType:
-        """What Arrow says, and of the given type what Arrow has no word for, as CHAR(n)."""
-        arrow_type, given = self.array.type, self._given
-        if given is not None and self.is_null:
-            return given
-        try:
-            own = DataType.from_arrow(arrow_type)
-        except UnsupportedError as error:
-            raise UnsupportedError(f"column {self.name}: {error}") from None
-        if given is None:
-            return own
-        if _family(own) != _family(given):
-            raise UnsupportedError(f"column {self.name}: found {arrow_type}, expected {given}")
-        if given.root in _BYTES:
-            return given
-        if given.root in _MOMENTS:
-            return DataType(given.root, precision=max(given.precision, own.precision))
-        return own
+        Raises:
+            UnsupportedError: As for `data_type`.
+        """
+        stored = _stored_type(self.arrow_type)
+        return RowType(self.data_type, _NANOS[stored.unit] if hasattr(stored, "unit") else 1)
 
 
-class RowTable:
-    """The columns of a table, each read once."""
+class RowSchema:
+    """The columns of rows, each looked up once by the name that a predicate uses."""
 
-    def __init__(self, table: pa.Table | pa.RecordBatch, types: ColumnTypes | None) -> None:
-        """Take a table, and types for columns that Arrow does not tell enough of."""
-        if not isinstance(table, pa.Table | pa.RecordBatch):
-            raise UnsupportedError(f"rows: found {type(table).__name__}, expected a pyarrow Table")
-        self.row_count = table.num_rows
-        self._table = table
-        self._names = ColumnNames(table.schema.names)
-        self._given = Columns({} if types is None else types)
-        self._found: dict[str, TableColumn] = {}
+    def __init__(self, schema: pa.Schema, types: ColumnTypes | None = None) -> None:
+        """Take an Arrow schema, and the types of columns that Arrow's do not describe fully."""
+        self._schema, self._names = schema, ColumnNames(schema.names)
+        self._declared = Columns({} if types is None else types)
+        self._fields: dict[str, RowField] = {}
 
-    def column(self, name: str) -> TableColumn:
+    def field(self, name: str) -> RowField:
         """The column that a name means.
 
         Raises:
             ColumnError: No such column, or more than one.
             UnsupportedError: A field within a column, or a key of what is no map of strings.
         """
-        if name not in self._found:
-            self._found[name] = TableColumn(name, self._array(name), self._given_type(name))
-        return self._found[name]
+        field = self._fields.get(name)
+        if field is None:
+            field = self._fields[name] = self._find(name)
+        return field
 
-    def _array(self, name: str) -> pa.ChunkedArray:
+    def type_of(self, name: str) -> DataType | None:
+        """The type of a column; None if it is not there, or cannot be compared."""
+        with suppress(ColumnError, UnsupportedError):
+            field = self.field(name)
+            return None if field.is_null else field.data_type
+        return None
+
+    def _find(self, name: str) -> RowField:
         names = self._names
-        found, (whole, bracket, key) = names.match(name), name.partition("[")
-        if found is None and bracket and name.endswith("]"):
-            maps = self._top_level(names.find(whole))
-            if not pa.types.is_map(maps.type):
-                raise UnsupportedError(f"column {name}: found {maps.type}, expected a map")
-            return map_key_column(maps, key[:-1])
-        if found is None and names.match(name.partition(".")[0]) is not None:
-            raise UnsupportedError(f"column {name}: a field within a column is not looked into")
-        return self._top_level(names.find(name))
+        top_level, map_key = names.match(name), None
+        if top_level is None:
+            whole, bracket, key = name.partition("[")
+            if bracket and name.endswith("]"):
+                top_level, map_key = names.find(whole), key[:-1]
+            elif names.match(name.partition(".")[0]) is not None:
+                raise UnsupportedError(f"column {name}: a field within a column is not looked into")
+            else:
+                top_level = names.find(name)
+        arrow_type = self._schema.field(self._schema.names.index(top_level)).type
+        if map_key is not None:
+            if not pa.types.is_map(arrow_type):
+                raise UnsupportedError(f"column {name}: found {arrow_type}, expected a map")
+            arrow_type = arrow_type.item_type
+        return RowField(name, top_level, map_key, arrow_type, self._declared_type(name))
 
-    def _top_level(self, name: str) -> pa.ChunkedArray:
-        column = self._table.column(self._table.schema.names.index(name))
+    def _declared_type(self, name: str) -> DataType | None:
+        if not len(self._declared):
+            return None
+        is_declared = any(map(self._declared.names.match, (name, name.partition("[")[0])))
+        return self._declared.type_of(name) if is_declared else None
+
+
+class RowTable:
+    """Rows of a schema; each column that is asked for is read once."""
+
+    def __init__(self, table: pa.Table | pa.RecordBatch, schema: RowSchema) -> None:
+        """Take rows, which have at least the columns of the schema that are asked for."""
+        self.row_count = table.num_rows
+        self._table, self._schema = table, schema
+        self._columns: dict[tuple[str, bool], RowColumn] = {}
+
+    def array(self, name: str) -> pa.ChunkedArray:
+        """The values of a column, by the name that a predicate uses."""
+        field = self._schema.field(name)
+        column = self._table.column(field.top_level)
+        if field.map_key is not None:
+            return map_key_column(column, field.map_key)
         return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
-    def _given_type(self, name: str) -> DataType | None:
-        known = map(self._given.names.match, (name, name.partition("[")[0]))
-        return self._given.type_of(name) if any(known) else None
+    def column(self, name: str, *, trimmed: bool = False) -> RowColumn:
+        """A column to be compared; `trimmed`: of text, without the spaces at the end."""
+        column = self._columns.get((name, trimmed))
+        if column is None:
+            column = self._columns[name, trimmed] = RowColumn(self.array(name), trimmed=trimmed)
+        return column
 
 
 def _stored_type(arrow_type: pa.DataType) -> pa.DataType:

@@ -1,48 +1,41 @@
-"""The rows of a table that match a predicate, exactly, in Spark's meaning.
+"""The rows for which a predicate is true, exactly as Spark evaluates it.
 
-An index gives rows that may match; this finds among the rows read those that do. Every comparison
-is vectorised. Arrow's own would differ: NaN is equal to nothing there, CHAR is not padded.
+An index returns rows that may match; a `RowFilter` finds those among them that do. Every comparison
+is vectorised. Arrow's own kernels would differ: there NaN equals nothing, and CHAR is not padded.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from alcid._arrays import BoolArray
-from alcid.errors import PredicateError
-from alcid.expressions.columns import ColumnTypes, RowTable
-from alcid.expressions.expression import (
-    And,
-    Between,
-    Comparison,
-    Constant,
-    In,
-    IsNull,
-    Like,
-    Or,
-    Predicate,
-    Unknown,
+from alcid.errors import PredicateError, UnsupportedError
+from alcid.expressions.bind import (
+    BoundAnd,
+    BoundConstant,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    BoundUnknown,
+    BoundVisitor,
+    bind,
 )
-from alcid.expressions.like import Pattern, read_pattern
+from alcid.expressions.columns import ColumnTypes, RowField, RowSchema, RowTable
+from alcid.expressions.expression import Between, Comparison, IsNull, Leaf, Like, Predicate
+from alcid.expressions.like import Pattern
 from alcid.expressions.normalize import normalize
-from alcid.expressions.probes import (
-    NotNulls,
-    Nulls,
-    Question,
-    Within,
-)
-from alcid.expressions.row_tests import row_question
-from alcid.expressions.row_values import RowColumn
+from alcid.expressions.probes import NotNulls, Nulls, Question, Within
+from alcid.expressions.row_tests import row_probe
 from alcid.expressions.sql import parse
 
 if TYPE_CHECKING:
     from alcid.expressions.scalars import Condition
 
-__all__ = ["matching"]
+__all__ = ["RowFilter", "matching"]
 
 
 def matching(
@@ -81,116 +74,165 @@ def matching(
     Traceback (most recent call last):
     alcid.errors.SparkNeededError: only Spark can evaluate soundex(name)
     """
+    if not isinstance(table, pa.Table | pa.RecordBatch):
+        raise UnsupportedError(f"rows: found {type(table).__name__}, expected a pyarrow Table")
     try:
-        parsed = normalize(parse(predicate))
-        rows = RowTable(table, types)
-        return _evaluate(_prepare(parsed, rows), np.ones(rows.row_count, bool))
+        normalized = normalize(parse(predicate))
+        schema = RowSchema(table.schema, types)
+        return RowFilter(bind(normalized, schema.type_of), schema).matching(table)
     except RecursionError:
         raise PredicateError("a predicate that is nested too deeply") from None
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A leaf, ready to be asked."""
+class _Comparison:
+    """A column, and the probe that its values are compared with."""
 
-    column: RowColumn
-    question: Question | Pattern
+    field: RowField
+    probe: Question | Pattern
+    trimmed: bool = False
+    """Compare text without the spaces at its end, as Spark compares CHAR."""
+    ordered: Comparison | None = None
+    """A comparison of CHAR values whose probe depends on how long they are."""
+
+
+_RowTest: TypeAlias = "tuple[_Comparison, ...] | Condition"
 
 
 @dataclass(frozen=True, slots=True)
-class _Joined:
-    """Parts of an AND, or of an OR; those with expressions come last."""
+class _Rows:
+    """The rows that a filter looks at; of those that are not wanted anything may be said."""
 
-    parts: tuple[_Node, ...]
-    any_of: bool
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether all parts are comparisons of a column with a literal."""
-        return all(_is_plain(part) for part in self.parts)
+    table: RowTable
+    wanted: BoolArray
 
 
-_Node: TypeAlias = "_Asked | _Joined | Constant | Condition"
+class RowFilter(BoundVisitor[_Rows, BoolArray]):
+    """A bound predicate, prepared for rows of a schema; threads may share it."""
+
+    def __init__(self, bound: BoundPredicate, schema: RowSchema) -> None:
+        """Prepare every comparison: what is wrong with one depends on its column, on no row.
+
+        Raises:
+            SparkNeededError: It has a part that only Spark can evaluate.
+            LiteralError: A literal has no meaning for the type of its column.
+            ColumnError: No such column, or a name that fits more than one.
+            UnsupportedError: A column whose type cannot be compared.
+        """
+        self._bound, self._schema = bound, schema
+        self._tests = {node.number: self._prepare(node) for node in bound.ends()}
+        self._padded: dict[tuple[Comparison, int], Question] = {}
+
+    def matching(self, table: pa.Table | pa.RecordBatch) -> BoolArray:
+        """True for each row that matches.
+
+        Raises:
+            EvaluationError: A row overflows, divides by zero or cannot be cast, under ANSI rules.
+        """
+        rows = _Rows(RowTable(table, self._schema), np.ones(table.num_rows, bool))
+        return self._bound.accept(self, rows)
+
+    def visit_and(self, node: BoundAnd, context: _Rows) -> BoolArray:
+        """Every part holds."""
+        truth = np.ones(len(context.wanted), bool)
+        for part in node.plain_first:
+            if part.is_plain:
+                truth &= part.accept(self, context)
+            else:
+                truth &= part.accept(self, _Rows(context.table, context.wanted & truth))
+            if not truth.any():
+                break
+        return truth
+
+    def visit_or(self, node: BoundOr, context: _Rows) -> BoolArray:
+        """At least one part holds."""
+        truth = np.zeros(len(context.wanted), bool)
+        for part in node.plain_first:
+            if part.is_plain:
+                truth |= part.accept(self, context)
+            else:
+                truth |= part.accept(self, _Rows(context.table, context.wanted & ~truth))
+            if truth.all():
+                break
+        return truth
+
+    def visit_constant(self, node: BoundConstant, context: _Rows) -> BoolArray:
+        """Every row matches, or none."""
+        return np.full(len(context.wanted), node.value)
+
+    def visit_unknown(self, node: BoundUnknown, context: _Rows) -> BoolArray:
+        """A condition that is a LIKE pattern, or has expressions."""
+        return self._test(self._tests[node.number], context)
+
+    def visit_leaf(self, node: BoundLeaf, context: _Rows) -> BoolArray:
+        """A comparison of one column."""
+        return self._test(self._tests[node.number], context)
+
+    def _test(self, test: _RowTest, rows: _Rows) -> BoolArray:
+        if not isinstance(test, tuple):
+            return test.true_rows(rows.table, rows.wanted)
+        mask = self._compare(test[0], rows.table)
+        for comparison in test[1:]:
+            mask = mask & self._compare(comparison, rows.table)
+        return mask
+
+    def _compare(self, comparison: _Comparison, table: RowTable) -> BoolArray:
+        column = table.column(comparison.field.name, trimmed=comparison.trimmed)
+        probe, ordered = comparison.probe, comparison.ordered
+        if ordered is not None:
+            longest = 1 << table.column(comparison.field.name).longest().bit_length()
+            padded = self._padded.get((ordered, longest))
+            if padded is None:
+                row_type = replace(comparison.field.row_type, longest=longest)
+                padded = self._padded[ordered, longest] = _required(row_probe(ordered, row_type))
+            probe = padded
+        return column.ask(probe)
+
+    def _prepare(self, node: BoundLeaf | BoundUnknown) -> _RowTest:
+        if isinstance(node, BoundLeaf):
+            return self._prepare_leaf(node.predicate)  # type: ignore[arg-type]
+        if node.pattern is None:
+            return self._condition(node.predicate.text)
+        field = self._schema.field(node.pattern.column)
+        if field.is_null:
+            return (_Comparison(field, Within(())),)
+        data_type = field.data_type
+        if data_type.root not in ("CHAR", "VARCHAR"):
+            return self._condition(node.predicate.text)
+        length = data_type.length if data_type.root == "CHAR" else 0
+        return (_Comparison(field, node.pattern.padded_to(length)),)
+
+    def _prepare_leaf(self, leaf: Leaf) -> _RowTest:
+        field = self._schema.field(leaf.column)
+        if isinstance(leaf, IsNull):  # of any type, also of those that are not compared
+            return (_Comparison(field, NotNulls() if leaf.negated else Nulls()),)
+        if field.is_null:
+            return (_Comparison(field, Within(())),)
+        if isinstance(leaf, Between):
+            low = Comparison(leaf.column, ">=", leaf.low)
+            high = Comparison(leaf.column, "<=", leaf.high)
+            return _prepare_comparison(low, field), _prepare_comparison(high, field)
+        if isinstance(leaf, Comparison):
+            return (_prepare_comparison(leaf, field),)
+        probe = row_probe(leaf, field.row_type)
+        if probe is None:
+            return self._condition(str(leaf))
+        trimmed = field.data_type.root == "CHAR" and not isinstance(leaf, Like)
+        return (_Comparison(field, probe, trimmed),)
+
+    def _condition(self, text: str) -> Condition:
+        from alcid.expressions.scalars import bind_condition  # here, as in `parse`: it has sqlglot
+
+        return bind_condition(text, self._schema)
 
 
-def _is_plain(node: _Node) -> bool:
-    return node.is_plain if isinstance(node, _Joined) else isinstance(node, _Asked | Constant)
+def _prepare_comparison(leaf: Comparison, field: RowField) -> _Comparison:
+    is_padded = field.data_type.root == "CHAR"
+    probe = _required(row_probe(leaf, field.row_type))
+    ordered = leaf if is_padded and leaf.operator not in ("=", "<>") else None
+    return _Comparison(field, probe, is_padded, ordered)
 
 
-def _prepare(predicate: Predicate, rows: RowTable) -> _Node:
-    """The tree bound to the columns: whether it is refused depends on their types, on no row."""
-    match predicate:
-        case And(parts) | Or(parts):
-            nodes = [_prepare(part, rows) for part in parts]
-            # An expression may fail, and takes longer: it sees only rows that depend on it.
-            ordered = sorted(nodes, key=lambda node: not _is_plain(node))
-            return _Joined(tuple(ordered), any_of=isinstance(predicate, Or))
-        case Between(column, low, high):
-            ends = Comparison(column, ">=", low), Comparison(column, "<=", high)
-            return _Joined(tuple(_prepare(end, rows) for end in ends), any_of=False)
-        case Comparison() | In() | Like() | IsNull():
-            return _prepare_leaf(predicate, rows)
-        case Unknown(text):
-            pattern = read_pattern(text)
-            if pattern is None:
-                return _bind(text, rows)
-            return _prepare_pattern(predicate, pattern, rows)
-        case Constant():
-            return predicate
-    raise PredicateError(f"not a predicate that rows can be asked: {predicate!r}")
-
-
-def _bind(text: str, rows: RowTable) -> _Node:
-    from alcid.expressions.scalars import bind_condition  # here, as in `parse`: it has sqlglot
-
-    return bind_condition(text, rows)
-
-
-def _prepare_leaf(leaf: Comparison | In | Like | IsNull, rows: RowTable) -> _Node:
-    column = rows.column(leaf.column)
-    if isinstance(leaf, IsNull):  # of any type, also of those that are not compared
-        return _Asked(column.plain, NotNulls() if leaf.negated else Nulls())
-    if column.is_null:
-        return _Asked(column.plain, Within(()))
-    question = row_question(leaf, column.row_type)
-    if question is None:
-        return _bind(str(leaf), rows)
-    padded = column.row_type.data_type.root == "CHAR" and not isinstance(leaf, Like)
-    return _Asked(column.trimmed if padded else column.plain, question)
-
-
-def _prepare_pattern(unknown: Unknown, pattern: Pattern, rows: RowTable) -> _Node:
-    column = rows.column(pattern.column)
-    if column.is_null:
-        return _Asked(column.plain, Within(()))
-    data_type = column.row_type.data_type
-    if data_type.root not in ("CHAR", "VARCHAR"):
-        return _bind(unknown.text, rows)
-    length = data_type.length if data_type.root == "CHAR" else 0
-    return _Asked(column.plain, pattern.padded_to(length))
-
-
-def _evaluate(node: _Node, wanted: BoolArray) -> BoolArray:
-    """Which rows a node is true for; of those that are not wanted anything may be said."""
-    match node:
-        case _Asked(column, question):
-            return column.ask(question)
-        case _Joined():
-            return _join(node, wanted)
-        case Constant(value):
-            return np.full(len(wanted), bool(value))
-    return node.true_rows(wanted)
-
-
-def _join(node: _Joined, wanted: BoolArray) -> BoolArray:
-    """Join the parts until all rows are decided."""
-    truth = np.full(len(wanted), not node.any_of)
-    for part in node.parts:
-        if _is_plain(part):
-            found = _evaluate(part, wanted)
-        else:
-            found = _evaluate(part, wanted & ~truth if node.any_of else wanted & truth)
-        truth = truth | found if node.any_of else truth & found
-        if truth.all() if node.any_of else not truth.any():
-            break
-    return truth
+def _required(probe: Question | None) -> Question:
+    assert probe is not None  # which only LIKE has not
+    return probe

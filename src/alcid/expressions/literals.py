@@ -61,7 +61,15 @@ from alcid.expressions.literal_keys import (
 from alcid.formats.file_index.keys import key_type
 from alcid.types import DataType
 
-__all__ = ["INTEGERS", "bounds_of", "common_digits", "padded_keys", "padded_place", "place"]
+__all__ = [
+    "INTEGERS",
+    "bounds_of",
+    "common_digits",
+    "padded_keys",
+    "padded_place",
+    "place",
+    "share_digits",
+]
 
 _MOST_KEYS = 64
 
@@ -208,6 +216,28 @@ def common_digits(literals: Sequence[object], data_type: DataType) -> Digits | N
     for digits in dict.fromkeys(map(_listed_digits, literals)):  # once each: a list may be long
         common = common if digits is None else common.widened(digits)
     return common
+
+
+def share_digits(literals: Sequence[object], data_type: DataType) -> bool:
+    """Whether one DECIMAL type holds all numbers of a list, and its column, without loss.
+
+    >>> from alcid.types import DataType
+    >>> share_digits([1, Decimal("0.5")], DataType("INT"))
+    True
+    >>> share_digits([Decimal("0.5"), 10**20], DataType("DECIMAL", precision=18, scale=18))
+    False
+    """
+    common = common_digits(literals, data_type)
+    if common is None:
+        return False
+    scales = [_digits_of_column(data_type).scale]
+    for literal in literals:
+        if _as_number(literal) is not None and not isinstance(literal, float):
+            digits = _listed_digits(literal)
+            if digits is None:
+                return False
+            scales.append(digits.scale)
+    return common.scale >= max(scales)
 
 
 def _listed_digits(literal: object) -> Digits | None:

@@ -1,6 +1,6 @@
-"""The questions that an index can answer.
+"""Probes: what a leaf of a predicate asks of an index, as intervals of keys.
 
-| question             | rows                                                    |
+| probe                | rows                                                    |
 |----------------------|---------------------------------------------------------|
 | `Nulls()`            | the null rows                                           |
 | `NotNulls()`         | the others                                              |
@@ -8,23 +8,45 @@
 | `Outside(intervals)` | non-null rows whose key lies in none of them            |
 | `Anything()`         | any row: the index is not asked                         |
 
-A question is `exact` when each of its rows matches the predicate it was made of; else the rows have
-to be looked at, because keys, or the way Spark compares, cannot tell some of them apart.
-Intervals are sorted, do not overlap, are not empty, and lie within the range of the column's keys.
-
-Intervals of keys, half-open: `begin <= key < end`, and None is no bound.
-
-A question put to an index, whatever its format.
+A probe is `exact` when each of its rows matches the predicate; else the rows have to be compared
+again, because keys, or the way Spark compares, cannot tell some of them apart. Intervals are
+half-open, `begin <= key < end`, where None is no bound; they are sorted, do not overlap, are not
+empty, and lie within the range of the column's keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import pairwise
 from typing import TypeAlias
 
-from alcid.expressions.literals import bounds_of
+import numpy as np
+
+from alcid.errors import LiteralError
+from alcid.expressions.casts_from_text import SessionTimestamp
+from alcid.expressions.expression import (
+    Between,
+    Comparison,
+    Constant,
+    In,
+    IsNull,
+    Like,
+    Operator,
+    Predicate,
+    plain,
+)
+from alcid.expressions.literal_keys import Place
+from alcid.expressions.literals import (
+    INTEGERS,
+    bounds_of,
+    common_digits,
+    padded_keys,
+    padded_place,
+    place,
+)
 from alcid.formats.file_index.keys import Key, key_type
 from alcid.formats.file_index.reader import ANY, IndexReader, Selection, no_row
 from alcid.types import DataType
@@ -40,8 +62,10 @@ __all__ = [
     "Within",
     "ask",
     "intersect",
+    "literal_kind",
     "merge",
     "points",
+    "probe_for",
 ]
 
 Interval: TypeAlias = tuple[Key | None, Key | None]
@@ -177,6 +201,156 @@ class Anything:
 
 
 Question: TypeAlias = Nulls | NotNulls | Within | Outside | Anything
+
+
+_NO_ROW = Within(())
+_LEAST_LONG, _GREATEST_LONG = -(1 << 63), (1 << 63) - 1
+
+
+def probe_for(leaf: Predicate, column: str, data_type: DataType) -> Question:
+    """The question that a leaf asks the index of its column.
+
+    Args:
+        leaf: A leaf of a normalized predicate.
+        column: The name of the column, for the message of an error.
+        data_type: The type of the column.
+
+    Returns:
+        The rows that may match; never fewer than those that do.
+
+    Raises:
+        LiteralError: A literal has no meaning for the type.
+
+    >>> from alcid.expressions import col
+    >>> from alcid.types import DataType
+    >>> probe_for(col("a") > 5.5, "a", DataType("INT"))
+    Within(intervals=((6, None),))
+    >>> probe_for(col("a").isin([3, 4, 9]), "a", DataType("INT"))
+    Within(intervals=((3, 5), (9, 10)))
+    >>> probe_for(col("a") < 1000, "a", DataType("TINYINT"))
+    NotNulls()
+    """
+    match leaf:
+        case IsNull(_, negated):
+            return NotNulls() if negated else Nulls()
+        case Constant(value):
+            return Anything() if value else _NO_ROW
+        case Comparison(_, operator, literal):
+            return _probe_comparison(operator, literal, column, data_type)
+        case Between(_, low, high):
+            return _probe_between(low, high, column, data_type)
+        case In():
+            return _probe_in(leaf, column, data_type)
+        case Like():
+            return _probe_like(leaf, data_type)
+    return Anything()
+
+
+def _probe_comparison(
+    operator: Operator, literal: object, column: str, data_type: DataType
+) -> Question:
+    at = place(literal, column, data_type)
+    exact = at.certain
+    if _ignores_nulls(operator, literal, data_type):
+        return Anything()
+    match operator:
+        case "=" | "<=>":
+            return _within_probe(_equal([literal], [at], data_type), data_type, exact)
+        case "<>":
+            return _outside_probe([(at.begin, at.end)] if exact else [], data_type, exact)
+        case "<":
+            return _within_probe([(None, at.begin if exact else at.end)], data_type, exact)
+        case "<=":
+            return _within_probe([(None, at.end)], data_type, exact)
+        case ">":
+            return _within_probe([(at.end if exact else at.begin, None)], data_type, exact)
+        case ">=":
+            return _within_probe([(at.begin, None)], data_type, exact)
+
+
+def _ignores_nulls(operator: Operator, literal: object, data_type: DataType) -> bool:
+    """True for `bigint < 9223372036854775808` and its like, which Spark takes for TRUE.
+
+    It finds out without a look at the row, so that null rows match too.
+    """
+    if data_type.root not in INTEGERS or not isinstance(literal, int | Decimal):
+        return False
+    if operator in ("<", "<="):
+        return literal > _GREATEST_LONG
+    return operator in (">", ">=") and literal < _LEAST_LONG
+
+
+def _probe_between(low: object, high: object, column: str, data_type: DataType) -> Question:
+    least, most = place(low, column, data_type), place(high, column, data_type)
+    if _ignores_nulls(">=", low, data_type) and _ignores_nulls("<=", high, data_type):
+        return Anything()
+    return _within_probe([(least.begin, most.end)], data_type, least.certain and most.certain)
+
+
+def _probe_in(leaf: In, column: str, data_type: DataType) -> Question:
+    literals = [plain(literal) for literal in leaf.literals]
+    mixed = len({literal_kind(literal) for literal in literals}) > 1
+    digits = common_digits(literals, data_type)
+    places = [place(literal, column, data_type, mixed=mixed, digits=digits) for literal in literals]
+    exact = all(at.certain for at in places)
+    if leaf.negated:
+        return _outside_probe([(at.begin, at.end) for at in places if at.certain], data_type, exact)
+    return _within_probe(_equal(literals, places, data_type), data_type, exact)
+
+
+def literal_kind(literal: object) -> object:
+    """Literals of one kind have one type in Spark, or types without loss between them."""
+    if isinstance(literal, datetime.datetime) and literal.tzinfo is not None:
+        return SessionTimestamp  # an instant, too
+    if isinstance(literal, datetime.datetime | np.datetime64):
+        return datetime.datetime
+    return int if isinstance(literal, Decimal) else type(literal)
+
+
+def _equal(literals: list[object], places: list[Place], data_type: DataType) -> Iterator[Interval]:
+    """The intervals of the keys that equal a literal."""
+    for literal, at in zip(literals, places, strict=True):
+        keys = None
+        if data_type.root == "CHAR":
+            keys = padded_keys(str(literal).encode(), data_type.length)
+        if keys is None:
+            yield at.begin, at.end
+        else:
+            yield from ((key, key + b"\0") for key in keys)
+
+
+def _probe_like(leaf: Like, data_type: DataType) -> Question:
+    if data_type.root not in ("CHAR", "VARCHAR"):
+        return Anything()
+    try:
+        text = leaf.text.encode()
+    except UnicodeEncodeError:
+        raise LiteralError("LIKE with a lone surrogate") from None
+    end = _successor(text) if leaf.prefix else text + b"\0"
+    if data_type.root == "VARCHAR":
+        return (_outside_probe if leaf.negated else _within_probe)([(text, end)], data_type, True)
+    if leaf.negated:
+        return NotNulls(exact=False)
+    # The pattern may ask for spaces that are padding, and so not in the key.
+    padded = end if leaf.prefix else padded_place(text, data_type.length).end
+    return _within_probe([(text.rstrip(b" "), padded)], data_type, False)
+
+
+def _successor(prefix: bytes) -> bytes | None:
+    """The least bytes above all that start with `prefix`; UTF-8 has no byte 0xFF to carry over."""
+    return prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else None
+
+
+def _within_probe(intervals: Iterable[Interval], data_type: DataType, exact: bool) -> Question:
+    merged = merge(intervals, data_type)
+    return NotNulls(exact) if merged == EVERY_KEY else Within(merged, exact)
+
+
+def _outside_probe(intervals: Iterable[Interval], data_type: DataType, exact: bool) -> Question:
+    merged = merge(intervals, data_type)
+    if not merged:
+        return NotNulls(exact)
+    return _NO_ROW if merged == EVERY_KEY else Outside(merged, exact)
 
 
 _MOST_POINTS = 1024

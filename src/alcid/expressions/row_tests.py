@@ -1,13 +1,9 @@
-r"""A leaf as a question whose rows are the very rows that match.
+r"""The probe whose rows are exactly those that match a leaf.
 
-`lower` says what an index can be asked. Where that is exact, rows are asked the same; where it is
-not, the literals are placed again, among the values and not among the keys that an index has.
-
-Where a literal cuts the values of a column in two, to the last digit.
-
-An index may leave open whether a key equals a literal, because keys are shorter than values or are
-stored without padding. Rows may not. A `Cut` holds the values below a literal and those equal to
-it, each as intervals, because neither need be one:
+`probe_for` makes the probe for an index. Where that is exact, rows are compared with the same
+intervals; where it is not, because keys are shorter than values or stored without padding, the
+literals are compared with the values themselves. A `Cut` holds the values below a literal and those
+equal to it, each as intervals, because neither need be one:
 
 - TIME and TIMESTAMP in the ticks of the Arrow column, so that nothing is rounded.
 - CHAR, of values without the spaces at their end. Spark compares them padded: `a` is above
@@ -17,14 +13,13 @@ it, each as intervals, because neither need be one:
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
 
 from alcid.errors import LiteralError
-from alcid.expressions.bind import lower
 from alcid.expressions.casts_from_text import (
     NANOS_PER_SECOND,
     SessionTimestamp,
@@ -72,6 +67,7 @@ from alcid.expressions.probes import (
     Question,
     Within,
     merge,
+    probe_for,
 )
 from alcid.types import MAX_LENGTH, DataType
 
@@ -84,7 +80,7 @@ __all__ = [
     "cut_padded",
     "equal_as_instants",
     "equal_days",
-    "row_question",
+    "row_probe",
 ]
 
 _MICROS, _NANOS = 6, 9
@@ -109,7 +105,7 @@ def cut_padded(literal: str, longest: int) -> Cut:
 
     Args:
         literal: The text.
-        longest: The bytes of the longest value.
+        longest: The bytes of the longest value, or more.
 
     >>> cut_padded("a\tb ", 3).below
     ((None, b'a'), (b'a\x00', b'a\tb'), (b'a\tb\x00', b'a\tb   '))
@@ -218,13 +214,13 @@ class RowType:
     """What a column of rows holds."""
 
     data_type: DataType
-    nanos: int
+    nanos: int = 1
     """The nanoseconds of a tick of TIME and TIMESTAMP."""
-    longest: Callable[[], int]
-    """The bytes of the longest text; asked only where it matters."""
+    longest: int = 0
+    """The bytes of the longest value of a CHAR column, or more."""
 
 
-def row_question(leaf: Leaf, row_type: RowType) -> Question | None:
+def row_probe(leaf: Leaf, row_type: RowType) -> Question | None:
     """The question that gives the rows for which a leaf is true.
 
     Args:
@@ -239,7 +235,7 @@ def row_question(leaf: Leaf, row_type: RowType) -> Question | None:
         LiteralError: A literal has no meaning for the type.
     """
     data_type = row_type.data_type
-    question = lower(leaf, leaf.column, data_type)
+    question = probe_for(leaf, leaf.column, data_type)
     match leaf:
         case IsNull():
             return question
@@ -271,9 +267,9 @@ def _like(leaf: Like, question: Question, data_type: DataType) -> Question | Non
     bare, length = leaf.text.rstrip(" "), len(leaf.text)
     if not leaf.prefix and length < data_type.length:
         return NotNulls() if leaf.negated else Within(())
-    stored = lower(replace(leaf, negated=False), leaf.column, _STRING)
+    stored = probe_for(replace(leaf, negated=False), leaf.column, _STRING)
     if length > data_type.length or length == len(bare) or not isinstance(stored, Within):
-        return lower(leaf, leaf.column, _STRING)
+        return probe_for(leaf, leaf.column, _STRING)
     shorter = ((bare + " " * spaces).encode() for spaces in range(length - len(bare)))
     intervals = [*stored.intervals, *((key, key + b"\0") for key in shorter)]
     return (Outside if leaf.negated else Within)(merge(intervals, data_type))
@@ -324,7 +320,7 @@ def _cut_for(operator: Operator, literal: object, row_type: RowType) -> Cut:
 def _cut(literal: object, row_type: RowType, digits: Digits | None = None) -> Cut:
     data_type, literal = row_type.data_type, plain(literal)
     if data_type.root == "CHAR":
-        return cut_padded(str(literal), row_type.longest())
+        return cut_padded(str(literal), row_type.longest)
     if data_type.root in _MOMENTS:
         return cut_moments(literal, data_type, row_type.nanos)
     if data_type.root == "DATE" and _is_zoned(literal):

@@ -78,7 +78,7 @@ class Batch:
 
     def array(self, name: str) -> pa.ChunkedArray:
         """A column of them."""
-        array = self.table.column(name).array
+        array = self.table.array(name)
         return array if self.rows is None else array.take(pa.array(self.rows))
 
     def those(self, mask: BoolArray) -> Batch:

@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from alcid._arrays import BoolArray
 from alcid.errors import SparkNeededError, UnsupportedError
-from alcid.expressions.columns import RowTable
+from alcid.expressions.columns import RowSchema, RowTable
 from alcid.expressions.expression import Operator
 from alcid.expressions.like import Pattern, split_pattern
 from alcid.expressions.row_values import to_mask
@@ -112,24 +112,23 @@ class Condition:
     """A condition bound to the columns of a table."""
 
     text: str
-    table: RowTable
     scalar: Scalar
 
-    def true_rows(self, rows: BoolArray) -> BoolArray:
+    def true_rows(self, table: RowTable, rows: BoolArray) -> BoolArray:
         """Which of `rows` the condition is true for; no other row is looked at.
 
         Raises:
             EvaluationError: A row for which Spark with ANSI rules would fail.
         """
         mask = np.zeros(len(rows), bool)
-        batch = Batch(self.table) if rows.all() else Batch(self.table).those(rows)
+        batch = Batch(table) if rows.all() else Batch(table).those(rows)
         values = self.scalar.values(batch)
         truth = values.data & values.valid
         mask[np.flatnonzero(rows)] = truth
         return mask
 
 
-def bind_scalar(text: str, table: RowTable) -> Scalar:
+def bind_scalar(text: str, schema: RowSchema) -> Scalar:
     """An expression from SQL text, bound to columns.
 
     Raises:
@@ -137,34 +136,34 @@ def bind_scalar(text: str, table: RowTable) -> Scalar:
         ColumnError: No such column, or a name that fits more than one.
     """
     strings = take_strings(text)
-    return _Binder(strings, table).bind(parse_sql(strings))
+    return _Binder(strings, schema).bind(parse_sql(strings))
 
 
-def bind_condition(text: str, table: RowTable) -> Condition:
+def bind_condition(text: str, schema: RowSchema) -> Condition:
     """A condition from SQL text, bound to columns.
 
     Args:
         text: That of an `Unknown`.
-        table: Rows; their types count here, not their values.
+        schema: The columns.
 
     Raises:
         SparkNeededError: It has a part that only Spark can evaluate, which is named.
         ColumnError: No such column, or a name that fits more than one.
     """
-    scalar = bind_scalar(text, table)
+    scalar = bind_scalar(text, schema)
     if scalar.type is None:
         scalar = Scalar(BOOLEAN, scalar.values)
     if scalar.type != BOOLEAN:
         raise SparkNeededError(f"{shortened(text)} is of type {scalar.type}, expected BOOLEAN")
-    return Condition(text, table, scalar)
+    return Condition(text, scalar)
 
 
 class _Binder(TypeRules):
     """Turns the nodes of sqlglot into typed expressions."""
 
-    def __init__(self, strings: Strings, table: RowTable) -> None:
+    def __init__(self, strings: Strings, schema: RowSchema) -> None:
         super().__init__(strings)
-        self.table = table
+        self.schema = schema
         self.binders: dict[Any, Callable[[Any], Scalar]] = {
             (exp.Column, exp.Dot): self.field,
             (exp.Literal, exp.Boolean, exp.Null): self.literal,
@@ -198,10 +197,10 @@ class _Binder(TypeRules):
     # -- columns and literals ------------------------------------------------------------------
 
     def column(self, node: exp.Expr, name: str) -> Scalar:
-        found = self.table.column(name)
-        if found.is_null:
+        field = self.schema.field(name)
+        if field.is_null:
             return null()
-        data_type = self.usable(node, found.row_type.data_type)
+        data_type = self.usable(node, field.data_type)
         return Scalar(data_type, lambda batch: from_arrow(batch.array(name), data_type))
 
     def usable(self, node: exp.Expr, data_type: DataType) -> DataType:
@@ -223,8 +222,7 @@ class _Binder(TypeRules):
         if parts is None:
             self.refuse(node)
         top, *path = parts
-        struct = self.table.column(top)
-        array_type, names = struct.array.type, list[str]()
+        array_type, names = self.schema.field(top).arrow_type, list[str]()
         for part in path:
             if isinstance(array_type, pa.BaseExtensionType):
                 array_type = array_type.storage_type

@@ -15,18 +15,21 @@ from pyroaring import BitMap
 
 from alcid.errors import (
     AlcidWarning,
+    ColumnError,
     DamagedIndexWarning,
     FormatError,
     PredicateError,
     UnsupportedError,
 )
 from alcid.expressions import (
-    And,
-    Constant,
-    Or,
+    BoundAnd,
+    BoundConstant,
+    BoundLeaf,
+    BoundOr,
+    BoundUnknown,
+    BoundVisitor,
     Predicate,
-    Unknown,
-    lower,
+    bind,
     normalize,
     parse,
 )
@@ -234,7 +237,8 @@ class FileIndex:
         """
         problems: list[str] = []
         try:
-            answer = self._evaluate(normalize(parse(predicate)), problems)
+            bound = bind(normalize(parse(predicate)), self._type_of)
+            answer = bound.accept(_Evaluation(lambda leaf: self._probe(leaf, problems)), None)
         except RecursionError:
             raise PredicateError("a predicate that is nested too deeply") from None
         _warn(problems)
@@ -292,35 +296,22 @@ class FileIndex:
         _warn(problems)
         return Selection(chosen.rows)
 
-    def _evaluate(self, predicate: Predicate, problems: list[str]) -> Selection:
-        match predicate:
-            case And(parts):
-                selection = EVERY
-                for part in parts:
-                    selection &= self._evaluate(part, problems)
-                    if selection.skip:
-                        break
-                return selection
-            case Or(parts):
-                selection = no_row()
-                for part in parts:
-                    selection |= self._evaluate(part, problems)
-                    if selection.rows is None:
-                        break
-                return selection
-            case Constant(value):
-                return EVERY if value else no_row()
-            case Unknown():
-                return ANY
-        (column,) = predicate.columns()
-        for entry, data_type in self._indexes(column):
-            question = lower(predicate, column, data_type)
-            answer = self._ask(entry, partial(ask, question=question), problems)
+    def _probe(self, leaf: BoundLeaf, problems: list[str]) -> Selection:
+        for entry, data_type in self._indexes(leaf.column):
+            probe = leaf.probe(data_type)
+            answer = self._ask(entry, partial(ask, question=probe), problems)
             count = "any" if answer.rows is None else len(answer.rows)
-            _log.debug("%s of %r: %s: rows %s", entry.index_type, column, predicate, count)
+            _log.debug("%s of %r: %s: rows %s", entry.index_type, leaf.column, leaf, count)
             if answer.rows is not None:  # rows are exact, so that no other index could tell more
                 return answer
         return ANY
+
+    def _type_of(self, column: str) -> DataType | None:
+        """The type of a column that a predicate names, if it is known."""
+        try:
+            return self._columns.type_of(column)
+        except (ColumnError, UnsupportedError):
+            return None
 
     def _indexes(self, column: str) -> Iterator[tuple[Entry, DataType]]:
         """The indexes of a column, those that read the least first."""
@@ -362,6 +353,38 @@ class FileIndex:
                 f"{entry.index_type} of {entry.column!r}, {data_type}, not used: {error}"
             )
             return ANY
+
+
+class _Evaluation(BoundVisitor[None, Selection]):
+    """Joins the rows of leaves."""
+
+    def __init__(self, probe: Callable[[BoundLeaf], Selection]) -> None:
+        self._probe = probe
+
+    def visit_and(self, node: BoundAnd, _context: None) -> Selection:
+        selection = EVERY
+        for part in node.parts:
+            selection &= part.accept(self, None)
+            if selection.skip:
+                break
+        return selection
+
+    def visit_or(self, node: BoundOr, _context: None) -> Selection:
+        selection = no_row()
+        for part in node.parts:
+            selection |= part.accept(self, None)
+            if selection.rows is None:
+                break
+        return selection
+
+    def visit_constant(self, node: BoundConstant, _context: None) -> Selection:
+        return EVERY if node.value else no_row()
+
+    def visit_unknown(self, _node: BoundUnknown, _context: None) -> Selection:
+        return ANY
+
+    def visit_leaf(self, node: BoundLeaf, _context: None) -> Selection:
+        return self._probe(node)
 
 
 def _warn(problems: Iterable[str]) -> None:

@@ -18,17 +18,19 @@ import pyarrow.compute as pc
 from alcid._arrays import BoolArray, Float64Array, Int64Array
 from alcid.errors import UnsupportedError
 from alcid.expressions import (
-    And,
     Anything,
-    Constant,
+    BoundAnd,
+    BoundConstant,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    BoundUnknown,
+    BoundVisitor,
     Interval,
     NotNulls,
     Nulls,
-    Or,
     Outside,
-    Predicate,
     Question,
-    Unknown,
     Within,
 )
 from alcid.expressions.row_values import RowColumn
@@ -67,29 +69,45 @@ class Verdict:
         return Verdict(self.possible | other.possible, self.certain | other.certain)
 
 
-def judge(predicate: Predicate, count: int, leaf: Callable[[Predicate], Verdict]) -> Verdict:
-    """The verdict on a normalized predicate, from those on its leaves.
+class _Pruning(BoundVisitor[int, Verdict]):
+    """Joins the pruning results of leaves; the context is the number of files."""
 
-    >>> from alcid.expressions import parse
-    >>> judge(parse("a = 1 AND FALSE"), 1, lambda leaf: Verdict.same(1, possible=True)).possible
+    def __init__(self, evaluate: Callable[[BoundLeaf], Verdict]) -> None:
+        self._evaluate = evaluate
+
+    def visit_and(self, node: BoundAnd, context: int) -> Verdict:
+        result = Verdict.same(context, possible=True, certain=True)
+        for part in node.parts:
+            result &= part.accept(self, context)
+        return result
+
+    def visit_or(self, node: BoundOr, context: int) -> Verdict:
+        result = Verdict.same(context, possible=False)
+        for part in node.parts:
+            result |= part.accept(self, context)
+        return result
+
+    def visit_constant(self, node: BoundConstant, context: int) -> Verdict:
+        return Verdict.same(context, possible=node.value, certain=node.value)
+
+    def visit_unknown(self, _node: BoundUnknown, context: int) -> Verdict:
+        return Verdict.same(context, possible=True)
+
+    def visit_leaf(self, node: BoundLeaf, _context: int) -> Verdict:
+        return self._evaluate(node)
+
+
+def judge(
+    predicate: BoundPredicate, count: int, evaluate: Callable[[BoundLeaf], Verdict]
+) -> Verdict:
+    """The pruning result of a predicate for some files, from those of its leaves.
+
+    >>> from alcid.expressions import bind, parse
+    >>> predicate = bind(parse("a = 1 AND FALSE"), lambda name: None)
+    >>> judge(predicate, 1, lambda leaf: Verdict.same(1, possible=True)).possible
     array([False])
     """
-    match predicate:
-        case And(parts):
-            found = Verdict.same(count, possible=True, certain=True)
-            for part in parts:
-                found &= judge(part, count, leaf)
-            return found
-        case Or(parts):
-            found = Verdict.same(count, possible=False)
-            for part in parts:
-                found |= judge(part, count, leaf)
-            return found
-        case Constant(value):
-            return Verdict.same(count, possible=bool(value), certain=bool(value))
-        case Unknown():
-            return Verdict.same(count, possible=True)
-    return leaf(predicate)
+    return predicate.accept(_Pruning(evaluate), count)
 
 
 _MOMENTS = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")

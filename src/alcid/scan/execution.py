@@ -24,7 +24,7 @@ from alcid.formats.file_index.reader import ANY, Selection
 from alcid.scan.access import Part, table_schema
 from alcid.scan.candidates import Candidates
 from alcid.scan.explain import Explanation
-from alcid.scan.leaves import Leaf, leaves_of, share_of
+from alcid.scan.leaves import TablePredicate
 from alcid.scan.planner import Plan, make_plan
 from alcid.scan.reading import Reading
 from alcid.scan.report import counting_stages, fetching_stage, outcomes_of, reading_stages
@@ -58,8 +58,8 @@ class ReadPlan:
 
     def read(self, places: Sequence[int]) -> Iterator[Part]:
         """The rows of some of the candidates, a few files at a time."""
-        leaves = leaves_of(self.where, self.files)
-        reading = Reading(self.files, self.where, leaves, self.where_columns, self.use_statistics)
+        where = TablePredicate(self.where, self.files, self.where_columns)
+        reading = Reading(self.files, where, self.use_statistics)
         for some in self._rounds(places):
             yield from self._read(reading, self.candidates.take(some))
 
@@ -115,14 +115,14 @@ class ScanPlan(ReadPlan):
     """The rows of a whole scan, with the table that they are of."""
 
     table: TableFiles
-    leaves: Mapping[int, Leaf]
-    """Of the predicate."""
+    bound: TablePredicate
+    """The predicate, bound to the table."""
 
     @property
     def expected_rows(self) -> int:
         """Roughly how many rows match: as many as are left, where that is exact."""
         files, left = self.candidates.files, self.candidates.rows(self.files)
-        share = share_of(self.where, self.leaves, files)
+        share = self.bound.share(files)
         exact = np.array([found.exact for found in self.candidates.selections], bool)
         return int(np.where(exact, left, np.minimum(left, share * self._rows)).sum())
 
@@ -177,8 +177,7 @@ class Run:
     """Plans, reads and keeps what it took; a scan makes a new one for each answer."""
 
     files: TableFiles
-    where: Predicate
-    asked: list[str]
+    where: TablePredicate
     columns: list[str]
     keys: list[SortKey]
     limit: int | None
@@ -187,10 +186,11 @@ class Run:
 
     def __post_init__(self) -> None:
         self._plan: Plan | None = None
-        self._leaves = leaves_of(self.where, self.files)
-        self._reading = Reading(self.files, self.where, self._leaves, self.asked, self.use_indexes)
+        self.where = self.where.renewed()
+        self._reading = Reading(self.files, self.where, self.use_indexes)
         # What it reads are rows that were found to match.
-        self._fetching = Reading(self.files, Constant(True), {}, (), self.use_indexes)
+        every = TablePredicate(Constant(True), self.files, ())
+        self._fetching = Reading(self.files, every, self.use_indexes)
         self._found: int | None = None
         self._notes: list[str] = []
         self._said: set[str] = set()
@@ -232,8 +232,17 @@ class Run:
         return self._scan_plan(self._planned(rows_needed=True).candidates, columns)
 
     def _scan_plan(self, candidates: Candidates, columns: list[str]) -> ScanPlan:
-        given = self.files, self.where, self.asked, columns, candidates, self.use_indexes
-        return ScanPlan(*given, self.files.deletions, table=self.files, leaves=self._leaves)
+        return ScanPlan(
+            self.files,
+            self.where.root.predicate,
+            self.where.columns,
+            columns,
+            candidates,
+            self.use_indexes,
+            self.files.deletions,
+            table=self.files,
+            bound=self.where,
+        )
 
     @property
     def is_untouched(self) -> bool:
@@ -259,7 +268,7 @@ class Run:
         if self._fetching.offered:
             stages.append(fetching_stage(self._fetching, stages[-1].after))
         return Explanation(
-            str(self.where),
+            str(self.where.root),
             tuple(stages),
             tuple(recorder.uses.uses()),
             ", ".join(map(str, self.keys)),
@@ -283,8 +292,7 @@ class Run:
             self._plan = make_plan(
                 self.files,
                 self.where,
-                self._leaves,
-                list(dict.fromkeys([*self.asked, *output])),
+                list(dict.fromkeys([*self.where.columns, *output])),
                 use_indexes=self.use_indexes,
                 rows_needed=rows_needed,
                 strict=self.strict,

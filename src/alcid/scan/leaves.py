@@ -1,56 +1,196 @@
-"""The leaves of a predicate, made ready to be asked of all files of a table.
+"""A predicate on the files of a table: what partitions and statistics say about each leaf.
 
-Row groups that cannot have a row, by what the footer of their file says.
+`TablePredicate` is the bound predicate with a `TableLeaf` for each of its leaves. Everything that
+is derived from it here is an array with a value for each file of the table, or for each row group
+of a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property, reduce
 
 import numpy as np
 
 from alcid._arrays import Float64Array, Int64Array
 from alcid.expressions import (
-    And,
     Anything,
-    Constant,
+    BoundAnd,
+    BoundConstant,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    BoundUnknown,
+    BoundVisitor,
     Nulls,
-    Or,
     Predicate,
     Question,
-    Unknown,
+    RowFilter,
+    RowSchema,
     Within,
-    lower,
-    matching,
+    bind,
 )
 from alcid.expressions.probes import intersect
+from alcid.scan.access import table_schema
 from alcid.scan.bounds import Bounds, Verdict, judge
 from alcid.scan.columns import ColumnGroup
 from alcid.scan.table_files import DataFiles, FileScan
 
-__all__ = [
-    "Leaf",
-    "by_column",
-    "joint_share",
-    "judge_groups",
-    "kept_groups",
-    "leaves_of",
-    "share_of",
-]
+__all__ = ["TableLeaf", "TablePredicate", "joint_share"]
 
 
-class Leaf:
-    """A comparison of one column: what partitions and statistics say of it for each file."""
+class TablePredicate:
+    """A predicate that is bound to the columns of a table, once for a scan."""
 
-    def __init__(self, predicate: Predicate, table: DataFiles) -> None:
-        """Prepare a leaf of a normalized predicate that the table's columns can answer."""
-        (self.column,) = predicate.columns()
-        self.predicate, self._table = predicate, table
-        self.text = str(predicate)
-        self.top_level = table.columns.find(self.column)
-        self.is_partition = self.top_level in table.columns.partitions
-        self._questions: dict[int, Question] = {}
+    def __init__(self, predicate: Predicate, table: DataFiles, columns: Sequence[str]) -> None:
+        """Bind a normalized predicate.
+
+        Args:
+            predicate: The predicate.
+            table: The files.
+            columns: The columns of the table that the predicate names.
+        """
+        self._table = table
+        types = table.columns.columns
+        known = {name: types[name].data_type for name in columns}
+        self._schema = RowSchema(
+            table_schema(table, columns),
+            {name: data_type for name, data_type in known.items() if data_type is not None},
+        )
+        self.root = bind(predicate, self._schema.type_of)
+        self.columns = columns
+        self.leaves = self._table_leaves()
+
+    def renewed(self) -> TablePredicate:
+        """The same, without what was derived from partitions and statistics so far.
+
+        Files may turn out not to be those that were indexed, and their statistics do not count
+        then.
+        """
+        renewed = copy(self)
+        renewed.leaves = self._table_leaves()
+        return renewed
+
+    def _table_leaves(self) -> dict[int, TableLeaf]:
+        return {leaf.number: TableLeaf(leaf, self._table) for leaf in self.root.leaves()}
+
+    @cached_property
+    def row_filter(self) -> RowFilter:
+        """Evaluates the predicate on rows that have its columns, as the table has them.
+
+        Raises:
+            SparkNeededError: It has a part that only Spark can evaluate.
+            LiteralError: A literal has no meaning for the type of its column.
+            UnsupportedError: A column whose type cannot be compared.
+        """
+        return RowFilter(self.root, self._schema)
+
+    def filter_for(self, part: Predicate) -> RowFilter:
+        """Evaluates a normalized part of the predicate."""
+        return RowFilter(bind(part, self._schema.type_of), self._schema)
+
+    @property
+    def is_partition_only(self) -> bool:
+        """Whether every leaf compares a partition column."""
+        return all(leaf.is_partition for leaf in self.leaves.values())
+
+    def leaf(self, node: BoundLeaf) -> TableLeaf:
+        """What is known about a leaf of the tree."""
+        return self.leaves[node.number]
+
+    def leaves_by_column(self, parts: Iterable[BoundPredicate]) -> list[list[TableLeaf]]:
+        """The leaves among parts of the tree, those of a column together."""
+        grouped: dict[str, list[TableLeaf]] = {}
+        for part in parts:
+            if isinstance(part, BoundLeaf):
+                grouped.setdefault(part.column, []).append(self.leaf(part))
+        return list(grouped.values())
+
+    def by_partitions(self) -> Verdict:
+        """What partition values say about each file."""
+        return judge(self.root, len(self._table.sizes), lambda leaf: self.leaf(leaf).by_partition)
+
+    def by_statistics(self) -> Verdict:
+        """What partition values and statistics say about each file."""
+        return judge(self.root, len(self._table.sizes), lambda leaf: self.leaf(leaf).verdict)
+
+    def share(self, files: Int64Array) -> Float64Array:
+        """Roughly the selectivity: which share of the rows of each of some files matches."""
+        return self.root.accept(_Selectivity(self), files)
+
+    def judge_groups(self, file: int, scan: FileScan) -> Verdict:
+        """What the footer of a file says about each of its row groups."""
+        row_counts, count = np.array(scan.group_rows, np.int64), len(scan.group_rows)
+        groups = {
+            number: next(group for group in leaf.groups if group.files[file])
+            for number, leaf in self.leaves.items()
+            if not leaf.is_partition
+        }
+        names = {g.name for g in groups.values() if g.name is not None and not g.problem}
+        statistics = (
+            self._table.group_statistics(file, scan, sorted(names)) if names and count else {}
+        )
+
+        def evaluate(node: BoundLeaf) -> Verdict:
+            leaf, group = self.leaf(node), groups.get(node.number)
+            if group is None or group.name is None or group.problem or group.name not in statistics:
+                verdict = leaf.verdict if group is None or group.name is None else leaf.by_partition
+                possible, certain = bool(verdict.possible[file]), bool(verdict.certain[file])
+                return Verdict.same(count, possible=possible, certain=certain)
+            return Bounds(statistics[group.name], row_counts).ask(leaf.question(group))
+
+        return judge(self.root, count, evaluate)
+
+    def kept_groups(self, file: int, scan: FileScan) -> list[int]:
+        """The row groups of a file that may have a matching row."""
+        possible = self.judge_groups(file, scan).possible
+        possible = possible & (np.array(scan.group_rows, np.int64) > 0)
+        return [int(group) for group in np.flatnonzero(possible)]
+
+
+class _Selectivity(BoundVisitor[Int64Array, Float64Array]):
+    """Roughly the share of matching rows; the context is the files."""
+
+    def __init__(self, where: TablePredicate) -> None:
+        self._where = where
+
+    def visit_and(self, node: BoundAnd, context: Int64Array) -> Float64Array:
+        shares = [joint_share(same)[context] for same in self._where.leaves_by_column(node.parts)]
+        others = (part for part in node.parts if not isinstance(part, BoundLeaf))
+        shares += [part.accept(self, context) for part in others]
+        every: Float64Array = np.prod(shares, axis=0)
+        return every
+
+    def visit_or(self, node: BoundOr, context: Int64Array) -> Float64Array:
+        total = np.zeros(len(context))
+        for part in node.parts:
+            total += part.accept(self, context)
+        return np.minimum(total, 1.0)
+
+    def visit_constant(self, node: BoundConstant, context: Int64Array) -> Float64Array:
+        return np.full(len(context), float(node.value))
+
+    def visit_unknown(self, _node: BoundUnknown, context: Int64Array) -> Float64Array:
+        return np.ones(len(context))
+
+    def visit_leaf(self, node: BoundLeaf, context: Int64Array) -> Float64Array:
+        return self._where.leaf(node).share[context]
+
+
+class TableLeaf:
+    """A comparison of one column: what partitions and statistics say about it for each file."""
+
+    def __init__(self, bound: BoundLeaf, table: DataFiles) -> None:
+        """Prepare a leaf whose column the table has."""
+        self.bound, self._table = bound, table
+        self.column = bound.column
+        self.is_partition = table.columns.find(bound.column) in table.columns.partitions
+
+    @property
+    def text(self) -> str:
+        """The SQL text, as explanations show it."""
+        return self.bound.text
 
     @cached_property
     def groups(self) -> list[ColumnGroup]:
@@ -58,31 +198,31 @@ class Leaf:
         return [] if self.is_partition else self._table.columns.groups(self.column)
 
     def question(self, group: ColumnGroup) -> Question:
-        """What the leaf asks of the files of a group, which must be of a type that is compared."""
-        if id(group) not in self._questions:
-            if group.data_type is None:
-                raise TypeError("a group without a type")
-            self._questions[id(group)] = lower(self.predicate, self.column, group.data_type)
-        return self._questions[id(group)]
+        """The probe for the files of a group, whose type must be one that is compared."""
+        if group.data_type is None:
+            raise TypeError("a group without a type")
+        return self.bound.probe(group.data_type)
 
     @cached_property
     def by_partition(self) -> Verdict:
-        """What the paths say: all of it, or nothing."""
+        """What the partition values say: all of it, or nothing."""
         if not self.is_partition:
             return Verdict.same(len(self._table.sizes), possible=True)
-        mask = matching(self.predicate, self._table.partitions, self._table.columns.partitions)
+        partitions = self._table.partitions
+        schema = RowSchema(partitions.schema, self._table.columns.partitions)
+        mask = RowFilter(self.bound, schema).matching(partitions)
         return Verdict(mask, mask)
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What paths and statistics say."""
+        """What partition values and statistics say."""
         if self.is_partition:
             return self.by_partition
         count = len(self._table.sizes)
         found = Verdict.same(count, possible=True)
         for group in self.groups:
             if group.name is None:
-                missing = _null_verdict(self.predicate, self.column, self._table)
+                missing = self._without_column()
                 found.possible[group.files] = missing.possible[group.files]
                 found.certain[group.files] = missing.certain[group.files]
             elif not group.problem:
@@ -97,7 +237,7 @@ class Leaf:
 
     @cached_property
     def share(self) -> Float64Array:
-        """Roughly how many of the rows of each file match."""
+        """Roughly the share of the rows of each file that match."""
         share = np.full(len(self._table.sizes), 0.5)
         for group in self.groups:
             bounds = self.bounds(group)
@@ -111,42 +251,18 @@ class Leaf:
             return None
         return self._table.bounds(group.name, group.data_type)
 
-
-def leaves_of(where: Predicate, table: DataFiles) -> dict[int, Leaf]:
-    """The leaves of a normalized predicate, by the identity of their nodes."""
-    inner = And, Or, Constant, Unknown
-    return {id(node): Leaf(node, table) for node in where.walk() if not isinstance(node, inner)}
-
-
-def share_of(where: Predicate, leaves: Mapping[int, Leaf], files: Int64Array) -> Float64Array:
-    """Roughly how many of the rows of files match a normalized predicate."""
-    match where:
-        case And(parts):
-            inner = [share_of(part, leaves, files) for part in parts if id(part) not in leaves]
-            outer = [joint_share(each)[files] for each in by_column(parts, leaves)]
-            every: Float64Array = np.prod([*inner, *outer], axis=0)
-            return every
-        case Or(parts):
-            total: Float64Array = np.sum([share_of(part, leaves, files) for part in parts], axis=0)
-            return np.minimum(total, 1.0)
-        case Constant(value):
-            return np.full(len(files), float(bool(value)))
-        case Unknown():
-            return np.ones(len(files))
-    return leaves[id(where)].share[files]
+    def _without_column(self) -> Verdict:
+        """The pruning result for files without the column: it is null in every row."""
+        count, data_type = len(self._table.sizes), self._table.columns.type_of(self.column)
+        question = Nulls() if data_type is None else self.bound.probe(data_type)
+        if data_type is None or isinstance(question, Anything):
+            return Verdict.same(count, possible=True)
+        is_null = isinstance(question, Nulls)
+        return Verdict.same(count, possible=is_null, certain=is_null)
 
 
-def by_column(parts: Iterable[Predicate], leaves: Mapping[int, Leaf]) -> list[list[Leaf]]:
-    """The leaves among parts of a predicate, those of a column together."""
-    found: dict[str, list[Leaf]] = {}
-    for part in parts:
-        if id(part) in leaves:
-            found.setdefault(leaves[id(part)].column, []).append(leaves[id(part)])
-    return list(found.values())
-
-
-def joint_share(leaves: Sequence[Leaf]) -> Float64Array:
-    """Roughly how many rows of each file match all of some leaves of one column.
+def joint_share(leaves: Sequence[TableLeaf]) -> Float64Array:
+    """Roughly the share of the rows of each file that match all of some leaves of one column.
 
     `5 < x AND x < 6` are two leaves, each of which may be true for half of the rows.
     """
@@ -162,64 +278,3 @@ def joint_share(leaves: Sequence[Leaf]) -> Float64Array:
             both = bounds.share(Within(reduce(intersect, ranges)))
             share[group.files] = np.where(share > 0, both, 0.0)[group.files]
     return share
-
-
-def _null_verdict(predicate: Predicate, column: str, table: DataFiles) -> Verdict:
-    """What a leaf says of files that do not have its column: it is null in every row."""
-    count, data_type = len(table.sizes), table.columns.type_of(column)
-    question = Nulls() if data_type is None else lower(predicate, column, data_type)
-    if data_type is None or isinstance(question, Anything):
-        return Verdict.same(count, possible=True)
-    is_null = isinstance(question, Nulls)
-    return Verdict.same(count, possible=is_null, certain=is_null)
-
-
-def kept_groups(
-    table: DataFiles,
-    file: int,
-    scan: FileScan,
-    where: Predicate,
-    leaves: Mapping[int, Leaf],
-) -> list[int]:
-    """The row groups of a file that may have a row of a normalized predicate."""
-    verdict = judge_groups(table, file, scan, where, leaves)
-    possible = verdict.possible & (np.array(scan.group_rows, np.int64) > 0)
-    return [int(group) for group in np.flatnonzero(possible)]
-
-
-def judge_groups(
-    table: DataFiles,
-    file: int,
-    scan: FileScan,
-    where: Predicate,
-    leaves: Mapping[int, Leaf],
-) -> Verdict:
-    """What the footer of a file says of each of its row groups.
-
-    Args:
-        table: The table.
-        file: Its file.
-        scan: The file, whose footer was read.
-        where: A normalized predicate.
-        leaves: Its leaves.
-    """
-    rows = scan.group_rows
-    count = len(rows)
-    groups = {
-        place: next(group for group in leaf.groups if group.files[file])
-        for place, leaf in leaves.items()
-        if not leaf.is_partition
-    }
-    names = {g.name for g in groups.values() if g.name is not None and not g.problem}
-    known = table.group_statistics(file, scan, sorted(names)) if names and count else {}
-    row_counts = np.array(rows, np.int64)
-
-    def ask(node: Predicate) -> Verdict:
-        leaf, group = leaves[id(node)], groups.get(id(node))
-        if group is None or group.name is None or group.problem or group.name not in known:
-            verdict = leaf.verdict if group is None or group.name is None else leaf.by_partition
-            possible, certain = bool(verdict.possible[file]), bool(verdict.certain[file])
-            return Verdict.same(count, possible=possible, certain=certain)
-        return Bounds(known[group.name], row_counts).ask(leaf.question(group))
-
-    return judge(where, count, ask)

@@ -13,19 +13,27 @@ Bitmap indexes that are searched together for a value: most files of a large tab
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from alcid._arrays import BoolArray, Int64Array
-from alcid.expressions import And, Or, Predicate, Within
+from alcid.expressions import (
+    BoundAnd,
+    BoundConstant,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    BoundUnknown,
+    BoundVisitor,
+    Within,
+)
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.file_index.reader import Selection, no_row
-from alcid.scan.bounds import judge
 from alcid.scan.candidates import Candidates, Recorder, StageNotes
 from alcid.scan.columns import ColumnGroup
-from alcid.scan.leaves import Leaf
+from alcid.scan.leaves import TableLeaf, TablePredicate
 from alcid.scan.positions import Positions, listed_keys
 from alcid.scan.table_files import TableFiles
 from alcid.storage.threads import wait_for_each
@@ -33,56 +41,68 @@ from alcid.storage.threads import wait_for_each
 __all__ = ["Blooms", "Dictionaries", "Plan", "Probing", "make_plan"]
 
 
-class Probing(ABC):
-    """Asks the indexes of one type for the values of a predicate, leaf by leaf."""
+class Probing(BoundVisitor[Int64Array, BoolArray], ABC):
+    """Asks the indexes of one type for the values of a predicate; the context is the files."""
 
     index_type: str
 
-    def __init__(self, table: TableFiles, leaves: Mapping[int, Leaf], recorder: Recorder) -> None:
+    def __init__(self, table: TableFiles, where: TablePredicate, recorder: Recorder) -> None:
         """Prepare; nothing is asked yet."""
-        self._table, self._leaves, self._recorder = table, leaves, recorder
+        self._table, self._where, self._recorder = table, where, recorder
 
-    def may_match(self, predicate: Predicate, files: Int64Array) -> BoolArray:
+    def may_match(self, files: Int64Array) -> BoolArray:
         """For each of some files, whether a row may match."""
-        match predicate:
-            case And(parts):
-                found = np.ones(len(files), bool)
-                for part in parts:
-                    found[found] = self.may_match(part, files[found])
-                return found
-            case Or(parts):
-                # Legs that no index can rule out make the others useless.
-                found = np.zeros(len(files), bool)
-                for part in sorted(parts, key=self._has_index):
-                    found[~found] = self.may_match(part, files[~found])
-                return found
-        leaf = self._leaves.get(id(predicate))
-        if leaf is None:
-            return np.ones(len(files), bool)
-        possible: BoolArray = leaf.verdict.possible[files]
+        return self._where.root.accept(self, files)
+
+    def visit_and(self, node: BoundAnd, context: Int64Array) -> BoolArray:
+        """Every part holds."""
+        found = np.ones(len(context), bool)
+        for part in node.parts:
+            found[found] = part.accept(self, context[found])
+        return found
+
+    def visit_or(self, node: BoundOr, context: Int64Array) -> BoolArray:
+        """At least one part holds."""
+        # Legs that no index can rule out make the others useless.
+        found = np.zeros(len(context), bool)
+        for part in sorted(node.parts, key=self._has_index):
+            found[~found] = part.accept(self, context[~found])
+        return found
+
+    def visit_constant(self, _node: BoundConstant, context: Int64Array) -> BoolArray:
+        """Every row matches, or none."""
+        return np.ones(len(context), bool)
+
+    def visit_unknown(self, _node: BoundUnknown, context: Int64Array) -> BoolArray:
+        """Any row may match."""
+        return np.ones(len(context), bool)
+
+    def visit_leaf(self, node: BoundLeaf, context: Int64Array) -> BoolArray:
+        """A comparison of one column."""
+        leaf = self._where.leaf(node)
+        possible: BoolArray = leaf.verdict.possible[context]
         for group in leaf.groups:
-            asked = possible & ~leaf.verdict.certain[files] & group.files[files]
+            asked = possible & ~leaf.verdict.certain[context] & group.files[context]
             if asked.any():
-                possible[asked] = self._of_group(leaf, group, files[asked])
+                possible[asked] = self._of_group(leaf, group, context[asked])
         return possible
 
-    def _has_index(self, predicate: Predicate) -> bool:
-        leaves = [self._leaves[id(node)] for node in predicate.walk() if id(node) in self._leaves]
+    def _has_index(self, node: BoundPredicate) -> bool:
         return any(
             self.index_type in self._table.indexes.types(group.name)
-            for leaf in leaves
-            for group in leaf.groups
+            for leaf in node.leaves()
+            for group in self._where.leaf(leaf).groups
             if group.name is not None
         )
 
-    def _of_group(self, leaf: Leaf, group: ColumnGroup, files: Int64Array) -> BoolArray:
+    def _of_group(self, leaf: TableLeaf, group: ColumnGroup, files: Int64Array) -> BoolArray:
         is_known = group.name is not None and group.data_type is not None and not group.problem
         if not is_known or self.index_type not in self._table.indexes.types(group.name or ""):
             return np.ones(len(files), bool)
         return self._probe(leaf, group, files)
 
     @abstractmethod
-    def _probe(self, leaf: Leaf, group: ColumnGroup, files: Int64Array) -> BoolArray:
+    def _probe(self, leaf: TableLeaf, group: ColumnGroup, files: Int64Array) -> BoolArray:
         """For each of some files of a group, of which some have an index: as `may_match`."""
 
 
@@ -98,15 +118,15 @@ class Blooms(Probing):
     def __init__(
         self,
         table: TableFiles,
-        leaves: Mapping[int, Leaf],
+        where: TablePredicate,
         scan: Int64Array,
         recorder: Recorder,
     ) -> None:
         """Prepare; `scan` is what is read of each file of the table without indexes."""
-        super().__init__(table, leaves, recorder)
+        super().__init__(table, where, recorder)
         self._scan = scan
 
-    def _probe(self, leaf: Leaf, group: ColumnGroup, files: Int64Array) -> BoolArray:
+    def _probe(self, leaf: TableLeaf, group: ColumnGroup, files: Int64Array) -> BoolArray:
         assert group.name is not None
         assert group.data_type is not None
         found = np.ones(len(files), bool)
@@ -140,7 +160,7 @@ class Dictionaries(Probing):
 
     index_type = "bitmap"
 
-    def _probe(self, leaf: Leaf, group: ColumnGroup, files: Int64Array) -> BoolArray:
+    def _probe(self, leaf: TableLeaf, group: ColumnGroup, files: Int64Array) -> BoolArray:
         assert group.name is not None
         assert group.data_type is not None
         found = np.ones(len(files), bool)
@@ -168,8 +188,7 @@ class Plan:
 
 def make_plan(
     table: TableFiles,
-    where: Predicate,
-    leaves: Mapping[int, Leaf],
+    where: TablePredicate,
     needed: Sequence[str],
     *,
     use_indexes: bool,
@@ -180,8 +199,7 @@ def make_plan(
 
     Args:
         table: The files.
-        where: A normalized predicate whose columns and literals were checked.
-        leaves: Its leaves.
+        where: The predicate, whose columns and literals were checked.
         needed: The columns of the table that are read.
         use_indexes: False: neither statistics nor indexes are looked at.
         rows_needed: The rows are read, and not only counted.
@@ -191,7 +209,7 @@ def make_plan(
     everything = Candidates.of(np.arange(count), np.zeros(count, bool)).counts(table)
     recorder = Recorder(everything, strict=strict)
     with recorder.stage("partitions") as notes:
-        verdict = judge(where, count, lambda node: leaves[id(node)].by_partition)
+        verdict = where.by_partitions()
         files = np.flatnonzero(verdict.possible & (table.rows != 0))
         notes.drop("other partitions", np.flatnonzero(~verdict.possible & (table.rows != 0)))
         notes.drop("no rows", np.flatnonzero(table.rows == 0))
@@ -199,13 +217,13 @@ def make_plan(
         notes.after = candidates.counts(table)
     if use_indexes:
         with recorder.stage("statistics") as notes:
-            verdict = judge(where, count, lambda node: leaves[id(node)].verdict)
+            verdict = where.by_statistics()
             kept = files[verdict.possible[files]]
             notes.drop("no value within bounds", files[~verdict.possible[files]])
             candidates = Candidates.of(kept, verdict.certain[kept])
             notes.after = candidates.counts(table)
         with recorder.stage("file index") as notes:
-            asker = _Asker(table, where, leaves, needed, recorder, rows_needed)
+            asker = _Asker(table, where, needed, recorder, rows_needed)
             candidates = asker.ask(candidates, notes)
             notes.after = candidates.counts(table)
     if table.deletions:
@@ -233,8 +251,7 @@ class _Asker:
     """The stage of the file indexes."""
 
     table: TableFiles
-    where: Predicate
-    leaves: Mapping[int, Leaf]
+    where: TablePredicate
     needed: Sequence[str]
     recorder: Recorder
     rows_needed: bool
@@ -243,18 +260,24 @@ class _Asker:
         """Bloom filters of all files first, then the rows of those that are left."""
         is_open = np.array([not found.exact for found in candidates.selections], bool)
         files = candidates.files[is_open]
-        if not self.leaves or not len(files):
+        if not self.where.leaves or not len(files):
             return candidates
         self.table.indexes.load(files)
         scan = self._scan_bytes()
-        blooms = Blooms(self.table, self.leaves, scan, self.recorder)
-        may_match = blooms.may_match(self.where, files)
+        may_match = Blooms(self.table, self.where, scan, self.recorder).may_match(files)
         notes.drop("bloom filter", files[~may_match])
         files = files[may_match]
-        positions = Positions(self.table, self.leaves, files, scan[files], self.recorder)
-        asked = files[positions.worth(self.where, rows_needed=self.rows_needed)]
+        positions = Positions(
+            self.table,
+            self.where,
+            files,
+            scan[files],
+            self.recorder,
+            rows_needed=self.rows_needed,
+        )
+        asked = files[positions.worth()]
         # What one search rules out need not be asked file by file.
-        may_have = Dictionaries(self.table, self.leaves, self.recorder).may_match(self.where, asked)
+        may_have = Dictionaries(self.table, self.where, self.recorder).may_match(asked)
         answers = [no_row()] * len(asked)
         for place, answer in zip(
             np.flatnonzero(may_have).tolist(),
@@ -274,10 +297,7 @@ class _Asker:
         )
 
     def _select(self, positions: Positions, files: list[int]) -> list[Selection]:
-        def select(file: int) -> Selection:
-            return positions.select(self.where, file, rows_needed=self.rows_needed)
-
-        return wait_for_each(select, files, remote=self.table.remote)
+        return wait_for_each(positions.select, files, remote=self.table.remote)
 
     def _scan_bytes(self) -> Int64Array:
         """Roughly what a file costs without indexes: its footer, and its share of columns."""

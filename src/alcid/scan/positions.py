@@ -1,35 +1,33 @@
 """Rows from indexes: for each file that may match, which rows may.
 
-Before an index is read, it is known whether its answer can matter. An OR with a leg that no index
-answers can be any row, so its other legs are not asked; and where an index costs more than what it
-saves, the file is read without it.
-
-What reading an index costs, and what it may save; in bytes, a request being worth some too.
-
-The rule is rough on purpose: it must be right where index and data differ by a factor, and where
+Before an index is read, its cost is compared with what it may save, both in bytes, where a request
+counts as some bytes too. An OR with a leg that no index answers can be any row, so its other legs
+are not probed; and where an index costs more than it saves, the file is read without it. The
+estimate is rough on purpose: it must be right where index and data differ by a factor, and where
 they do not, either is fine.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from alcid._arrays import BoolArray, Float64Array, Int64Array
 from alcid.errors import FormatError, UnsupportedError
 from alcid.expressions import (
-    And,
     Anything,
-    Constant,
-    Or,
+    BoundAnd,
+    BoundConstant,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    BoundUnknown,
+    BoundVisitor,
     Outside,
-    Predicate,
     Question,
-    Unknown,
     Within,
     ask,
     points,
@@ -45,7 +43,7 @@ from alcid.index.bundle import State
 from alcid.scan.bounds import TEXTS
 from alcid.scan.candidates import Recorder
 from alcid.scan.columns import ColumnGroup
-from alcid.scan.leaves import Leaf, by_column, joint_share
+from alcid.scan.leaves import TableLeaf, TablePredicate, joint_share
 from alcid.scan.table_files import TableFiles
 
 __all__ = ["PAGE_ROWS", "Positions", "can_answer", "expected_bytes", "is_worth_it", "listed_keys"]
@@ -126,151 +124,76 @@ Whoever indexed it looks for rare ones, and an index read in vain costs less tha
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Ability:
-    """What the indexes of files can do for a part of a predicate."""
+class _Estimate:
+    """What the indexes of files can do for a node of the predicate, and at what cost."""
 
+    node: BoundPredicate
     able: BoolArray
+    """The files whose indexes give rows for it."""
     cost: Int64Array
-    share: npt.NDArray[np.float64]
+    """Bytes that are read of indexes."""
+    share: Float64Array
+    """Of the rows that are expected to match."""
+    parts: tuple[_Estimate, ...] = ()
+    usable: tuple[tuple[ColumnGroup, str, BoolArray], ...] = ()
+    """Of a leaf: the groups and types of indexes that can answer it, and which files have one."""
+
+    def leaves(self) -> Iterator[_Estimate]:
+        """The estimates of the leaves."""
+        if isinstance(self.node, BoundLeaf):
+            yield self
+        for part in self.parts:
+            yield from part.leaves()
 
 
-class Positions:
-    """Asks the indexes of files for the rows of a predicate."""
+class _Estimating(BoundVisitor[None, _Estimate]):
+    """Estimates what indexes can do, node by node."""
 
-    def __init__(
-        self,
-        table: TableFiles,
-        leaves: Mapping[int, Leaf],
-        files: Int64Array,
-        scan: Int64Array,
-        recorder: Recorder,
-    ) -> None:
-        """Prepare for files that may match, of which `scan` bytes are read without indexes."""
-        self._table, self._leaves, self._files = table, leaves, files
-        self._scan, self._recorder = scan, recorder
-        self._places = {file: place for place, file in enumerate(files.tolist())}
-        self._abilities: dict[int, _Ability] = {}
-        self._usable: dict[int, list[tuple[ColumnGroup, str, BoolArray]]] = {}
+    def __init__(self, table: TableFiles, where: TablePredicate, files: Int64Array) -> None:
+        self._table, self._where, self._files = table, where, files
 
-    def worth(self, predicate: Predicate, *, rows_needed: bool) -> BoolArray:
-        """The files whose indexes should be asked."""
-        found = self._ability(predicate)
-        cost = np.where(found.cost > 0, found.cost + _REQUESTS * self._table.gap, 0)
-        worth = is_worth_it(cost, self._scan, found.share, rows_needed=rows_needed)
-        for leaf in self._leaves.values():
-            if not leaf.is_partition:
-                self._note_unused(leaf, found.able & ~worth)
-        result: BoolArray = found.able & worth
-        return result
-
-    def select(self, predicate: Predicate, file: int, *, rows_needed: bool) -> Selection:
-        """The rows of one file, which is worth it."""
-        place = self._places[file]
-        match predicate:
-            case And(parts):
-                return self._all_of(parts, file, place, rows_needed)
-            case Or(parts):
-                if not all(self._ability(part).able[place] for part in parts):
-                    return ANY
-                found = no_row()
-                for part in parts:
-                    found |= self.select(part, file, rows_needed=rows_needed)
-                    if found.rows is None:
-                        break
-                return found
-            case Constant(value):
-                return EVERY if value else no_row()
-            case Unknown():
-                return ANY
-        return self._ask(self._leaves[id(predicate)], file, place)
-
-    def _all_of(
-        self, parts: tuple[Predicate, ...], file: int, place: int, rows_needed: bool
-    ) -> Selection:
-        """The cheapest parts first, and no more of them than is worth reading."""
-        found = EVERY
-        able = [part for part in parts if self._ability(part).able[place]]
-        if len(able) < len(parts):
-            found = ANY
-        for part in sorted(able, key=lambda part: int(self._ability(part).cost[place])):
-            cost = int(self._ability(part).cost[place])
-            if rows_needed and self._read_bytes(found, file, place) < cost:
-                self._note_dear(part, place)
-                found &= ANY
-                continue
-            answer = self.select(part, file, rows_needed=rows_needed)
-            if answer.exact and answer.rows is not None:
-                answer = replace(answer, claims=(part,))
-            found &= answer
-            if found.skip:
-                break
-        return found
-
-    def _read_bytes(self, found: Selection, file: int, place: int) -> float:
-        """Roughly the bytes of the rows that are left of a file: each takes its pages along."""
-        if found.rows is None:
-            return math.inf
-        of_row = float(self._scan[place]) * PAGE_ROWS / max(int(self._table.rows[file]), 1)
-        return min(len(found.rows) * max(of_row, _PAGE), float(self._scan[place]))
-
-    def _note_dear(self, predicate: Predicate, place: int) -> None:
-        """Say of indexes that they are not asked, as to read the rows that are left is cheaper."""
-        for node in predicate.walk():
-            leaf = self._leaves.get(id(node))
-            if leaf is not None:
-                for _, index_type, has in self._usable.get(id(node), []):
-                    if has[place]:
-                        self._recorder.unused(leaf.text, index_type, "not worth it")
-
-    def _ability(self, predicate: Predicate) -> _Ability:
-        if id(predicate) not in self._abilities:
-            self._abilities[id(predicate)] = self._measure(predicate)
-        return self._abilities[id(predicate)]
-
-    def _measure(self, predicate: Predicate) -> _Ability:
+    def visit_and(self, node: BoundAnd, _context: None) -> _Estimate:
         count = len(self._files)
-        match predicate:
-            case And(parts):
-                able, cost, share = np.zeros(count, bool), np.zeros(count, np.int64), np.ones(count)
-                leaves = [self._same_column(each) for each in by_column(parts, self._leaves)]
-                rest = [self._ability(part) for part in parts if id(part) not in self._leaves]
-                for part in (*leaves, *rest):
-                    able |= part.able
-                    cost += np.where(part.able, part.cost, 0)
-                    share *= np.where(part.able, part.share, 1.0)
-                return _Ability(able, cost, share)
-            case Or(parts):
-                able, cost, share = np.ones(count, bool), np.zeros(count, np.int64), np.zeros(count)
-                for part in map(self._ability, parts):
-                    able &= part.able
-                    cost += part.cost
-                    share += part.share
-                return _Ability(able, cost, np.minimum(share, 1.0))
-            case Constant(value):
-                full = np.full(count, float(bool(value)))
-                return _Ability(np.ones(count, bool), np.zeros(count, np.int64), full)
-            case Unknown():
-                return _Ability(np.zeros(count, bool), np.zeros(count, np.int64), np.ones(count))
-        return self._measure_leaf(self._leaves[id(predicate)])
+        parts = tuple([part.accept(self, None) for part in node.parts])
+        able, cost, share = np.zeros(count, bool), np.zeros(count, np.int64), np.ones(count)
+        of_column: dict[str, list[_Estimate]] = {}
+        rest: list[_Estimate] = []
+        for part in parts:
+            if isinstance(part.node, BoundLeaf):
+                of_column.setdefault(part.node.column, []).append(part)
+            else:
+                rest.append(part)
+        for part in (*map(self._same_column, of_column.values()), *rest):
+            able |= part.able
+            cost += np.where(part.able, part.cost, 0)
+            share *= np.where(part.able, part.share, 1.0)
+        return _Estimate(node, able, cost, share, parts)
 
-    def _same_column(self, leaves: Sequence[Leaf]) -> _Ability:
-        """Leaves of one column that all must hold: they read the same index."""
-        parts = [self._ability(leaf.predicate) for leaf in leaves]
-        some = np.logical_or.reduce([part.able for part in parts])
-        cost = np.sum([np.where(part.able, part.cost, 0) for part in parts], axis=0)
-        share = np.prod([np.where(part.able, part.share, 1.0) for part in parts], axis=0)
-        if len(parts) > 1:
-            every = np.logical_and.reduce([part.able for part in parts])
-            cost = np.where(every, np.maximum.reduce([part.cost for part in parts]), cost)
-            share = np.where(every, joint_share(leaves)[self._files], share)
-        return _Ability(some, cost, share)
+    def visit_or(self, node: BoundOr, _context: None) -> _Estimate:
+        count = len(self._files)
+        parts = tuple([part.accept(self, None) for part in node.parts])
+        able, cost, share = np.ones(count, bool), np.zeros(count, np.int64), np.zeros(count)
+        for part in parts:
+            able &= part.able
+            cost += part.cost
+            share += part.share
+        return _Estimate(node, able, cost, np.minimum(share, 1.0), parts)
 
-    def _measure_leaf(self, leaf: Leaf) -> _Ability:
-        files, verdict = self._files, leaf.verdict
-        known = verdict.certain[files] | ~verdict.possible[files]
-        able, cost = known.copy(), np.zeros(len(files), np.int64)
-        share = leaf.share[files]
-        usable = self._usable.setdefault(id(leaf.predicate), [])
+    def visit_constant(self, node: BoundConstant, _context: None) -> _Estimate:
+        count = len(self._files)
+        share = np.full(count, float(node.value))
+        return _Estimate(node, np.ones(count, bool), np.zeros(count, np.int64), share)
+
+    def visit_unknown(self, node: BoundUnknown, _context: None) -> _Estimate:
+        count = len(self._files)
+        return _Estimate(node, np.zeros(count, bool), np.zeros(count, np.int64), np.ones(count))
+
+    def visit_leaf(self, node: BoundLeaf, _context: None) -> _Estimate:
+        leaf, files = self._where.leaf(node), self._files
+        verdict = leaf.verdict
+        able = verdict.certain[files] | ~verdict.possible[files]
+        cost, share = np.zeros(len(files), np.int64), leaf.share[files]
+        usable: list[tuple[ColumnGroup, str, BoolArray]] = []
         indexes, rows = self._table.indexes, self._table.rows
         for group in leaf.groups:
             if group.name is None or group.problem:
@@ -287,16 +210,117 @@ class Positions:
             if group.data_type is not None and group.data_type.root in TEXTS:
                 rare = _RARE * len(listed_keys(leaf.question(group)) or ())
                 share = np.where(group.files[files] & (rare > 0), np.minimum(share, rare), share)
-        return _Ability(able, cost, share)
+        return _Estimate(node, able, cost, share, usable=tuple(usable))
 
-    def _ask(self, leaf: Leaf, file: int, place: int) -> Selection:
+    def _same_column(self, parts: Sequence[_Estimate]) -> _Estimate:
+        """Leaves of one column that all must hold: they read the same index."""
+        if len(parts) == 1:
+            return parts[0]
+        some = np.logical_or.reduce([part.able for part in parts])
+        every = np.logical_and.reduce([part.able for part in parts])
+        cost = np.sum([np.where(part.able, part.cost, 0) for part in parts], axis=0)
+        share = np.prod([np.where(part.able, part.share, 1.0) for part in parts], axis=0)
+        nodes = [part.node for part in parts]
+        (leaves,) = self._where.leaves_by_column(nodes)
+        cost = np.where(every, np.maximum.reduce([part.cost for part in parts]), cost)
+        share = np.where(every, joint_share(leaves)[self._files], share)
+        return _Estimate(parts[0].node, some, cost, share)
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A node in one file: its estimate, the file, and the place of the file among the estimates."""
+
+    estimate: _Estimate
+    file: int
+    place: int
+
+
+class Positions(BoundVisitor[_At, Selection]):
+    """Asks the indexes of files for the rows of a predicate."""
+
+    def __init__(
+        self,
+        table: TableFiles,
+        where: TablePredicate,
+        files: Int64Array,
+        scan: Int64Array,
+        recorder: Recorder,
+        *,
+        rows_needed: bool,
+    ) -> None:
+        """Prepare for files that may match, of which `scan` bytes are read without indexes."""
+        self._table, self._where, self._files = table, where, files
+        self._scan, self._recorder, self._rows_needed = scan, recorder, rows_needed
+        self._places = {file: place for place, file in enumerate(files.tolist())}
+        self._estimate = where.root.accept(_Estimating(table, where, files), None)
+
+    def worth(self) -> BoolArray:
+        """The files whose indexes should be asked."""
+        found = self._estimate
+        cost = np.where(found.cost > 0, found.cost + _REQUESTS * self._table.gap, 0)
+        worth = is_worth_it(cost, self._scan, found.share, rows_needed=self._rows_needed)
+        for leaf in self._where.leaves.values():
+            if not leaf.is_partition:
+                self._note_unused(leaf, found.able & ~worth)
+        result: BoolArray = found.able & worth
+        return result
+
+    def select(self, file: int) -> Selection:
+        """The rows of one file, which is worth it."""
+        return self._select(self._estimate, file, self._places[file])
+
+    def _select(self, estimate: _Estimate, file: int, place: int) -> Selection:
+        return estimate.node.accept(self, _At(estimate, file, place))
+
+    def visit_and(self, _node: BoundAnd, context: _At) -> Selection:
+        """The cheapest parts first, and no more of them than is worth reading."""
+        file, place, parts = context.file, context.place, context.estimate.parts
+        able = [part for part in parts if part.able[place]]
+        found = ANY if len(able) < len(parts) else EVERY
+        for part in sorted(able, key=lambda part: int(part.cost[place])):
+            if self._rows_needed and self._read_bytes(found, file, place) < int(part.cost[place]):
+                self._note_dear(part, place)
+                found &= ANY
+                continue
+            answer = self._select(part, file, place)
+            if answer.exact and answer.rows is not None:
+                answer = replace(answer, claims=(part.node.predicate,))
+            found &= answer
+            if found.skip:
+                break
+        return found
+
+    def visit_or(self, _node: BoundOr, context: _At) -> Selection:
+        """At least one part holds."""
+        parts, place = context.estimate.parts, context.place
+        if not all(part.able[place] for part in parts):
+            return ANY
+        found = no_row()
+        for part in parts:
+            found |= self._select(part, context.file, place)
+            if found.rows is None:
+                break
+        return found
+
+    def visit_constant(self, node: BoundConstant, _context: _At) -> Selection:
+        """Every row matches, or none."""
+        return EVERY if node.value else no_row()
+
+    def visit_unknown(self, _node: BoundUnknown, _context: _At) -> Selection:
+        """Any row may match."""
+        return ANY
+
+    def visit_leaf(self, node: BoundLeaf, context: _At) -> Selection:
+        """A comparison of one column."""
+        leaf, file = self._where.leaf(node), context.file
         verdict = leaf.verdict
         if not verdict.possible[file]:
             return no_row()
         if verdict.certain[file]:
             return EVERY
-        for group, index_type, has in self._usable.get(id(leaf.predicate), []):
-            if not has[place] or group.name is None or group.data_type is None:
+        for group, index_type, has in context.estimate.usable:
+            if not has[context.place] or group.name is None or group.data_type is None:
                 continue
             kind = key_type(group.data_type)
             try:
@@ -311,10 +335,24 @@ class Positions:
             self._recorder.unused(leaf.text, index_type, "unsupported predicate")
         return ANY
 
+    def _read_bytes(self, found: Selection, file: int, place: int) -> float:
+        """Roughly the bytes of the rows that are left of a file: each takes its pages along."""
+        if found.rows is None:
+            return math.inf
+        of_row = float(self._scan[place]) * PAGE_ROWS / max(int(self._table.rows[file]), 1)
+        return min(len(found.rows) * max(of_row, _PAGE), float(self._scan[place]))
+
+    def _note_dear(self, estimate: _Estimate, place: int) -> None:
+        """Say of indexes that they are not asked, as to read the rows that are left is cheaper."""
+        for leaf in estimate.leaves():
+            for _, index_type, has in leaf.usable:
+                if has[place]:
+                    self._recorder.unused(str(leaf.node), index_type, "not worth it")
+
     def note_rest(self) -> None:
         """Say of the indexes that were not asked, as others had decided, that they were not."""
         files, uses = self._files, self._recorder.uses
-        for leaf in self._leaves.values():
+        for leaf in self._where.leaves.values():
             undecided = leaf.verdict.possible[files] & ~leaf.verdict.certain[files]
             for name in {group.name for group in leaf.groups if not group.problem}:
                 if name is None:
@@ -326,7 +364,7 @@ class Positions:
                         rest = here - uses.count(leaf.text, index_type)
                         uses.add(leaf.text, index_type, "not needed", max(rest, 0))
 
-    def _note_unused(self, leaf: Leaf, not_worth: BoolArray) -> None:
+    def _note_unused(self, leaf: TableLeaf, not_worth: BoolArray) -> None:
         """Say of every file whose index is not asked why, as far as the leaf is concerned."""
         files, add = self._files, self._recorder.uses.add
         open_files = leaf.verdict.possible[files] & ~leaf.verdict.certain[files]

@@ -10,7 +10,7 @@ seen that a data file is not the one that was indexed, though its size and time 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +21,7 @@ from alcid._arrays import Int64Array
 from alcid.datafiles.parquet import Coalescing, FileRows, read_many
 from alcid.datafiles.parquet.decoding import int96_as
 from alcid.errors import FileGoneError, FormatError
-from alcid.expressions import And, Predicate, matching
+from alcid.expressions import And, Predicate, RowFilter
 from alcid.formats.file_index.reader import EVERY, Selection
 from alcid.scan.access import (
     PageAccess,
@@ -34,7 +34,7 @@ from alcid.scan.access import (
     table_schema,
 )
 from alcid.scan.candidates import Candidates
-from alcid.scan.leaves import Leaf, judge_groups, kept_groups
+from alcid.scan.leaves import TablePredicate
 from alcid.scan.table_files import DataFiles, FileScan
 from alcid.storage import metered
 from alcid.storage.threads import run_in_threads
@@ -52,15 +52,12 @@ class Reading:
     """Reads the rows of candidates; what it took is kept for the explanation."""
 
     table: DataFiles
-    where: Predicate
-    leaves: Mapping[int, Leaf]
-    """Of the predicate."""
-    where_columns: Sequence[str]
-    """Columns of the table that the predicate needs."""
+    where: TablePredicate
     use_statistics: bool
     offered: list[Candidates] = field(default_factory=list)
     accesses: list[PageAccess | WholeAccess] = field(default_factory=list)
     spent: Spent = field(default_factory=Spent)
+    _claims: dict[tuple[Predicate, ...], RowFilter] = field(default_factory=dict)
     _stale: set[int] = field(default_factory=set)
     """Files with a row that does not match though an index, or bounds, say so."""
 
@@ -90,11 +87,11 @@ class Reading:
 
     def _is_checked(self, selection: Selection) -> bool:
         """Whether rows are compared with the predicate: not where partitions alone decide."""
-        return not selection.exact or any(not leaf.is_partition for leaf in self.leaves.values())
+        return not selection.exact or not self.where.is_partition_only
 
     def _needed(self, selection: Selection, columns: Sequence[str]) -> list[str]:
         """Columns of the table that are read of a file."""
-        asked = self.where_columns if self._is_checked(selection) else ()
+        asked = self.where.columns if self._is_checked(selection) else ()
         return list(dict.fromkeys([*asked, *columns]))
 
     def open(self, candidates: Candidates, columns: Sequence[str]) -> list[_Access]:
@@ -180,7 +177,7 @@ class Reading:
         if found.exact or not self.use_statistics:
             groups = [group for group, count in enumerate(rows) if count]
         else:
-            groups = kept_groups(self.table, file, scan, self.where, self.leaves)
+            groups = self.where.kept_groups(file, scan)
         positions = None
         if found.rows is not None:
             bounds = {group: range(starts[group], starts[group + 1]) for group in groups}
@@ -199,11 +196,11 @@ class Reading:
 
         It need not be asked where the columns of the predicate are read anyway.
         """
-        if not found.exact or found.rows is not None or set(self.where_columns) <= set(columns):
+        if not found.exact or found.rows is not None or set(self.where.columns) <= set(columns):
             return False
         if self.table.is_compared(file):
             return True
-        return bool(judge_groups(self.table, file, scan, self.where, self.leaves).certain.all())
+        return bool(self.where.judge_groups(file, scan).certain.all())
 
     def _tasks(self, accesses: Sequence[_Access]) -> Iterator[list[PageAccess] | WholeAccess]:
         """Files that can be read together, and batches of row groups, in the order of files."""
@@ -265,7 +262,7 @@ class Reading:
         arrays: dict[str, pa.ChunkedArray] = {}
         if access.is_checked:
             exact = access.selection.exact
-            asked = list(dict.fromkeys([*self.where_columns, *(columns if exact else ())]))
+            asked = list(dict.fromkeys([*self.where.columns, *(columns if exact else ())]))
             found = self._groups(access, asked)
             if chosen is not None:
                 found = found.take(pa.array(chosen))
@@ -321,26 +318,21 @@ class Reading:
 
     def _checked(self, rows: pa.Table, selection: Selection, places: Places) -> _Mask:
         """Which rows match; files are noted of which the index says something else."""
-        mask = self._mask(self.where, rows)
+        mask = self.where.row_filter.matching(rows)
         if (selection.exact or selection.claims) and not mask.all():
             wrong = ~mask
             if not selection.exact:
-                claimed = (
-                    And(selection.claims) if len(selection.claims) > 1 else selection.claims[0]
-                )
-                wrong[wrong] = ~self._mask(claimed, rows.filter(pa.array(wrong)))
+                claimed = self._claimed(selection.claims)
+                wrong[wrong] = ~claimed.matching(rows.filter(pa.array(wrong)))
             self._stale.update(np.unique(places.filter(wrong).files).tolist())
         return mask
 
-    def _mask(self, predicate: Predicate, rows: pa.Table) -> _Mask:
-        """For which rows a predicate is true; they have its columns."""
-        columns = self.table.columns.columns
-        types = {
-            name: data_type
-            for name in rows.schema.names
-            if (data_type := columns[name].data_type) is not None
-        }
-        return matching(predicate, rows, types)
+    def _claimed(self, claims: tuple[Predicate, ...]) -> RowFilter:
+        """Evaluates the parts of the predicate of which an index says that they hold."""
+        row_filter = self._claims.get(claims)
+        if row_filter is None:
+            row_filter = self._claims[claims] = self.where.filter_for(And.of(claims))
+        return row_filter
 
 
 def _array(selection: Selection) -> Int64Array:

@@ -24,13 +24,13 @@ from alcid.expressions import (
     Constant,
     Predicate,
     known_part,
-    matching,
     normalize,
     parse,
 )
 from alcid.scan.access import table_schema
 from alcid.scan.execution import Run, ScanEngine, ScanPlan
 from alcid.scan.explain import Explanation
+from alcid.scan.leaves import TablePredicate
 from alcid.scan.sorting import SortKey, parse_order
 from alcid.scan.table_files import TableFiles
 
@@ -103,14 +103,9 @@ class Scan:
             for key in self._order
         ]
         self._asked = list(dict.fromkeys(map(columns.find, _tops(self._named, files))))
-        nothing = table_schema(files, self._asked).empty_table()
-        types = {
-            name: data_type
-            for name in self._asked
-            if (data_type := columns.columns[name].data_type) is not None
-        }
+        self._bound = TablePredicate(self._where, files, self._asked)
         try:
-            matching(self._where, nothing, types)  # raises what is wrong with the predicate
+            _ = self._bound.row_filter  # raises what is wrong with the predicate
             self._needs_spark = False
         except SparkNeededError as error:  # now, and not when a row happens to depend on it
             if not self._engine.has_spark:
@@ -231,8 +226,7 @@ class Scan:
             limit = None if self.query.limit is None else int(self.query.limit)
             self._run = Run(
                 self._files,
-                self._where,
-                self._asked,
+                self._bound,
                 self._columns,
                 self.keys,
                 limit,

@@ -19,7 +19,7 @@ from alcid.formats.file_index.reader import ANY, EVERY, Selection
 from alcid.scan import Column, ReadPlan, TableColumns
 from alcid.scan.access import PageAccess, WholeAccess
 from alcid.scan.candidates import Candidates
-from alcid.scan.leaves import leaves_of
+from alcid.scan.leaves import TablePredicate
 from alcid.scan.reading import Reading
 from alcid.storage import Storage
 from alcid.tables.open_files import OpenFiles
@@ -64,8 +64,8 @@ def files(tmp_path: Path) -> OpenFiles:
 
 def reading_of(files: OpenFiles, where: str) -> Reading:
     predicate = normalize(parse(where))
-    leaves = leaves_of(predicate, files)
-    return Reading(files, predicate, leaves, sorted(predicate.columns()), use_statistics=True)
+    bound = TablePredicate(predicate, files, sorted(predicate.columns()))
+    return Reading(files, bound, use_statistics=True)
 
 
 def expected(ids: list[int]) -> pa.Table:

@@ -183,12 +183,12 @@ def test_a_start_takes_one_call_to_open_and_is_the_same_without_it(
     for path in paths:
         storage.put(path, bytes(int(path)))
     before = storage.traffic
-    quick = storage.read_starts(paths, 64, {})
+    quick = storage.read_heads(paths, 64, {})
     spent = storage.traffic - before
     assert (spent.stats, spent.reads, spent.bytes_read) == (0, 5, 7 + 3 * 64)
     monkeypatch.setattr(LocalFiles, "remote", True)
     before = storage.traffic
-    assert storage.read_starts(paths, 64, {}) == quick
+    assert storage.read_heads(paths, 64, {}) == quick
     spent = storage.traffic - before
     assert (spent.stats, spent.reads, spent.bytes_read) == (5, 4, 7 + 3 * 64)
 
@@ -200,7 +200,7 @@ def test_what_is_no_file_has_no_start(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in ("folder", "pipe"):
         with pytest.raises(StorageError, match="not a file of bytes"):
-            storage.read_starts(["a", path], 10, {})
+            storage.read_heads(["a", path], 10, {})
 
 
 def test_a_start_that_is_cut_short_is_an_error(
@@ -211,4 +211,4 @@ def test_a_start_that_is_cut_short_is_an_error(
     real = os.pread
     monkeypatch.setattr(os, "pread", lambda file, length, at: real(file, length, at)[: 4 - at])
     with pytest.raises(StorageError, match="short read: 4 bytes at offset 0, expected 10"):
-        storage.read_starts(["a"], 20, {})
+        storage.read_heads(["a"], 20, {})

@@ -22,10 +22,10 @@ from alcid.errors import (
 )
 from alcid.storage import Retry, Storage, Traffic
 from alcid.storage.backend import Location
-from alcid.storage.options import Hidden, arrow_s3_options, s3fs_options
-from alcid.storage.ranges import TrafficCounter
-from alcid.storage.retry import is_gone, is_passing, persist
+from alcid.storage.options import SecretOptions, arrow_s3_options, s3fs_options
+from alcid.storage.retry import is_gone, is_transient, retry_request
 from alcid.storage.threads import run_all
+from alcid.storage.traffic import TrafficCounter
 
 
 @pytest.mark.parametrize(
@@ -153,11 +153,13 @@ def test_bad_options_are_named_and_their_values_not_shown(
     assert "hush" not in str(caught.value)
 
 
-def test_hidden_values_do_not_show() -> None:
-    hidden = Hidden({"a": "abcd", "b": "abcdef", "c": {"d": "nested!"}, "e": 1, "scheme": "http"})
-    assert hidden.cover("abcdef abcd nested! 1 http") == "*** *** *** 1 http"
-    assert repr(hidden) == "Hidden()"
-    assert pickle.loads(pickle.dumps(hidden)).options == hidden.options
+def test_secret_values_do_not_show() -> None:
+    secrets = SecretOptions(
+        {"a": "abcd", "b": "abcdef", "c": {"d": "nested!"}, "e": 1, "scheme": "http"}
+    )
+    assert secrets.redact("abcdef abcd nested! 1 http") == "*** *** *** 1 http"
+    assert repr(secrets) == "SecretOptions()"
+    assert pickle.loads(pickle.dumps(secrets)).options == secrets.options
 
 
 def test_a_scheme_that_nobody_knows_is_named() -> None:
@@ -173,7 +175,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "passing", "gone"),
+    ("error", "transient", "gone"),
     [
         (TimeoutError(), True, False),
         (ConnectionResetError(), True, False),
@@ -190,24 +192,24 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=repr,
 )
-def test_which_errors_pass(error: Exception, passing: bool, gone: bool) -> None:
-    assert (is_passing(error), is_gone(error)) == (passing, gone)
+def test_which_errors_pass(error: Exception, transient: bool, gone: bool) -> None:
+    assert (is_transient(error), is_gone(error)) == (transient, gone)
 
 
 @pytest.mark.parametrize(
-    ("status", "passing", "gone"),
+    ("status", "transient", "gone"),
     [(500, True, False), (429, True, False), (404, False, True), (403, False, False)],
 )
-def test_the_status_behind_an_error_decides(status: int, passing: bool, gone: bool) -> None:
+def test_the_status_behind_an_error_decides(status: int, transient: bool, gone: bool) -> None:
     class ClientError(Exception):
         response = {"ResponseMetadata": {"HTTPStatusCode": status}}  # noqa: RUF012
 
     error = OSError(errno.EIO, "translated")
     error.__cause__ = ClientError()
-    assert (is_passing(error), is_gone(error)) == (passing, gone)
+    assert (is_transient(error), is_gone(error)) == (transient, gone)
 
 
-def tries_of(failures: list[Exception], retry: Retry) -> tuple[int, int]:
+def tries_of(failures: list[Exception], policy: Retry) -> tuple[int, int]:
     """How often it was called, and how often told to be a retry."""
     calls, retries = [0], [0]
 
@@ -219,7 +221,7 @@ def tries_of(failures: list[Exception], retry: Retry) -> tuple[int, int]:
     def again() -> None:
         retries[0] += 1
 
-    persist(call, doing="read", file="f", retry=retry, cover=str, on_retry=again)
+    retry_request(call, problem="read", file="f", policy=policy, redact=str, on_retry=again)
     return calls[0], retries[0]
 
 

@@ -318,14 +318,14 @@ def test_starts_of_files_are_their_sizes_and_first_bytes(storage: Storage) -> No
         storage.put(path, DATA[:size])
     paths = [*sizes, "b/missing", "missing/too"]
     before = storage.traffic
-    found = storage.read_starts(paths, 100, {"b/d": 99, "g": 5_000})
+    found = storage.read_heads(paths, 100, {"b/d": 99, "g": 5_000})
     spent = storage.traffic - before
     expected = [(size, DATA[: min(size, 100)]) for size in sizes.values()]
     assert found == [*expected, None, None]
     assert spent.bytes_read == sum(len(data) for _, data in expected)
-    assert storage.read_starts([], 100, {}) == []
+    assert storage.read_heads([], 100, {}) == []
 
 
 def test_starts_do_not_lead_out_of_the_storage(storage: Storage) -> None:
     with pytest.raises(StorageError, match="not a path below its storage"):
-        storage.read_starts(["../a"], 10, {})
+        storage.read_heads(["../a"], 10, {})

@@ -21,7 +21,7 @@ from alcid.errors import (
 from alcid.index.bundle import PayloadKind, State
 from alcid.options import parse_options
 from alcid.storage import Storage
-from alcid.storage.backend import Known
+from alcid.storage.backend import FileStat
 from alcid.tables.bundle_folder import FOLDER, BundleFolder, written_at
 from alcid.tables.parquet.append import (
     STAGING,
@@ -173,7 +173,7 @@ def test_indexes_that_cannot_be_published_are_a_warning(tmp_path: Path) -> None:
     known = move_files(storage, staged.files)
     with pytest.warns(AlcidWarning, match="rows were appended, but not their indexes"):
         assert publish_bundle(storage, elsewhere, staged, known) == 0
-    changed = [Known(1, "1")]
+    changed = [FileStat(1, "1")]
     with pytest.warns(AlcidWarning, match="not their indexes"):
         assert publish_bundle(storage, elsewhere, staged, changed) == 0
     assert ParquetTable(storage).count() == 1
@@ -183,8 +183,8 @@ def test_other_versions_are_all_that_changes_in_a_bundle(tmp_path: Path) -> None
     storage = Storage.open(tmp_path)
     (staged,) = job_on(storage).write([batch_of(range(5000), ["a"] * 3000 + ["b"] * 2000)], 0)
     data = storage.source(staged.bundle).read(0, staged.size)
-    same = [Known(file.size, file.version) for file in staged.files]
-    other = [Known(file.size, f"{file.version}0") for file in staged.files]
+    same = [FileStat(file.size, file.version) for file in staged.files]
+    other = [FileStat(file.size, f"{file.version}0") for file in staged.files]
     assert with_versions(data, staged.files, same) == data
     changed = with_versions(data, staged.files, other)
     files = [

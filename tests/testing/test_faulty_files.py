@@ -124,6 +124,6 @@ def test_the_same_calls_fail_for_a_seed() -> None:
 
 
 def test_a_storage_with_faults_stays_in_its_process(storage: Storage, faults: Faults) -> None:
-    for one in (storage, storage.rehearsal(), storage.rehearsal().through(faults.around)):
+    for one in (storage, storage.dry_run(), storage.dry_run().through(faults.around)):
         with pytest.raises(UnsupportedError, match="as does all that is put around files"):
             pickle.dumps(one)

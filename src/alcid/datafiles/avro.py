@@ -38,7 +38,7 @@ from alcid.formats.source import (
     Source,
     read_each,
 )
-from alcid.storage.buffered import read_counted
+from alcid.storage.ranges import read_counted
 
 __all__ = ["AvroScan", "open_avro_scans"]
 

@@ -52,7 +52,7 @@ from alcid.index.bundle.columns import pack_pages, schema_bytes
 from alcid.index.bundle.format import INDEX
 from alcid.index.bundle.statistics import statistics_array
 from alcid.options import ColumnNames, IndexSpec
-from alcid.storage.buffered import KeptSource
+from alcid.storage.cached import CachedSource
 from alcid.types import DataType
 
 __all__ = [
@@ -327,14 +327,14 @@ def index_file(
     if size != source.size:
         problem = f"not as it was listed: found {source.size} bytes, expected {size}"
         raise FileGoneError(problem, file=source.name)
-    kept = KeptSource(source)
-    footer = _keep_footer(kept)
-    layout = read_layout(kept)  # first, as it says what is encrypted
+    cached = CachedSource(source)
+    footer = _load_footer(cached)
+    layout = read_layout(cached)  # first, as it says what is encrypted
     metadata = _metadata(footer, source.name)
     columns = file_columns(metadata, source.name, _encrypted(layout))
-    work = _Work(kept, layout, columns, rows)
+    work = _Work(cached, layout, columns, rows)
     work.build(specs, (resolve or resolve_by_name)(columns))
-    statistics = FooterStatistics(parse_footer(kept, footer), source.name)
+    statistics = FooterStatistics(parse_footer(cached, footer), source.name)
     for column in columns:
         if column.name not in work.statistics and work.is_single(column):
             known = footer_statistics(column, statistics)
@@ -381,28 +381,28 @@ def footer_crc(source: Source) -> int:
     Raises:
         FormatError: It has no footer.
     """
-    return zlib.crc32(_keep_footer(KeptSource(source)))
+    return zlib.crc32(_load_footer(CachedSource(source)))
 
 
-def _keep_footer(kept: KeptSource) -> bytes:
+def _load_footer(cached: CachedSource) -> bytes:
     """The footer to the end of the file: one read, or a second one if it is long."""
-    size = kept.size
+    size = cached.size
     if size < _SMALLEST:
-        raise FormatError("no Parquet file", file=kept.name, found=f"{size} bytes")
+        raise FormatError("no Parquet file", file=cached.name, found=f"{size} bytes")
     tail = min(_TAIL, size)
-    kept.keep(size - tail, tail)
-    end = kept.read(size - _END, _END)
+    cached.load(size - tail, tail)
+    end = cached.read(size - _END, _END)
     length = int.from_bytes(end[:4], "little") + _END
     if length > size - 4:
         raise FormatError(
             "footer longer than the file",
-            file=kept.name,
+            file=cached.name,
             offset=size - _END,
             found=length - _END,
             expected=f"up to {size - _SMALLEST}",
         )
-    kept.keep(size - length, length)
-    return kept.read(size - length, length)
+    cached.load(size - length, length)
+    return cached.read(size - length, length)
 
 
 def _encrypted(layout: FileLayout) -> set[int]:

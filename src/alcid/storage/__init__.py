@@ -1,4 +1,4 @@
-"""Files wherever they lie: on a disk, in S3, in whatever fsspec knows.
+"""Files on a disk, in S3, or in whatever fsspec knows.
 
 >>> import tempfile
 >>> folder = tempfile.TemporaryDirectory()
@@ -13,9 +13,18 @@
 
 from __future__ import annotations
 
-from alcid.storage.backend import Listing, Start
-from alcid.storage.ranges import Traffic, metered
-from alcid.storage.retry import Retry
+from alcid.storage.backend import FileHead, Listing
+from alcid.storage.retry import Retry, retry
 from alcid.storage.storage import Storage, StorageSource
+from alcid.storage.traffic import Traffic, metered
 
-__all__ = ["Listing", "Retry", "Start", "Storage", "StorageSource", "Traffic", "metered"]
+__all__ = [
+    "FileHead",
+    "Listing",
+    "Retry",
+    "Storage",
+    "StorageSource",
+    "Traffic",
+    "metered",
+    "retry",
+]

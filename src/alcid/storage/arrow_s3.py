@@ -15,7 +15,7 @@ from typing import Any
 
 from alcid.storage.backend import (
     Entry,
-    Known,
+    FileStat,
     Location,
     below,
     check_unchanged,
@@ -23,13 +23,13 @@ from alcid.storage.backend import (
     join,
 )
 from alcid.storage.options import arrow_s3_options
-from alcid.storage.ranges import TrafficCounter
 from alcid.storage.retry import Lister, ShortReadError
+from alcid.storage.traffic import TrafficCounter
 
 __all__ = ["ArrowS3Files"]
 
 _PAGE = 1000
-_KEPT = 1024
+_MOST_OPEN = 1024
 _PAGE_TRIES = 5
 _NOT_SHOWN = "flush response stream"
 _MARKS = (0xA7, 0x58)
@@ -75,22 +75,24 @@ class ArrowS3Files:
 
         folder = join(self._root, under)
         selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
-        found = self._lister.run(lambda files: files.get_file_info(selector))
-        self._traffic.add(lists=max(1, -(-len(found) // _PAGE)))
+        infos = self._lister.run(lambda files: files.get_file_info(selector))
+        self._traffic.add(lists=max(1, -(-len(infos) // _PAGE)))
         files = (
-            (one.path, one.size, str(one.mtime_ns)) for one in found if one.type == fs.FileType.File
+            (info.path, info.size, str(info.mtime_ns))
+            for info in infos
+            if info.type == fs.FileType.File
         )
         return list(below(files, self._root, folder, hidden=hidden))
 
-    def stat(self, path: str) -> Known:
+    def stat(self, path: str) -> FileStat:
         """Size and version of an object; the answer serves the next read too."""
-        return _known(self._open(join(self._root, path)))
+        return _stat(self._open(join(self._root, path)))
 
-    def read(self, path: str, pieces: Sequence[tuple[int, int]], known: Known) -> list[bytes]:
+    def read(self, path: str, pieces: Sequence[tuple[int, int]], expected: FileStat) -> list[bytes]:
         """The bytes of each (offset, length)."""
         key = join(self._root, path)
-        file = self._opened_once(key, known)
-        check_unchanged(f"s3://{key}", known, _known(file))
+        file = self._opened_once(key, expected)
+        check_unchanged(f"s3://{key}", expected, _stat(file))
         try:
             return [self._read_at(file, offset, length) for offset, length in pieces]
         except OSError as error:
@@ -121,7 +123,7 @@ class ArrowS3Files:
                 return bytes(data)
         raise ShortReadError(f"too few bytes at offset {offset}, expected {length}")
 
-    def _opened_once(self, key: str, known: Known) -> Any:
+    def _opened_once(self, key: str, expected: FileStat) -> Any:
         """The opened file; of many threads that want it, one asks and the others wait."""
         with self._lock:
             turn = self._turns.setdefault(key, threading.Lock())
@@ -129,7 +131,7 @@ class ArrowS3Files:
             with turn:
                 with self._lock:
                     file = self._opened.get(key)
-                if file is None or not is_unchanged(known, _known(file)):
+                if file is None or not is_unchanged(expected, _stat(file)):
                     file = self._open(key)
                 return file
         finally:
@@ -141,7 +143,7 @@ class ArrowS3Files:
         file = self._files.open_input_file(key)
         with self._lock:
             self._opened[key] = file
-            if len(self._opened) > _KEPT:
+            if len(self._opened) > _MOST_OPEN:
                 self._opened.popitem(last=False)
         return file
 
@@ -193,10 +195,10 @@ class ArrowS3Files:
         self._files.delete_dir(join(self._root, path))
 
 
-def _known(file: Any) -> Known:
+def _stat(file: Any) -> FileStat:
     """Size and version as a listing gives them: S3 counts time in seconds in both."""
     changed = (file.metadata() or {}).get("Last-Modified")
     if changed is None:
-        return Known(file.size())
+        return FileStat(file.size())
     seconds = int(datetime.fromisoformat(changed.decode()).timestamp())
-    return Known(file.size(), f"{seconds}000000000")
+    return FileStat(file.size(), f"{seconds}000000000")

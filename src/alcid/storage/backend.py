@@ -1,11 +1,10 @@
-"""What a storage asks of a file system; retries, counts of bytes and threads are not its matter.
+"""The interface between a storage and a file system, with locations and listings.
 
-The files of a storage, as columns: ten thousand files are three arrays.
+A `Backend` knows one file system; retries, counts of bytes and threads are the storage's. A
+`Listing` has the files as columns: ten thousand of them are three arrays.
 
-Where a storage is, and the full names of the files under it.
-
-Names are taken as they stand: nothing is unquoted, so `%20`, `#`, `?` and `=` are parts of a name,
-in `file://` and `s3://` as well as in a plain path. That is how Spark's and fsspec's paths work.
+A `Location` takes names as they stand: nothing is unquoted, so `%20`, `#`, `?` and `=` are parts of
+a name, in `file://` and `s3://` as well as in a plain path, as in Spark and fsspec.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from alcid.errors import FileGoneError, OptionError, StorageError
 __all__ = [
     "Backend",
     "Entry",
-    "Known",
+    "FileHead",
+    "FileStat",
     "Listing",
     "Location",
-    "Start",
     "below",
     "check_unchanged",
     "is_hidden",
@@ -62,7 +61,7 @@ class Listing:
 
 def listing_of(entries: Iterable[Entry], *, suffix: str | None, location: str) -> Listing:
     """The entries whose path ends with `suffix`, as columns."""
-    rows = sorted(one for one in entries if suffix is None or one[0].endswith(suffix))
+    rows = sorted(entry for entry in entries if suffix is None or entry[0].endswith(suffix))
     try:
         paths = pa.array([path for path, _, _ in rows], pa.string())
     except UnicodeEncodeError as error:
@@ -85,14 +84,14 @@ def is_hidden(name: str) -> bool:
     return first == "." or (first == "_" and "=" not in name) or name.endswith("._COPYING_")
 
 
-class Known(NamedTuple):
-    """What is known of a file, from a listing as a rule."""
+class FileStat(NamedTuple):
+    """Size and version of a file as far as they are known, usually from a listing."""
 
     size: int | None = None
     version: str | None = None
 
 
-class Start(NamedTuple):
+class FileHead(NamedTuple):
     """The first bytes of a file, and how many it has."""
 
     size: int
@@ -107,28 +106,30 @@ class Backend(Protocol):
     """
 
     gap: int
-    """Bytes between two ranges that are cheaper to read than to ask again."""
+    """Bytes between two ranges that are cheaper to read along than a second request."""
     largest: int
-    """Bytes of the longest read; longer ones are done in pieces, side by side."""
+    """Bytes of the longest read; longer ones are done in pieces, in parallel."""
     remote: bool
-    """Whether reads wait for a network, so that many should run at a time."""
+    """Whether reads wait for a network, so that many should run in parallel."""
     exclusive: bool
-    """Whether it can see to it that of several that `put` the same name all but one fail."""
+    """Whether, of several that `put` the same name, all but one fail."""
 
     def entries(self, under: str, *, hidden: bool) -> list[Entry]:
         """All files below a folder; none if it does not exist."""
 
-    def stat(self, path: str) -> Known:
+    def stat(self, path: str) -> FileStat:
         """Size and version of a file."""
 
-    def read(self, path: str, pieces: Sequence[tuple[int, int]], known: Known, /) -> list[bytes]:
+    def read(
+        self, path: str, pieces: Sequence[tuple[int, int]], expected: FileStat, /
+    ) -> list[bytes]:
         """The bytes of each (offset, length); fewer where the file or the answer ends early."""
 
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Write a whole file under a new name; FileExistsError if it is taken.
 
         With `exclusive` others may try to take the name at the same time: all but one fail.
-        UnsupportedError if that cannot be seen to, though `exclusive` was said of the backend.
+        UnsupportedError if that cannot be ensured, although the backend is `exclusive`.
         """
 
     def replace(self, path: str, data: bytes) -> None:
@@ -144,7 +145,7 @@ class Backend(Protocol):
         """Remove a file; nothing happens if it is not there."""
 
     def remove_folder(self, path: str) -> None:
-        """Remove a folder whose files were removed, where folders are things of their own."""
+        """Remove a folder whose files were removed, where there are folders."""
 
 
 def below(entries: Iterable[Entry], root: str, folder: str, *, hidden: bool) -> Iterator[Entry]:
@@ -157,17 +158,17 @@ def below(entries: Iterable[Entry], root: str, folder: str, *, hidden: bool) -> 
                 yield name[start:], size, version
 
 
-def is_unchanged(known: Known, found: Known) -> bool:
-    """Whether what is found agrees with all that is known."""
-    pairs = zip(known, found, strict=True)
-    return all(one is None or other is None or one == other for one, other in pairs)
+def is_unchanged(expected: FileStat, actual: FileStat) -> bool:
+    """Whether size and version are the same as far as both are known."""
+    pairs = zip(expected, actual, strict=True)
+    return all(old is None or new is None or old == new for old, new in pairs)
 
 
-def check_unchanged(name: str, known: Known, found: Known) -> None:
+def check_unchanged(name: str, expected: FileStat, actual: FileStat) -> None:
     """Raise FileGoneError if a file is not the one that was listed."""
-    if not is_unchanged(known, found):
+    if not is_unchanged(expected, actual):
         problem = "replaced since it was listed: size {}, version {}; expected {}, {}"
-        raise FileGoneError(problem.format(*found, *known), file=name)
+        raise FileGoneError(problem.format(*actual, *expected), file=name)
 
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
@@ -197,21 +198,21 @@ class Location:
         Raises:
             OptionError: It holds a password, which belongs in the storage options, or no bucket.
         """
-        given = os.fspath(location)
-        if local := _FILE_URI.fullmatch(given):
+        text = os.fspath(location)
+        if local := _FILE_URI.fullmatch(text):
             return cls("file", _trimmed(local[1]))
-        uri = _URI.fullmatch(given)
+        uri = _URI.fullmatch(text)
         if uri is None:
-            return cls("file", _trimmed(str(Path(given).absolute())))
+            return cls("file", _trimmed(str(Path(text).absolute())))
         scheme, rest = uri[1].lower(), uri[2].rstrip("/")
         authority = rest.partition("/")[0]
         if ":" in authority.rpartition("@")[0]:
             raise OptionError(f"{scheme}:// location with a password: use storage_options for it")
         if scheme == "file":
-            raise OptionError(f"{given}: files of another host are not read, expected file:///...")
+            raise OptionError(f"{text}: files of another host are not read, expected file:///...")
         scheme = "s3" if scheme in _S3 else scheme
         if scheme == "s3" and not authority:
-            raise OptionError(f"{given}: no bucket, expected s3://bucket/...")
+            raise OptionError(f"{text}: no bucket, expected s3://bucket/...")
         return cls(scheme, f"{scheme}://{rest}")
 
     @property

@@ -1,4 +1,4 @@
-"""Changes that are only tried: what is written stays in memory, and the files stay as they are."""
+"""A dry run: what is written stays in memory, and the files stay as they are."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from threading import Lock
 from alcid.storage.backend import (
     Backend,
     Entry,
-    Known,
+    FileStat,
     below,
     check_unchanged,
 )
 
-__all__ = ["RehearsedFiles"]
+__all__ = ["DryRunFiles"]
 
 
-class RehearsedFiles:
+class DryRunFiles:
     """The files of another backend, with changes that nobody else sees."""
 
     exclusive = True
@@ -28,38 +28,44 @@ class RehearsedFiles:
         """Begin without changes."""
         self._files = files
         self.gap, self.largest, self.remote = files.gap, files.largest, files.remote
-        self._held: dict[str, tuple[bytes, str]] = {}
-        self._removed: set[str] = set()
+        self._written: dict[str, tuple[bytes, str]] = {}
+        self._deleted: set[str] = set()
         self._numbers, self._lock = count(1), Lock()
 
     def entries(self, under: str, *, hidden: bool) -> list[Entry]:
         """All files below a folder, as they would be."""
         with self._lock:
-            every = self._held.items()
-            held = [(f"/{path}", len(data), version) for path, (data, version) in every]
-            gone = self._removed | self._held.keys()
-        found = [one for one in self._files.entries(under, hidden=hidden) if one[0] not in gone]
+            written = [
+                (f"/{path}", len(data), version) for path, (data, version) in self._written.items()
+            ]
+            changed = self._deleted | self._written.keys()
+        unchanged = [
+            entry for entry in self._files.entries(under, hidden=hidden) if entry[0] not in changed
+        ]
         folder = f"/{under}" if under else ""
-        return [*found, *below(held, "", folder, hidden=hidden)]
+        return [*unchanged, *below(written, "", folder, hidden=hidden)]
 
-    def stat(self, path: str) -> Known:
+    def stat(self, path: str) -> FileStat:
         """Size and version of a file."""
         with self._lock:
-            held = self._find(path)
-        return self._files.stat(path) if held is None else Known(len(held[0]), held[1])
+            written = self._find(path)
+        if written is None:
+            return self._files.stat(path)
+        data, version = written
+        return FileStat(len(data), version)
 
-    def read(self, path: str, pieces: Sequence[tuple[int, int]], known: Known) -> list[bytes]:
+    def read(self, path: str, pieces: Sequence[tuple[int, int]], expected: FileStat) -> list[bytes]:
         """The bytes of each (offset, length)."""
         with self._lock:
-            held = self._find(path)
-        if held is None:
-            return self._files.read(path, pieces, known)
-        data, version = held
-        check_unchanged(path, known, Known(len(data), version))
+            written = self._find(path)
+        if written is None:
+            return self._files.read(path, pieces, expected)
+        data, version = written
+        check_unchanged(path, expected, FileStat(len(data), version))
         return [data[offset : offset + length] for offset, length in pieces]
 
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:  # noqa: ARG002
-        """Hold a file under a name that is not taken."""
+        """Write a file under a name that is not taken."""
         try:
             self.stat(path)
         except OSError:
@@ -68,27 +74,27 @@ class RehearsedFiles:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Hold a file, whatever has that name."""
+        """Write a file, whether there is one of that name or not."""
         with self._lock:
-            self._removed.discard(path)
-            self._held[path] = data, f"rehearsed-{next(self._numbers)}"
+            self._deleted.discard(path)
+            self._written[path] = data, f"dry-run-{next(self._numbers)}"
 
     def link(self, path: str, target: str) -> None:
-        """Hold a copy."""
+        """Write a copy."""
         size = self.stat(path).size
-        self.put(target, self.read(path, [(0, size or 0)], Known())[0])
+        self.put(target, self.read(path, [(0, size or 0)], FileStat())[0])
 
     def delete(self, path: str) -> None:
-        """Let a file count as removed."""
+        """Let a file count as deleted."""
         with self._lock:
-            self._held.pop(path, None)
-            self._removed.add(path)
+            self._written.pop(path, None)
+            self._deleted.add(path)
 
     def remove_folder(self, path: str) -> None:
-        """There are no folders in memory."""
+        """Do nothing: there are no folders in memory."""
 
     def _find(self, path: str) -> tuple[bytes, str] | None:
-        """What is held of a file; None: it is as it was."""
-        if path in self._removed:
+        """The bytes and the version of a file that was written; None: it is as it was."""
+        if path in self._deleted:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return self._held.get(path)
+        return self._written.get(path)

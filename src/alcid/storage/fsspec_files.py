@@ -1,4 +1,4 @@
-"""Files through fsspec: `memory://`, `gs://`, `abfs://`, `hdfs://`, S3 with s3fs, and many more."""
+"""The backend for what fsspec knows: `memory://`, `gs://`, `abfs://`, `hdfs://`, S3 by s3fs ..."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from threading import Lock
 from typing import Any
 
 from alcid.errors import OptionError, UnsupportedError
-from alcid.storage.backend import Entry, Known, Location, below, join
+from alcid.storage.backend import Entry, FileStat, Location, below, join
 from alcid.storage.options import s3fs_options
-from alcid.storage.ranges import TrafficCounter
 from alcid.storage.retry import Lister
+from alcid.storage.traffic import TrafficCounter
 
 __all__ = ["FsspecFiles"]
 
@@ -68,26 +68,28 @@ class FsspecFiles:
         """All files below a folder."""
         folder = join(self._root, under)
         try:
-            found = self._lister.run(lambda files: files.find(folder, detail=True))
+            infos = self._lister.run(lambda files: files.find(folder, detail=True))
         except FileNotFoundError:
-            found = {}
-        self._traffic.add(lists=max(1, -(-len(found) // _PAGE)))
+            infos = {}
+        self._traffic.add(lists=max(1, -(-len(infos) // _PAGE)))
         files = (
-            (name, known.size, known.version)
-            for name, info in found.items()
-            if info["type"] == "file" and (known := _known(info)).size is not None
+            (name, stat.size, stat.version)
+            for name, info in infos.items()
+            if info["type"] == "file" and (stat := _stat(info)).size is not None
         )
         return list(below(files, self._root, folder, hidden=hidden))
 
-    def stat(self, path: str) -> Known:
+    def stat(self, path: str) -> FileStat:
         """Size and version of a file."""
         self._traffic.add(stats=1)
         info = self._files.info(join(self._root, path))
         if info["type"] != "file":
             raise IsADirectoryError(info["name"])
-        return _known(info)
+        return _stat(info)
 
-    def read(self, path: str, pieces: Sequence[tuple[int, int]], _known: Known) -> list[bytes]:
+    def read(
+        self, path: str, pieces: Sequence[tuple[int, int]], _expected: FileStat
+    ) -> list[bytes]:
         """The bytes of each (offset, length); a file replaced by another is not noticed here."""
         name = join(self._root, path)
         self._traffic.add(reads=len(pieces))
@@ -164,15 +166,15 @@ def _has_mode(kind: Any) -> bool:
     return "mode" in inspect.signature(pipe).parameters
 
 
-def _known(info: Mapping[str, Any]) -> Known:
+def _stat(info: Mapping[str, Any]) -> FileStat:
     """Size and version out of what the file systems call them."""
     for key in _ETAGS:
         if etag := info.get(key):
-            return Known(info["size"], f'"{str(etag).strip(chr(34))}"')
+            return FileStat(info["size"], f'"{str(etag).strip(chr(34))}"')
     for key in _TIMES:
         if (changed := info.get(key)) is not None:
-            return Known(info["size"], _nanoseconds(changed))
-    return Known(info["size"])
+            return FileStat(info["size"], _nanoseconds(changed))
+    return FileStat(info["size"])
 
 
 def _nanoseconds(changed: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Files on a disk."""
+"""The backend for files on a disk."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from alcid.errors import UnsupportedError
-from alcid.storage.backend import Entry, Known, Location, Start, check_unchanged, is_hidden
-from alcid.storage.ranges import TrafficCounter
+from alcid.storage.backend import Entry, FileHead, FileStat, Location, check_unchanged, is_hidden
+from alcid.storage.traffic import TrafficCounter
 
 __all__ = ["LocalFiles"]
 
@@ -40,12 +40,12 @@ class LocalFiles:
 
     def entries(self, under: str, *, hidden: bool) -> list[Entry]:
         """All files below a folder; links are followed, and one to a folder above it is not."""
-        found: list[Entry] = []
+        entries: list[Entry] = []
         root = self._location.name(under)
         try:
             top = _identity(os.stat(root))  # noqa: PTH116
         except FileNotFoundError:
-            return found
+            return entries
         folders: list[tuple[str, str, tuple[_Identity, ...]]] = [
             (root, f"{under}/" if under else "", (top,))
         ]
@@ -72,73 +72,73 @@ class LocalFiles:
                         continue
                     if stat.S_ISREG(status.st_mode):
                         path = prefix + entry.name
-                        found.append((path, status.st_size, str(status.st_mtime_ns)))
-        return found
+                        entries.append((path, status.st_size, str(status.st_mtime_ns)))
+        return entries
 
-    def stat(self, path: str) -> Known:
+    def stat(self, path: str) -> FileStat:
         """Size and version of a file."""
         self._traffic.add(stats=1)
         name = self._location.name(path)
-        return _known(os.stat(name), name)  # noqa: PTH116 - a Path costs more than the call
+        return _stat(os.stat(name), name)  # noqa: PTH116 - a Path costs more than the call
 
-    def read(self, path: str, pieces: Sequence[tuple[int, int]], known: Known) -> list[bytes]:
+    def read(self, path: str, pieces: Sequence[tuple[int, int]], expected: FileStat) -> list[bytes]:
         """The bytes of each (offset, length), all from the same file."""
         name = self._location.name(path)
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for ever
         try:
-            check_unchanged(name, known, _known(os.fstat(descriptor), name))
+            check_unchanged(name, expected, _stat(os.fstat(descriptor), name))
             self._traffic.add(reads=len(pieces))
             return [_pread(descriptor, offset, length) for offset, length in pieces]
         finally:
             os.close(descriptor)
 
-    def read_starts(self, paths: Sequence[str], most: int) -> list[Start | None]:
-        """The sizes and the first bytes of files, each opened once; None: ask for it plainly.
+    def read_heads(self, paths: Sequence[str], most: int) -> list[FileHead | None]:
+        """The sizes and the first bytes of files, each opened once; None if that fails.
 
-        Whatever is not as usual, a missing file too, is left to the calls that say what it is.
+        A missing file and any other failure is left to the calls that say what is wrong.
         """
-        found = [_start(self._location.name(path), most) for path in paths]
-        self._traffic.add(reads=len(found) - found.count(None))
-        return found
+        heads = [_head(self._location.name(path), most) for path in paths]
+        self._traffic.add(reads=len(heads) - heads.count(None))
+        return heads
 
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Write to a name that listings pass over, then link it to its own, if that is free.
 
         What is on the disk under its own name is whole, even after a loss of power.
         """
-        with self._draft(path, data) as (draft, final):
+        with self._temporary(path, data) as (temporary, final):
             try:
-                final.hardlink_to(draft)
+                final.hardlink_to(temporary)
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise
-                _rename(draft, final, exclusive=exclusive)
+                _rename(temporary, final, exclusive=exclusive)
 
     def replace(self, path: str, data: bytes) -> None:
         """Write to a name that listings pass over, then rename it, over what there is."""
-        with self._draft(path, data) as (draft, final):
-            draft.replace(final)
+        with self._temporary(path, data) as (temporary, final):
+            temporary.replace(final)
 
     @contextlib.contextmanager
-    def _draft(self, path: str, data: bytes) -> Iterator[tuple[Path, Path]]:
+    def _temporary(self, path: str, data: bytes) -> Iterator[tuple[Path, Path]]:
         """A whole file beside the one that it is to become, and the name of that one."""
         final = Path(self._location.name(path))
         _make_folder(final.parent)
-        draft = final.parent / f".{uuid.uuid4().hex}.tmp"
+        temporary = final.parent / f".{uuid.uuid4().hex}.tmp"
         self._traffic.add(puts=1)
         try:
-            with draft.open("xb") as file:
+            with temporary.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            yield draft, final
+            yield temporary, final
         finally:
-            draft.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
     def link(self, path: str, target: str) -> None:
         """Link a file to a name that is free; it keeps its time of change, and so its version."""
         first, final = Path(self._location.name(path)), Path(self._location.name(target))
-        _known(first.stat(), str(first))
+        _stat(first.stat(), str(first))
         _make_folder(final.parent)
         self._traffic.add(puts=1)
         try:
@@ -174,13 +174,13 @@ def _make_folder(folder: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, "not a folder", str(folder)) from None
 
 
-def _rename(draft: Path, final: Path, *, exclusive: bool = False) -> None:
+def _rename(temporary: Path, final: Path, *, exclusive: bool = False) -> None:
     """Rename a file to a name that is free, on a disk without hard links.
 
     Raises:
         UnsupportedError: Others may try to take the name, and the disk cannot give it to one only.
     """
-    if _rename_if_free(draft, final):
+    if _rename_if_free(temporary, final):
         return
     if exclusive:
         raise UnsupportedError(
@@ -190,17 +190,17 @@ def _rename(draft: Path, final: Path, *, exclusive: bool = False) -> None:
     # A name that nobody else has thought of: nobody comes between these two calls.
     if final.exists():
         raise FileExistsError(errno.EEXIST, "exists", str(final))
-    draft.rename(final)
+    temporary.rename(final)
 
 
-def _rename_if_free(draft: Path, final: Path) -> bool:
+def _rename_if_free(temporary: Path, final: Path) -> bool:
     """Rename a file in one step that fails if the name is taken; False: that cannot be done here.
 
     Raises:
         FileExistsError: The name is taken.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    names = os.fsencode(draft), os.fsencode(final)
+    names = os.fsencode(temporary), os.fsencode(final)
     if hasattr(libc, "renameat2"):  # Linux
         failed = libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_NOREPLACE)
     elif hasattr(libc, "renamex_np"):  # macOS
@@ -219,13 +219,13 @@ def _identity(status: os.stat_result) -> _Identity:
     return status.st_dev, status.st_ino
 
 
-def _known(status: os.stat_result, name: str) -> Known:
+def _stat(status: os.stat_result, name: str) -> FileStat:
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EISDIR, "not a file of bytes", name)
-    return Known(status.st_size, str(status.st_mtime_ns))
+    return FileStat(status.st_size, str(status.st_mtime_ns))
 
 
-def _start(name: str, most: int) -> Start | None:
+def _head(name: str, most: int) -> FileHead | None:
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -241,7 +241,7 @@ def _start(name: str, most: int) -> Start | None:
         return None
     finally:
         os.close(descriptor)
-    return Start(size, data) if len(data) == length else None
+    return FileHead(size, data) if len(data) == length else None
 
 
 def _pread(descriptor: int, offset: int, length: int) -> bytes:

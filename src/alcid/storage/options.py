@@ -1,4 +1,4 @@
-"""Storage options: the many spellings of S3's, and what must never be shown.
+"""Storage options: the many spellings of those of S3, and secrets, which are never shown.
 
 | here | other spellings |
 |---|---|
@@ -19,7 +19,13 @@ from typing import Any
 
 from alcid.errors import OptionError
 
-__all__ = ["CONNECT_TIMEOUT", "REQUEST_TIMEOUT", "Hidden", "arrow_s3_options", "s3fs_options"]
+__all__ = [
+    "CONNECT_TIMEOUT",
+    "REQUEST_TIMEOUT",
+    "SecretOptions",
+    "arrow_s3_options",
+    "s3fs_options",
+]
 
 CONNECT_TIMEOUT, REQUEST_TIMEOUT = 5.0, 20.0
 """Seconds. The SDK's own second and three are too few for a busy network."""
@@ -47,31 +53,31 @@ _FLAGS = {"anonymous", "force_virtual_addressing"}
 _SECONDS = {"connect_timeout", "request_timeout"}
 
 
-class Hidden:
-    """Options whose values are taken out of every text.
+class SecretOptions:
+    """Options whose values are never shown.
 
-    >>> hidden = Hidden({"secret": "s3cr3t-key", "client_kwargs": {"region_name": "eu-west-1"}})
-    >>> hidden, hidden.cover("403 for s3cr3t-key in eu-west-1")
-    (Hidden(), '403 for *** in ***')
+    >>> options = SecretOptions({"secret": "s3cr3t-key", "client_kwargs": {"region": "eu-west-1"}})
+    >>> options, options.redact("403 for s3cr3t-key in eu-west-1")
+    (SecretOptions(), '403 for *** in ***')
     """
 
     __slots__ = ("_texts", "options")
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        """Hide all values of `options`, nested ones too."""
+        """Take all values of `options` for secrets, nested ones too."""
         self.options = dict(options)
-        # The longest first: a value may be a part of another. Short ones, as "1", tell nothing.
+        # The longest first: a value may be a part of another. Short ones such as "1" say nothing.
         texts = {text for text in _texts(self.options) if len(text) > 3}
         self._texts = sorted(texts - {"http", "https", "true", "True", "false", "False"}, key=len)
 
-    def cover(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """`text`, with `***` for each value."""
         for secret in reversed(self._texts):
             text = text.replace(secret, "***")
         return text
 
     def __repr__(self) -> str:
-        return "Hidden()"
+        return "SecretOptions()"
 
 
 def arrow_s3_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +133,7 @@ def s3fs_options(options: Mapping[str, Any], attempts: int) -> dict[str, Any]:
 
 
 def _sorted_out(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Known options under their names here, and the others as they were given."""
+    """FileStat options under their names here, and the others as they were given."""
     known: dict[str, Any] = {}
     others: dict[str, Any] = {}
     client = dict(options.get("client_kwargs", {}))

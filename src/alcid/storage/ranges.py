@@ -1,50 +1,79 @@
-"""Ranges of bytes that are read together: few requests for many ranges, none of them too long.
+"""Ranged reads: many ranges of many files are merged into few requests, none of them too long.
 
-Ranges of several files are merged in one go: every byte of every file has one *address*, as if the
-files lay one after the other, further apart than the widest gap that is read along.
-
-A round of reads: ranges of many files become jobs, and their answers become ranges again.
-
-What was asked of a storage, and how many bytes went over the line.
+The one coalescer is `Requests`. To merge ranges of several files in one go, every byte of every
+file has an *address*, as if the files lay one after the other, further apart than the widest gap
+that is read along. `RangeReader` reads ranges of sources, for the readers of data files;
+`ReadRound` splits the requests of a storage into the jobs of its threads.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
-from operator import add, attrgetter, sub
 from typing import NamedTuple
 
 import numpy as np
 
 from alcid._arrays import Int64Array
-from alcid.storage.backend import Known
+from alcid.errors import FormatError
+from alcid.formats.source import Range, ReadMany, Source, read_each
+from alcid.storage.backend import FileStat
 
 __all__ = [
+    "Coalescing",
     "File",
+    "FileRange",
     "Job",
-    "Place",
-    "Round",
-    "Traffic",
-    "TrafficCounter",
+    "RangeReader",
+    "ReadReport",
+    "ReadRound",
+    "Requests",
+    "Responses",
     "base_addresses",
     "coalesce",
-    "metered",
+    "read_counted",
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Coalescing:
+    """When ranges are read in one request.
+
+    The defaults are for local files, where a request costs no more than reading 16 KiB. Over a
+    network it costs as much as a MiB or more: `Coalescing(gap=storage.gap)`.
+    """
+
+    gap: int = 16 << 10
+    """Ranges that lie so many bytes apart, or nearer, are read together with what is between."""
+    largest: int = 16 << 20
+    """Ranges are not merged beyond this; a single one may be longer."""
+
+
+@dataclass(slots=True)
+class ReadReport:
+    """What a read took: for `explain`, and for tests that count; several reads add up."""
+
+    requests: int = 0
+    """Ranged reads, those of footers included."""
+    bytes_read: int = 0
+    """The bytes of these reads, including the gaps between pages that were read along."""
+    pages: int = 0
+    """Data pages that were decoded one by one, over all columns."""
+    row_groups: int = 0
+    """Row groups that have a requested row."""
+    whole: dict[str, str] = field(default_factory=dict)
+    """Columns of which whole row groups were read, and why."""
+
+
 def base_addresses(sizes: Iterable[int], gap: int) -> Int64Array:
-    """The address of the first byte of each file, for `coalesce` with this gap.
+    """The address of each file's first byte, for `coalesce` with this gap.
 
     >>> base_addresses([100, 30, 5], gap=8).tolist()
     [0, 109, 148]
 
     Raises:
-        OverflowError: The files are longer than any files are.
+        OverflowError: The files together are longer than 2**63 bytes.
     """
     bases = [0]
     for size in sizes:
@@ -55,14 +84,14 @@ def base_addresses(sizes: Iterable[int], gap: int) -> Int64Array:
 def coalesce(
     starts: Int64Array, lengths: Int64Array, gap: int, largest: int
 ) -> tuple[Int64Array, Int64Array]:
-    """Merge ranges: where the requests begin and where they end, ascending.
+    """Merge ranges into requests: the offsets at which these begin and end, ascending.
 
     >>> coalesce(np.array([50, 0, 10]), np.array([5, 10, 10]), gap=8, largest=1 << 20)
     (array([ 0, 50]), array([20, 55]))
 
     Args:
-        starts: Of each range, in any order.
-        lengths: Of each range.
+        starts: The first byte of each range, in any order.
+        lengths: The bytes of each range.
         gap: Ranges that lie so many bytes apart, or nearer, are merged.
         largest: Ranges are not merged beyond this; a single one may be longer.
     """
@@ -80,14 +109,130 @@ def coalesce(
     return begins[opens], ends[closes]
 
 
+class Requests:
+    """Ranges, given by their addresses, merged into requests; empty ranges need none."""
+
+    __slots__ = ("_begins", "files", "lengths", "offsets")
+
+    def __init__(
+        self, bases: Int64Array, starts: Int64Array, lengths: Int64Array, how: Coalescing
+    ) -> None:
+        """Merge ranges of files whose first bytes have the addresses `bases`."""
+        filled = lengths > 0
+        if not filled.all():
+            starts, lengths = starts[filled], lengths[filled]
+        self._begins, ends = coalesce(starts, lengths, how.gap, how.largest)
+        files = np.searchsorted(bases, self._begins, side="right") - 1
+        self.files: list[int] = files.tolist()
+        """The number of the file of each request."""
+        self.offsets: list[int] = (self._begins - bases[files]).tolist()
+        self.lengths: list[int] = (ends - self._begins).tolist()
+
+    def responses(self, parts: Sequence[bytes]) -> Responses:
+        """The bytes of the ranges, from those of the requests."""
+        return Responses(self._begins, parts)
+
+
+class Responses:
+    """The bytes of requests, in which those of ranges are found by their addresses."""
+
+    __slots__ = ("_begins", "_parts")
+
+    def __init__(self, begins: Int64Array, parts: Sequence[bytes]) -> None:
+        """Take `parts`, which begin at these addresses."""
+        self._begins, self._parts = begins, parts
+
+    def range(self, start: int, length: int) -> memoryview:
+        """The bytes of one requested range."""
+        if not length:
+            return memoryview(b"")
+        part = int(np.searchsorted(self._begins, start, side="right")) - 1
+        begin = start - int(self._begins[part])
+        return memoryview(self._parts[part])[begin : begin + length]
+
+    def each(self, starts: Int64Array, lengths: Int64Array) -> list[bytes]:
+        """The bytes of every range, one by one."""
+        if not self._parts:
+            return [b""] * len(starts)
+        parts = np.searchsorted(self._begins, starts, side="right") - 1
+        begins = starts - self._begins[parts]
+        ends = begins + lengths
+        return [
+            self._parts[part][begin:end]
+            for part, begin, end in zip(parts.tolist(), begins.tolist(), ends.tolist(), strict=True)
+        ]
+
+    def joined(self, starts: Int64Array, lengths: Int64Array) -> list[memoryview]:
+        """The bytes of at least one range; those that touch come in one piece."""
+        parts = np.searchsorted(self._begins, starts, side="right") - 1
+        apart = (starts[1:] != starts[:-1] + lengths[:-1]) | (parts[1:] != parts[:-1])
+        cuts = np.flatnonzero(apart) + 1
+        firsts = np.concatenate(([0], cuts))
+        lasts = np.concatenate((cuts - 1, [len(starts) - 1]))
+        parts = parts[firsts]
+        begins = starts[firsts] - self._begins[parts]
+        ends = starts[lasts] + lengths[lasts] - self._begins[parts]
+        return [
+            memoryview(self._parts[part])[begin:end]
+            for part, begin, end in zip(parts.tolist(), begins.tolist(), ends.tolist(), strict=True)
+        ]
+
+
+class RangeReader:
+    """Reads ranges of several sources, given as addresses: `bases[i]` is byte 0 of source i."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        how: Coalescing,
+        report: ReadReport,
+        read_ranges: ReadMany = read_each,
+    ) -> None:
+        """Read from `sources` through `read_ranges`."""
+        self._sources, self._how, self._report = sources, how, report
+        self._read_ranges = read_ranges
+        self.bases: Int64Array = base_addresses((source.size for source in sources), how.gap)
+
+    def fetch(self, starts: Int64Array, lengths: Int64Array) -> Responses:
+        """Read these ranges in one round; the caller has checked that each lies in its source."""
+        requests = Requests(self.bases, starts, lengths, self._how)
+        ranges = [
+            Range(self._sources[file], offset, length)
+            for file, offset, length in zip(
+                requests.files, requests.offsets, requests.lengths, strict=True
+            )
+        ]
+        return requests.responses(read_counted(ranges, self._report, self._read_ranges))
+
+    def locate(self, address: int) -> tuple[str, int]:
+        """The file and the offset of an address, for errors."""
+        file = int(np.searchsorted(self.bases, address, side="right")) - 1
+        return self._sources[file].name, address - int(self.bases[file])
+
+
+def read_counted(ranges: Sequence[Range], report: ReadReport, read_ranges: ReadMany) -> list[bytes]:
+    """Read ranges in one round; count them, and check that none is shorter than requested."""
+    if not ranges:
+        return []
+    report.requests += len(ranges)
+    report.bytes_read += sum(length for _, _, length in ranges)
+    parts = list(read_ranges(ranges))
+    for (source, offset, length), part in zip(ranges, parts, strict=True):
+        if len(part) != length:
+            raise FormatError(
+                "short read", file=source.name, offset=offset, found=len(part), expected=length
+            )
+    return parts
+
+
 class File(NamedTuple):
-    """A file, and what is known of it."""
+    """A file of a storage, and the size and version that it is expected to have."""
 
     path: str
-    known: Known
+    expected: FileStat
 
 
-Place = tuple[int, int, int]
+FileRange = tuple[int, int, int]
 """The number of a file, an offset and a length."""
 
 
@@ -95,15 +240,15 @@ class Job(NamedTuple):
     """What one thread reads: pieces (offset, length) of one file."""
 
     path: str
-    known: Known
+    expected: FileStat
     pieces: list[tuple[int, int]]
 
 
-class Round:
-    """Ranges that are read together.
+class ReadRound:
+    """Ranges of files that a storage reads together.
 
-    >>> places = [(0, 90, 10), (0, 0, 4)]
-    >>> plan = Round([File("a", Known())], places, gap=8, largest=5, apart=True)
+    >>> ranges = [(0, 90, 10), (0, 0, 4)]
+    >>> plan = ReadRound([File("a", FileStat())], ranges, Coalescing(8, 5), parallel=True)
     >>> [job.pieces for job in plan.jobs]
     [[(0, 4)], [(90, 5)], [(95, 5)]]
     >>> plan.results([[b"0123"], [b"abcde"], [b"fghij"]])
@@ -113,35 +258,33 @@ class Round:
     def __init__(
         self,
         files: Sequence[File],
-        places: Sequence[Place],
+        ranges: Sequence[FileRange],
+        how: Coalescing,
         *,
-        gap: int,
-        largest: int,
-        apart: bool,
+        parallel: bool,
     ) -> None:
-        """Plan the jobs: one for each piece if they are to run `apart`, else for each file.
+        """Plan the jobs: one for each piece if they are to run in parallel, else for each file.
 
         Raises:
             OverflowError: A range ends where no file does.
         """
-        numbers, offsets, self._lengths = np.array(places, np.int64).reshape(-1, 3).T
+        numbers, offsets, self._lengths = np.array(ranges, np.int64).reshape(-1, 3).T
         sizes = np.zeros(len(files), np.int64)
         np.maximum.at(sizes, numbers, offsets + self._lengths)
-        bases = base_addresses(sizes.tolist(), gap)
+        bases = base_addresses(sizes.tolist(), how.gap)
         self._starts = bases[numbers] + offsets
-        filled = self._lengths > 0
-        self._begins, ends = coalesce(self._starts[filled], self._lengths[filled], gap, largest)
-        run_files = np.searchsorted(bases, self._begins, side="right") - 1
+        self._requests = requests = Requests(bases, self._starts, self._lengths, how)
         self._counts: list[int] = []
         self.jobs: list[Job] = []
         by_file: dict[int, list[tuple[int, int]]] = {}
-        runs = run_files, self._begins - bases[run_files], ends - self._begins
-        for number, offset, length in zip(*(column.tolist() for column in runs), strict=True):
-            pieces = [(offset, length)] if length <= largest else _split(offset, length, largest)
+        for number, offset, length in zip(
+            requests.files, requests.offsets, requests.lengths, strict=True
+        ):
+            pieces = _split(offset, length, how.largest)
             self._counts.append(len(pieces))
-            if apart:
-                path, known = files[number]
-                self.jobs += [Job(path, known, [piece]) for piece in pieces]
+            if parallel:
+                path, expected = files[number]
+                self.jobs += [Job(path, expected, [piece]) for piece in pieces]
             else:
                 by_file.setdefault(number, []).extend(pieces)
         self.jobs += [Job(*files[number], pieces) for number, pieces in by_file.items()]
@@ -155,101 +298,17 @@ class Round:
                 b"".join(parts[end - count : end])
                 for end, count in zip(ends, self._counts, strict=True)
             ]
-        if not parts:
-            return [b""] * len(self._starts)
-        runs = np.searchsorted(self._begins, self._starts, side="right") - 1
-        begins = self._starts - self._begins[runs]
-        ends_within = begins + self._lengths
-        return [
-            parts[run][begin:end]
-            for run, begin, end in zip(
-                runs.tolist(), begins.tolist(), ends_within.tolist(), strict=True
-            )
-        ]
+        return self._requests.responses(parts).each(self._starts, self._lengths)
 
 
 def _split(offset: int, length: int, largest: int) -> list[tuple[int, int]]:
-    """Offsets and lengths of requests of one size, each up to `largest` bytes long.
+    """Offsets and lengths of pieces of one size, each up to `largest` bytes long.
 
     >>> _split(10, 20, 8)
     [(10, 7), (17, 7), (24, 6)]
     """
+    if length <= largest:
+        return [(offset, length)]
     step = -(-length // -(-length // largest))
     end = offset + length
     return [(begin, min(step, end - begin)) for begin in range(offset, end, step)]
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """Counts since a storage was opened, or the difference of two such counts.
-
-    Each try counts. What a library asks within one call of its own is counted where it is known:
-    the pages of a listing, the question for a size that Arrow puts before the first read of a file.
-
-    >>> Traffic(reads=3, bytes_read=100) - Traffic(reads=1, bytes_read=40)
-    Traffic(lists=0, stats=0, reads=2, puts=0, deletes=0, bytes_read=60, bytes_written=0, retries=0)
-    """
-
-    lists: int = 0
-    """Pages of listings; folders, on a disk."""
-    stats: int = 0
-    """Questions for a file's size, or whether it exists."""
-    reads: int = 0
-    puts: int = 0
-    deletes: int = 0
-    bytes_read: int = 0
-    """With the gaps between ranges that were read together."""
-    bytes_written: int = 0
-    retries: int = 0
-    """How many of the requests repeat one that failed."""
-
-    @property
-    def requests(self) -> int:
-        """All requests, of whatever kind."""
-        return self.lists + self.stats + self.reads + self.puts + self.deletes
-
-    def __add__(self, other: Traffic) -> Traffic:
-        return Traffic(*map(add, _counts(self), _counts(other)))
-
-    def __sub__(self, before: Traffic) -> Traffic:
-        return Traffic(*map(sub, _counts(self), _counts(before)))
-
-
-_meters: ContextVar[tuple[TrafficCounter, ...]] = ContextVar("meters", default=())
-
-
-@contextmanager
-def metered() -> Iterator[TrafficCounter]:
-    """Count what the caller asks of any storage within, and not what others ask meanwhile.
-
-    Threads that take over the context of the caller count for it.
-    """
-    meter = TrafficCounter()
-    before = _meters.set((*_meters.get(), meter))
-    try:
-        yield meter
-    finally:
-        _meters.reset(before)
-
-
-_counts = attrgetter(*Traffic.__slots__)  # `astuple` copies deeply, and is thirty times slower
-
-
-class TrafficCounter:
-    """A count that many threads add to; what is added counts for the caller, too: see `metered`."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts = asdict(Traffic())
-
-    def add(self, **counts: int) -> None:
-        """Add to the counts of these names."""
-        for counter in (self, *_meters.get()):
-            with counter._lock:
-                for name, count in counts.items():
-                    counter._counts[name] += count
-
-    def snapshot(self) -> Traffic:
-        """The counts as they stand."""
-        with self._lock:
-            return Traffic(**self._counts)

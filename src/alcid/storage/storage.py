@@ -1,4 +1,7 @@
-"""A storage: listing, ranged reads, puts under new names; the same on a disk and on a network."""
+"""The files below a folder or prefix: listed, read by range, put under new names.
+
+The same on a disk and on a network. What is special about a file system is in its backend.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +20,15 @@ from alcid.errors import (
 )
 from alcid.formats.source import Range
 from alcid.storage.arrow_s3 import ArrowS3Files
-from alcid.storage.backend import Backend, Known, Listing, Location, Start, listing_of
-from alcid.storage.dry_run import RehearsedFiles
+from alcid.storage.backend import Backend, FileHead, FileStat, Listing, Location, listing_of
+from alcid.storage.dry_run import DryRunFiles
 from alcid.storage.fsspec_files import FsspecFiles
 from alcid.storage.local import LocalFiles
-from alcid.storage.options import Hidden
-from alcid.storage.ranges import (
-    File,
-    Job,
-    Place,
-    Round,
-    Traffic,
-    TrafficCounter,
-)
-from alcid.storage.retry import Retry, ShortReadError, persist
+from alcid.storage.options import SecretOptions
+from alcid.storage.ranges import Coalescing, File, FileRange, Job, ReadRound
+from alcid.storage.retry import Retry, ShortReadError, retry_request
 from alcid.storage.threads import run_all
+from alcid.storage.traffic import Traffic, TrafficCounter
 
 __all__ = ["Storage", "StorageSource"]
 
@@ -39,7 +36,7 @@ _Result = TypeVar("_Result")
 _LIBRARIES = ("arrow", "fsspec")
 _LONGEST = 1 << 60  # no file has so many bytes
 _Parts = list[bytes]  # within the class, `list` is its method
-_Starts = list[Start | None]
+_Heads = list[FileHead | None]
 
 
 class Storage:
@@ -52,7 +49,7 @@ class Storage:
     def __init__(
         self,
         location: Location,
-        options: Hidden,
+        options: SecretOptions,
         retry: Retry,
         backend: Backend,
         traffic: TrafficCounter,
@@ -60,9 +57,9 @@ class Storage:
         """For `open`."""
         self._location, self._options, self._retry = location, options, retry
         self._backend, self._traffic = backend, traffic
-        self._exclusive: Storage | None = None  # the same place through another library
+        self._exclusive: Storage | None = None  # the same files through another library
         self._is_wrapped = False
-        self._has_answered = False  # the server, to any request
+        self._has_answered = False  # whether the server has answered any request
 
     @classmethod
     def open(
@@ -79,30 +76,30 @@ class Storage:
             storage_options: Keys, endpoint and such, in the spelling of Arrow, s3fs or pyiceberg;
                 for other schemes they go to fsspec as they are. `library` chooses between `arrow`
                 (the default) and `fsspec` for S3.
-            retry: How often and how long requests are tried.
+            retry: How often and how long failed requests are retried.
 
         Raises:
             OptionError: A location or an option that cannot be.
             UnsupportedError: A scheme that no installed package knows.
         """
-        place = Location.parse(location)
-        hidden = Hidden(storage_options or {})
-        options, traffic = dict(hidden.options), TrafficCounter()
+        parsed = Location.parse(location)
+        secrets = SecretOptions(storage_options or {})
+        options, traffic = dict(secrets.options), TrafficCounter()
         library = options.pop("library", "arrow")
         if library not in _LIBRARIES:
             raise OptionError(f"storage option library: expected one of {', '.join(_LIBRARIES)}")
         backend: Backend
-        if place.scheme == "file":
-            backend = LocalFiles(place, traffic)
-        elif place.scheme == "s3" and library == "arrow":
-            backend = ArrowS3Files(place, options, traffic)
+        if parsed.scheme == "file":
+            backend = LocalFiles(parsed, traffic)
+        elif parsed.scheme == "s3" and library == "arrow":
+            backend = ArrowS3Files(parsed, options, traffic)
         else:
-            backend = FsspecFiles(place, options, traffic)
-        return cls(place, hidden, retry or Retry(), backend, traffic)
+            backend = FsspecFiles(parsed, options, traffic)
+        return cls(parsed, secrets, retry or Retry(), backend, traffic)
 
-    def rehearsal(self) -> Storage:
+    def dry_run(self) -> Storage:
         """The same files, to try changes on: these stay in memory, and nobody else sees them."""
-        return self.through(RehearsedFiles)
+        return self.through(DryRunFiles)
 
     def whole(self) -> tuple[Storage, str]:
         """The whole file system or bucket, and the folder of this storage in it, `/` at its end."""
@@ -111,11 +108,11 @@ class Storage:
         return Storage.open(root, self._options.options, retry=self._retry), folder
 
     def through(self, around: Callable[[Backend], Backend]) -> Storage:
-        """The same files, asked for through a backend that is put around its own."""
+        """The same files, through a backend that is put around its own."""
         backend = around(self._backend)
-        made = Storage(self._location, self._options, self._retry, backend, self._traffic)
-        made._is_wrapped = True
-        return made
+        wrapped = Storage(self._location, self._options, self._retry, backend, self._traffic)
+        wrapped._is_wrapped = True
+        return wrapped
 
     @property
     def location(self) -> str:
@@ -137,13 +134,13 @@ class Storage:
         """Bytes between two ranges of a file that are cheaper to read along than to leave out.
 
         For whoever plans many ranges, such as those of pages: 16 KiB on a disk, 1 MiB over a
-        network, where requests cost time and money. A round of reads by itself joins less.
+        network, where requests cost time and money. A round of reads by itself merges less.
         """
         return 1 << 20 if self.remote else 16 << 10
 
     @property
     def traffic(self) -> Traffic:
-        """What was asked since it was opened; subtract an earlier one to see what a step cost."""
+        """All requests since it was opened; subtract an earlier count to see what a step cost."""
         return self._traffic.snapshot()
 
     def list(self, under: str = "", *, suffix: str | None = None, hidden: bool = False) -> Listing:
@@ -152,7 +149,7 @@ class Storage:
         Names that Spark passes over, those that begin with `_` or `.`, are left out, but not those
         of `under` itself; `hidden` gives all. A folder that does not exist has no files.
         """
-        entries = self._persist(
+        entries = self._request(
             lambda: self._backend.entries(under, hidden=hidden), "could not be listed", under
         )
         return listing_of(entries, suffix=suffix, location=self._location.name(under))
@@ -160,37 +157,37 @@ class Storage:
     def source(
         self, path: str, size: int | None = None, version: str | None = None
     ) -> StorageSource:
-        """A file, to be read by range; nothing is asked before the first read.
+        """A file, to be read by range; no request is made before the first read.
 
         Args:
             path: Below the location.
-            size: As listed; without it, it is asked for when it is needed.
+            size: As listed; if it is not given, it is requested when it is needed.
             version: As listed. Where it costs nothing (on a disk, on S3 through Arrow) a file that
                 was replaced since then is a FileGoneError.
         """
-        return StorageSource(self, File(path, Known(size, version)))
+        return StorageSource(self, File(path, FileStat(size, version)))
 
     def read_many(self, requests: Iterable[tuple[str, int, int]]) -> _Parts:
         """One round of reads, each a path, an offset and a length, over any number of files.
 
         Ranges of a file that are near each other are read together; over a network all reads of the
-        round run side by side.
+        round run in parallel.
 
         Raises:
             FileGoneError: A file does not exist.
             StorageError: Any other failure, and a file that ends before a range does.
         """
         numbers: dict[File, int] = {}
-        places = [
-            (numbers.setdefault(File(path, Known()), len(numbers)), offset, length)
+        file_ranges = [
+            (numbers.setdefault(File(path, FileStat()), len(numbers)), offset, length)
             for path, offset, length in requests
         ]
-        return self._read([*numbers], places)
+        return self._read([*numbers], file_ranges)
 
     def read_ranges(self, ranges: Sequence[Range]) -> _Parts:
         """One round of reads, of sources of this storage; others are read one by one.
 
-        It is a `ReadMany`: what reads ranges of many sources can be given it.
+        It is a `ReadMany`, for whatever reads ranges of many sources.
 
         Raises:
             FileGoneError: A file does not exist, or is not the one that was listed.
@@ -198,23 +195,23 @@ class Storage:
             StorageError: Any other failure.
         """
         numbers: dict[File, int] = {}
-        places: list[Place] = []
+        file_ranges: list[FileRange] = []
         others: list[int] = []
         for position, (source, offset, length) in enumerate(ranges):
             if isinstance(source, StorageSource) and source._storage is self:
                 number = numbers.setdefault(source._file, len(numbers))
-                places.append((number, offset, length))
+                file_ranges.append((number, offset, length))
             else:
                 others.append(position)
-        parts = self._read([*numbers], places)
+        parts = self._read([*numbers], file_ranges)
         for position in others:
             source, offset, length = ranges[position]
             parts.insert(position, source.read(offset, length))
         return parts
 
-    def read_starts(
+    def read_heads(
         self, paths: Sequence[str], most: int, sizes: Mapping[str, int]
-    ) -> Sequence[Start | None]:
+    ) -> Sequence[FileHead | None]:
         """The first bytes of files and their sizes, in one round of reads.
 
         On a disk a file is opened once for both.
@@ -222,43 +219,43 @@ class Storage:
         Args:
             paths: The files.
             most: Bytes of each, at most.
-            sizes: Those that are known, by their paths; others are asked for.
+            sizes: Known sizes by path; the others are requested.
 
         Returns:
-            For each file what was read; None where there is none.
+            The head of each file; None where there is no such file.
 
         Raises:
-            FileGoneError: A file went while it was read.
+            FileGoneError: A file was removed while it was read.
             StorageError: Any other failure.
         """
-        found: _Starts = [None] * len(paths)
+        heads: _Heads = [None] * len(paths)
         if isinstance(self._backend, LocalFiles) and not self._backend.remote:
-            found = self._backend.read_starts(paths, most)
-            self._traffic.add(bytes_read=sum(len(one.data) for one in found if one is not None))
-        others = [place for place, one in enumerate(found) if one is None]
+            heads = self._backend.read_heads(paths, most)
+            self._traffic.add(bytes_read=sum(len(head.data) for head in heads if head is not None))
+        missing = [number for number, head in enumerate(heads) if head is None]
 
-        def size_of(place: int) -> int | None:
+        def size_of(number: int) -> int | None:
             try:
-                return self.source(paths[place], sizes.get(paths[place])).size
+                return self.source(paths[number], sizes.get(paths[number])).size
             except FileGoneError:
                 return None
 
         run = run_all if self._backend.remote else map
-        there = [
-            (place, size)
-            for place, size in zip(others, run(size_of, others), strict=True)
+        existing = [
+            (number, size)
+            for number, size in zip(missing, run(size_of, missing), strict=True)
             if size is not None
         ]
-        files = [File(paths[place], Known(size)) for place, size in there]
-        parts = self._read(files, [(at, 0, min(size, most)) for at, (_, size) in enumerate(there)])
-        for (place, size), part in zip(there, parts, strict=True):
-            found[place] = Start(size, part)
-        return found
+        files = [File(paths[number], FileStat(size)) for number, size in existing]
+        ranges = [(file, 0, min(size, most)) for file, (_, size) in enumerate(existing)]
+        for (number, size), data in zip(existing, self._read(files, ranges), strict=True):
+            heads[number] = FileHead(size, data)
+        return heads
 
-    def _read(self, files: Sequence[File], places: Sequence[Place]) -> _Parts:
+    def _read(self, files: Sequence[File], ranges: Sequence[FileRange]) -> _Parts:
         backend = self._backend
-        for number, offset, length in places:
-            size = files[number].known.size
+        for number, offset, length in ranges:
+            size = files[number].expected.size
             if offset < 0 or length < 0 or offset + length > (_LONGEST if size is None else size):
                 raise FormatError(
                     "range outside of the file",
@@ -267,9 +264,10 @@ class Storage:
                     found=f"{length} bytes",
                     expected=None if size is None else f"at most {max(size - offset, 0)}",
                 )
-        if len(places) == 1 and 0 < length <= backend.largest:  # the usual read needs no plan
+        if len(ranges) == 1 and 0 < length <= backend.largest:  # most reads need no plan
             return self._fetch(Job(*files[0], [(offset, length)]))
-        plan = Round(files, places, gap=backend.gap, largest=backend.largest, apart=backend.remote)
+        how = Coalescing(backend.gap, backend.largest)
+        plan = ReadRound(files, ranges, how, parallel=backend.remote)
         run = run_all if backend.remote else map
         return plan.results(run(self._fetch, plan.jobs))
 
@@ -285,7 +283,7 @@ class Storage:
 
     def _put_once(self, path: str, data: bytes, *, exclusive: bool) -> None:
         try:
-            self._persist(lambda: self._put(path, data, exclusive), "could not be written", path)
+            self._request(lambda: self._put(path, data, exclusive), "could not be written", path)
         except NameTakenError:
             source = self.source(path)
             if source.size != len(data) or source.read(0, len(data)) != data:
@@ -320,14 +318,14 @@ class Storage:
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a whole file, over what has that name; only for hints that readers do without."""
-        self._persist(lambda: self._backend.replace(path, data), "could not be written", path)
+        self._request(lambda: self._backend.replace(path, data), "could not be written", path)
         self._traffic.add(bytes_written=len(data))
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove files; those that are not there are passed over."""
 
         def remove(path: str) -> None:
-            self._persist(lambda: self._backend.delete(path), "could not be removed", path)
+            self._request(lambda: self._backend.delete(path), "could not be removed", path)
 
         if self._backend.remote:
             run_all(remove, list(paths))
@@ -348,8 +346,8 @@ class Storage:
         if self._backend.remote and self.exists(target):
             # Asked once: a copy may be made though the answer is lost, and is then made again.
             raise NameTakenError("exists already", file=self._location.name(target))
-        self._persist(lambda: self._link(path, target), "could not be moved", path)
-        self._persist(lambda: self._backend.delete(path), "could not be removed", path)
+        self._request(lambda: self._link(path, target), "could not be moved", path)
+        self._request(lambda: self._backend.delete(path), "could not be removed", path)
 
     def remove_folder(self, path: str) -> None:
         """Remove a folder and all that is in it; nothing happens if it is not there."""
@@ -357,7 +355,7 @@ class Storage:
             raise OptionError(f"{self.location}: the folder of a storage is not removed")
         self.delete(self.list(path, hidden=True).paths.to_pylist())
         with suppress(FileGoneError):
-            self._persist(lambda: self._backend.remove_folder(path), "could not be removed", path)
+            self._request(lambda: self._backend.remove_folder(path), "could not be removed", path)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file of that name."""
@@ -367,13 +365,13 @@ class Storage:
             return False
         return True
 
-    def stat(self, path: str) -> Known:
+    def stat(self, path: str) -> FileStat:
         """Size and version of a file.
 
         Raises:
             FileGoneError: It does not exist.
         """
-        return self._persist(lambda: self._backend.stat(path), "could not be read", path)
+        return self._request(lambda: self._backend.stat(path), "could not be read", path)
 
     def is_same(self, path: str, size: int, version: str | None) -> bool:
         """Whether a file is still the one that was listed."""
@@ -396,37 +394,37 @@ class Storage:
 
     def _fetch(self, job: Job) -> _Parts:
         def read() -> _Parts:
-            parts = self._backend.read(job.path, job.pieces, job.known)
+            parts = self._backend.read(job.path, job.pieces, job.expected)
             self._traffic.add(bytes_read=sum(map(len, parts)))
             for (offset, length), part in zip(job.pieces, parts, strict=True):
                 if len(part) != length:
-                    found = f"{len(part)} bytes at offset {offset}, expected {length}"
+                    problem = f"{len(part)} bytes at offset {offset}, expected {length}"
                     if self._backend.remote:
-                        raise ShortReadError(found)
-                    raise StorageError(f"short read: {found}", file=self._location.name(job.path))
+                        raise ShortReadError(problem)
+                    raise StorageError(f"short read: {problem}", file=self._location.name(job.path))
             return parts
 
-        return self._persist(read, "could not be read", job.path)
+        return self._request(read, "could not be read", job.path)
 
-    def _persist(self, call: Callable[[], _Result], doing: str, path: str) -> _Result:
+    def _request(self, call: Callable[[], _Result], problem: str, path: str) -> _Result:
         try:
-            found = persist(
+            result = retry_request(
                 call,
-                doing=doing,
+                problem=problem,
                 file=self._location.name(path),
-                retry=self._retry if self._has_answered else self._retry.at_first(),
-                cover=self._options.cover,
+                policy=self._retry if self._has_answered else self._retry.at_first(),
+                redact=self._options.redact,
                 on_retry=lambda: self._traffic.add(retries=1),
             )
         except FileGoneError:
             self._has_answered = True
             raise
         self._has_answered = True
-        return found
+        return result
 
     def __reduce__(self) -> tuple[object, ...]:
-        if self._is_wrapped:  # elsewhere it would be in earnest
-            problem = "a rehearsal stays in its process, as does all that is put around files"
+        if self._is_wrapped:  # in another process it would change the files themselves
+            problem = "a dry run stays in its process, as does all that is put around files"
             raise UnsupportedError(f"{self.location}: {problem}")
         return _open, (self.location, self._options.options, self._retry)
 
@@ -450,13 +448,13 @@ class StorageSource:
 
     @property
     def size(self) -> int:
-        """Its length in bytes; asked for once if it was not given."""
+        """Its length in bytes; requested once if it was not given."""
         path, (size, version) = self._file
         if size is None:
             size = self._storage.stat(path).size
-            self._file = File(path, Known(size, version))
+            self._file = File(path, FileStat(size, version))
         if size is None:
-            raise StorageError("its file system does not tell its size", file=self.name)
+            raise StorageError("its file system does not know its size", file=self.name)
         return size
 
     def read(self, offset: int, length: int) -> bytes:
@@ -465,7 +463,7 @@ class StorageSource:
 
     def read_ranges(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
         """The bytes of each (offset, length), in one round of reads."""
-        return self._storage._read([self._file], [(0, *one) for one in ranges])
+        return self._storage._read([self._file], [(0, offset, length) for offset, length in ranges])
 
     def __repr__(self) -> str:
         return f"StorageSource({self.name!r})"

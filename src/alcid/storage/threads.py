@@ -1,8 +1,9 @@
-"""The threads that wait for a network: one bounded set for all storages of a process.
+"""Threads: a bounded pool for requests over a network, and helpers for work on many files.
 
-Threads for the parts of a scan: as many as there are cores, and more where a network answers.
-
-Work on many files in threads, with few of them in memory.
+- `run_all`: requests, in the one pool of all storages of the process.
+- `run_in_threads`, `wait_for_each`: the parts of a scan, in as many threads as there are cores, or
+  more where they wait for a network.
+- `in_order`: many files, with the results of only a few of them in memory.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def run_all(call: Callable[[_Argument], _Result], arguments: Sequence[_Argument]
     `call` must not come here itself: its thread could wait for one that never gets free.
     """
     if len(arguments) <= 1:
-        return [call(one) for one in arguments]
-    futures = [_executor().submit(copy_context().run, call, one) for one in arguments]
+        return [call(argument) for argument in arguments]
+    futures = [_executor().submit(copy_context().run, call, argument) for argument in arguments]
     try:
         return [future.result() for future in futures]
     finally:

@@ -121,7 +121,7 @@ class PaimonTable(OpenPaimonTable):
         """
         if dry_run:
             _require_arrow(rows)
-            return replace(self.rehearsal().append(rows, options), dry_run=True)
+            return replace(self.dry_run().append(rows, options), dry_run=True)
         if isinstance(rows, pa.Table | pa.RecordBatch):
             return append_arrow(self, rows, options)
         if not hasattr(rows, "sparkSession"):
@@ -166,7 +166,7 @@ class PaimonTable(OpenPaimonTable):
         plan = UpsertPlan(row_kind=row_kind, write_only=write_only, options=options)
         if dry_run:
             _require_arrow(rows)
-            return replace(upsert(self.rehearsal(), rows, plan), dry_run=True)
+            return replace(upsert(self.dry_run(), rows, plan), dry_run=True)
         report = upsert(self.apart(), rows, plan)
         self.refresh()
         return report
@@ -222,7 +222,7 @@ class PaimonTable(OpenPaimonTable):
             ConflictError: Others changed the same rows again and again.
         """
         if dry_run:
-            return replace(delete(self.rehearsal(), where, progress=progress), dry_run=True)
+            return replace(delete(self.dry_run(), where, progress=progress), dry_run=True)
         report = delete(self.apart(), where, progress=progress)
         self.refresh()
         return report
@@ -285,7 +285,7 @@ class PaimonTable(OpenPaimonTable):
             ConflictError: Others changed the same files again and again.
         """
         if dry_run:
-            return replace(repair(self.rehearsal(), older_than, progress=progress), dry_run=True)
+            return replace(repair(self.dry_run(), older_than, progress=progress), dry_run=True)
         self._distrusted.clear()
         report = repair(self.apart(), older_than, progress=progress)
         self.refresh()

@@ -33,7 +33,7 @@ from threading import Lock
 from typing import NamedTuple, TypeAlias
 
 from alcid.formats.source import Source
-from alcid.storage.backend import Backend, Entry, Known, below
+from alcid.storage.backend import Backend, Entry, FileStat, below
 
 __all__ = [
     "Call",
@@ -191,12 +191,12 @@ class FaultyFiles:
         folder = self._name(under) if under else self._root
         return list(below(names, self._root, folder, hidden=hidden))
 
-    def stat(self, path: str) -> Known:
+    def stat(self, path: str) -> FileStat:
         """Size and version of a file."""
         self._begin("stat", path)
         return self._files.stat(path)
 
-    def read(self, path: str, pieces: Sequence[tuple[int, int]], known: Known) -> list[bytes]:
+    def read(self, path: str, pieces: Sequence[tuple[int, int]], known: FileStat) -> list[bytes]:
         """The bytes of each (offset, length), or half of each."""
         fault = self._begin("read", path)
         parts = self._files.read(path, pieces, known)
@@ -258,7 +258,7 @@ class FaultyFiles:
         return f"{self._root}/{path}"
 
 
-def _sized(known: Known) -> tuple[int, str | None]:
+def _sized(known: FileStat) -> tuple[int, str | None]:
     return known.size or 0, known.version
 
 

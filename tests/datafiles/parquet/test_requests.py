@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid.formats.source import BytesSource
-from alcid.storage.buffered import Coalescing, RangeReader, ReadReport
+from alcid.storage.ranges import Coalescing, RangeReader, ReadReport
 from alcid.testing import CountingSource
 
 ranges = st.lists(st.tuples(st.integers(0, 180), st.integers(1, 20)), min_size=1, max_size=20)
@@ -28,12 +28,12 @@ def test_every_range_of_every_file_comes_back(files: list[list[tuple[int, int]]]
     ]
     starts = np.array([reader.bases[number] + start for number, start, _ in pairs])
     lengths = np.array([length for _, _, length in pairs])
-    fetched = reader.fetch(starts, lengths)
+    responses = reader.fetch(starts, lengths)
     for (number, start, length), address in zip(pairs, starts.tolist(), strict=True):
         expected = contents[number][start : start + length]
-        assert fetched.range(address, length) == expected
-        assert reader.place(address) == (str(number), start)
+        assert responses.range(address, length) == expected
+        assert reader.locate(address) == (str(number), start)
     joined = b"".join(contents[number][start : start + length] for number, start, length in pairs)
-    assert b"".join(fetched.ranges(starts, lengths)) == joined
+    assert b"".join(responses.joined(starts, lengths)) == joined
     assert report.bytes_read == sum(source.bytes_read for source in sources)
     assert report.requests == sum(len(source.reads) for source in sources)

@@ -33,7 +33,7 @@ _WRITTEN = {
     "no page index": written(_ROWS, row_group_size=40),
     "no statistics": written(_ROWS, row_group_size=40, write_statistics=False),
     "no dictionary": written(_ROWS, row_group_size=40, use_dictionary=False),
-    "all types": written(table_of("nulls at page borders", nested=True), row_group_size=10),
+    "all types": written(table_of("nulls at page borders", nested=True), row_group_size=400),
     "old": written(_ROWS, row_group_size=40, version="1.0"),
 }
 

@@ -109,7 +109,7 @@ def test_the_catalogs_options_are_taken_and_the_error_says_what_to_give(
         asked.append(storage.has_options)
         raise StorageError("could not be read: 403", file=f"{storage.location}{rest[0]}")
 
-    monkeypatch.setattr(Storage, "read_starts", fail)
+    monkeypatch.setattr(Storage, "read_heads", fail)
     with pytest.raises(StorageError) as raised:
         IcebergTable(catalog, storage_options=given).count()
     assert asked == [bool(options or given)]

@@ -154,7 +154,7 @@ def create(
         pairs("--option", option),
     )
     storage = Storage.open(table, how)
-    TableFolder(storage.rehearsal() if dry_run else storage).create(made)
+    TableFolder(storage.dry_run() if dry_run else storage).create(made)
     print_report(_CreateReport(storage.location, made, dry_run), as_json=as_json)
 
 

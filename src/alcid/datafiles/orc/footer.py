@@ -23,7 +23,7 @@ from alcid.datafiles.orc.protobuf import Message, decompress_chunks, unzigzag
 from alcid.datafiles.parquet import ReadReport
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import Range, ReadMany, Source
-from alcid.storage.buffered import read_counted
+from alcid.storage.ranges import read_counted
 
 __all__ = [
     "BOOLEAN",

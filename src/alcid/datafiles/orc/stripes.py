@@ -52,7 +52,8 @@ from alcid.formats.source import (
     Source,
     read_each,
 )
-from alcid.storage.buffered import HeldFile, RangeReader, read_counted
+from alcid.storage.cached import ArrowFile, CachedSource
+from alcid.storage.ranges import RangeReader, read_counted
 
 if TYPE_CHECKING:
     from pyarrow.orc import ORCFile
@@ -246,8 +247,8 @@ class OrcScan:
     ) -> pa.Table:
         """Read stripes, in the types that Arrow has for those of ORC.
 
-        All that is needed is read in one round, and held until it is decoded. Moments are
-        nanoseconds, those with a time zone in UTC.
+        All that is needed is read in one round, and stays in memory until it is decoded.
+        Timestamps are nanoseconds, those with a time zone in UTC.
 
         Args:
             row_groups: Their numbers, in the order that is wanted; by default all.
@@ -276,9 +277,9 @@ class OrcScan:
                     f"{self.source.name}: column {column.name}: {column.problem}"
                 )
         reader = RangeReader([self.source], coalescing or Coalescing(), report, read_ranges)
-        held = self._fetch(groups, self._numbers(chosen), reader)
+        parts = self._fetch(groups, self._numbers(chosen), reader)
         inside = [self._footer.columns[place] for place in sorted(set(chosen))]
-        stripes = _StripeReader(self.source, self._tail, held, report)
+        stripes = _StripeReader(self.source, self._tail, parts, report)
         rows = self._decode(stripes, groups, inside).select(names)
         check_decimals(rows, self.source.name)
         for number, place in enumerate(chosen):
@@ -337,11 +338,11 @@ class OrcScan:
     ) -> dict[int, memoryview]:
         """The streams of columns with the footers, by their offsets."""
         tail = self._tail
-        held = {tail.start: memoryview(tail.data)}
+        parts = {tail.start: memoryview(tail.data)}
         for group in groups:
             place = self._stripe(group).footer_offset
             if place < tail.start:
-                held[place] = memoryview(self._stripe_footers[group])
+                parts[place] = memoryview(self._stripe_footers[group])
         places = [
             (offset, length)
             for group in groups
@@ -349,9 +350,9 @@ class OrcScan:
             if offset < tail.start
         ]
         if places:
-            fetched = reader.fetch(*np.array(places, np.int64).T)
-            held |= {offset: fetched.range(offset, length) for offset, length in places}
-        return held
+            responses = reader.fetch(*np.array(places, np.int64).T)
+            parts |= {offset: responses.range(offset, length) for offset, length in places}
+        return parts
 
     def _stripe(self, group: int) -> Stripe:
         stripes = self._footer.stripes
@@ -378,12 +379,12 @@ class OrcScan:
 
 
 class _StripeReader:
-    """How Arrow decodes stripes, of which all that it needs is held."""
+    """Decodes stripes by Arrow, from parts of the file that are in memory."""
 
     def __init__(
-        self, source: Source, tail: Tail, held: dict[int, memoryview], report: ReadReport
+        self, source: Source, tail: Tail, parts: dict[int, memoryview], report: ReadReport
     ) -> None:
-        self._source, self._tail, self._held, self._report = source, tail, held, report
+        self._source, self._tail, self._parts, self._report = source, tail, parts, report
 
     def schema(self, names: Sequence[str]) -> pa.Schema:
         """The columns, where nothing is read."""
@@ -420,14 +421,15 @@ class _StripeReader:
     def _read_one(self, file: LongerSource, names: list[str] | None) -> pa.RecordBatch:
         from pyarrow.orc import ORCFile
 
-        held = self._held | {self._source.size: memoryview(file.more)}
+        parts = self._parts | {self._source.size: memoryview(file.more)}
+        cached = CachedSource(file, parts.items())
         with naming_damage(self._source.name, "damaged stripe"):
-            opened = ORCFile(pa.PythonFile(HeldFile(file, held, self._report), mode="r"))
+            opened = ORCFile(pa.PythonFile(ArrowFile(cached, self._report), mode="r"))
             return opened.read_stripe(0, columns=names)
 
     @cached_property
     def _file(self) -> ORCFile:
         from pyarrow.orc import ORCFile
 
-        held = HeldFile(self._source, self._held, self._report)
-        return ORCFile(pa.PythonFile(held, mode="r"))
+        cached = CachedSource(self._source, self._parts.items())
+        return ORCFile(pa.PythonFile(ArrowFile(cached, self._report), mode="r"))

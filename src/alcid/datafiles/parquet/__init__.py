@@ -13,7 +13,7 @@ from alcid.datafiles.parquet.layout import ColumnLayout, FileLayout, LeafLayout,
 from alcid.datafiles.parquet.read import FileRows, read_many, read_rows
 from alcid.datafiles.parquet.row_groups import ParquetScan, open_scan, open_scans
 from alcid.datafiles.parquet.schema import Field, restore_field
-from alcid.storage.buffered import Coalescing, ReadReport
+from alcid.storage.ranges import Coalescing, ReadReport
 
 __all__ = [
     "Coalescing",

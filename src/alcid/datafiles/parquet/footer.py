@@ -36,7 +36,7 @@ from alcid.datafiles.parquet.thrift import (
 )
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import Range, ReadMany, Source, read_each
-from alcid.storage.buffered import ReadReport, read_counted
+from alcid.storage.ranges import ReadReport, read_counted
 
 __all__ = [
     "END",

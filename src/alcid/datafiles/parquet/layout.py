@@ -33,7 +33,7 @@ from alcid.datafiles.parquet.schema import ColumnPlaces, Field, arrow_fields, sp
 from alcid.datafiles.parquet.thrift import StructReader, get, read_varints, unzigzag
 from alcid.errors import ColumnError, FormatError
 from alcid.formats.source import ReadMany, Source, read_each
-from alcid.storage.buffered import Coalescing, RangeReader, ReadReport
+from alcid.storage.ranges import Coalescing, RangeReader, ReadReport
 
 __all__ = [
     "UNPAGED",
@@ -363,8 +363,7 @@ def _read_pages(
         data = [footer.tail[at - begin : at - begin + length] for at, length in places]
     else:
         offsets, lengths = np.array(places, np.int64).T
-        fetched = reader.fetch(offsets, lengths)
-        data = [bytes(fetched.range(*place)) for place in places]
+        data = reader.fetch(offsets, lengths).each(offsets, lengths)
     parsed = iter(parse_offset_indexes(data, source.name))
     return [[next(parsed) for _ in chunks] for chunks in columns]
 

@@ -37,7 +37,7 @@ from alcid.datafiles.parquet.virtual import (
 )
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
-from alcid.storage.buffered import Coalescing, Fetched, RangeReader, ReadReport
+from alcid.storage.ranges import Coalescing, RangeReader, ReadReport, Responses
 
 __all__ = [
     "PageSet",
@@ -278,7 +278,7 @@ def _values(page: bytes) -> int:
 
 
 _BATCH = 16 << 20
-"""Bytes that are fetched and decoded at a time, or as many as a row group has."""
+"""Bytes that are responses and decoded at a time, or as many as a row group has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -359,32 +359,34 @@ class _Batches:
     def _read(self, sets: Sequence[PageSet], begin: int, end: int) -> pa.Table:
         """The rows of the segments from `begin` to before `end`."""
         slots = [_slots(each, begin, end) for each in sets]
-        fetched = self.reader.fetch(
+        responses = self.reader.fetch(
             np.concatenate([starts for starts, _ in slots]),
             np.concatenate([lengths for _, lengths in slots]),
         )
         found: dict[int, tuple[pa.Field, pa.ChunkedArray]] = {}
         for each in sets:
-            table = self._decode_or_name(each, fetched, begin, end)
+            table = self._decode_or_name(each, responses, begin, end)
             columns = zip(table.schema, table.columns, strict=True)
             found.update(zip(each.columns, columns, strict=True))
         fields, arrays = zip(*(found[place] for place in range(len(found))), strict=True)
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
-    def _decode_or_name(self, pages: PageSet, fetched: Fetched, begin: int, end: int) -> pa.Table:
+    def _decode_or_name(
+        self, pages: PageSet, responses: Responses, begin: int, end: int
+    ) -> pa.Table:
         try:
-            return self._decode(pages, fetched, begin, end)
+            return self._decode(pages, responses, begin, end)
         except (FormatError, UnsupportedError):
             # Which file is it? The first that cannot be decoded alone.
             for segment in range(begin, end) if end - begin > 1 else ():
-                self._decode(pages, fetched, segment, segment + 1)
+                self._decode(pages, responses, segment, segment + 1)
             raise
 
-    def _decode(self, pages: PageSet, fetched: Fetched, begin: int, end: int) -> pa.Table:
+    def _decode(self, pages: PageSet, responses: Responses, begin: int, end: int) -> pa.Table:
         first, last = pages.cuts[begin], pages.cuts[end]
         bases, bounds = pages.bases, self.segments.bounds
         starts, lengths = _slots(pages, begin, end)
-        name, _ = self.reader.place(int(starts[0]))
+        name, _ = self.reader.locate(int(starts[0]))
         fields = tuple(self.fields[place] for place in pages.columns)
         with_int96 = [place for place, field in enumerate(fields) if has_int96(field)]
         data = assemble(
@@ -393,7 +395,7 @@ class _Batches:
             pages.values[:, begin:end],
             np.add.reduceat(pages.lengths[:, first:last], pages.cuts[begin:end] - first, axis=1),
             bases[begin + 1 : end + 1] - bases[begin:end],
-            fetched.ranges(starts, lengths),
+            responses.joined(starts, lengths),
         )
         if pages.paged:
             self._check_pages(pages, data, first, last)
@@ -425,7 +427,7 @@ class _Batches:
         if (values != rows).any():
             wrong = int((values != rows).argmax())
             addresses = pages.starts[:, first:last][:, is_page].ravel()
-            file, offset = self.reader.place(int(addresses[wrong]))
+            file, offset = self.reader.locate(int(addresses[wrong]))
             raise FormatError(
                 "bad page header",
                 file=file,

@@ -23,7 +23,7 @@ from alcid.datafiles.parquet.row_groups import open_scan
 from alcid.datafiles.parquet.virtual import arrow_schema
 from alcid.errors import ColumnError, FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
-from alcid.storage.buffered import Coalescing, ReadReport
+from alcid.storage.ranges import Coalescing, ReadReport
 
 __all__ = ["FileRows", "Positions", "read_many", "read_rows"]
 

@@ -38,7 +38,8 @@ from alcid.datafiles.parquet.schema import ColumnPlaces
 from alcid.datafiles.parquet.statistics import FooterStatistics
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
-from alcid.storage.buffered import Coalescing, HeldFile, RangeReader, ReadReport
+from alcid.storage.cached import ArrowFile, CachedSource
+from alcid.storage.ranges import Coalescing, RangeReader, ReadReport
 
 __all__ = ["ParquetScan", "open_scan", "open_scans"]
 
@@ -162,7 +163,7 @@ class ParquetScan:
     ) -> pa.Table:
         """Read row groups, with the types and the order of columns that `read_rows` gives.
 
-        All that is needed is read in one round, and held until it is decoded.
+        All that is needed is read in one round, and stays in memory until it is decoded.
 
         Args:
             row_groups: Their numbers, as in `metadata`, in the order that is wanted; by default
@@ -195,12 +196,12 @@ class ParquetScan:
         leaves = [self.fields[field].leaves for field in fields]
         together = [leaf for several in leaves for leaf in several]
         reader = RangeReader([self.source], coalescing or Coalescing(), report, read_ranges)
-        held = HeldFile(self.source, self._fetch(groups, together, reader), report)
+        file = ArrowFile(self._fetch(groups, together, reader), report)
         # Beside an encrypted column, Arrow 19 does not read two others at a time.
         encrypted = any(self._groups[group].chunks.encrypted for group in groups)
         with_int96 = not self._int96_leaves.isdisjoint(together)
         metadata = self._metadata_as_bytes if with_int96 else self.metadata
-        table = self._decode(held, metadata, groups, leaves if encrypted else [together])
+        table = self._decode(file, metadata, groups, leaves if encrypted else [together])
         if table.shape != (rows, len(fields)):
             raise FormatError(
                 "damaged pages",
@@ -222,14 +223,14 @@ class ParquetScan:
 
     def _decode(
         self,
-        held: HeldFile,
+        file: ArrowFile,
         metadata: pq.FileMetaData,
         groups: Sequence[int],
         parts: Sequence[Sequence[int]],
     ) -> pa.Table:
         """The columns of each part, side by side."""
         with naming_damage(self.source.name):
-            reader = arrow_file(pa.PythonFile(held, mode="r"), metadata).reader
+            reader = arrow_file(pa.PythonFile(file, mode="r"), metadata).reader
             tables = [
                 reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
                 for leaves in parts
@@ -311,11 +312,12 @@ class ParquetScan:
 
     def _fetch(
         self, groups: Sequence[int], leaves: Sequence[int], reader: RangeReader
-    ) -> dict[int, memoryview]:
-        """The column chunks, by their offsets."""
-        if not groups:
-            return {}
+    ) -> CachedSource:
+        """The file, with the column chunks in memory."""
         chunks = [chunk for group in groups for chunk in self._chunks(group, leaves)]
-        places = [(chunk.offset, chunk.length) for chunk in chunks]
-        fetched = reader.fetch(*np.array(places, np.int64).T)
-        return {offset: fetched.range(offset, length) for offset, length in places}
+        ranges = [(chunk.offset, chunk.length) for chunk in chunks]
+        if not ranges:
+            return CachedSource(self.source)
+        responses = reader.fetch(*np.array(ranges, np.int64).T)
+        parts = ((offset, responses.range(offset, length)) for offset, length in ranges)
+        return CachedSource(self.source, parts)

@@ -46,7 +46,7 @@ from alcid.index.bundle.format import (
     number,
 )
 from alcid.index.bundle.payloads import Series
-from alcid.storage.buffered import KeptSource
+from alcid.storage.cached import CachedSource
 
 __all__ = ["Bundle", "open_bundles", "opening_places"]
 
@@ -77,15 +77,15 @@ class Bundle:
     (['a.parquet'], b'any bytes')
     """
 
-    def __init__(self, kept: KeptSource) -> None:
+    def __init__(self, cached: CachedSource) -> None:
         """Check the footer; `open` is the usual way, and `open_bundles` for several."""
-        self.source: Source = kept.whole
+        self.source: Source = cached.source
         """The bundle's bytes."""
-        self.name = kept.name
+        self.name = cached.name
         """What errors call it."""
-        self.kept = kept
+        self.cached = cached
         """The bytes, with what was read of them so far."""
-        self._reader = reader = PuffinReader(kept, largest=_LARGEST_FILES)
+        self._reader = reader = PuffinReader(cached, largest=_LARGEST_FILES)
         if VERSION_PROPERTY not in reader.properties:
             raise FormatError(f"no bundle: no property {VERSION_PROPERTY!r}", file=self.name)
         self.version: str = reader.properties[VERSION_PROPERTY]
@@ -96,7 +96,7 @@ class Bundle:
         """The names of bundles beside it that this one was merged from: they are not to be used."""
         self.complete: bool = reader.properties.get(COMPLETE_PROPERTY) == "true"
         """On Iceberg, whether bundles of older snapshots are not to be looked for."""
-        end = kept.size - reader.footer_size
+        end = cached.size - reader.footer_size
         closing = check_footer(reader.blobs, reader.properties, file=self.name, offset=end)
         self.file_count = number(closing, "files", file=self.name)
         """How many data files it has."""
@@ -121,10 +121,10 @@ class Bundle:
             FormatError: It is damaged, or no bundle.
             UnsupportedError: It is of a later major version. Leave it alone, and warn.
         """
-        kept = KeptSource(source)
+        cached = CachedSource(source)
         for place in opening_places(source):
-            kept.keep(*place)
-        return cls(kept)
+            cached.load(*place)
+        return cls(cached)
 
     @property
     def kinds(self) -> tuple[PayloadKind, ...]:
@@ -196,7 +196,7 @@ class Bundle:
             return None
         if kind not in self._series:
             directories = self._metadata(DIRECTORY)
-            section = Section(self.kept, directories.offset, directories.length)
+            section = Section(self.cached, directories.offset, directories.length)
             size = Directory.size(number(blob, "entries", file=self.name))
             directory = Directory.read(
                 section.section(number(blob, "directory", file=self.name), size),
@@ -247,7 +247,7 @@ class Bundle:
             what = f"{len(found)} blobs of type {blob_type}"
             raise FormatError("no bundle", file=self.name, found=what, expected="one")
         if self.metadata_place is not None:
-            self.kept.keep(*self.metadata_place)
+            self.cached.load(*self.metadata_place)
         return found[0]
 
     def __repr__(self) -> str:
@@ -276,12 +276,12 @@ def open_bundles(
         read_many: How to read a round of ranges.
         on_damage: Is called in place of the warning.
     """
-    every = [KeptSource(source) for source in sources]
-    _fill([(kept, place) for kept in every for place in opening_places(kept)], read_many)
+    every = [CachedSource(source) for source in sources]
+    _fill([(cached, place) for cached in every for place in opening_places(cached)], read_many)
     bundles = []
-    for kept in every:
+    for cached in every:
         try:
-            bundles.append(Bundle(kept))
+            bundles.append(Bundle(cached))
         except (FormatError, LimitError, UnsupportedError) as error:
             if strict:
                 raise
@@ -291,15 +291,17 @@ def open_bundles(
             of_later_version = isinstance(error, UnsupportedError)
             kind = AlcidWarning if of_later_version else DamagedIndexWarning
             warnings.warn(f"bundle left out: {error}", kind, stacklevel=2)
-    places = [(bundle.kept, bundle.metadata_place) for bundle in bundles]
-    _fill([(kept, place) for kept, place in places if place and not kept.has(*place)], read_many)
+    places = [(bundle.cached, bundle.metadata_place) for bundle in bundles]
+    _fill(
+        [(cached, place) for cached, place in places if place and not cached.has(*place)], read_many
+    )
     return bundles
 
 
-def _fill(places: list[tuple[KeptSource, Place]], read_many: ReadMany) -> None:
+def _fill(places: list[tuple[CachedSource, Place]], read_many: ReadMany) -> None:
     """Read places of many sources in one round, and keep them."""
-    ranges = [Range(kept.whole, *place) for kept, place in places]
+    ranges = [Range(cached.source, *place) for cached, place in places]
     parts = read_many(ranges) if ranges else ()
-    for (kept, (offset, length)), data in zip(places, parts, strict=True):
+    for (cached, (offset, length)), data in zip(places, parts, strict=True):
         if len(data) == length:  # else it is read again, and the source says what is wrong
-            kept.hold(offset, data)
+            cached.add(offset, data)

@@ -135,7 +135,7 @@ class Places:
         if not paths:
             return []
         folder, names = self.below("/", pa.array(paths, pa.string()))
-        starts = folder.read_starts(names.to_pylist(), _WHOLE, {})
+        starts = folder.read_heads(names.to_pylist(), _WHOLE, {})
         for path, one in zip(paths, starts, strict=True):
             if one is None:
                 raise FileGoneError("not there", file=path)

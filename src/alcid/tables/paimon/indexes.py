@@ -33,7 +33,7 @@ from alcid.formats.source import BytesSource, Section, Source
 from alcid.index.bundle import State
 from alcid.index.bundle.probing import Answer
 from alcid.storage import Storage
-from alcid.storage.buffered import KeptSource
+from alcid.storage.cached import CachedSource
 from alcid.storage.threads import wait_for_each
 from alcid.tables.paimon.data_files import PlacedFile
 
@@ -68,9 +68,7 @@ class Beginning(NamedTuple):
         """The container, of which these bytes are not read again."""
         if not self.is_beside:
             return BytesSource(self.data, f"{self.path} in its manifest")
-        source = KeptSource(storage.source(self.path, self.size))
-        source.hold(0, self.data)
-        return source
+        return CachedSource(storage.source(self.path, self.size), [(0, self.data)])
 
 
 def read_beginnings(
@@ -92,7 +90,7 @@ def read_beginnings(
         elif names:
             beside.append(place)
             paths.append(one.folder + names[0])
-    starts = storage.read_starts(paths, _HEAD, sizes)
+    starts = storage.read_heads(paths, _HEAD, sizes)
     for place, path, start in zip(beside, paths, starts, strict=True):
         if start is None:
             found[place] = FormatError("its index file is not there", file=path)

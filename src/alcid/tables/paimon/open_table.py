@@ -89,14 +89,14 @@ class OpenPaimonTable(Table[PaimonFiles]):
         """The same table, for work that reads it anew: no other thread changes what it sees."""
         return copy(self)
 
-    def rehearsal(self) -> Self:
+    def dry_run(self) -> Self:
         """The same table, to try changes on.
 
         They are made in the memory of this process: the files of the table stay as they are, and
         nobody else sees anything.
         """
         return type(self)(
-            self.storage.rehearsal(),
+            self.storage.dry_run(),
             snapshot_id=self._snapshot_id,
             tag=self._tag,
             branch=self.folder.branch,

@@ -41,7 +41,7 @@ from alcid.index.bundle import Bundle, BundleSet, BundleWriter, merge
 from alcid.index.bundle.format import INDEX
 from alcid.options import IndexSpec
 from alcid.storage import Storage
-from alcid.storage.backend import Known, is_hidden
+from alcid.storage.backend import FileStat, is_hidden
 from alcid.tables.build import BATCH_BYTES
 from alcid.tables.bundle_folder import FOLDER, BundleFolder, new_name
 from alcid.tables.parquet.partitions import NULL, Partitions, escape
@@ -241,7 +241,7 @@ def check_paths(
             )
 
 
-def move_files(storage: Storage, files: Sequence[StagedFile]) -> list[Known]:
+def move_files(storage: Storage, files: Sequence[StagedFile]) -> list[FileStat]:
     """Move files to where they belong, all or none, and say what the storage says of them then.
 
     Raises:
@@ -249,7 +249,7 @@ def move_files(storage: Storage, files: Sequence[StagedFile]) -> list[Known]:
     """
     begun: list[str] = []
 
-    def move(file: StagedFile) -> Known:
+    def move(file: StagedFile) -> FileStat:
         begun.append(file.path)
         try:
             storage.move(file.staged, file.path)
@@ -272,7 +272,7 @@ def move_files(storage: Storage, files: Sequence[StagedFile]) -> list[Known]:
 
 
 def publish_bundle(
-    storage: Storage, folder: BundleFolder, staged: StagedBundle, found: Sequence[Known]
+    storage: Storage, folder: BundleFolder, staged: StagedBundle, found: Sequence[FileStat]
 ) -> int:
     """Let a bundle count, after its files were moved, and say how long it is.
 
@@ -305,7 +305,7 @@ def publish_bundle(
     return len(data)
 
 
-def with_versions(data: bytes, files: Sequence[StagedFile], found: Sequence[Known]) -> bytes:
+def with_versions(data: bytes, files: Sequence[StagedFile], found: Sequence[FileStat]) -> bytes:
     """A bundle with other versions of its files.
 
     Raises:

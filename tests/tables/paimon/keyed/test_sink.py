@@ -25,7 +25,7 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.storage import Storage
-from alcid.storage.backend import Known
+from alcid.storage.backend import FileStat
 from alcid.tables.paimon.keyed.sink import SinkMark
 from alcid.tables.paimon.metadata.snapshot import snapshot_path
 from tests.interop.peers import ROOT
@@ -362,7 +362,7 @@ class Unanswered(Storage):
         super().create(path, data)
         self._answer(path)
 
-    def stat(self, path: str) -> Known:
+    def stat(self, path: str) -> FileStat:
         if self.silences == 1:
             self._answer(path)
         return super().stat(path)

@@ -108,14 +108,14 @@ def test_dry_runs_say_what_is_then_done(bucket: str | None, todo: list[Step]) ->
         assert table.verify(progress=False).ok
 
 
-def test_changes_of_a_rehearsal_can_be_read_there(tmp_path: Path) -> None:
+def test_changes_of_a_changed_can_be_read_there(tmp_path: Path) -> None:
     table = made_table(tmp_path / "t", bucket="2")
     table.upsert(rows_of([(1, "a"), (2, "a")]))
-    rehearsal = table.rehearsal()
-    rehearsal.upsert(rows_of([(2, "a"), (3, "b")]))
-    rehearsal.delete("id = 1", progress=False)
-    rehearsal.compact(progress=False)
-    assert sorted(rehearsal.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == [2, 3]
+    changed = table.dry_run()
+    changed.upsert(rows_of([(2, "a"), (3, "b")]))
+    changed.delete("id = 1", progress=False)
+    changed.compact(progress=False)
+    assert sorted(changed.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == [2, 3]
     table.refresh()
     assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == [1, 2]
 

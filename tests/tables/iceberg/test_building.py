@@ -439,6 +439,28 @@ def test_bundles_of_snapshots_that_may_soon_expire_are_taken_over(
     assert found(table) == {("id", "bloom-filter"): (4, 0)}
 
 
+@pytest.mark.usefixtures("dear")
+def test_small_bundles_are_taken_over_and_a_large_one_stays_where_it_is(
+    catalog: MemoryCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "_MOST_BUNDLES", 3)
+    table = IcebergTable(catalog)
+    catalog.add({f"many-{number:02}.parquet": rows(number) for number in range(40)})
+    table.build_indexes(BLOOM)
+    for number in range(3):
+        catalog.add({f"{number}.parquet": rows(50 + number)})
+        table.build_indexes(BLOOM)
+    listed = catalog.listed()
+    bundle = open_listed(catalog, 1004)
+    assert names(bundle) == ["0.parquet", "1.parquet", "2.parquet"]
+    assert bundle.replaces == (listed[1002], listed[1003])
+    assert not bundle.complete
+    used = [one.name.rpartition("/")[2] for one in IcebergTable(catalog).snapshot.bundles.bundles]
+    assert used == [listed[1001], listed[1004]]  # what is replaced is not even opened
+    assert found(table) == {("id", "bloom-filter"): (45, 0)}
+    assert table.count("id = 1251") == table.count("id + 0 = 1251") == 1
+
+
 def test_a_walk_ends_at_a_complete_bundle(catalog: MemoryCatalog) -> None:
     table = IcebergTable(catalog)
     table.build_indexes(BLOOM)

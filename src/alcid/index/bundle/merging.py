@@ -49,18 +49,13 @@ class MergeCandidate:
         """The part of its entries that no reader uses."""
         return (self.files - self.live) / self.files if self.files else 0.0
 
-    @property
-    def live_size(self) -> float:
-        """About how many of its bytes a merge writes again."""
-        return self.size * (1 - self.dead)
-
 
 def choose_bundles(
     candidates: Sequence[MergeCandidate],
     *,
     full: int,
     most: int,
-    cheap: int = 0,
+    cheap: int | None = None,
     thorough: bool = False,
 ) -> list[int]:
     """The bundles to merge, as places among the candidates; empty if none is worth it.
@@ -69,13 +64,15 @@ def choose_bundles(
     if it has to be. Small ones are merged once there are many: the smallest first, and up to the
     largest that is no larger than all that are smaller together. So every byte that is rewritten
     ends in a bundle of at least twice the size, and is rewritten no more often than the logarithm
-    of `full`, however many builds there are. No more than `most` small ones are left.
+    of `full`, however many builds there are, or another one is dropped for it. No more than `most`
+    small ones are left.
 
     Args:
         candidates: The bundles that are in use.
         full: Bytes that a bundle is filled up to.
         most: More small bundles than this, beyond what their bytes would fill, are many.
-        cheap: Small bundles of up to so many bytes in all join a merge that happens anyway.
+        cheap: Where a bundle is written in any case, small ones of up to so many bytes in all join
+            it, and all of which most is dead.
         thorough: Merge all small bundles, and rewrite those too of which a tenth is dead: for a
             compaction that was asked for.
 
@@ -83,16 +80,16 @@ def choose_bundles(
     >>> choose_bundles([MergeCandidate(size, 1, 1) for size in sizes], full=1000, most=16)
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
     """
+    least_dead = _DEAD if thorough else _MOSTLY_DEAD
     chosen = [
         place
         for place, one in enumerate(candidates)
-        if one.required
-        or (2 * one.size >= full and one.dead >= (_DEAD if thorough else _MOSTLY_DEAD))
+        if one.required or (one.dead >= least_dead and (2 * one.size >= full or cheap is not None))
     ]
     small = [
         place
         for place, one in enumerate(candidates)
-        if not one.required and 2 * one.size < full and (one.files or not thorough)
+        if place not in chosen and 2 * one.size < full and (one.files or not thorough)
     ]
     if thorough:
         several = len(chosen) + len(small) > 1
@@ -100,11 +97,10 @@ def choose_bundles(
     small.sort(key=lambda place: candidates[place].size)
     sizes = [candidates[place].size for place in small]
     surplus = len(small) - sum(sizes) // full - most
-    if not chosen and surplus <= 0:
-        return []
-    written = sum(candidates[place].live_size for place in chosen)
     before = np.cumsum([0, *sizes])[:-1]
-    joins = np.array(sizes) <= np.maximum(written + before, cheap - before)
+    joins = np.array(sizes) <= (cheap or 0) - before
+    if chosen or surplus > 0:
+        joins |= np.array(sizes) <= sum(candidates[place].size for place in chosen) + before
     count = int(np.flatnonzero(joins).max(initial=-1)) + 1
     if surplus > 0:  # where each is larger than all before it, the smallest are tiny
         count = max(count, surplus + 1)

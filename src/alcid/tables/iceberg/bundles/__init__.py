@@ -79,15 +79,17 @@ class BundleFinder:
         notes: list[str] = []
         others: list[int] = []  # snapshots whose file is another tool's, and nearer than a bundle
         seen: set[str] = set()
+        replaced: set[str] = set()  # the names of files that a nearer bundle was merged from
         for one in () if snapshot is None else metadata.ancestors(snapshot.id):
             file = metadata.statistics.get(one.id)
-            if file is None or file.path in seen:
+            if file is None or file.path in seen or file.path.rpartition("/")[2] in replaced:
                 continue
             seen.add(file.path)
             if file.path.endswith(BUNDLE_SUFFIX):
                 bundle = self._try_open(file, notes, on_damage)
                 if bundle is not None:
                     chain.append((bundle, file))
+                    replaced.update(bundle.replaces)
                     if bundle.complete:
                         break
             elif not chain:

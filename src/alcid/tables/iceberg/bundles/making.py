@@ -2,7 +2,8 @@
 
 Older bundles that ancestors list may stay where they are, as reads find them there. They are taken
 over if that is cheap against what is new, and if it has to be: many to be opened, many entries of
-files that are gone, or a snapshot that may soon be expired, and its file with it.
+files that are gone, or a snapshot that may soon be expired, and its file with it. A bundle names
+those that it takes over, so that they are not opened besides.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from alcid._arrays import Int64Array
 from alcid.errors import (
@@ -27,13 +27,15 @@ from alcid.formats.puffin import Blob, PuffinReader
 from alcid.index.bundle import (
     Bundle,
     BundleSet,
+    MergeCandidate,
     PayloadKind,
     State,
+    choose_bundles,
     merge,
 )
 from alcid.index.bundle.format import INDEX, OWN_TYPES
 from alcid.index.bundle.writer import amend
-from alcid.tables.bundle_folder import BundleFolder
+from alcid.tables.bundle_folder import FULL_BYTES, BundleFolder
 from alcid.tables.iceberg.bundles import BundleFinder, FoundBundles, bundles_against
 from alcid.tables.iceberg.bundles.columns import field_ids
 from alcid.tables.iceberg.field_ids import NameMapping
@@ -151,42 +153,51 @@ class BundleMaker:
     def _merged(self, metadata: TableMetadata, found: FoundBundles, new: Sequence[Bundle]) -> bytes:
         """New bundles as one, with those of older ones that are taken over."""
         known = metadata.statistics.get(self.snapshot.id)
-        listed = self._listed_before(metadata)
-        chosen: Sequence[Bundle] = found.bundles
-        if not self._takes_all(metadata, found, sum(one.source.size for one in new)):
-            chosen = [
-                bundle
-                for bundle, file in zip(found.bundles, found.files, strict=True)
-                if file.path not in listed
-            ]
+        older = self._taken_over(metadata, found, sum(bundle.source.size for bundle in new))
+        paths = [
+            file.path
+            for bundle, file in zip(found.bundles, found.files, strict=True)
+            if bundle in older
+        ]
         return self._merge(
-            self.against([*chosen, *new]),
+            self.against([*found.bundles, *new]),
             [] if known is None else self._sketches(known),
-            complete=len(chosen) == len(found.bundles),
+            chosen=[*older, *new],
+            replaces=[path.rpartition("/")[2] for path in paths],
+            complete=len(older) == len(found.bundles),
         )
 
-    def _takes_all(self, metadata: TableMetadata, found: FoundBundles, new: int) -> bool:
-        """Whether all older bundles are taken over."""
+    def _taken_over(
+        self, metadata: TableMetadata, found: FoundBundles, new_bytes: int
+    ) -> list[Bundle]:
+        """The older bundles that are merged with the new ones; see `choose_bundles`.
+
+        One that no ancestor lists is lost if it is not taken over.
+        """
+        listed = self._listed_before(metadata)
         bundles = self.against(found.bundles)
-        live = sum(int(bundles.coverage(kind).lengths.sum()) for kind in bundles.kinds)
-        entries = [pc.is_in(one.files.paths, value_set=self.paths) for one in bundles.bundles]
-        count = sum(map(len, entries))
-        dead = count - sum(one.true_count for one in entries)
-        return (
-            live <= max(CHEAP_BYTES, _CHEAP_TIMES * new)
-            or len(found.bundles) >= _MOST_BUNDLES
-            or 2 * dead > count
-            or self._may_expire(metadata, found)
-        )
+        fresh = dict(zip(bundles.bundles, bundles.fresh_entries().tolist(), strict=True))
+        candidates = [
+            MergeCandidate(
+                bundle.source.size,
+                bundle.file_count,
+                fresh.get(bundle, 0),
+                required=file.path not in listed or self._may_expire(metadata, file),
+            )
+            for bundle, file in zip(found.bundles, found.files, strict=True)
+        ]
+        cheap = max(CHEAP_BYTES, _CHEAP_TIMES * new_bytes)
+        chosen = choose_bundles(candidates, full=FULL_BYTES, most=_MOST_BUNDLES - 1, cheap=cheap)
+        return [found.bundles[place] for place in chosen]
 
-    def _may_expire(self, metadata: TableMetadata, found: FoundBundles) -> bool:
-        """Whether a snapshot that lists one has seen more than half of its life."""
+    def _may_expire(self, metadata: TableMetadata, file: StatisticsFile) -> bool:
+        """Whether the snapshot that lists a bundle has seen more than half of its life."""
         try:
             most = int(metadata.properties.get(_MAX_AGE, _DEFAULT_MAX_AGE))
         except ValueError:
             most = _DEFAULT_MAX_AGE
-        times = [metadata.snapshots[file.snapshot_id].timestamp_ms for file in found.files]
-        return any(2 * (self.snapshot.timestamp_ms - time) > most for time in times)
+        age = self.snapshot.timestamp_ms - metadata.snapshots[file.snapshot_id].timestamp_ms
+        return 2 * age > most
 
     def _listed_before(self, metadata: TableMetadata) -> set[str]:
         """The statistics files that ancestors list."""
@@ -213,6 +224,8 @@ class BundleMaker:
         bundles: BundleSet,
         blobs: Blobs,
         *,
+        chosen: Collection[Bundle] | None = None,
+        replaces: Sequence[str] = (),
         kinds: Collection[PayloadKind] | None = None,
         complete: bool,
     ) -> bytes:
@@ -220,6 +233,8 @@ class BundleMaker:
         merge(
             bundles,
             data,
+            chosen=chosen,
+            replaces=replaces,
             field_ids=field_ids(bundles, self.mapping),
             snapshot_id=self.snapshot.id,
             sequence_number=self.snapshot.sequence_number,

@@ -278,15 +278,14 @@ def _bind(
         raise PredicateError("a predicate that is nested too deeply")
     match predicate:
         case And(parts):
-            return BoundAnd(
-                predicate, tuple(_bind(part, type_of, numbers, depth - 1) for part in parts)
-            )
+            bound = tuple(_bind(part, type_of, numbers, depth - 1) for part in parts)
+            return BoundAnd(And(tuple(part.predicate for part in bound)), bound)
         case Or(parts):
-            merged = Or.of(_merge_equalities(parts, type_of))
-            if not isinstance(merged, Or):
-                return _bind(merged, type_of, numbers, depth - 1)
-            bound = tuple(_bind(part, type_of, numbers, depth - 1) for part in merged.parts)
-            return BoundOr(merged, bound)
+            merged = _merge_equalities(parts, type_of)
+            bound = tuple(_bind(part, type_of, numbers, depth - 1) for part in merged)
+            if len(bound) == 1:
+                return bound[0]
+            return BoundOr(Or(tuple(part.predicate for part in bound)), bound)
         case Constant():
             return BoundConstant(predicate)
         case Unknown():

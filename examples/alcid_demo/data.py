@@ -1,16 +1,16 @@
-"""The events of the demo: answers of pupils, made by Spark from nothing but row numbers.
+"""The events of the demo: answers of pupils, which Spark generates from row numbers alone.
 
 | column     | values                                                                            |
 |------------|-----------------------------------------------------------------------------------|
 | `id`       | unique, in no order                                                               |
 | `user_id`  | one of `rows / 20`, anywhere                                                      |
-| `class_id` | one of 200; a hundred events in a row are of one class, as pupils come together   |
+| `class_id` | one of 200; a hundred events in a row are of the same class                       |
 | `score`    | 0 to 100 in hundredths, most around 50; one in 20,000 has all the points          |
 | `url`      | one of 20,000                                                                     |
-| `answer`   | 32 characters that nobody asks for, as the rest of a row                          |
+| `answer`   | 32 characters that no query uses, as the rest of a row                            |
 | `dt`       | one of ten days, `20250801` to `20250810`; four files each                        |
 
-No column but `dt` is sorted, so that least and greatest values of a file rule out nothing.
+No column but `dt` is sorted, so that the min/max values of a file rule out nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FACTOR, _MODULUS = 2654435761, 1 << 40  # an odd number: each row gets an id of
 
 
 def make_events(spark: Any, rows: int) -> Any:
-    """The events, as a DataFrame of Spark that has a partition for each file."""
+    """The events, as a Spark DataFrame with a partition for each file."""
     days = max(-(-rows // _DAYS), 1)
     return spark.range(0, rows, 1, _DAYS * _FILES_OF_DAY).selectExpr(
         f"(id * {_FACTOR}) % {_MODULUS} AS id",
@@ -51,7 +51,7 @@ def some_id(rows: int) -> int:
 
 
 def make_users(spark: Any, users: int) -> tuple[Any, Any]:
-    """Users to begin with, and changes: a twentieth of them again and as many new ones.
+    """Initial users, and changes: to a twentieth of them, and as many new users.
 
     Every tenth change deletes its user.
     """

@@ -1,4 +1,4 @@
-"""The report of the demo: what was asked and how long it took, each plan, all that was done."""
+"""The page of the demo: the results and times of queries, each plan, and all steps."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _KEY = {
     "spark": "plain Spark",
 }
 _MEASURED = (
-    "Bytes are those of indexes, footers and data together, when a question is asked for the first "
-    "time. Times are the best of three, or fewer if they take two seconds: the table is open and "
-    "keeps what it has read of indexes, and files are in the page cache."
+    "Bytes are those of indexes, footers and data when a query runs for the first time. Times are "
+    "the best of three, or fewer if they take two seconds: the table is open with its indexes "
+    "cached, and files are in the page cache."
 )
 _LIMITS = (
-    "Plain Spark reads the Parquet folder, also where the Paimon table is asked, which has the "
-    "same rows; an Iceberg table is read by Iceberg's own scan. The last questions ask for rows in "
-    "nearly all pages: there no index helps."
+    "Plain Spark reads the Parquet folder, also in place of the Paimon table, which has the same "
+    "rows; it reads the Iceberg table by Iceberg's own scan. The last queries match rows in nearly "
+    "all pages, where no index helps."
 )
 
 
@@ -50,68 +50,68 @@ def demo_parts(data: Mapping[str, Any], plans: Sequence[Sequence[Markup]]) -> li
     """The parts of the page.
 
     Args:
-        data: `to_dict` of a report of the demo.
-        plans: The parts of the picture of the plan of each question, in the same order.
+        data: `DemoReport.to_dict()`.
+        plans: The HTML of the plan of each query, in the same order.
     """
     return [
         style("demo.css", "alcid_demo"),
         element("p", f"{data['seconds']:,.0f} s on {data['machine']}", class_="subtitle"),
-        _verdict(data),
-        section("Questions", *_questions(data["questions"])),
-        section("Plans", *_plans(data["questions"], plans)),
-        section("All that was done", *(part for step in data["steps"] for part in _step(step))),
-        section("How to go on", *_next(data["folder"])),
+        _summary(data),
+        section("Queries", *_queries(data["queries"])),
+        section("Plans", *_plans(data["queries"], plans)),
+        section("All steps", *(part for step in data["steps"] for part in _step(step))),
+        section("What to try next", *_next(data["folder"])),
     ]
 
 
-def _verdict(data: Mapping[str, Any]) -> Markup:
+def _summary(data: Mapping[str, Any]) -> Markup:
     checks = [check["is_met"] for step in data["steps"] for check in step["checks"]]
-    same = [one["same"] for one in data["questions"]]
-    told = f"{sum(same)} of {len(same)} answers are the same rows with indexes, without, and on"
-    told += f" plain Spark; {sum(checks)} of {len(checks)} checks are met."
-    return element("p", told, class_="good" if data["ok"] else "bad")
+    same = [result["same"] for result in data["queries"]]
+    text = f"{sum(same)} of {len(same)} answers are the same rows with indexes, without, and on"
+    text += f" plain Spark; {sum(checks)} of {len(checks)} checks are met."
+    return element("p", text, class_="good" if data["ok"] else "bad")
 
 
-def _questions(asked: Sequence[Mapping[str, Any]]) -> list[Markup]:
+def _queries(results: Sequence[Mapping[str, Any]]) -> list[Markup]:
     key = (element("li", element("i", class_=f"demo-{name}"), text) for name, text in _KEY.items())
     parts = [element("ul", *key, class_="demo-key")]
-    for name in dict.fromkeys(one["table"] for one in asked):
-        rows = [_row(one) for one in asked if one["table"] == name]
+    for name in dict.fromkeys(result["table"] for result in results):
+        rows = [_row(result) for result in results if result["table"] == name]
         parts += [element("h3", name), table(_HEAD, rows, numbers=range(1, 7))]
     return [*parts, *(element("p", note, class_="note") for note in (_MEASURED, _LIMITS))]
 
 
-def _row(one: Mapping[str, Any]) -> list[object]:
-    longest = max(one[seconds] for _, seconds in _TIMES)
+def _row(result: Mapping[str, Any]) -> list[object]:
+    longest = max(result[seconds] for _, seconds in _TIMES)
     bars = (
-        element("i", class_=f"demo-{name}", style=f"width:{one[seconds] / longest:.1%}")
+        element("i", class_=f"demo-{name}", style=f"width:{result[seconds] / longest:.1%}")
         for name, seconds in _TIMES
     )
     return [
-        element("code", one["query"]),
-        one["rows"],
-        f"{one['files_read']} of {one['files']}",
-        f"{size_text(one['bytes_read'])} of {size_text(one['bytes'])}",
-        *(f"{one[seconds] * 1000:,.0f}" for _, seconds in _TIMES),
+        element("code", result["query"]),
+        result["rows"],
+        f"{result['files_read']} of {result['files']}",
+        f"{size_text(result['bytes_read'])} of {size_text(result['bytes'])}",
+        *(f"{result[seconds] * 1000:,.0f}" for _, seconds in _TIMES),
         element("div", *bars, class_="demo-times", aria_hidden="true"),
-        _word(one["same"]),
+        _word(result["same"]),
     ]
 
 
-def _plans(asked: Sequence[Mapping[str, Any]], plans: Sequence[Sequence[Markup]]) -> list[Markup]:
+def _plans(results: Sequence[Mapping[str, Any]], plans: Sequence[Sequence[Markup]]) -> list[Markup]:
     return [
         element(
             "details",
             element(
                 "summary",
-                element("code", one["query"]),
-                element("span", one["table"], class_="note"),
+                element("code", result["query"]),
+                element("span", result["table"], class_="note"),
             ),
             *parts,
             class_="demo-plan",
             open=not number,
         )
-        for number, (one, parts) in enumerate(zip(asked, plans, strict=True))
+        for number, (result, parts) in enumerate(zip(results, plans, strict=True))
     ]
 
 
@@ -135,7 +135,7 @@ def _next(folder: str) -> list[Markup]:
         f"alcid advise {folder}/events --where \"url = 'https://school.example/lesson/7'\"",
         f"alcid verify {folder}/warehouse/demo.db/users",
     )
-    text = "The tables stay where they are. On the command line, where the demo was run:"
+    text = "The tables remain. On the command line, in the folder where the demo was run:"
     activate = element("code", ". .venv/bin/activate")
     after_make = (
         "After ",
@@ -148,7 +148,7 @@ def _next(folder: str) -> list[Markup]:
         element("p", text),
         element("pre", element("code", "\n".join(lines))),
         element("p", *after_make, class_="note"),
-        element("p", escape("To be rid of them, remove the folder "), element("code", folder), "."),
+        element("p", escape("To remove them, delete the folder "), element("code", folder), "."),
     ]
 
 

@@ -1,9 +1,10 @@
-"""`alcid_demo.run`: all steps of the demo, one after the other."""
+"""Run all steps of the demo in a folder of its own."""
 
 from __future__ import annotations
 
 import os
 import platform
+import shutil
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,28 +14,28 @@ from typing import Any
 from alcid.errors import OptionError
 from alcid.inspect import save_html
 from alcid.spark.session import session
-from alcid_demo.changing import (
+from alcid_demo.queries import PlainSpark, QueryResult, queries, run_query
+from alcid_demo.report import DemoLog, DemoReport
+from alcid_demo.steps import (
+    EVENTS,
+    LAKE,
+    WAREHOUSE,
     delete_rows,
     distinct_values,
+    iceberg_events,
+    paimon_events,
+    parquet_events,
     query_sql,
     upsert_users,
     verify_all,
 )
-from alcid_demo.folder import EVENTS, REPORT, claim
-from alcid_demo.making import iceberg_events, paimon_events, parquet_events
-from alcid_demo.questions import (
-    Asked,
-    PlainSpark,
-    ask,
-    questions,
-)
-from alcid_demo.report import DemoReport
-from alcid_demo.story import Story
 
-__all__ = ["ROWS", "run"]
+__all__ = ["ROWS", "claim_folder", "run"]
 
 ROWS = 2_000_000
-_LEAST_ROWS = 1000
+_MIN_ROWS = 1000
+_REPORT = "report.html"
+_MARKER = ".alcid-demo"  # the contents of the folder may be replaced
 
 
 def run(
@@ -43,66 +44,96 @@ def run(
     rows: int = ROWS,
     report: str | os.PathLike[str] | None = None,
     spark: Any = None,
-    tell: Callable[[str], None] | None = None,
+    report_progress: Callable[[str], None] | None = None,
 ) -> DemoReport:
-    """Make tables, index and ask them, change them, and check every answer.
+    """Create and index tables, query and change them, and check every answer.
 
-    It takes about a minute or two on two cores. The tables stay, to go on with.
+    It takes a minute or two on two cores. The tables remain.
 
     Args:
-        folder: A new folder, or that of an earlier demo, which is then made anew.
-        rows: How many events; with less than some 100,000 no index can pay.
-        report: Where the page goes; by default `report.html` in the folder.
+        folder: A new folder, or that of an earlier demo, which is replaced.
+        rows: The number of events; no index pays below some 100,000.
+        report: The path of the page; by default `report.html` in the folder.
         spark: The session; by default `alcid.session()`.
-        tell: Takes each line that says what is being done.
+        report_progress: Called with each line of progress.
 
     Raises:
-        OptionError: The folder holds something else, too few rows, or no folder for the page.
+        OptionError: The folder contains other files, there are too few rows, or the folder of the
+            page does not exist.
         UnsupportedError: There is no PySpark, or no Java.
     """
-    if rows < _LEAST_ROWS:
-        raise OptionError(f"rows: found {rows:,}, expected {_LEAST_ROWS:,} or more")
+    if rows < _MIN_ROWS:
+        raise OptionError(f"rows: found {rows:,}, expected {_MIN_ROWS:,} or more")
     began = time.perf_counter()
     spark = session() if spark is None else spark
-    path = claim(folder)
-    page = Path(path / REPORT if report is None else report)
-    if not page.parent.is_dir():  # which is not to show after all is done
-        raise OptionError(f"report: found {page}, expected a file in a folder that is there")
-    story = Story((lambda _: None) if tell is None else tell)
+    path = claim_folder(folder)
+    page = Path(path / _REPORT if report is None else report)
+    if not page.parent.is_dir():  # better now than after all steps
+        raise OptionError(f"report: found {page}, expected a file in an existing folder")
+    log = DemoLog((lambda _: None) if report_progress is None else report_progress)
 
-    parquet = parquet_events(story, spark, path, rows)
-    paimon = paimon_events(story, spark, path, rows)
-    iceberg = iceberg_events(story, spark, path, rows)
+    parquet = parquet_events(log, spark, path, rows)
+    paimon = paimon_events(log, spark, path, rows)
+    iceberg = iceberg_events(log, spark, path, rows)
     plain = spark.read.parquet(str(path / EVENTS))
-    of_spark = PlainSpark(plain)
-    asked = _ask(story, ("Parquet folder", "events"), parquet, of_spark, rows)
-    asked += _ask(story, ("Paimon table", "paimon"), paimon, of_spark, rows)
+    plain_spark = PlainSpark(plain)
+    results = _run_queries(log, ("Parquet folder", "events"), parquet, plain_spark, rows)
+    results += _run_queries(log, ("Paimon table", "paimon"), paimon, plain_spark, rows)
     if iceberg is not None:
-        of_spark = PlainSpark(spark.table(iceberg.name))
-        asked += _ask(story, ("Iceberg table", "iceberg"), iceberg, of_spark, rows)
-    query_sql(story, parquet, plain)
-    delete_rows(story, paimon, plain)
-    users = upsert_users(story, spark, path, rows // 10)
-    distinct_values(story, parquet, plain)
+        plain_spark = PlainSpark(spark.table(iceberg.name))
+        results += _run_queries(log, ("Iceberg table", "iceberg"), iceberg, plain_spark, rows)
+    query_sql(log, parquet, plain)
+    delete_rows(log, paimon, plain)
+    users = upsert_users(log, spark, path, rows // 10)
+    distinct_values(log, parquet, plain)
     tables = {"events": parquet, "paimon": paimon, "users": users}
-    verify_all(story, tables | ({} if iceberg is None else {"iceberg": iceberg}))
+    verify_all(log, tables | ({} if iceberg is None else {"iceberg": iceberg}))
 
     seconds = time.perf_counter() - began
     machine = f"Spark {spark.version}, Python {platform.python_version()}, {os.cpu_count()} cores"
-    found = DemoReport(
-        str(path), str(page), rows, seconds, machine, tuple(story.steps), tuple(asked)
+    result = DemoReport(
+        str(path), str(page), rows, seconds, machine, tuple(log.steps), tuple(results)
     )
-    save_html(found, page)
-    return found
+    save_html(result, page)
+    return result
 
 
-def _ask(
-    story: Story, names: tuple[str, str], table: Any, plain: PlainSpark, rows: int
-) -> list[Asked]:
-    """Ask a table all questions; its names are that for people, and that in Python."""
-    name, variable = names
-    story.step(f"Questions to the {name}: with indexes, without, and plain Spark")
+def _run_queries(
+    log: DemoLog, names: tuple[str, str], table: Any, plain: PlainSpark, rows: int
+) -> list[QueryResult]:
+    """Run all queries on a table, which has a title and the name of its variable."""
+    title, variable = names
+    log.step(f"Queries on the {title}: with indexes, without, and plain Spark")
     return [
-        story.call(one.code(variable), partial(ask, one, name, table, plain))
-        for one in questions(rows)
+        log.call(query.code(variable), partial(run_query, query, title, table, plain))
+        for query in queries(rows)
     ]
+
+
+def claim_folder(folder: str | os.PathLike[str]) -> Path:
+    """Create the folder, or remove the tables and report of an earlier demo from it.
+
+    Raises:
+        OptionError: It contains files, but no demo created it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     made = claim_folder(f"{root}/demo")
+    ...     (made / "report.html").touch()
+    ...     claim_folder(made) == made, (made / "report.html").exists()
+    ...     claim_folder(root)
+    Traceback (most recent call last):
+    alcid.errors.OptionError: ...: found a folder that no demo has created, expected a new one
+    """
+    path = Path(folder)
+    marker = path / _MARKER
+    if path.exists() and not path.is_dir():
+        raise OptionError(f"{path}: found a file, expected the name of a new folder")
+    if path.exists() and any(path.iterdir()) and not marker.exists():
+        raise OptionError(f"{path}: found a folder that no demo has created, expected a new one")
+    path.mkdir(parents=True, exist_ok=True)
+    marker.touch()
+    for name in (EVENTS, WAREHOUSE, LAKE):
+        shutil.rmtree(path / name, ignore_errors=True)
+    (path / _REPORT).unlink(missing_ok=True)
+    return path

@@ -14,8 +14,8 @@ from playwright.sync_api import Page, expect
 from alcid.inspect import to_html
 from alcid.opening import parquet
 from alcid_demo import DemoReport
-from alcid_demo.questions import Asked, Question
-from alcid_demo.story import Story
+from alcid_demo.queries import Query, QueryResult
+from alcid_demo.report import DemoLog
 from tests.browser.opened import contrasts
 
 OpenPage = Callable[..., Page]
@@ -30,33 +30,33 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> DemoReport:
         ids = np.random.default_rng(part).permutation(20_000) * 6 + part
         pq.write_table(pa.table({"id": ids, "score": ids % 101}), path, row_group_size=5_000)
     table = parquet(folder / "events")
-    story = Story(lambda _: None)
-    story.step("Indexes on the files that are there")
+    log = DemoLog(lambda _: None)
+    log.step("Indexes on existing files")
     options = {"file-index.bloom-filter.columns": "id"}
-    story.call("events.build_indexes(indexes)", lambda: table.build_indexes(options))
-    story.check("a < b & 'c'", True)
-    asked = []
+    log.call("events.build_indexes(indexes)", lambda: table.build_indexes(options))
+    log.check("a < b & 'c'", True)
+    results = []
     for name in ("Parquet folder", "Paimon table"):
         for where in ("id = 7", "dt = 20250801 AND score > 60"):
             scan = table.scan(where)
             rows, explanation = scan.to_arrow().num_rows, scan.explain()
             times = 0.004, 0.2, 1.5
-            asked.append(
-                Asked(name, Question(where), rows, 1, 6, 12_000, 900_000, *times, True, explanation)
+            results.append(
+                QueryResult(
+                    name, Query(where), rows, 1, 6, 12_000, 900_000, *times, True, explanation
+                )
             )
-    steps = tuple(story.steps)
+    steps = tuple(log.steps)
     return DemoReport(
-        "alcid-demo", "report.html", 120_000, 65.4, "Spark 4.1.4", steps, tuple(asked)
+        "alcid-demo", "report.html", 120_000, 65.4, "Spark 4.1.4", steps, tuple(results)
     )
 
 
-def test_page_shows_every_question_and_its_plan(report: DemoReport, open_page: OpenPage) -> None:
+def test_page_shows_every_query_and_its_plan(report: DemoReport, open_page: OpenPage) -> None:
     page = open_page(to_html(report))
     expect(page.locator("h1")).to_have_text("Alcid demo: 120,000 events")
     expect(page.locator(".good").first).to_contain_text("4 of 4 answers are the same rows")
-    expect(page.get_by_role("heading", level=2).filter(visible=True).first).to_have_text(
-        "Questions"
-    )
+    expect(page.get_by_role("heading", level=2).filter(visible=True).first).to_have_text("Queries")
     tables = page.locator("section", has=page.locator(".demo-key")).locator("tbody")
     assert [tables.nth(place).locator("tr").count() for place in range(2)] == [2, 2]
     assert tables.first.locator("tr").first.locator("td").all_inner_texts() == [
@@ -99,8 +99,8 @@ def test_bars_are_as_long_as_the_times(report: DemoReport, open_page: OpenPage) 
 
 
 def test_answer_that_differs_is_seen(report: DemoReport, open_page: OpenPage) -> None:
-    first, *others = report.asked
-    wrong = replace(report, asked=(replace(first, is_same=False), *others))
+    first, *others = report.results
+    wrong = replace(report, results=(replace(first, is_same=False), *others))
     page = open_page(to_html(wrong))
     expect(page.locator("p.bad")).to_contain_text("3 of 4 answers are the same rows")
     expect(page.locator("td .bad")).to_have_text("NO")

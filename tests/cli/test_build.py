@@ -87,8 +87,8 @@ def test_a_paimon_table_loses_what_is_not_asked_for(alcid: Alcid, tmp_path: Path
     before = state(folder)
     wanted = ("build", folder, "--range-bitmap", "score", "--json")
     warning = (
-        "alcid: warning: range-bitmap of 'score' is not among the options of the table: new files"
-        " lack it, and a build without columns drops it\n"
+        "alcid: warning: range-bitmap of 'score' is not in the options of the table: new files"
+        " will not have it, and a build without columns drops it\n"
     )
     dry = alcid(*wanted, "--dry-run")
     assert (dry.err, state(folder)) == (warning, before)
@@ -158,10 +158,10 @@ def test_options_go_by_paimons_names(alcid: Alcid, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ((), "the table has no index: say which to build, as --bloom-filter id"),
+        ((), "the table has no index: name one to build, as --bloom-filter id"),
         (("--bitmap", "name", "--option", "file-index.bitmap.columns=id"), "is given too"),
         (("--bitmap", "nam"), "nam"),
-        (("--bitmap", ","), "expected names with commas between"),
+        (("--bitmap", ","), "expected names, separated by commas"),
         (("--option", "file-index.bitmap.colums=id"), "no such option"),
     ],
 )

@@ -153,12 +153,12 @@ def test_closed_pipe_of_rows_is_quiet(tmp_path: Path, form: str) -> None:
 def test_held_back_lines_are_printed_only_after_a_failure() -> None:
     program = (
         "import subprocess, sys\n"
-        "from alcid.cli.tables import held_back\n"
+        "from alcid.cli.tables import stderr_buffered\n"
         "say = lambda text: subprocess.run(['sh', '-c', f'echo {text} >&2'], check=True)\n"
-        "with held_back(): say('held')\n"
+        "with stderr_buffered(): say('held')\n"
         "say('after')\n"
         "try:\n"
-        "    with held_back(): say('why'); raise ValueError\n"
+        "    with stderr_buffered(): say('why'); raise ValueError\n"
         "except ValueError: say('failed')\n"
     )
     command = [sys.executable, "-c", program]

@@ -76,8 +76,8 @@ def test_rows_of_a_folder_are_not_deleted(alcid: Alcid, tmp_path: Path) -> None:
     run = alcid("delete", folder, "--where", "id = 1")
     assert (run.status, run.out) == (1, "")
     assert run.err == (
-        f"alcid: {folder}: a folder of Parquet files has no commit to delete rows with; Paimon and"
-        " Iceberg tables do\n"
+        f"alcid: {folder}: rows of a Parquet folder cannot be deleted, since it has no commits;"
+        " use a Paimon or Iceberg table\n"
     )
 
 

@@ -261,7 +261,7 @@ def test_json(diff: Diff, tmp_path: Path) -> None:
         "sizes": [4, 8],
         "same": False,
         "identical": False,
-        "differences": [{"entry": "hashes", "found": "differs", "detail": "hash 2 only in B"}],
+        "differences": [{"entry": "hashes", "status": "differs", "detail": "hash 2 only in B"}],
         "first_byte": {"offset": 4, "regions": []},
     }
 
@@ -271,7 +271,7 @@ def test_files_of_two_kinds_are_wrong_use(diff: Diff, tmp_path: Path) -> None:
     assert (run.status, run.out) == (2, "")
     assert run.err == (
         f"alcid: {tmp_path}/A/file is a Paimon hash index, {tmp_path}/B/file a Paimon file index: "
-        "expected two of one kind\n"
+        "expected two of the same kind\n"
     )
 
 

@@ -18,8 +18,7 @@ NOT_AN_INDEX = (
 )
 
 NOT_EXACT = (
-    "--top-n needs a PREDICATE that the indexes answer exactly,"
-    " found one that needs the rows themselves"
+    "--top-n needs a PREDICATE that the indexes answer exactly; this one needs the rows themselves"
 )
 
 
@@ -132,7 +131,7 @@ def test_bad_options_of_inspect(
         ),
         (
             ["name LIKE '%n'", "--top-n", "3", "--order-by", "score"],
-            f"{NOT_EXACT} (no index can tell: (name LIKE '%n'))",
+            f"{NOT_EXACT} (no index can answer: (name LIKE '%n'))",
         ),
     ],
 )

@@ -158,14 +158,14 @@ def test_values_in_text_are_escaped(alcid: Alcid, sample: Path) -> None:
         "'ann'           1  0",
         "'it''s'         1  3",
         "",
-        "name, bloom-filter: keeps no list of values",
+        "name, bloom-filter: has no list of values",
     ]
 
 
 def test_bsi_keeps_no_list_of_values(alcid: Alcid, sample: Path) -> None:
     arguments = ("inspect", sample, "--type", "class_id=INT", "--column", "class_id")
     assert alcid(*arguments, "--json").json["indexes"][0]["values"] is None
-    assert alcid(*arguments).out.endswith("\nclass_id, bsi: keeps no list of values\n")
+    assert alcid(*arguments).out.endswith("\nclass_id, bsi: has no list of values\n")
 
 
 def test_damaged_index_is_shown_beside_the_others(alcid: Alcid, sample: Path) -> None:

@@ -14,7 +14,7 @@ from alcid import (
     HashIndex,
     ThetaSketch,
 )
-from alcid.cli.inspect.file_index import bin_values
+from alcid.cli.files.file_index import bin_values
 from alcid.types import DataType
 from tests.cli.samples import TYPES, Alcid, patched
 from tests.golden_files import OWN

@@ -85,11 +85,11 @@ def test_a_hash_index(alcid: Alcid, tmp_path: Path, golden: Golden) -> None:
         return
     assert inspect(alcid, path) == {
         "kind": "Paimon hash index",
-        "told_by": "its size only",
+        "identified_by": "its size only",
         "hashes": len(set(stored)),
         "duplicates": len(stored) - len(set(stored)),
-        "least": min(stored),
-        "greatest": max(stored),
+        "min": min(stored),
+        "max": max(stored),
     }
 
 
@@ -213,7 +213,7 @@ def test_what_has_no_columns_is_not_asked_for_one(alcid: Alcid, vectors: Path) -
     found = alcid("probe", vectors, "a = 1")
     assert found.status == 1
     assert found.err == (
-        f"alcid: {vectors}: no rows to ask for: found a Paimon deletion vector file,"
+        f"alcid: {vectors}: only file indexes can be probed: found a Paimon deletion vector file,"
         " expected a Paimon file index\n"
     )
 

@@ -38,7 +38,7 @@ def test_json_of_a_predicate(alcid: Alcid, sample: Path, predicate: str, found: 
         ("score > 60", "3 rows: 1, 2, 3"),
         ("class_id < 0", "1 row: 4"),
         ("day = '2023-12-31'", "skip: no row can match"),
-        ("name > 'a'", "any row: the indexes cannot tell"),
+        ("name > 'a'", "any row: the indexes cannot decide"),
         ("TRUE", "every row matches"),
     ],
 )
@@ -69,11 +69,11 @@ def test_rows_that_may_not_match_are_noted(alcid: Alcid, sample: Path) -> None:
     run = alcid("probe", sample, predicate, *TYPES)
     assert run.out.splitlines() == [
         "3 rows: 1, 2, 3",
-        "note: no index can tell: (length(name) = 2)",
+        "note: no index can answer: (length(name) = 2)",
         "note: some of these rows may not match: apply the predicate to them",
     ]
     found = {"answer": "rows", "exact": False, "count": 3, "positions": [1, 2, 3]}
-    notes = ["no index can tell: (length(name) = 2)"]
+    notes = ["no index can answer: (length(name) = 2)"]
     run = alcid("probe", sample, predicate, *TYPES, "--json")
     assert run.json == answer(sample, predicate, **found, notes=notes)
 
@@ -82,9 +82,9 @@ def test_notes_say_what_no_index_answers(alcid: Alcid, sample: Path) -> None:
     predicate = "scores > 60 OR scores < 3 OR length(name) = 2"
     run = alcid("probe", sample, predicate)  # no type is needed where no index is asked
     assert run.out.splitlines() == [
-        "any row: the indexes cannot tell",
+        "any row: the indexes cannot decide",
         "note: no index of column scores",
-        "note: no index can tell: (length(name) = 2)",
+        "note: no index can answer: (length(name) = 2)",
     ]
 
 
@@ -132,7 +132,7 @@ def test_rows_that_no_index_orders_are_noted(alcid: Alcid, sample: Path) -> None
     assert alcid(*arguments).out.splitlines() == [
         "3 rows: 1, 2, 3",
         "note: no range-bitmap index of column class_id",
-        "note: these rows are not in order: sort them to find the first",
+        "note: these rows are not in order: sort them to get the first",
     ]
     found = alcid(*arguments, "--json").json
     assert (found["exact"], found["positions"]) == (False, [1, 2, 3])
@@ -144,7 +144,7 @@ def test_char_is_not_ordered(alcid: Alcid, tmp_path: Path) -> None:
     path.write_bytes(FileIndex.build(pa.table({"a": ["x"]}), options).to_bytes())
     run = alcid("probe", path, "--top-n", 1, "--order-by", "a", "--type", "a=CHAR(4)")
     assert run.out.splitlines() == [
-        "any row: the indexes cannot tell",
+        "any row: the indexes cannot decide",
         "note: no index orders column a of type CHAR(4)",
     ]
 
@@ -152,7 +152,7 @@ def test_char_is_not_ordered(alcid: Alcid, tmp_path: Path) -> None:
 def test_top_n_needs_a_range_bitmap(alcid: Alcid, sample: Path) -> None:
     run = alcid("probe", sample, "--top-n", 1, "--order-by", "class_id", *TYPES)
     assert run.out.splitlines() == [
-        "any row: the indexes cannot tell",
+        "any row: the indexes cannot decide",
         "note: no range-bitmap index of column class_id",
     ]
 

@@ -198,7 +198,7 @@ def test_paimon_table_of_the_past(alcid: Alcid, tmp_path: Path) -> None:
         (["--where", "scroe > 1"], 2, "column scroe: not in the table; did you mean score?"),
         (["--select", "iid"], 2, "column iid: not in the table; did you mean id?"),
         (["--order-by", "dya"], 2, "column dya: not in the table; did you mean day?"),
-        (["--select", "id,"], 2, "--select: found 'id,', expected names with commas between"),
+        (["--select", "id,"], 2, "--select: found 'id,', expected names, separated by commas"),
         (["--snapshot", "1"], 2, "a folder of Parquet files, which has neither snapshots nor tags"),
         (
             ["--json", "--format", "csv"],
@@ -215,7 +215,7 @@ def test_paimon_table_of_the_past(alcid: Alcid, tmp_path: Path) -> None:
             (
                 ["--count", *given],
                 2,
-                "--count: prints a number, alone or with --json; found a format or a file",
+                "--count: prints only a number, so it cannot be combined with --format or --output",
             )
             for given in (["--output", "rows.json"], ["--format", "csv"])
         ),
@@ -284,7 +284,7 @@ def test_mistyped_folder_names_the_nearest_one(alcid: Alcid, events: Path) -> No
 
 def test_json_refuses_two_columns_of_a_name(alcid: Alcid, events: Path) -> None:
     run = alcid("query", events, "--select", "id,id", "--json")
-    problem = "alcid: column id: is there 2 times, and JSON has each name once\n"
+    problem = "alcid: column id: occurs 2 times, but a JSON object has each name once\n"
     assert (run.status, run.out, run.err) == (2, "", problem)
 
 

@@ -63,7 +63,7 @@ def test_explain_tells_what_becomes_of_each_file(alcid: Alcid, events: Path) -> 
     found = alcid(*command, "--json").json
     assert [one["path"] for one in found["files"]] == ["a.parquet", "b.parquet"]
     assert alcid(*command).err == (
-        "alcid: --files: goes with --json alone; --html has them in any case\n"
+        "alcid: --files: needs --json without --html, which always includes the files\n"
     )
 
 
@@ -103,7 +103,7 @@ def test_list_without_an_index_says_what_makes_one(alcid: Alcid, tmp_path: Path)
     library.create_table(tmp_path / "orders", ORDERS.schema)
     assert alcid("list", tmp_path / "orders").out == (
         f"PaimonTable {tmp_path}/orders: 0 files\n"
-        "no index: alcid build makes them, alcid advise says which\n"
+        "no index: alcid build creates them, alcid advise recommends which\n"
     )
 
 

@@ -77,7 +77,7 @@ def test_errors_of_sql_are_one_line(alcid: Alcid, query: str, problem: str) -> N
     [
         (
             ["events", "./events/"],
-            "--table: events is given twice; name one of them, as t=./events/",
+            "--table: events is given twice; rename one, as t=./events/",
         ),
         (["a b"], "--table a b: give it a name for the query, as t=a b"),
     ],
@@ -136,7 +136,7 @@ def test_plan_of_sql_as_a_page(alcid: Alcid) -> None:
     assert alcid(*query, "--explain").out == "written to plan.html\n"
     assert Path("plan.html").read_text().startswith("<!doctype html>")
     assert alcid(*query).err == (
-        "alcid: --html: shows what is read, so that it goes with --explain\n"
+        "alcid: --html: needs --explain, since the page shows what is read\n"
     )
 
 

@@ -18,28 +18,28 @@ from alcid.errors import OptionError
 from alcid.opening import paimon, parquet
 from alcid.spark import jvm
 from alcid.spark.jvm.iceberg import RUNTIME_CLASS
-from alcid_demo import questions
+from alcid_demo import queries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROWS = 20_000
-QUESTIONS = 13
+QUERIES = 13
 
 
 @pytest.fixture(scope="module")
-def told() -> list[str]:
+def progress() -> list[str]:
     return []
 
 
 @pytest.fixture(scope="module")
 def report(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, told: list[str]
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, progress: list[str]
 ) -> demo.DemoReport:
     folder = tmp_path_factory.mktemp("demos") / "new"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(questions, "_TIMES", 1)
-        return demo.run(folder, rows=ROWS, spark=spark, tell=told.append)
+        patch.setattr(queries, "_TIMES", 1)
+        return demo.run(folder, rows=ROWS, spark=spark, report_progress=progress.append)
 
 
 def test_every_answer_is_the_same_and_every_check_met(
@@ -48,21 +48,21 @@ def test_every_answer_is_the_same_and_every_check_met(
     tables = ["Parquet folder", "Paimon table"]
     if jvm.has_class(spark, RUNTIME_CLASS):
         tables.append("Iceberg table")
-    assert {name: len(asked) for name, asked in report.tables.items()} == dict.fromkeys(
-        tables, QUESTIONS
+    assert {name: len(results) for name, results in report.tables.items()} == dict.fromkeys(
+        tables, QUERIES
     )
-    assert [one.question.text for one in report.asked if not one.is_same] == []
-    assert [one.text for step in report.steps for one in step.checks if not one.is_met] == []
+    assert [result.query.text for result in report.results if not result.is_same] == []
+    assert [check.text for step in report.steps for check in step.checks if not check.is_met] == []
     assert report.ok
 
 
-def test_questions_find_the_rows_that_the_data_promise(report: demo.DemoReport) -> None:
-    for asked in report.tables.values():
-        found = {one.question.text: one.rows for one in asked}
-        assert found["dt = '20250801' AND score = 100"] == 1
-        assert found["count of class_id = 7"] == 100
-        assert found["dt = '20250801' ORDER BY score DESC LIMIT 10"] == 10
-        assert found[f"id = {10_000 * 2654435761 % (1 << 40)}"] == 1
+def test_queries_return_the_rows_that_the_data_promise(report: demo.DemoReport) -> None:
+    for results in report.tables.values():
+        rows = {result.query.text: result.rows for result in results}
+        assert rows["dt = '20250801' AND score = 100"] == 1
+        assert rows["count of class_id = 7"] == 100
+        assert rows["dt = '20250801' ORDER BY score DESC LIMIT 10"] == 10
+        assert rows[f"id = {10_000 * 2654435761 % (1 << 40)}"] == 1
 
 
 def test_tables_stay_as_the_demo_left_them(report: demo.DemoReport) -> None:
@@ -72,20 +72,22 @@ def test_tables_stay_as_the_demo_left_them(report: demo.DemoReport) -> None:
     assert paimon(warehouse=folder / "warehouse", table="demo.users").count() == 2080
 
 
-def test_calls_are_told_before_their_results(report: demo.DemoReport, told: list[str]) -> None:
+def test_calls_are_printed_before_their_results(
+    report: demo.DemoReport, progress: list[str]
+) -> None:
     code = '   paimon.delete("class_id = 7")'
-    assert told[told.index(code) + 1].startswith("     deleted 100 rows of ")
+    assert progress[progress.index(code) + 1].startswith("     deleted 100 rows of ")
     titles = [f"{number}. {step.title}" for number, step in enumerate(report.steps, 1)]
-    assert [line for line in told if line in titles] == titles
+    assert [line for line in progress if line in titles] == titles
 
 
 def test_one_answer_that_differs_makes_the_whole_demo_fail(
     report: demo.DemoReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, *others = report.asked
-    wrong = replace(report, asked=(replace(first, is_same=False), *others))
+    first, *others = report.results
+    wrong = replace(report, results=(replace(first, is_same=False), *others))
     assert not wrong.ok
-    assert f"other rows: {first.question.text}" in str(wrong)
+    assert f"different rows: {first.query.text}" in str(wrong)
     assert "NOT all is well" in str(wrong)
     monkeypatch.setattr(demo, "run", lambda *_, **__: wrong)
     assert main(["demo", "--folder", f"{report.folder}-wrong", "--json"]) == 1
@@ -108,7 +110,7 @@ def test_commands_to_go_on_with_run_as_the_page_shows_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     page = Path(report.page).read_text("utf-8")
-    (shown,) = re.findall(r"How to go on</h2>.*?<pre><code>(.*?)</code></pre>", page, re.DOTALL)
+    (shown,) = re.findall(r"What to try next</h2>.*?<pre><code>(.*?)</code></pre>", page, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     for line in html.unescape(shown).splitlines():
         program, *arguments = shlex.split(line)
@@ -124,7 +126,7 @@ def test_folder_of_somebody_else_is_left_alone(
     (tmp_path / "events" / "mine").touch()
     assert main(["demo", "--folder", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        f"alcid: {tmp_path}: found a folder that no demo has made, expected a new one\n"
+        f"alcid: {tmp_path}: found a folder that no demo has created, expected a new one\n"
     )
     assert [path.name for path in tmp_path.rglob("*")] == ["events", "mine"]
 
@@ -133,5 +135,5 @@ def test_page_without_a_folder_is_an_error_at_once(spark: SparkSession, tmp_path
     page = tmp_path / "none" / "page.html"
     with pytest.raises(OptionError) as raised:
         demo.run(tmp_path / "new", report=page, spark=spark)
-    assert str(raised.value) == f"report: found {page}, expected a file in a folder that is there"
+    assert str(raised.value) == f"report: found {page}, expected a file in an existing folder"
     assert [one.name for one in (tmp_path / "new").iterdir()] == [".alcid-demo"]

@@ -1,4 +1,4 @@
-"""The command `alcid`: index tables, ask them, and look into their index files.
+"""The command `alcid`: index tables, query them, and inspect their index files.
 
 | status | meaning                                                                              |
 |--------|--------------------------------------------------------------------------------------|
@@ -8,8 +8,8 @@
 | 2      | the command line is wrong: an option, a type, a column, a predicate or a query       |
 | 130    | it was interrupted                                                                   |
 
-An error is one line on stderr, and stdout stays empty, with `--json` too; a warning is one line on
-stderr. All else goes to stdout, with `--json` as one JSON document on one line.
+Errors and warnings are one line each on stderr; after an error stdout stays empty, also with
+`--json`. Everything else goes to stdout, with `--json` as one JSON document on one line.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from alcid.cli.app import usage_problem
     from alcid.cli.commands import UsageError, app
 
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with _warnings_as_lines(), _without_logs():
-            status = app(args=given or ["--help"], prog_name="alcid", standalone_mode=False)
-    except SystemExit as exit_:  # typer's way to end for a closed pipe
+            status = app(args=words or ["--help"], prog_name="alcid", standalone_mode=False)
+    except SystemExit as exit_:  # how typer ends after a closed pipe
         return exit_.code if isinstance(exit_.code, int) else 0
     except UsageError as error:
         return _fail(usage_problem(error), _MISUSED)
@@ -55,17 +55,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename is not None else ""
         return _fail(f"{where}{error.strerror or error}", _FAILED)
     except Exception as error:
-        found = _of_spark(error)
-        if found is None:
+        alcid_error = _translate_spark_error(error)
+        if alcid_error is None:
             raise
-        return _fail(str(found), _MISUSED if isinstance(found, PredicateError) else _FAILED)
+        return _fail(
+            str(alcid_error), _MISUSED if isinstance(alcid_error, PredicateError) else _FAILED
+        )
     if status == _INTERRUPTED:  # which typer has caught
         return _fail("interrupted", _INTERRUPTED)
     return status if isinstance(status, int) else 0
 
 
-def _of_spark(error: Exception) -> AlcidError | None:
-    """What Spark raised, as an error of this library."""
+def _translate_spark_error(error: Exception) -> AlcidError | None:
+    """An error of this library for one that Spark raised; None if it is not Spark's."""
     if "pyspark" not in sys.modules:
         return None
     from alcid.spark.errors import spark_error
@@ -74,11 +76,11 @@ def _of_spark(error: Exception) -> AlcidError | None:
 
 
 def _fail(message: str, status: int) -> int:
-    _tell(message)
+    _print_error(message)
     return status
 
 
-def _tell(message: str) -> None:
+def _print_error(message: str) -> None:
     from alcid._text import printable
 
     sys.stderr.write(f"alcid: {printable(message)}\n")
@@ -86,16 +88,16 @@ def _tell(message: str) -> None:
 
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """Show warnings of this library without a place in its code."""
+    """Print warnings of this library without the line of code that raised them."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", AlcidWarning)
-        others = warnings.showwarning
+        show_other = warnings.showwarning
 
-        def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+        def show(message: Any, category: type[Warning], *location: Any, **more: Any) -> None:
             if issubclass(category, AlcidWarning):
-                _tell(f"warning: {message}")
+                _print_error(f"warning: {message}")
             else:
-                others(message, category, *place, **more)
+                show_other(message, category, *location, **more)
 
         warnings.showwarning = show
         yield
@@ -103,7 +105,7 @@ def _warnings_as_lines() -> Iterator[None]:
 
 @contextmanager
 def _without_logs() -> Iterator[None]:
-    """Keep off stderr what libraries log of errors that they also raise, as Java's stacks."""
+    """Keep stderr free of what libraries log about errors that they also raise, as Java stacks."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:

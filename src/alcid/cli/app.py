@@ -1,9 +1,7 @@
-"""What commands are registered on, and how they are listed.
+"""The typer application: registers commands, lists them by section, and words usage errors.
 
-A command is a function in a module of `alcid.cli.commands`, under `@command(Section...)`. What does
-the work is imported within it, when it runs.
-
-A wrong command line, in the form of all other errors: what was found, what is expected.
+A command is a function in a module of `alcid.cli.commands`, decorated with `@command(Section...)`.
+It imports what does the work when it runs, so that `--help` stays fast.
 """
 
 from __future__ import annotations
@@ -29,14 +27,14 @@ class Section(StrEnum):
     """The headings of the list of commands, in their order."""
 
     BEGIN = "Begin"
-    ASK = "Ask a table"
+    QUERY = "Query a table"
     INDEX = "Indexes of a table"
     CHANGE = "Make and change a table"
-    FILES = "Look into index files"
+    FILES = "Inspect index files"
 
 
 class _Commands(TyperGroup):
-    """The list of commands, by their sections; typer has that only together with rich."""
+    """The list of commands by section, which typer offers only with rich."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  # is typer's
         """Write the list into the help."""
@@ -44,9 +42,9 @@ class _Commands(TyperGroup):
         limit = formatter.width - 6 - widest
         for section in Section:
             rows = [
-                (name.ljust(widest), one.get_short_help_str(limit))
-                for name, one in sorted(self.commands.items())
-                if getattr(one, "rich_help_panel", None) == section
+                (name.ljust(widest), entry.get_short_help_str(limit))
+                for name, entry in sorted(self.commands.items())
+                if getattr(entry, "rich_help_panel", None) == section
             ]
             if rows:
                 with formatter.section(section.value):
@@ -54,10 +52,10 @@ class _Commands(TyperGroup):
 
 
 class _Command(TyperCommand):
-    """A command whose usage names what it needs as it is, where typer has braces around it."""
+    """A command whose usage line shows required arguments without typer's braces."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The words behind its name."""
+        """The arguments after its name."""
         return [
             piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
         ]
@@ -65,7 +63,7 @@ class _Command(TyperCommand):
 
 app = typer.Typer(
     cls=_Commands,
-    help="Index lake tables, ask them, and look into their index files.",
+    help="Index lake tables, query them, and inspect their index files.",
     epilog="Example: alcid query events --where \"user = 'u7'\"",
     add_completion=False,
     rich_markup_mode=None,  # plain help, which needs no import of rich
@@ -76,9 +74,9 @@ app = typer.Typer(
 def command(
     section: Section, name: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function as a command of its own name, or of another.
+    """Register a function as a command, under its own name by default.
 
-    Where it takes a dataclass, as `Opening`, the fields of that are options of the command.
+    The fields of a parameter that is a dataclass, such as `Opening`, become options of the command.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
@@ -91,23 +89,25 @@ def command(
 
 
 def _with_fields(function: Callable[..., None]) -> Callable[..., None]:
-    """The function with the fields of its dataclasses in place of these."""
+    """The function with its dataclass parameters replaced by their fields."""
     parameters = signature(function, eval_str=True).parameters
-    classes = {key: one.annotation for key, one in parameters.items() if _is_class(one)}
+    classes = {
+        key: parameter.annotation for key, parameter in parameters.items() if _is_class(parameter)
+    }
     if not classes:
         return function
     fields = {key: signature(kind, eval_str=True).parameters for key, kind in classes.items()}
 
     @wraps(function)
-    def run(**given: Any) -> None:
+    def run(**values: Any) -> None:
         for key, kind in classes.items():
-            given[key] = kind(**{part: given.pop(part) for part in fields[key]})
-        function(**given)
+            values[key] = kind(**{part: values.pop(part) for part in fields[key]})
+        function(**values)
 
-    own = [one for key, one in parameters.items() if key not in classes]
-    parts = [one for found in fields.values() for one in found.values()]
-    every = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in (*own, *parts)]
-    run.__signature__ = Signature(every)  # type: ignore[attr-defined]  # which typer asks for
+    own = [parameter for key, parameter in parameters.items() if key not in classes]
+    parts = [parameter for part in fields.values() for parameter in part.values()]
+    flat = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in (*own, *parts)]
+    run.__signature__ = Signature(flat)  # type: ignore[attr-defined]  # typer reads it
     return run
 
 
@@ -137,7 +137,7 @@ _CHOICES = re.compile(r" is not one of (.+?)\.?$")
 
 
 def usage_problem(error: Any) -> str:
-    """One line for what typer found wrong.
+    """A usage error of typer as one line.
 
     >>> import typer
     >>> usage_problem(typer.BadParameter("Not so. Did you mean that?"))
@@ -152,9 +152,9 @@ def usage_problem(error: Any) -> str:
 
 
 def _wrong_value(error: Any) -> str | None:
-    """What is wrong with the value of an option; None if that is not known well enough.
+    """What is wrong with the value of an option; None if pydantic did not read it.
 
-    Typer lets pydantic read values, whose words are for programmers, but which says what it read.
+    Typer lets pydantic parse values, whose own messages are written for programmers.
     """
     option, causes = getattr(error, "param", None), getattr(error.__cause__, "errors", None)
     if option is None or causes is None:
@@ -164,12 +164,12 @@ def _wrong_value(error: Any) -> str | None:
     if choices is not None:
         expected = f"one of {choices[1].replace(chr(39), '')}"
     else:
-        expected = _numbers(getattr(option, "min", None), getattr(option, "max", None))
+        expected = _range_text(getattr(option, "min", None), getattr(option, "max", None))
         expected = f"a {'whole ' if cause['type'].startswith('int') else ''}number{expected}"
     return f"{max(option.opts, key=len)}: found {cause['input']!r}, expected {expected}"
 
 
-def _numbers(least: float | None, most: float | None) -> str:
-    if least is None:
+def _range_text(minimum: float | None, maximum: float | None) -> str:
+    if minimum is None:
         return ""
-    return f", {least} or more" if most is None else f" from {least} to {most}"
+    return f", {minimum} or more" if maximum is None else f" from {minimum} to {maximum}"

@@ -1,7 +1,4 @@
-"""Types of columns, from `--type`, and the columns that they belong to.
-
-Columns of a new table as text: `id BIGINT NOT NULL, name STRING`.
-"""
+"""Columns and types from the command line: `--type COLUMN=TYPE`, and `--schema` of a new table."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _OPENING, _CLOSING = "(<", ")>"
 
 
 def parse_columns(text: str) -> list[tuple[str, DataType, bool]]:
-    """Names, types and whether null is allowed.
+    """Parse `id BIGINT NOT NULL, name STRING` to names, types and whether null is allowed.
 
     Types are those of Paimon, and of Spark where Paimon has none of the name.
 
@@ -40,7 +37,7 @@ def parse_columns(text: str) -> list[tuple[str, DataType, bool]]:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between commas, but not within brackets or backticks."""
+    """Split at commas outside of brackets and backticks."""
     parts, depth, quoted = [""], 0, False
     for letter in text:
         quoted ^= letter == "`"
@@ -53,13 +50,13 @@ def _parts(text: str) -> list[str]:
 
 
 def _column(part: str, text: str) -> tuple[str, DataType, bool]:
-    found = _NAME.match(part)
-    if found is None:
+    match = _NAME.match(part)
+    if match is None:
         raise OptionError(f"--schema: found {part.strip() or text!r}, expected NAME TYPE")
-    name = found[2] if found[1] is None else found[1].replace("``", "`")
-    kind = part[found.end() :]
+    name = match[2] if match[1] is None else match[1].replace("``", "`")
+    type_text = part[match.end() :]
     try:
-        return name, _type(kind), _NOT_NULL.search(kind) is None
+        return name, _type(type_text), _NOT_NULL.search(type_text) is None
     except UnsupportedError as error:
         raise OptionError(f"--schema: column {name}: {error}{near_type(error)}") from None
 
@@ -75,13 +72,13 @@ def _type(text: str) -> DataType:
 
 
 def near_type(error: UnsupportedError) -> str:
-    """A hint for the end of an error: the type whose name is nearly the one that was found."""
+    """A hint to append to an error: the type with the most similar name."""
     unknown = _UNKNOWN.search(str(error))
     return did_you_mean(unknown[1], [*ROOTS, "STRING", "BYTES"]) if unknown else ""
 
 
 def parse_types(texts: Iterable[str]) -> dict[str, DataType]:
-    """The types by column; a column may have `=` in its name, a type has none.
+    """The types by column; the name of a column may contain `=`, a type does not.
 
     >>> parse_types(["score=double", "m[a=b]=INT"])
     {'score': DataType.parse('DOUBLE'), 'm[a=b]': DataType.parse('INT')}
@@ -102,53 +99,52 @@ def parse_types(texts: Iterable[str]) -> dict[str, DataType]:
 
 @dataclass(frozen=True, slots=True)
 class IndexedColumns:
-    """The indexes of a file with the types of their columns, as far as they were given."""
+    """The indexes of a file with the types of their columns, as far as `--type` gave them."""
 
     types: Mapping[Entry, DataType | None]
     """The type of the column of every index, or None."""
     unused: tuple[str, ...]
-    """Columns without an index that a type was given for."""
+    """Columns with a type but without an index."""
 
     @classmethod
     def match(cls, entries: Iterable[Entry], types: Mapping[str, DataType]) -> IndexedColumns:
         """Find the types of the indexed columns.
 
-        A type of a column without an index is let pass, so that the same types serve for many
-        files.
+        Types of columns without an index are ignored, so that the same options serve many files.
 
         Raises:
             OptionError: The index does not take the type, so it cannot be that of the column.
         """
-        given = Columns(types)
-        found: dict[Entry, DataType | None] = {}
+        columns = Columns(types)
+        entry_types: dict[Entry, DataType | None] = {}
         used = set()
         for entry in entries:
-            name = _given_for(entry.column, types)
+            name = _typed_name(entry.column, types)
             used.add(name)
-            found[entry] = data_type = None if name is None else given.type_of(entry.column)
+            entry_types[entry] = data_type = None if name is None else columns.type_of(entry.column)
             if data_type is not None and entry.index_type in INDEX_TYPES:
                 try:
                     require_index(entry.index_type, entry.column, data_type)
                 except UnsupportedError as error:
                     raise OptionError(f"--type: {error}") from None
-        return cls(found, tuple(name for name in types if name not in used))
+        return cls(entry_types, tuple(name for name in types if name not in used))
 
     def find(self, column: str) -> tuple[Entry, ...]:
-        """The indexes of the column that a name means, if any; its type must then be known.
+        """The indexes of a column, if there are any; its type is then required.
 
         Raises:
-            ColumnError: The name fits more than one column, or its type was not given.
+            ColumnError: The name matches more than one column, or its type is missing.
         """
         name = match_column(column, dict.fromkeys(entry.column for entry in self.types))
-        found = tuple(entry for entry in self.types if entry.column == name)
-        if found and self.types[found[0]] is None:
+        entries = tuple(entry for entry in self.types if entry.column == name)
+        if entries and self.types[entries[0]] is None:
             others = ", ".join(self.unused)
             hint = f"; one was given for {others}, without an index here" if others else ""
             raise ColumnError(f"column {name}: its type is needed, as in --type {name}=TYPE{hint}")
-        return found
+        return entries
 
 
-def _given_for(column: str, types: Mapping[str, DataType]) -> str | None:
-    """The name that the type of a column was given for: its own, or that of its map."""
+def _typed_name(column: str, types: Mapping[str, DataType]) -> str | None:
+    """The name that `--type` uses for a column: its own, or that of its map."""
     name = match_column(column, types)
     return match_column(column.partition("[")[0], types) if name is None else name

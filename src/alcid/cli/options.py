@@ -1,7 +1,4 @@
-"""Arguments and options that several commands have.
-
-How old files must be before a command removes them.
-"""
+"""Arguments and options that several commands share, and parsers for their values."""
 
 from __future__ import annotations
 
@@ -24,11 +21,11 @@ __all__ = [
     "HtmlFile",
     "Json",
     "Limit",
-    "MostRows",
     "OlderThan",
     "OrderBy",
     "OutputFile",
     "Quiet",
+    "RowLimit",
     "Select",
     "TableName",
     "Types",
@@ -36,10 +33,10 @@ __all__ = [
     "names",
     "pairs",
     "parse_age",
-    "require_place",
+    "require_writable",
 ]
 
-_SECRETS = ("--conf", "--storage-option")  # what may hold one is not shown
+_SECRETS = ("--conf", "--storage-option")  # may hold one, so their values are not printed
 
 File: TypeAlias = Annotated[
     str, typer.Argument(metavar="FILE", help="An index file.", show_default=False)
@@ -58,7 +55,7 @@ Types: TypeAlias = Annotated[
     typer.Option(
         "--type",
         metavar="COLUMN=TYPE",
-        help="The type of a column, as Paimon writes it; may be repeated. Files do not hold types.",
+        help="The type of a column in Paimon's spelling; may be repeated. Files do not have types.",
         show_default=False,
     ),
 ]
@@ -67,20 +64,20 @@ Where: TypeAlias = Annotated[
     typer.Option(
         "--where",
         metavar="PREDICATE",
-        help="What may stand behind WHERE in Spark's SQL.",
+        help="A condition as after WHERE in Spark SQL.",
         show_default=False,
     ),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Limit: TypeAlias = Annotated[
-    int, typer.Option("--limit", min=0, help="Show at most so many of a list; 0 for all of them.")
+    int, typer.Option("--limit", min=0, help="Show at most this many entries of a list; 0 for all.")
 ]
 Select: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--select",
         metavar="COLUMNS",
-        help="Columns with commas between; a name that has a comma in backticks: 'id,`a, b`'.",
+        help="Columns, separated by commas; put a name with a comma in backticks: 'id,`a, b`'.",
         show_default="all",
     ),
 ]
@@ -89,33 +86,33 @@ OrderBy: TypeAlias = Annotated[
     typer.Option(
         "--order-by",
         metavar="ORDER",
-        help="As in SQL: 'score DESC NULLS LAST, id'; a name with a space in backticks.",
+        help="As in SQL: 'score DESC NULLS LAST, id'; put a name with a space in backticks.",
         show_default="by file and position",
     ),
 ]
-MostRows: TypeAlias = Annotated[
+RowLimit: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--limit",
         min=0,
-        help="How many rows at most; 0 for all.",
+        help="Print at most this many rows; 0 for all.",
         show_default="20 as a table, else all",
     ),
 ]
 HtmlFile: TypeAlias = Annotated[
     str | None,
-    typer.Option("--html", metavar="FILE", help="Write a page that shows it."),
+    typer.Option("--html", metavar="FILE", help="Write an HTML page that shows it."),
 ]
 DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Only say what would be done; nothing is written.")
+    bool, typer.Option("--dry-run", help="Only report what would be done; write nothing.")
 ]
 Quiet: TypeAlias = Annotated[
-    bool, typer.Option("--quiet", help="Do not tell on stderr how far it is.")
+    bool, typer.Option("--quiet", help="Do not report progress on stderr.")
 ]
 
 
 class Format(StrEnum):
-    """What rows can be written as."""
+    """Output formats for rows."""
 
     TABLE = "table"
     JSON = "json"
@@ -128,48 +125,48 @@ FormatName: TypeAlias = Annotated[
     Format | None,
     typer.Option(
         "--format",
-        help="What rows are written as; jsonl is one JSON object on each line.",
-        show_default="as the name of --output ends; table without one",
+        help="The output format; jsonl is one JSON object per line.",
+        show_default="by the suffix of --output, else table",
     ),
 ]
 OutputFile: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--output", metavar="FILE", help="A file for the rows; what is there is replaced."
+        "--output", metavar="FILE", help="Write the rows to this file and replace what is there."
     ),
 ]
 
 
 def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """What was given as `key=value`, one or more times; a value may hold `=`.
+    """Parse repeated `key=value` options; a value may contain `=`.
 
     >>> pairs("--conf", ["spark.master=local[2]", "a=b=c"])
     {'spark.master': 'local[2]', 'a': 'b=c'}
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts or ():
         key, separator, value = text.partition("=")
         if not separator or not key:
-            found_text = "something else" if option in _SECRETS else repr(text)
-            raise OptionError(f"{option}: found {found_text}, expected KEY=VALUE")
-        if key in found:
+            shown = "something else" if option in _SECRETS else repr(text)
+            raise OptionError(f"{option}: found {shown}, expected KEY=VALUE")
+        if key in values:
             raise OptionError(f"{option}: {key} is given twice")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def names(option: str, texts: Iterable[str]) -> list[str]:
-    """Names with commas between, one or more times; `[...]` and backticks may hold commas.
+    """Parse repeated lists of names, separated by commas outside of `[...]` and backticks.
 
     >>> names("--select", ["id, tags[a,b]", "`odd, name`"])
     ['id', 'tags[a,b]', 'odd, name']
     """
-    found: list[str] = []
+    parsed: list[str] = []
     for text in texts:
         word, closing = "", ""
         for letter in f"{text},":
             if letter == "," and not closing:
-                found.append(word.strip())
+                parsed.append(word.strip())
                 word = ""
                 continue
             if closing:
@@ -177,18 +174,18 @@ def names(option: str, texts: Iterable[str]) -> list[str]:
             else:
                 closing = {"[": "]", "`": "`"}.get(letter, "")
             word += letter if letter != "`" else ""
-    if not all(found):
+    if not all(parsed):
         raise OptionError(
-            f"{option}: found {','.join(texts)!r}, expected names with commas between"
+            f"{option}: found {','.join(texts)!r}, expected names, separated by commas"
         )
-    return found
+    return parsed
 
 
-def require_place(option: str, output: str | None) -> None:
-    """Make sure, before anything is read, that a file can be written there.
+def require_writable(option: str, output: str | None) -> None:
+    """Make sure that an output file can be written before anything is read.
 
     Raises:
-        StorageError: There is no such folder, or it is one itself.
+        StorageError: Its folder does not exist, or it is a folder itself.
     """
     if output is None:
         return
@@ -204,22 +201,22 @@ OlderThan: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="AGE",
-        help="What is younger is left alone, as somebody may be writing it: 90s, 30m, 12h, 1d"
-        " or 2w.",
+        help="Leave younger files alone, since somebody may still be writing them: 90s, 30m, 12h,"
+        " 1d or 2w.",
     ),
 ]
 
 
 def parse_age(text: str) -> timedelta:
-    """A time span with its unit.
+    """Parse an age with its unit.
 
     >>> parse_age("12h")
     datetime.timedelta(seconds=43200)
     """
-    found = re.fullmatch(r"(\d{1,9})([smhdw])", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(\d{1,9})([smhdw])", text.strip())
+    if match is None:
         raise OptionError(f"--older-than: found {text!r}, expected a number and a unit, as 12h")
     try:
-        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+        return timedelta(**{_UNITS[match[2]]: int(match[1])})
     except OverflowError:
         raise OptionError(f"--older-than: found {text!r}, expected less") from None

@@ -1,12 +1,6 @@
-"""What commands print on stdout: lines for people, or one JSON document for programs.
+"""Print reports: lines and tables of text for people, or one JSON document for programs.
 
-The two forms of what a command found: text for people, JSON for programs.
-
-Texts in columns.
-
-Reports as text.
-
-How commands tell how far they are: on stderr, a bar on a terminal, lines in a log.
+Progress goes to stderr: a bar on a terminal, lines in a log.
 """
 
 from __future__ import annotations
@@ -22,17 +16,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from alcid._text import printable
-from alcid.cli.inspect import FileIndexReport, Listing
-from alcid.cli.inspect.contents import Item
-from alcid.cli.inspect.file_index import IndexReport, ListedValue
-from alcid.cli.inspect.page import (
+from alcid.cli.files import FileIndexReport, Listing
+from alcid.cli.files.contents import Item
+from alcid.cli.files.file_index import IndexReport, ListedValue
+from alcid.cli.files.page import (
     INDEX_TITLES,
     facts_text,
     index_row,
     item_row,
     item_titles,
 )
-from alcid.cli.probe import ProbeReport
+from alcid.cli.files.probe import ProbeReport
 from alcid.inspect import save_html
 from alcid.inspect.byte_map.regions import decimal_text, not_finite, value_text
 
@@ -50,13 +44,13 @@ __all__ = [
     "plain",
     "print_json",
     "print_lines",
-    "print_picture",
     "print_report",
+    "print_report_or_page",
 ]
 
 
 class Report(Protocol):
-    """What a table gives back for work that was done; `str` is a text to read."""
+    """The result of a command; `str` gives the text to print."""
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -70,8 +64,8 @@ def print_report(report: Report, *, as_json: bool) -> None:
         print_lines(str(report))
 
 
-def print_picture(report: Report, html: str | None, *, as_json: bool) -> None:
-    """Write the page of a report, if a file is named for it, or else print it; JSON in any case."""
+def print_report_or_page(report: Report, html: str | None, *, as_json: bool) -> None:
+    """Write a report as an HTML page if a file is named, and print it otherwise or as JSON."""
     if html is not None:
         save_html(report, html)
     if html is None or as_json:
@@ -81,22 +75,22 @@ def print_picture(report: Report, html: str | None, *, as_json: bool) -> None:
 
 
 def print_lines(text: str, *, to_stderr: bool = False) -> None:
-    """Print lines; what a terminal would take for a command, or cannot show, as escapes."""
+    """Print lines, with control characters and what the encoding cannot show escaped."""
     stream = sys.stderr if to_stderr else sys.stdout
     encoding = stream.encoding or "utf-8"  # text in memory has none
     lines = "".join(f"{printable(line)}\n" for line in text.split("\n"))
     stream.write(lines.encode(encoding, "backslashreplace").decode(encoding))
-    stream.flush()  # here, where a closed pipe is seen to
+    stream.flush()  # here, where a closed pipe is handled
 
 
 def print_json(document: Any) -> None:
-    """Print one document on one line, in ASCII, so that it passes through any pipe."""
+    """Print one document on one line, in ASCII, which passes through any pipe."""
     sys.stdout.write(json.dumps(plain(document), allow_nan=False) + "\n")
     sys.stdout.flush()
 
 
 def plain(value: Any) -> Any:
-    r"""What JSON can hold: decimals, NaN, the infinities and times are text, bytes hexadecimal.
+    r"""Plain JSON values: decimals, NaN, infinities and times as text, bytes as hexadecimal digits.
 
     >>> plain({"at": datetime(2025, 8, 1, 12), "share": float("nan"), "hash": b"\x01"})
     {'at': '2025-08-01T12:00:00', 'share': 'NaN', 'hash': '01'}
@@ -123,22 +117,22 @@ def plain(value: Any) -> Any:
 
 
 def _key(key: Any) -> str:
-    found = plain(key)
-    return found if isinstance(found, str) else json.dumps(found)
+    value = plain(key)
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 class Output(Protocol):
-    """Shows reports on stdout."""
+    """Prints reports on index files."""
 
     def file(self, report: FileIndexReport | Listing) -> None:
-        """What `inspect` found."""
+        """Print the contents of a file."""
 
     def probe(self, report: ProbeReport) -> None:
-        """What `probe` was answered."""
+        """Print the answer to a probe."""
 
 
 def choose_output(*, as_json: bool) -> Output:
-    """The form that was asked for."""
+    """The output for `--json`, or that for text."""
     if as_json:
         return JsonOutput()
 
@@ -152,7 +146,7 @@ class JsonOutput:
     """
 
     def file(self, report: FileIndexReport | Listing) -> None:
-        """What `inspect` found."""
+        """Print the contents of a file."""
         document: dict[str, Any] = {"file": report.file, "kind": report.kind, "size": report.size}
         document |= report.head
         match report:
@@ -170,7 +164,7 @@ class JsonOutput:
         print_json(document)
 
     def probe(self, report: ProbeReport) -> None:
-        """What `probe` was answered."""
+        """Print the answer to a probe."""
         print_json(asdict(report))
 
 
@@ -178,12 +172,12 @@ def _index(index: IndexReport, *, lists_values: bool) -> dict[str, Any]:
     fields = asdict(index)
     del fields["values"]
     facts = fields.pop("facts")
-    found = {**fields, **facts}
+    document = {**fields, **facts}
     if lists_values:
         values = index.values
-        found["values"] = None if values is None else [_listed(value) for value in values]
-        found["truncated"] = index.truncated
-    return found
+        document["values"] = None if values is None else [_listed(value) for value in values]
+        document["truncated"] = index.truncated
+    return document
 
 
 def _item(item: Item) -> dict[str, Any]:
@@ -202,7 +196,7 @@ def _listed(value: ListedValue) -> dict[str, Any]:
 
 
 def aligned(columns: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> list[str]:
-    r"""The lines of columns, as long as they need be; those at these places stand to the right.
+    r"""Lines of padded columns; those at the positions in `numbers` are aligned to the right.
 
     >>> print(*aligned([("INDEX", "bitmap", "bsi"), ("FILES", "7", "12")], {1}), sep="\n")
     INDEX   FILES
@@ -212,22 +206,22 @@ def aligned(columns: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> 
     from rich.cells import cell_len
 
     padded = []
-    for place, column in enumerate(columns):
+    for position, column in enumerate(columns):
         lengths = [cell_len(cell) for cell in column]
         widest = max(lengths, default=0)
         spaces = [" " * (widest - length) for length in lengths]
         pairs = zip(column, spaces, strict=True)
-        right = place in numbers
+        right = position in numbers
         padded.append([space + cell if right else cell + space for cell, space in pairs])
     return ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]
 
 
-_UNLIMITED = 1_000_000  # columns of a pipe: what reads it wants whole lines
+_UNLIMITED = 1_000_000  # columns of a pipe, whose reader expects whole lines
 _NUMBERS = ("OFFSET", "BYTES", "LENGTH", "COUNT", "SNAPSHOT ID", "SEQUENCE NUMBER")
 
 
 class TextOutput:
-    """Lines and tables; in colour, and folded to its width, on a terminal only."""
+    """Lines and tables; in colour and folded to the width only on a terminal."""
 
     def __init__(self) -> None:
         """Write to stdout."""
@@ -238,13 +232,13 @@ class TextOutput:
             self._console.width = _UNLIMITED
 
     def file(self, report: FileIndexReport | Listing) -> None:
-        """What `inspect` found."""
+        """Print the contents of a file."""
         self._line(f"{report.file}: {report.kind}, {_count(report.size, 'byte')}")
         if isinstance(report, FileIndexReport):
             self._file_index(report)
         else:
             self._listing(report)
-        sys.stdout.flush()  # here, where a closed pipe is seen to
+        sys.stdout.flush()  # here, where a closed pipe is handled
 
     def _file_index(self, report: FileIndexReport) -> None:
         head = report.head
@@ -271,14 +265,14 @@ class TextOutput:
             self._table(titles, map(item_row, report.items))
 
     def probe(self, report: ProbeReport) -> None:
-        """What `probe` was answered."""
+        """Print the answer to a probe."""
         match report.answer:
             case "skip":
                 self._line("skip: no row can match")
             case "any" if report.exact:
                 self._line("every row matches")
             case "any":
-                self._line("any row: the indexes cannot tell")
+                self._line("any row: the indexes cannot decide")
             case "rows":
                 shown = _positions(report.positions, truncated=report.truncated)
                 self._line(f"{_count(report.count or 0, 'row')}: {shown}")
@@ -287,12 +281,12 @@ class TextOutput:
         sys.stdout.flush()
 
     def _values(self, index: IndexReport) -> None:
-        """The values of a column, as one of its indexes keeps them."""
+        """Print the values of a column that an index contains."""
         title = f"{index.column}, {index.index_type}"
         self._line()
         if index.values is None:
-            kept = "keeps no list of values" if index.state == "ok" else f"{index.state}, no values"
-            self._line(f"{title}: {kept}")
+            reason = "has no list of values" if index.state == "ok" else f"{index.state}, no values"
+            self._line(f"{title}: {reason}")
             return
         self._line(f"{title}: {len(index.values)} of {_count(index.value_count, 'value')}")
         if index.values:
@@ -312,7 +306,7 @@ class TextOutput:
     def _table(self, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         if not self._console.is_terminal:  # a hundred times faster, and the same
             columns = zip(titles, *([printable(cell) for cell in row] for row in rows), strict=True)
-            numbers = [place for place, title in enumerate(titles) if title in _NUMBERS]
+            numbers = [position for position, title in enumerate(titles) if title in _NUMBERS]
             for line in aligned(list(columns), numbers):
                 _write(line)
             return
@@ -325,7 +319,7 @@ class TextOutput:
                 title, justify="right" if title in _NUMBERS else "left", overflow="fold"
             )
         for row in rows:
-            # Text, not str, in which rich would look for its markup: `m[red]` is a column.
+            # Text, not str: rich would read the column `m[red]` as markup.
             table.add_row(*(Text(printable(cell)) for cell in row))
         with self._console.capture() as capture:
             self._console.print(table)
@@ -334,17 +328,17 @@ class TextOutput:
 
 
 def _write(line: str) -> None:
-    """One line; what the encoding of stdout lacks is shown as escapes."""
+    """Write a line, with what the encoding of stdout cannot show escaped."""
     encoding = sys.stdout.encoding or "utf-8"  # text in memory has none
     sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def _left_to_do(report: ProbeReport) -> list[str]:
-    """What is left to do with rows that are not exact."""
+    """Notes on what remains to be done with rows that are not exact."""
     if report.exact or report.answer != "rows":
         return []
     if report.order is not None:
-        return ["these rows are not in order: sort them to find the first"]
+        return ["these rows are not in order: sort them to get the first"]
     return ["some of these rows may not match: apply the predicate to them"]
 
 
@@ -358,7 +352,7 @@ def _count(number: int, what: str) -> str:
 
 
 def choose_progress(*, quiet: bool) -> Progress | bool:
-    """What to give to a table as `progress`.
+    """The `progress` argument for a table.
 
     >>> choose_progress(quiet=True)
     False

@@ -1,14 +1,8 @@
-"""The rows of files that a command is given: Parquet, ORC, Arrow, CSV, JSON lines.
+"""Rows from input files, for `append` and `upsert`: Parquet, ORC, Arrow, CSV and JSON lines.
 
-Of Parquet, ORC and Arrow files the types are their own. CSV and JSON have few, so that columns get
-the types of the table; only what the table does not know is inferred.
-
-Rows that a command puts into a table: the files are read here, or by Spark where it writes.
-
-Rows of CSV and of JSON lines, in the types of the table that they are for.
-
-A moment without a zone, in a column of moments, is one of the time zone of `alcid.options`, as in
-predicates.
+Parquet, ORC and Arrow files have their own types. CSV and JSON have few, so their columns get the
+types of the table, and only the types of other columns are inferred. A timestamp without a zone in
+a TIMESTAMP WITH LOCAL TIME ZONE column is in the time zone of `alcid.config`, as in predicates.
 """
 
 from __future__ import annotations
@@ -57,19 +51,19 @@ __all__ = [
 ]
 
 _Read: TypeAlias = Callable[[Any, pa.Schema, str], pa.Table]
-"""Reads what is given, an Arrow stream of bytes, for a table of some columns; errors name it."""
+"""Reads an Arrow byte stream for a table with some columns; errors name the file."""
 
 
 def _parquet(data: Any, table: pa.Schema, _name: str) -> pa.Table:
     from pyarrow import parquet
 
     file = parquet.ParquetFile(data)
-    leaves = [file.schema.column(place).physical_type for place in range(len(file.schema))]
+    leaves = [file.schema.column(position).physical_type for position in range(len(file.schema))]
     return _with_zones(_int96(data), iter(leaves), table) if "INT96" in leaves else file.read()
 
 
 def _int96(data: Any) -> pa.Table:
-    """Rows in nanoseconds, or in microseconds if there are years that nanoseconds do not reach."""
+    """Rows in nanoseconds, or in microseconds if years are out of the range of nanoseconds."""
     from alcid.datafiles.parquet import open_scan
     from alcid.datafiles.parquet.decoding import int96_as
     from alcid.formats.source import BytesSource
@@ -84,34 +78,34 @@ def _int96(data: Any) -> pa.Table:
 
 
 def _with_zones(rows: pa.Table, leaves: Iterator[str], table: pa.Schema) -> pa.Table:
-    """Rows whose INT96 columns are moments of the world, as Spark, which writes them, has it.
+    """Rows whose INT96 columns are UTC timestamps, as Spark, which writes them, defines.
 
-    They are in microseconds unless some are finer. A column that has no zone in the table keeps
-    what the file shows.
+    They are in microseconds unless some are finer. A column without a zone in the table keeps the
+    local time of the file.
 
     Args:
         rows: The rows.
         leaves: The physical types of the leaf columns.
         table: The columns of the table that the rows are for; may be empty.
     """
-    for place, field in enumerate(rows.schema):
+    for position, field in enumerate(rows.schema):
         own = [next(leaves) for _ in range(leaf_count(field.type))]
-        known = table.field(field.name).type if field.name in table.names else None
-        if "INT96" not in own or (known is not None and "tz=" not in str(known)):
+        table_type = table.field(field.name).type if field.name in table.names else None
+        if "INT96" not in own or (table_type is not None and "tz=" not in str(table_type)):
             continue
-        column = rows.column(place)
+        column = rows.column(position)
         with suppress(pa.ArrowInvalid):  # some are finer
             column = column.cast(_zoned(field.type, iter(own), "us"))
         if column.type == field.type:
             column = column.cast(_zoned(field.type, iter(own), "ns"))
-        rows = rows.set_column(place, field.name, column)
+        rows = rows.set_column(position, field.name, column)
     return rows
 
 
 def _zoned(kind: Any, leaves: Iterator[str], unit: str) -> Any:
     """A type with a zone and a unit for the timestamps that are INT96 in the file."""
     if pa.types.is_struct(kind):
-        return pa.struct([one.with_type(_zoned(one.type, leaves, unit)) for one in kind])
+        return pa.struct([field.with_type(_zoned(field.type, leaves, unit)) for field in kind])
     if pa.types.is_map(kind):
         return pa.map_(_zoned(kind.key_type, leaves, unit), _zoned(kind.item_type, leaves, unit))
     if pa.types.is_nested(kind):
@@ -155,17 +149,17 @@ _COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
 def read_rows(
     files: Sequence[str], table: pa.Schema, storage_options: Mapping[str, Any] | None = None
 ) -> pa.Table:
-    r"""All rows of files, one after the other.
+    r"""All rows of several files.
 
     Args:
-        files: Paths or URIs; what they end with says what they hold.
-        table: The columns of the table that the rows are for.
-        storage_options: Those of the files.
+        files: Paths or URIs; the suffix decides the format.
+        table: The schema of the table.
+        storage_options: Of the storage of the files.
 
     Raises:
-        OptionError: A file of none of the formats.
-        StorageError: A file that cannot be read.
-        FormatError: A file that is not what its name says, or values that have not the type.
+        OptionError: The suffix of a file is not supported.
+        StorageError: A file cannot be read.
+        FormatError: A file has another format than its suffix says, or values of another type.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -180,13 +174,13 @@ def read_rows(
     id: [[7]]
     name: [[null]]
     """
-    found = [_read(file, table, storage_options) for file in files]
-    if len(found) == 1:
-        return found[0]
+    tables = [_read(file, table, storage_options) for file in files]
+    if len(tables) == 1:
+        return tables[0]
     try:
-        return pa.concat_tables(found, promote_options="default")
+        return pa.concat_tables(tables, promote_options="default")
     except pa.ArrowException as error:
-        raise UnsupportedError(f"{', '.join(files)}: columns of several types: {error}") from None
+        raise UnsupportedError(f"{', '.join(files)}: columns of different types: {error}") from None
 
 
 def file_schema(file: str, storage_options: Mapping[str, Any] | None = None) -> pa.Schema:
@@ -195,16 +189,16 @@ def file_schema(file: str, storage_options: Mapping[str, Any] | None = None) -> 
 
 
 def is_parquet(file: str) -> bool:
-    """Whether a file is taken for one of Parquet."""
+    """Whether the suffix is that of Parquet."""
     return _format(file)[0] is _parquet
 
 
 def require_parquet(file: str) -> None:
-    """See that a file on this machine can be read; a folder of such files is left to its reader.
+    """Check that a local file is readable Parquet; folders are left to Spark.
 
     Raises:
-        OSError: It cannot be opened.
-        FormatError: It is not one of Parquet.
+        OSError: The file cannot be opened.
+        FormatError: It is not a Parquet file.
     """
     from pyarrow import parquet
 
@@ -240,9 +234,9 @@ def _naming(file: str, error: Exception) -> str:
 
 
 def _format(file: str) -> tuple[_Read, str | None]:
-    """How a file is read, and how it is compressed."""
+    """The reader and the compression of a file, by its suffix."""
     name = file.lower()
-    ending = next((one for one in _COMPRESSIONS if name.endswith(one)), "")
+    ending = next((suffix_ for suffix_ in _COMPRESSIONS if name.endswith(suffix_)), "")
     for suffix, read in _FORMATS.items():
         if name.removesuffix(ending).endswith(suffix) and (not ending or read in (_csv, _json)):
             return read, _COMPRESSIONS.get(ending)
@@ -254,8 +248,8 @@ Files: TypeAlias = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE",
-        help="Files with the rows: .parquet, .orc, .arrow, .csv (with a head) or .jsonl (an object"
-        " on each line); the last two also with .gz or .zst.",
+        help="Files with rows: .parquet, .orc, .arrow, .csv (with a header) or .jsonl (one object"
+        " per line); the last two also with .gz or .zst.",
         show_default=False,
     ),
 ]
@@ -269,12 +263,12 @@ class _Report(Protocol):
 
 
 def arrow_rows(files: Sequence[str], table: AnyTable, how: Opening) -> pa.Table:
-    """The rows, in the memory of this process."""
+    """The rows as an Arrow table in this process."""
     return read_rows(files, table.schema, pairs("--storage-option", how.storage_option) or None)
 
 
 def spark_rows(files: Sequence[str], table: AnyTable, how: Opening, session: Any) -> Any:
-    """The rows as a DataFrame; what Spark cannot read as we do goes through this process."""
+    """The rows as a DataFrame; this process reads what Spark would read differently."""
     if all(is_parquet(file) and "://" not in file for file in files):
         for file in files:
             require_parquet(file)
@@ -284,23 +278,23 @@ def spark_rows(files: Sequence[str], table: AnyTable, how: Opening, session: Any
 
 @dataclass(frozen=True, slots=True)
 class WriteReport:
-    """What a write did; a dry run also tells how the columns go together."""
+    """The report of a write; in a dry run also the columns that match those of the table."""
 
     report: _Report
-    given: tuple[str, ...]
+    row_columns: tuple[str, ...]
     """The columns of the rows."""
-    table: tuple[str, ...]
-    """Those of the table."""
+    table_columns: tuple[str, ...]
+    """The columns of the table."""
 
     @property
     def absent(self) -> list[str]:
-        """Columns of the table that the rows do not have."""
-        return [name for name in self.table if match_column(name, self.given) is None]
+        """Columns of the table that the rows are missing."""
+        return [name for name in self.table_columns if match_column(name, self.row_columns) is None]
 
     def __str__(self) -> str:
         lines = [str(self.report)]
         if self.report.dry_run:
-            lines.append(f"columns: {', '.join(self.given)}")
+            lines.append(f"columns: {', '.join(self.row_columns)}")
             lines += [f"not given: {', '.join(self.absent)}"] if self.absent else []
         return "\n".join(lines)
 
@@ -308,7 +302,7 @@ class WriteReport:
         """All of it as plain values."""
         document = self.report.to_dict()
         if self.report.dry_run:
-            document |= {"columns": list(self.given), "not_given": self.absent}
+            document |= {"columns": list(self.row_columns), "not_given": self.absent}
         return document
 
 
@@ -317,58 +311,60 @@ _EPOCH_DAY = "1970-01-01"
 
 
 def read_csv(content: bytes, table: pa.Schema) -> pa.Table:
-    r"""Rows below a head; a field without anything is null, one of two quotes the empty text.
+    r"""Read CSV with a header; an empty field is null, two quotes are the empty string.
 
     >>> columns = pa.schema([("id", pa.int64()), ("name", pa.string())])
     >>> read_csv(b'id,name\n007,\n8,""\n', columns).to_pylist()
     [{'id': 7, 'name': None}, {'id': 8, 'name': ''}]
     """
     names = csv.open_csv(pa.BufferReader(content)).schema.names
-    wanted = _types(names, table)
-    for name, kind in wanted.items():
+    table_types = _types(names, table)
+    for name, kind in table_types.items():
         if types.is_nested(kind):
-            raise UnsupportedError(f"column {name}: CSV does not hold {kind}: give JSON or Parquet")
-    moments = {name: kind for name, kind in wanted.items() if _is_moment(kind)}
-    how = csv.ConvertOptions(
-        column_types=wanted | dict.fromkeys(moments, pa.string()),
+            raise UnsupportedError(f"column {name}: CSV cannot contain {kind}: use JSON or Parquet")
+    timestamps = {name: kind for name, kind in table_types.items() if _has_zone(kind)}
+    convert_options = csv.ConvertOptions(
+        column_types=table_types | dict.fromkeys(timestamps, pa.string()),
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    return _with_texts(csv.read_csv(pa.BufferReader(content), convert_options=how), moments)
+    return _parse_texts(
+        csv.read_csv(pa.BufferReader(content), convert_options=convert_options), timestamps
+    )
 
 
 def read_json_lines(content: bytes, table: pa.Schema) -> pa.Table:
-    r"""Rows of which each is an object on a line of its own.
+    r"""Read JSON lines, an object per row.
 
     >>> columns = pa.schema([("day", pa.date32()), ("tags", pa.map_(pa.string(), pa.int32()))])
     >>> read_json_lines(b'{"day": "2025-08-01", "tags": {"a": 1}}\n', columns).to_pylist()
     [{'day': datetime.date(2025, 8, 1), 'tags': [('a', 1)]}]
     """
     names = arrow_json.read_json(pa.BufferReader(content)).schema.names
-    wanted = _types(names, table)
-    maps = {name: kind for name, kind in wanted.items() if _has_map(kind)}
-    texts = {name: kind for name, kind in wanted.items() if _is_moment(kind) or _is_time(kind)}
-    plain = {name: kind for name, kind in wanted.items() if name not in maps}
-    how = arrow_json.ParseOptions(
-        explicit_schema=pa.schema(list((plain | dict.fromkeys(texts, pa.string())).items()))
+    table_types = _types(names, table)
+    maps = {name: kind for name, kind in table_types.items() if _has_map(kind)}
+    texts = {name: kind for name, kind in table_types.items() if _has_zone(kind) or _is_time(kind)}
+    arrow_types = {name: kind for name, kind in table_types.items() if name not in maps}
+    parse_options = arrow_json.ParseOptions(
+        explicit_schema=pa.schema(list((arrow_types | dict.fromkeys(texts, pa.string())).items()))
     )
-    rows = arrow_json.read_json(pa.BufferReader(content), parse_options=how)
-    if maps:  # which Arrow does not read
+    rows = arrow_json.read_json(pa.BufferReader(content), parse_options=parse_options)
+    if maps:  # Arrow does not read maps
         lines = [json.loads(line) for line in content.splitlines() if line.strip()]
         for name, kind in maps.items():
             values = pa.array([_as_pairs(line.get(name), kind) for line in lines], kind)
             rows = rows.set_column(rows.schema.names.index(name), name, values)
-    return _with_texts(rows, texts)
+    return _parse_texts(rows, texts)
 
 
 def _types(names: Sequence[str], table: pa.Schema) -> dict[str, Any]:
-    """The types of those columns of a file that the table has."""
-    found = {name: match_column(name, table.names) for name in names}
-    return {name: table.field(own).type for name, own in found.items() if own is not None}
+    """The table's types of the columns that a file shares with it."""
+    matches = {name: match_column(name, table.names) for name in names}
+    return {name: table.field(match).type for name, match in matches.items() if match is not None}
 
 
-def _is_moment(kind: Any) -> bool:
+def _has_zone(kind: Any) -> bool:
     return bool(types.is_timestamp(kind)) and kind.tz is not None
 
 
@@ -377,12 +373,12 @@ def _is_time(kind: Any) -> bool:
 
 
 def _has_map(kind: Any) -> bool:
-    inner = [kind.field(place).type for place in range(kind.num_fields)]
+    inner = [kind.field(position).type for position in range(kind.num_fields)]
     return bool(types.is_map(kind)) or any(map(_has_map, inner))
 
 
 def _as_pairs(value: Any, kind: Any) -> Any:
-    """A value of JSON with maps as Arrow takes them; what is no map is left for it to refuse."""
+    """A JSON value with maps as Arrow expects them; Arrow refuses other values."""
     if types.is_map(kind) and isinstance(value, dict):
         return [(key, _as_pairs(item, kind.item_type)) for key, item in value.items()]
     if types.is_list(kind) and isinstance(value, list):
@@ -392,23 +388,23 @@ def _as_pairs(value: Any, kind: Any) -> Any:
     return value
 
 
-def _with_texts(rows: pa.Table, wanted: Mapping[str, Any]) -> pa.Table:
-    """The rows with values in place of the texts of some columns."""
-    for name, kind in wanted.items():
-        place = rows.schema.names.index(name)
+def _parse_texts(rows: pa.Table, column_types: Mapping[str, Any]) -> pa.Table:
+    """Parse the columns that were read as text."""
+    for name, kind in column_types.items():
+        position = rows.schema.names.index(name)
         try:
-            values = _from_text(rows.column(place), kind)
+            values = _from_text(rows.column(position), kind)
         except pa.ArrowException as error:
             raise UnsupportedError(f"column {name}: {str(error).splitlines()[0]}") from None
-        rows = rows.set_column(place, name, values)
+        rows = rows.set_column(position, name, values)
     return rows
 
 
 def _from_text(texts: pa.ChunkedArray, kind: Any) -> pa.ChunkedArray:
     if types.is_time(kind):
-        moments = pc.binary_join_element_wise(_EPOCH_DAY, texts, " ")
-        return moments.cast(pa.timestamp("ns")).cast(kind)
-    if not _is_moment(kind):
+        timestamps = pc.binary_join_element_wise(_EPOCH_DAY, texts, " ")
+        return timestamps.cast(pa.timestamp("ns")).cast(kind)
+    if not _has_zone(kind):
         return texts.cast(kind)
     has_zone = pc.match_substring_regex(texts, _ZONE)
     nothing = pa.scalar(None, pa.string())

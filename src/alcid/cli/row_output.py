@@ -1,9 +1,4 @@
-"""Rows that a query gave, in the form that was asked for: on stdout, or in a file.
-
-Columns of rows as texts, for tables and CSV, and as values for JSON.
-
-Rows as a table to read.
-"""
+"""Write the rows of a query to stdout or a file: as a table, JSON, JSON lines, CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -36,7 +31,7 @@ _ZEROS = ((rf"\.0+{_ZONE}", r"\1"), (rf"(\.[0-9]*[1-9])0+{_ZONE}", r"\1\2"))
 
 
 def texts(column: pa.ChunkedArray) -> list[str | None]:
-    """Each value as a text on its own, None for null.
+    """Each value as text, None for null.
 
     >>> texts(pa.chunked_array([[1.5, None, float("nan")]]))
     ['1.5', None, 'NaN']
@@ -57,7 +52,7 @@ def _text(value: Any, *, is_nested: bool) -> str:
 
 
 def json_values(column: pa.ChunkedArray) -> list[Any]:
-    """Each value as JSON has it: times and decimals are texts, bytes are hexadecimal.
+    """Each value as JSON: times and decimals as text, bytes as hexadecimal digits.
 
     Of a key that a map has twice, the last value counts.
 
@@ -71,7 +66,7 @@ def json_values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _values(array: pa.Array) -> list[Any]:
-    """Of what is nested its parts first: Python's own times and maps do not hold all of Arrow's."""
+    """Convert nested values from inside: Python's times and maps cannot hold all of Arrow's."""
     kind = array.type
     if types.is_dictionary(kind):
         return _values(array.dictionary_decode())
@@ -81,23 +76,23 @@ def _values(array: pa.Array) -> list[Any]:
         return _lists(array)
     if types.is_duration(kind):
         units = array.cast(pa.int64()).to_pylist()
-        return [None if one is None else one / _PER_SECOND[kind.unit] for one in units]
+        return [None if value is None else value / _PER_SECOND[kind.unit] for value in units]
     if types.is_temporal(kind):
         return _times(array)
     if types.is_decimal(kind):
         return array.cast(pa.string()).to_pylist()  # type: ignore[no-any-return]
     if types.is_float32(kind) or types.is_float16(kind):
-        return [None if one is None else _narrow(one) for one in array.to_pylist()]
+        return [None if value is None else _narrow(value) for value in array.to_pylist()]
     return [plain(value) for value in array.to_pylist()]
 
 
 def _structs(array: pa.StructArray) -> list[Any]:
     names = [field.name for field in array.type]
     columns = [_values(part) for part in array.flatten()]
-    every = zip(*columns, strict=True) if columns else [()] * len(array)
+    rows = zip(*columns, strict=True) if columns else [()] * len(array)
     return [
-        dict(zip(names, values, strict=True)) if is_there else None
-        for values, is_there in zip(every, array.is_valid().to_pylist(), strict=True)
+        dict(zip(names, values, strict=True)) if is_valid else None
+        for values, is_valid in zip(rows, array.is_valid().to_pylist(), strict=True)
     ]
 
 
@@ -112,12 +107,12 @@ def _lists(array: Any) -> list[Any]:
     if types.is_map(kind):
         keys = [_key(key) for key in _values(array.keys.slice(first, count))]
         items = list(zip(keys, _values(array.items.slice(first, count)), strict=True))
-        found: list[Any] = [dict(items[ends[at] : ends[at + 1]]) for at in range(len(array))]
+        lists: list[Any] = [dict(items[ends[at] : ends[at + 1]]) for at in range(len(array))]
     else:
         values = _values(array.values.slice(first, count))
-        found = [values[ends[at] : ends[at + 1]] for at in range(len(array))]
+        lists = [values[ends[at] : ends[at + 1]] for at in range(len(array))]
     is_valid = array.is_valid().to_pylist()
-    return [one if is_there else None for one, is_there in zip(found, is_valid, strict=True)]
+    return [value if is_set else None for value, is_set in zip(lists, is_valid, strict=True)]
 
 
 def _key(key: Any) -> str:
@@ -125,11 +120,11 @@ def _key(key: Any) -> str:
 
 
 def _times(array: pa.Array) -> list[Any]:
-    """As SQL writes them: Python's own have microseconds, and end with the year 9999."""
-    found = array.cast(pa.string())
+    """Times in SQL's notation: Python's have only microseconds, and end with the year 9999."""
+    formatted = array.cast(pa.string())
     for pattern, replacement in _ZEROS:
-        found = pc.replace_substring_regex(found, pattern=pattern, replacement=replacement)
-    return found.to_pylist()  # type: ignore[no-any-return]
+        formatted = pc.replace_substring_regex(formatted, pattern=pattern, replacement=replacement)
+    return formatted.to_pylist()  # type: ignore[no-any-return]
 
 
 def _narrow(value: float) -> float | str:
@@ -139,27 +134,27 @@ def _narrow(value: float) -> float | str:
 
 _BATCH = 10_000
 _ENDINGS = {"": Format.TABLE, ".txt": Format.TABLE} | {
-    f".{one}": one for one in Format if one is not Format.TABLE
+    f".{form}": form for form in Format if form is not Format.TABLE
 }
 
 
-def choose_format(asked: Format | None, *, as_json: bool, output: str | None) -> Format:
-    """The format: the one that was asked for, else that of the name of the file, else a table.
+def choose_format(requested: Format | None, *, as_json: bool, output: str | None) -> Format:
+    """The format: the requested one, else that of the file suffix, else a table.
 
     Raises:
-        OptionError: Two formats, a name that ends otherwise, or Parquet for a terminal.
+        OptionError: Two formats, an unknown suffix, or Parquet on a terminal.
 
     >>> choose_format(None, as_json=False, output="rows.csv")
     <Format.CSV: 'csv'>
     """
-    if as_json and asked not in (None, Format.JSON):
-        raise OptionError(f"--json and --format {asked}: found both, expected one of them")
-    ending = Path(output or "").suffix.lower()
-    chosen = Format.JSON if as_json else asked or _ENDINGS.get(ending)
+    if as_json and requested not in (None, Format.JSON):
+        raise OptionError(f"--json and --format {requested}: found both, expected one of them")
+    suffix = Path(output or "").suffix.lower()
+    chosen = Format.JSON if as_json else requested or _ENDINGS.get(suffix)
     if chosen is None:
-        known = ", ".join(filter(None, _ENDINGS))
+        suffixes = ", ".join(filter(None, _ENDINGS))
         raise OptionError(
-            f"--output: found a name that ends in {ending}, expected {known}; or give --format"
+            f"--output: found a name that ends in {suffix}, expected {suffixes}; or give --format"
         )
     if chosen is Format.PARQUET and output is None and sys.stdout.isatty():
         raise OptionError("--format parquet: a terminal cannot show it; give --output FILE")
@@ -167,16 +162,16 @@ def choose_format(asked: Format | None, *, as_json: bool, output: str | None) ->
 
 
 def write_rows(rows: pa.Table, form: Format, output: str | None, *, more: bool = False) -> None:
-    """Write rows.
+    """Write rows in a format.
 
     Args:
-        rows: All of them.
-        form: How.
-        output: A file, which is replaced; None for stdout.
-        more: Whether there are more, which a table says at its end.
+        rows: The rows.
+        form: The format.
+        output: A file to replace; None for stdout.
+        more: Whether there are further rows, which a table mentions at its end.
 
     Raises:
-        OptionError: Two columns of a name, which JSON cannot hold.
+        OptionError: Two columns of the same name, which JSON cannot represent.
     """
     if form in (Format.JSON, Format.JSONL):
         _require_names(rows)
@@ -187,7 +182,9 @@ def write_rows(rows: pa.Table, form: Format, output: str | None, *, more: bool =
                 width = None if is_wide else get_terminal_size().columns
                 encoding = "utf-8" if output is not None else sys.stdout.encoding or "utf-8"
                 lines = table_lines(rows, more=more, width=width)
-                stream.writelines(f"{one}\n".encode(encoding, "backslashreplace") for one in lines)
+                stream.writelines(
+                    f"{line}\n".encode(encoding, "backslashreplace") for line in lines
+                )
             case Format.JSON:
                 stream.write(b'{"rows": [')
                 stream.writelines(
@@ -202,7 +199,7 @@ def write_rows(rows: pa.Table, form: Format, output: str | None, *, more: bool =
                 from pyarrow import parquet
 
                 parquet.write_table(rows, stream)
-        stream.flush()  # here, where a closed pipe is seen to
+        stream.flush()  # here, where a closed pipe is handled
 
 
 @contextmanager
@@ -218,7 +215,7 @@ def _opened(output: str | None) -> Iterator[BinaryIO]:
         return
     from io import BytesIO
 
-    memory = BytesIO()  # stdout is text in memory
+    memory = BytesIO()  # stdout is a text buffer
     yield memory
     sys.stdout.write(memory.getvalue().decode("utf-8", "backslashreplace"))
 
@@ -226,25 +223,28 @@ def _opened(output: str | None) -> Iterator[BinaryIO]:
 def _require_names(rows: pa.Table) -> None:
     name, times = next(iter(Counter(rows.column_names).most_common(1)), ("", 0))
     if times > 1:
-        raise OptionError(f"column {name}: is there {times} times, and JSON has each name once")
+        raise OptionError(
+            f"column {name}: occurs {times} times, but a JSON object has each name once"
+        )
 
 
 def _json_rows(rows: pa.Table) -> Iterator[bytes]:
     names = [json.dumps(name) for name in rows.column_names]
     for start in range(0, len(rows), _BATCH):
         part = rows.slice(start, _BATCH)
-        columns = [json_values(part.column(place)) for place in range(part.num_columns)]
+        columns = [json_values(part.column(position)) for position in range(part.num_columns)]
         for values in zip(*columns, strict=True) if columns else [()] * len(part):
             cells = (f"{n}: {json.dumps(plain(v))}" for n, v in zip(names, values, strict=True))
             yield f"{{{', '.join(cells)}}}".encode("ascii")
 
 
 def _write_csv(stream: BinaryIO, rows: pa.Table) -> None:
-    """With a head; null is an empty field, the empty text is two quotes."""
+    """Write CSV with a header; null is an empty field, the empty string two quotes."""
     from pyarrow import csv
 
     fields = [
-        pa.field(one.name, pa.string()) if _needs_text(one.type) else one for one in rows.schema
+        pa.field(field.name, pa.string()) if _needs_text(field.type) else field
+        for field in rows.schema
     ]
     with csv.CSVWriter(stream, pa.schema(fields)) as writer:
         for start in range(0, len(rows), _BATCH):
@@ -257,7 +257,7 @@ def _write_csv(stream: BinaryIO, rows: pa.Table) -> None:
 
 
 def _needs_text(kind: pa.DataType) -> bool:
-    """Whether Arrow has no form for CSV, or would write bytes as they are."""
+    """Whether Arrow cannot write a type as CSV, or would write raw bytes."""
     types = pa.types
     is_bytes = (
         types.is_binary(kind),
@@ -268,17 +268,16 @@ def _needs_text(kind: pa.DataType) -> bool:
     return any((*is_bytes, *others))
 
 
-_WIDEST = 60  # characters of a cell, where there is an end to the width
+_WIDEST = 60  # characters of a cell on a terminal
 
 
 def table_lines(rows: pa.Table, *, more: bool, width: int | None) -> list[str]:
-    r"""The lines of a table, and how many rows there are.
+    r"""The lines of a table, and the number of rows.
 
     Args:
-        rows: What is shown.
-        more: Whether there are more.
-        width: What must not be exceeded: columns that do not fit are left out. None on a pipe or in
-            a file, which takes lines of any length.
+        rows: The rows to show.
+        more: Whether there are further rows.
+        width: The maximum width, beyond which columns are left out; None for a pipe or a file.
 
     >>> rows = pa.table({"id": [7, 11], "name": ["ann", None]})
     >>> print(*table_lines(rows, more=False, width=None), sep="\n")
@@ -288,7 +287,7 @@ def table_lines(rows: pa.Table, *, more: bool, width: int | None) -> list[str]:
     (2 rows)
     """
     shown = list(_fitting(rows, width))
-    numbers = [place for place, kind in enumerate(rows.schema.types) if _is_number(kind)]
+    numbers = [position for position, kind in enumerate(rows.schema.types) if _is_number(kind)]
     lines = aligned(shown, numbers)
     hidden = rows.num_columns - len(shown)
     if hidden:
@@ -300,7 +299,7 @@ def table_lines(rows: pa.Table, *, more: bool, width: int | None) -> list[str]:
 
 
 def _fitting(rows: pa.Table, width: int | None) -> Iterator[list[str]]:
-    """The columns with their names, the first of them in any case, as far as they fit."""
+    """The columns that fit, with their names; the first one always."""
     used = 0
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         cells = [name, *("NULL" if text is None else text for text in texts(column))]

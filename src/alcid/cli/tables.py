@@ -1,10 +1,7 @@
-"""The table that a command works on: what TABLE names, opened as the options say.
+"""Open the table that a command works on, and start Spark where it is needed.
 
-Whether a Spark that is not started yet could have Iceberg; to start it takes long.
-
-Keeps what a JVM prints while Spark starts, which says nothing to a user if it does start.
-
-Tables that a command is only for.
+Starting Spark takes seconds. So what can be refused before, as an Iceberg table without Iceberg on
+the class path, is refused first; and what the JVM prints while it starts is shown only if it fails.
 """
 
 from __future__ import annotations
@@ -25,18 +22,15 @@ import typer
 from alcid.cli.options import pairs
 from alcid.errors import OptionError, UnsupportedError
 
-if TYPE_CHECKING:
-    from alcid.tables.paimon_table import PaimonTable
-
 __all__ = [
     "Opening",
     "ReadOpening",
     "could_have_iceberg",
-    "held_back",
     "no_iceberg",
     "open_table",
     "require_paimon",
     "start_spark",
+    "stderr_buffered",
 ]
 
 if TYPE_CHECKING:
@@ -53,21 +47,21 @@ _NO_ICEBERG = "the session has no Iceberg"
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Options of every command that opens a table: a command takes one, see `cli.app.command`."""
+    """Options of every command that opens a table; see `alcid.cli.app.command`."""
 
     spark: Annotated[
         bool,
         typer.Option(
             "--spark",
-            help="Let Spark do the work on many files. Iceberg tables always need it, and appends"
-            " to folders of Parquet files: they start it themselves.",
+            help="Use Spark, for many files. Iceberg tables and appends to Parquet folders always"
+            " need it and start it themselves.",
         ),
     ] = False
     conf: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE",
-            help="A setting of Spark, as of its catalogs; may be repeated. It starts Spark.",
+            help="A Spark setting, such as one of its catalogs; may be repeated. Starts Spark.",
             show_default=False,
         ),
     ] = None
@@ -75,7 +69,7 @@ class Opening:
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE",
-            help="A key, an endpoint or such of an object store; may be repeated.",
+            help="An object store setting, such as an access key or endpoint; may be repeated.",
             show_default=False,
         ),
     ] = None
@@ -83,29 +77,30 @@ class Opening:
         str | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where the indexes of a Parquet folder are, if not beside its data.",
+            help="The folder with the indexes of a Parquet folder, if not beside the data.",
             show_default=False,
         ),
     ] = None
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail where an index is damaged, and do not warn.")
+        bool,
+        typer.Option("--strict", help="Fail on a damaged index instead of printing a warning."),
     ] = False
 
     @property
     def needs_spark(self) -> bool:
-        """Whether Spark was asked for."""
+        """Whether the options request Spark."""
         return self.spark or bool(self.conf)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOpening(Opening):
-    """Options of commands that only read: they also take a table of the past, or not compacted."""
+    """Options of commands that only read: also an older snapshot, or rows not yet compacted."""
 
     snapshot: Annotated[
         int | None,
         typer.Option(
             metavar="ID",
-            help="Read the table as it was at a snapshot (Paimon, Iceberg).",
+            help="Read this snapshot of the table (Paimon, Iceberg).",
             show_default=False,
         ),
     ] = None
@@ -115,7 +110,7 @@ class ReadOpening(Opening):
             "--tag",
             "--ref",
             metavar="NAME",
-            help="Read the table as a tag keeps it, or a branch (Paimon, Iceberg).",
+            help="Read this tag or branch of the table (Paimon, Iceberg).",
             show_default=False,
         ),
     ] = None
@@ -123,7 +118,7 @@ class ReadOpening(Opening):
         bool,
         typer.Option(
             "--merge-on-read",
-            help="Read rows of a Paimon table that no compaction has taken in yet, too.",
+            help="Include rows of a Paimon table that are not compacted yet.",
         ),
     ] = False
 
@@ -131,13 +126,13 @@ class ReadOpening(Opening):
 def open_table(
     name: str, how: Opening, *, needs_spark: bool = False, may_be_empty: bool = False
 ) -> AnyTable:
-    """Open what TABLE names; Spark is started only where it is needed.
+    """Open the table; Spark is started only if it is needed.
 
     Args:
-        name: TABLE of the command line.
+        name: The TABLE argument.
         how: The options.
-        needs_spark: Whether the command needs it for a table of any kind.
-        may_be_empty: Whether a folder without Parquet files is as it should be.
+        needs_spark: Whether the command needs Spark for every kind of table.
+        may_be_empty: Do not warn about a folder without Parquet files.
 
     >>> import tempfile
     >>> import pyarrow as pa, pyarrow.parquet as pq
@@ -175,26 +170,26 @@ def open_table(
 
 
 def start_spark(how: Opening) -> Any:
-    """A session with the settings of `--conf`; the one that is running, if there is one."""
+    """The running session, or a new one, with the settings of `--conf`."""
     import alcid
     from alcid.spark import jvm
     from alcid.spark.errors import spark_errors
     from alcid.spark.session import running_session
 
-    given = pairs("--conf", how.conf)
-    for key in given:
+    settings = pairs("--conf", how.conf)
+    for key in settings:
         if not key.startswith("spark."):
             raise OptionError(f"--conf: found {key}, expected a setting that starts with spark.")
-    master = {"master": given.pop(_MASTER)} if _MASTER in given else {}
+    master = {"master": settings.pop(_MASTER)} if _MASTER in settings else {}
     running = running_session()
-    with held_back() if running is None else nullcontext(), spark_errors():
-        spark = alcid.session(config=given, **master)
+    with stderr_buffered() if running is None else nullcontext(), spark_errors():
+        spark = alcid.session(config=settings, **master)
     if running is None:
         jvm.silence(spark)
     return spark
 
 
-# What brings jars along, or names a place that may.
+# Each may add jars to the class path.
 _VARIABLES = (
     "PYSPARK_SUBMIT_ARGS",
     "SPARK_CLASSPATH",
@@ -206,7 +201,7 @@ _VARIABLES = (
 
 
 def could_have_iceberg(settings: Iterable[str], environment: Mapping[str, str]) -> bool:
-    """Whether anything can bring Iceberg into the session.
+    """Whether Iceberg may be on the class path of a session that has not started yet.
 
     Args:
         settings: The keys of `--conf`.
@@ -219,10 +214,10 @@ def could_have_iceberg(settings: Iterable[str], environment: Mapping[str, str]) 
         return True
     if any(environment.get(name) for name in _VARIABLES) or _is_running():
         return True
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
-        return True  # then what starts Spark says that there is none
-    folder = Path(found.origin).parent
+    pyspark = find_spec("pyspark")
+    if pyspark is None or pyspark.origin is None:
+        return True  # starting Spark will report that it is missing
+    folder = Path(pyspark.origin).parent
     has_defaults = (folder / "conf" / "spark-defaults.conf").is_file()
     return has_defaults or any((folder / "jars").glob("*iceberg*.jar"))
 
@@ -236,7 +231,7 @@ def _is_running() -> bool:
 
 
 def no_iceberg(name: str) -> UnsupportedError:
-    """The error for `catalog.db.table` that says how to come to an Iceberg table."""
+    """The error for `catalog.db.table` that says which settings an Iceberg table needs."""
     from alcid.spark.iceberg import RUNTIME_PACKAGE
 
     catalog = f"spark.sql.catalog.{name.split('.', maxsplit=1)[0].strip('`')}"
@@ -253,11 +248,10 @@ _STARTED, _FAILED = b"\0started\n", b"\0failed\n"
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
-    """Hold back what a process prints on stderr that is started within.
+def stderr_buffered() -> Iterator[None]:
+    """Buffer what this process and processes started within print on stderr.
 
-    It is printed if what is done within fails, and else is gone; what the process prints afterwards
-    is passed on. What this process prints meanwhile takes the same way.
+    The lines are printed if the block fails and dropped otherwise; later lines are passed on.
     """
     sys.stderr.flush()
     own, (read, write) = os.dup(_STDERR), os.pipe()
@@ -273,36 +267,36 @@ def held_back() -> Iterator[None]:
         sys.stderr.flush()
         os.write(_STDERR, outcome)
         os.dup2(own, _STDERR)  # `own` stays open, for what comes later
-        lines.are_decided.wait()
+        lines.is_decided.wait()
 
 
 class _Lines:
-    """Lines of a pipe; a mark among them says what becomes of those before it."""
+    """Lines of a pipe, buffered until a marker line says whether to print or drop them."""
 
     def __init__(self, read: int, own: int) -> None:
         self._read, self._own = read, own
-        self.are_decided = threading.Event()
+        self.is_decided = threading.Event()
 
     def run(self) -> None:
-        """Read until all that could write have ended."""
-        held: list[bytes] = []
+        """Read until all writers have ended."""
+        buffered: list[bytes] = []
         with os.fdopen(self._read, "rb") as lines:
             for line in lines:
-                if self.are_decided.is_set():
+                if self.is_decided.is_set():
                     os.write(self._own, line)
                 elif line.endswith((_STARTED, _FAILED)):
                     if line.endswith(_FAILED):
-                        os.write(self._own, b"".join([*held, line.removesuffix(_FAILED)]))
-                    self.are_decided.set()
+                        os.write(self._own, b"".join([*buffered, line.removesuffix(_FAILED)]))
+                    self.is_decided.set()
                 else:
-                    held.append(line)
+                    buffered.append(line)
 
 
 def require_paimon(table: AnyTable, command: str) -> PaimonTable:
-    """The table, if it is one of Paimon.
+    """The table, if it is a Paimon table.
 
     Raises:
-        UnsupportedError: It is another.
+        UnsupportedError: It is of another kind.
     """
     from alcid.tables.paimon_table import PaimonTable
 

@@ -1,4 +1,4 @@
-"""The commands, a module each; to import this registers them."""
+"""The commands, in modules by what they work on; importing this package registers them all."""
 
 from __future__ import annotations
 

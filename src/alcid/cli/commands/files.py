@@ -1,9 +1,4 @@
-"""`alcid inspect`.
-
-`alcid diff`.
-
-`alcid probe`.
-"""
+"""Commands on single index files: `inspect`, `diff` and `probe`."""
 
 from __future__ import annotations
 
@@ -31,8 +26,8 @@ def inspect(
     column: Annotated[
         str | None,
         typer.Option(
-            help="Of a file index only this column, and its values with their positions;"
-            " needs its type.",
+            help="Only this column of a file index, with its values and their positions; needs"
+            " its type.",
             show_default=False,
         ),
     ] = None,
@@ -42,17 +37,17 @@ def inspect(
         typer.Option(
             "--html",
             metavar="OUT",
-            help="Write a page to this file: the bytes drawn, and how the values are spread.",
+            help="Write an HTML page to this file, with a byte map and the distribution of values.",
             show_default=False,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what an index file holds.
+    """Show the contents of an index file.
 
-    That is its head, and every index, vector or blob in it. It takes file indexes, deletion vectors
-    and hash indexes of Paimon, Puffin files of Iceberg, and single deletion vectors and theta
-    sketches. What is damaged is shown as such, and the status is then 1.
+    Prints the header and every index, vector or blob. Supports Paimon's file indexes, deletion
+    vectors and hash indexes, Iceberg's Puffin files, and single deletion vectors and theta
+    sketches. If anything is damaged, the output says so and the exit status is 1.
 
     \b
     Examples:
@@ -61,15 +56,15 @@ def inspect(
       alcid inspect data-1.orc.index --type score=DOUBLE --html index.html
     """  # noqa: D301
     from alcid.cli.columns import parse_types
-    from alcid.cli.inspect import inspect_file
+    from alcid.cli.files import inspect_file
     from alcid.cli.printing import choose_output, print_lines
 
-    known = parse_types(types or ())
-    report = inspect_file(file, known, column, limit or None)
+    column_types = parse_types(types or ())
+    report = inspect_file(file, column_types, column, limit or None)
     if html is not None:
-        from alcid.cli.inspect.page import inspect_page
+        from alcid.cli.files.page import inspect_page
 
-        Path(html).write_text(inspect_page(file, known, report), encoding="utf-8")
+        Path(html).write_text(inspect_page(file, column_types, report), encoding="utf-8")
     choose_output(as_json=as_json).file(report)
     if html is not None and not as_json:
         print_lines(f"\nwritten to {html}")
@@ -81,17 +76,20 @@ def inspect(
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="An index file.", show_default=False)],
     b: Annotated[
-        str, typer.Argument(metavar="B", help="Another of the same kind.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="B", help="Another index file of the same kind.", show_default=False
+        ),
     ],
     types: Types = None,
     as_json: Json = False,
 ) -> None:
-    """Compare what two index files hold.
+    """Compare the contents of two index files.
 
-    It says what only one has, and the first difference of what both have. Contents are compared. If
-    they are the same the status is 0, and a line says whether the bytes are, and if not where they
-    differ first; else the status is 1. Values of bitmap and range-bitmap need the type of their
-    column: without it, other bytes count as other content.
+    Lists what only one file contains, and the first difference in what both contain. The exit
+    status is 0 if the contents are equal, even if the bytes differ, and 1 otherwise. Values of
+    bitmap and range-bitmap indexes need the type of their column; without it, different bytes
+    count as different content.
 
     \b
     Examples:
@@ -99,7 +97,7 @@ def diff(
       alcid diff a.puffin b.puffin --json
     """  # noqa: D301
     from alcid.cli.columns import parse_types
-    from alcid.cli.diff import diff_files
+    from alcid.cli.files.diff import diff_files
     from alcid.cli.printing import print_report
 
     report = diff_files(a, b, parse_types(types or ()))
@@ -109,7 +107,7 @@ def diff(
 
 
 class Nulls(StrEnum):
-    """Where nulls stand in an order."""
+    """Where nulls are sorted."""
 
     FIRST = "first"
     LAST = "last"
@@ -122,7 +120,7 @@ def probe(
         str | None,
         typer.Argument(
             metavar="PREDICATE",
-            help="What may stand behind WHERE in Spark's SQL.",
+            help="A condition as after WHERE in Spark SQL.",
             show_default=False,
         ),
     ] = None,
@@ -131,24 +129,24 @@ def probe(
         int | None,
         typer.Option(
             min=1,
-            help="The first rows in the order of a column, with all ties; of those that match"
-            " PREDICATE, if it is given and the indexes answer it exactly.",
+            help="Return the first rows in the order of a column, with all ties. A PREDICATE must"
+            " be one that the indexes answer exactly.",
         ),
     ] = None,
     order_by: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column that orders them.")
+        str | None, typer.Option(metavar="COLUMN", help="The column to sort by.")
     ] = None,
     ascending: Annotated[
-        bool, typer.Option("--ascending", help="The lowest values first, not the highest.")
+        bool, typer.Option("--ascending", help="Return the lowest values first, not the highest.")
     ] = False,
-    nulls: Annotated[Nulls, typer.Option(help="Where nulls stand in the order.")] = Nulls.LAST,
+    nulls: Annotated[Nulls, typer.Option(help="Where nulls are sorted.")] = Nulls.LAST,
     limit: Limit = 20,
     as_json: Json = False,
 ) -> None:
-    """Ask an index file which rows of its data file may match.
+    """Find the rows of a data file that may match, from its index file.
 
-    The answer is that no row can match, that any row may, or positions of rows. It holds every row
-    that matches, and unless it is exact maybe more. A damaged index is an error.
+    The answer is that no row can match, that any row may, or a list of row positions. It contains
+    every matching row and, unless it is exact, possibly others. A damaged index is an error.
 
     \b
     Examples:
@@ -156,11 +154,9 @@ def probe(
       alcid probe data-1.orc.index --top-n 10 --order-by score --type score=DOUBLE
     """  # noqa: D301
     from alcid.cli.columns import parse_types
+    from alcid.cli.files.probe import choose_probe, probe_file
     from alcid.cli.printing import choose_output
-    from alcid.cli.probe import choose_question, probe_file
 
-    question = choose_question(
-        predicate, top_n, order_by, descending=not ascending, nulls=nulls.value
-    )
-    report = probe_file(file, question, parse_types(types or ()), limit or None)
+    probe_ = choose_probe(predicate, top_n, order_by, descending=not ascending, nulls=nulls.value)
+    report = probe_file(file, probe_, parse_types(types or ()), limit or None)
     choose_output(as_json=as_json).probe(report)

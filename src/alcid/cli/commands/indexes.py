@@ -1,11 +1,4 @@
-"""`alcid build`.
-
-`alcid drop`.
-
-`alcid list`.
-
-`alcid advise`.
-"""
+"""Commands on the indexes of a table: `build`, `drop`, `list` and `advise`."""
 
 from __future__ import annotations
 
@@ -45,7 +38,7 @@ __all__ = ["advise", "build", "drop", "list_indexes"]
 _COLUMNS = "COLUMN,..."
 
 
-def _columns(index_type: str, use: str) -> Any:
+def _index_columns(index_type: str, use: str) -> Any:
     return typer.Option(
         f"--{index_type}", metavar=_COLUMNS, help=f"Columns for {use}.", show_default=False
     )
@@ -56,35 +49,39 @@ def build(
     table: TableName,
     how: Opening,
     bloom_filter: Annotated[
-        list[str], _columns("bloom-filter", "a bloom filter: equality, many values")
+        list[str], _index_columns("bloom-filter", "a bloom filter: equality, many values")
     ] = [],  # noqa: B006 - typer copies it
     bitmap: Annotated[
-        list[str], _columns("bitmap", "a bitmap: equality and nulls, few values")
+        list[str], _index_columns("bitmap", "a bitmap: equality and nulls, few values")
     ] = [],  # noqa: B006
     range_bitmap: Annotated[
         list[str],
-        _columns("range-bitmap", "a range bitmap: ranges, the first rows of an order"),
+        _index_columns("range-bitmap", "a range bitmap: ranges and top-n"),
     ] = [],  # noqa: B006
-    bsi: Annotated[list[str], _columns("bsi", "bit slices: ranges of numbers and times")] = [],  # noqa: B006
+    bsi: Annotated[
+        list[str], _index_columns("bsi", "a bit-sliced index: ranges of numbers and times")
+    ] = [],  # noqa: B006
     option: Annotated[
         list[str],
         typer.Option(
             metavar="KEY=VALUE",
-            help="An option as Paimon names it, as file-index.bloom-filter.id.fpp=0.01; may be"
+            help="One of Paimon's options, such as file-index.bloom-filter.id.fpp=0.01; may be"
             " repeated.",
             show_default=False,
         ),
     ] = [],  # noqa: B006
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Build also what is there.")] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Also rebuild existing indexes.")
+    ] = False,
     dry_run: DryRun = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Build the indexes that files lack.
+    """Build the indexes that files are missing.
 
-    Without columns, those of the indexes that the table has, or that the options of a Paimon table
-    ask for. A Paimon table loses the indexes that are not asked for; others keep them. A column
-    whose name has a comma stands in backticks.
+    Without columns, this builds the indexes that the table already has, or those in the options of
+    a Paimon table. A Paimon table loses all other indexes; other tables keep them. Put a column
+    name with a comma in backticks.
 
     \b
     Examples:
@@ -96,13 +93,13 @@ def build(
     from alcid.tables.parquet_table import ParquetTable
 
     options = pairs("--option", option)
-    given = {
+    requested = {
         "bloom-filter": bloom_filter,
         "bitmap": bitmap,
         "range-bitmap": range_bitmap,
         "bsi": bsi,
     }
-    for index_type, columns in given.items():
+    for index_type, columns in requested.items():
         key = f"file-index.{index_type}.columns"
         if columns and key in options:
             raise OptionError(f"--{index_type}: {key} is given too, expected one of them")
@@ -118,16 +115,16 @@ def build(
         _require_types(opened, options)
         report = opened.build_indexes(options, **work)
     elif isinstance(opened, ParquetTable):
-        report = opened.build_indexes(_known(opened.indexes()), **work)
+        report = opened.build_indexes(_options_of(opened.indexes()), **work)
     else:
         report = opened.build_indexes(**work)
     print_report(report, as_json=as_json)
     if options and isinstance(opened, PaimonTable):
-        _tell_of_options(opened, options)
+        _warn_of_options(opened, options)
 
 
 def _require_types(table: AnyTable, options: Mapping[str, str]) -> None:
-    """Refuse a build all of whose indexes do not take the types of their columns."""
+    """Refuse a build if no requested index supports the type of its column."""
     from alcid.expressions.columns import Columns
     from alcid.options import parse_options
 
@@ -138,15 +135,15 @@ def _require_types(table: AnyTable, options: Mapping[str, str]) -> None:
             spec.resolve(columns, columns.names)
         except UnsupportedError as error:
             problems.append(str(error))
-        except ColumnError:  # which the build tells
+        except ColumnError:  # the build reports it
             return
     if len(problems) == len(specs):
         others = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise OptionError(f"nothing to build: {problems[0]}{others}")
 
 
-def _tell_of_options(table: PaimonTable, options: Mapping[str, str]) -> None:
-    """Say which indexes the table does not ask for itself, as they do not last."""
+def _warn_of_options(table: PaimonTable, options: Mapping[str, str]) -> None:
+    """Warn about indexes that are not in the options of the table, since they do not last."""
     from alcid.tables.paimon.write.index_plan import given_specs, table_specs
 
     schema = table.snapshot.schema
@@ -154,29 +151,29 @@ def _tell_of_options(table: PaimonTable, options: Mapping[str, str]) -> None:
     for spec in given_specs(schema, options):
         if (spec.column, spec.index_type) not in own:
             warnings.warn(
-                f"{spec.index_type} of {spec.column!r} is not among the options of the table: new"
-                " files lack it, and a build without columns drops it",
+                f"{spec.index_type} of {spec.column!r} is not in the options of the table: new"
+                " files will not have it, and a build without columns drops it",
                 AlcidWarning,
                 stacklevel=2,
             )
 
 
-def _known(infos: list[IndexInfo]) -> dict[str, str]:
-    """Options that ask for the indexes that there are."""
+def _options_of(infos: list[IndexInfo]) -> dict[str, str]:
+    """Options that request the existing indexes."""
     columns: dict[str, list[str]] = defaultdict(list)
     for info in infos:
         columns[f"file-index.{info.index_type}.columns"].append(info.column)
     if not columns:
         raise OptionError(
-            "the table has no index: say which to build, as --bloom-filter id; alcid advise says"
-            " which pay"
+            "the table has no index: name one to build, as --bloom-filter id; alcid advise"
+            " recommends them"
         )
-    return {key: ",".join(found) for key, found in columns.items()}
+    return {key: ",".join(names_) for key, names_ in columns.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _DropReport:
-    """What was dropped, or would be."""
+    """The indexes that were dropped, or would be."""
 
     files: int
     indexes: tuple[IndexInfo, ...]
@@ -231,7 +228,7 @@ def drop(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Remove indexes; by default all.
+    """Remove indexes, by default all.
 
     \b
     Examples:
@@ -250,7 +247,10 @@ def drop(
     infos = opened.indexes()
     indexed = [info.column for info in infos]
     for name in columns or ():
-        if not any(is_among(PayloadKind.index(one, "bitmap"), [name], None) for one in indexed):
+        if not any(
+            is_among(PayloadKind.index(indexed_column, "bitmap"), [name], None)
+            for indexed_column in indexed
+        ):
             find_column(name, opened.schema.names)
     chosen = tuple(
         info
@@ -268,10 +268,10 @@ _TITLES = ("COLUMN", "INDEX", "FRESH", "STALE", "ABSENT", "DAMAGED", "BYTES", "P
 def list_indexes(table: TableName, how: ReadOpening, as_json: Json = False) -> None:
     """List the indexes of a table.
 
-    Each with how many of the files have it, and what it takes. FRESH are files whose index can be
-    used; of STALE ones the data has changed since. PER ROW is bytes of the index for a row of its
-    files. Indexes that Paimon's writers keep of a table with a primary key are called pk-btree,
-    pk-bitmap and the like; queries here do without them.
+    For each index, prints how many files have it and its size. FRESH counts files whose index can
+    be used, STALE those whose data has changed since. PER ROW is the bytes of the index per row.
+    Indexes that Paimon maintains on primary keys are named pk-btree, pk-bitmap and so on; queries
+    here do not use them.
 
     \b
     Examples:
@@ -281,24 +281,24 @@ def list_indexes(table: TableName, how: ReadOpening, as_json: Json = False) -> N
     from alcid.cli.printing import print_json, print_lines
 
     opened = open_table(table, how)
-    found = [*opened.indexes(), *_key_indexes(opened)]
+    infos = [*opened.indexes(), *_key_indexes(opened)]
     if as_json:
-        indexes = [one.to_dict() | {"bytes_per_row": one.bytes_per_row} for one in found]
+        indexes = [info.to_dict() | {"bytes_per_row": info.bytes_per_row} for info in infos]
         print_json({"table": opened.location, "files": opened.files, "indexes": indexes})
         return
     files = f"{opened.files:,} file{'' if opened.files == 1 else 's'}"
     print_lines(f"{type(opened).__name__} {opened.location}: {files}")
-    if not found:
-        print_lines("no index: alcid build makes them, alcid advise says which")
+    if not infos:
+        print_lines("no index: alcid build creates them, alcid advise recommends which")
         return
     from alcid.cli.printing import aligned
 
-    columns = zip(_TITLES, *map(_row, found), strict=True)
+    columns = zip(_TITLES, *map(_row, infos), strict=True)
     print_lines("\n".join(aligned(list(columns), range(2, len(_TITLES)))))
 
 
 def _key_indexes(opened: AnyTable) -> list[IndexInfo]:
-    """Indexes that Paimon keeps of a table with a primary key."""
+    """Indexes that Paimon maintains on the primary key."""
     from alcid.tables.paimon_table import PaimonTable
 
     return opened.key_indexes() if isinstance(opened, PaimonTable) else []
@@ -306,8 +306,8 @@ def _key_indexes(opened: AnyTable) -> list[IndexInfo]:
 
 def _row(info: IndexInfo) -> tuple[str, ...]:
     counts = (info.fresh, info.stale, info.absent, info.damaged, info.bytes)
-    each = "-" if info.bytes_per_row is None else f"{info.bytes_per_row:.2f}"
-    return (info.column, info.index_type, *(f"{count:,}" for count in counts), each)
+    per_row = "-" if info.bytes_per_row is None else f"{info.bytes_per_row:.2f}"
+    return (info.column, info.index_type, *(f"{count:,}" for count in counts), per_row)
 
 
 @command(Section.INDEX)
@@ -320,8 +320,8 @@ def advise(
             "--where",
             "--query",
             metavar="QUERY",
-            help="A query that matters, as behind WHERE in Spark's SQL; with ORDER BY and LIMIT, or"
-            " these alone, if it has them. May be repeated.",
+            help="An important query: a condition as after WHERE in Spark SQL, ORDER BY and LIMIT,"
+            " or both. May be repeated.",
             show_default=False,
         ),
     ] = [],  # noqa: B006 - typer copies it
@@ -329,24 +329,22 @@ def advise(
         list[str],
         typer.Option(
             metavar="PREDICATE",
-            help="One that only counts the rows that match; may be repeated.",
+            help="A query that only counts the matching rows; may be repeated.",
             show_default=False,
         ),
     ] = [],  # noqa: B006
     column: Annotated[
         list[str],
-        typer.Option(
-            metavar="COLUMN,...", help="Only these columns; by default all.", show_default=False
-        ),
+        typer.Option(metavar="COLUMN,...", help="Consider only these columns.", show_default="all"),
     ] = [],  # noqa: B006
-    sample: Annotated[int, typer.Option(min=1, help="Read at most so many files.")] = 16,
+    sample: Annotated[int, typer.Option(min=1, help="Read at most this many files.")] = 16,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Say which index pays for which column.
+    """Recommend an index for each column where one pays.
 
-    That is judged by a sample of the files, and without queries by typical ones. Nothing is
-    written; the last line is the command that builds what pays.
+    The recommendation is based on a sample of the files, and on typical queries if none are given.
+    Nothing is written; the last line is the command that builds the recommended indexes.
 
     \b
     Examples:
@@ -369,7 +367,7 @@ def advise(
 
 
 def _build_line(table: str, how: Opening, options: Mapping[str, Any]) -> str:
-    """The command to paste. Settings may be secrets: that there were some is all it says of them.
+    """The build command to paste, with settings that may be secrets left out.
 
     >>> _build_line("my events", Opening(), {"file-index.bitmap.columns": "user,day"})
     "alcid build 'my events' --bitmap user,day"

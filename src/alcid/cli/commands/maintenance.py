@@ -1,15 +1,4 @@
-"""`alcid verify`.
-
-`alcid repair`.
-
-`alcid clean`.
-
-`alcid compact`.
-
-`alcid stats`.
-
-What `alcid stats` counted.
-"""
+"""Commands that maintain a table: `verify`, `repair`, `clean`, `compact` and `stats`."""
 
 from __future__ import annotations
 
@@ -43,16 +32,16 @@ def verify(
     table: TableName,
     how: Opening,
     sample: Annotated[
-        float, typer.Option(min=0, max=1, help="The share of files to look at.")
+        float, typer.Option(min=0, max=1, help="The fraction of files to check.")
     ] = 1.0,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Compare the indexes of a table with its data.
 
-    Its files are read, and compared with all that is kept of them. The status is 1 if an index
-    hides a row or gives a wrong one, or if something is damaged. One that is stale or missing makes
-    queries slower, and not wrong.
+    Reads the data files and compares them with everything stored about them. The exit status is 1
+    if an index would hide a row or return a wrong one, or if anything is damaged. A stale or
+    missing index makes queries slower, but not wrong.
 
     \b
     Examples:
@@ -76,11 +65,10 @@ def repair(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Mend what verify finds, and say what cannot be mended.
+    """Repair what verify finds, and report what cannot be repaired.
 
-    Deletion vectors, keys that are live twice, indexes and statistics are put right, as far as
-    nothing is lost by it; then leftovers are removed, as by clean. The status is 1 if something is
-    still wrong.
+    Repairs deletion vectors, keys that are live twice, indexes and statistics as far as no data is
+    lost, then removes leftovers like clean. The exit status is 1 if anything is still wrong.
 
     \b
     Examples:
@@ -106,9 +94,9 @@ def clean(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Remove what killed work has left.
+    """Remove files that interrupted jobs have left behind.
 
-    Small bundles of indexes of a Parquet folder are merged, too.
+    Also merges small index bundles of a Parquet folder.
 
     \b
     Examples:
@@ -128,7 +116,7 @@ def compact(
         list[str],
         typer.Option(
             metavar="COLUMN=VALUE",
-            help="Only partitions with this value; may be repeated.",
+            help="Compact only partitions with this value; may be repeated.",
             show_default=False,
         ),
     ] = [],  # noqa: B006 - typer copies it
@@ -136,9 +124,9 @@ def compact(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Merge the files of each bucket, of a table with a primary key.
+    """Merge the files of each bucket of a primary-key table.
 
-    It is for Paimon tables. Rows that were deleted are gone from the files then.
+    Works on Paimon tables, and also removes deleted rows from the files.
 
     \b
     Examples:
@@ -148,14 +136,14 @@ def compact(
     from alcid.cli.tables import require_paimon
 
     opened = require_paimon(open_table(table, how), "compact")
-    given = pairs("--partition", partition)
-    values = {name: _value(text, opened.schema, name) for name, text in given.items()}
+    partition_values = pairs("--partition", partition)
+    values = {name: _value(text, opened.schema, name) for name, text in partition_values.items()}
     report = opened.compact(values or None, dry_run=dry_run, progress=choose_progress(quiet=quiet))
     print_report(report, as_json=as_json)
 
 
 def _value(text: str, schema: pa.Schema, name: str) -> Any:
-    """A value of a column, from its text."""
+    """Parse the value of a column."""
     kind = schema.field(find_column(name, schema.names)).type
     try:
         return pa.scalar(text).cast(kind).as_py()
@@ -171,8 +159,8 @@ def stats(
         list[str],
         typer.Option(
             metavar="COLUMN,...",
-            help="Only these columns; by default all that can be counted.",
-            show_default=False,
+            help="Count only these columns.",
+            show_default="all supported columns",
         ),
     ] = [],  # noqa: B006 - typer copies it
     dry_run: DryRun = False,
@@ -181,9 +169,9 @@ def stats(
 ) -> None:
     """Count the distinct values of columns.
 
-    They are kept as sketches, in a Puffin file, and engines that read the table plan by them. Empty
-    texts are not counted, as everywhere with these sketches. What was kept of other columns is
-    replaced, so give all that are to be known.
+    Stores theta sketches in a Puffin file, which query engines use for planning. Empty strings are
+    not counted, as everywhere with these sketches. The sketches replace those of all columns, so
+    name every column that you need.
 
     \b
     Examples:
@@ -196,9 +184,9 @@ def stats(
     columns = names("--column", column) if column else None
     opened = open_table(table, how)
     if dry_run:
-        found = countable(opened.snapshot, columns)
-        every = [CountedColumn(name, str(kind)) for name, kind in found.items()]
-        report = StatsReport(opened.count(), opened.files, tuple(every), dry_run=True)
+        types = countable(opened.snapshot, columns)
+        columns_ = [CountedColumn(name, str(kind)) for name, kind in types.items()]
+        report = StatsReport(opened.count(), opened.files, tuple(columns_), dry_run=True)
     else:
         counted = opened.compute_stats(columns, progress=choose_progress(quiet=quiet))
         report = StatsReport.of(counted, opened.files)
@@ -210,7 +198,7 @@ _SHOWN = "column", "type", "ndv", "nulls"
 
 @dataclass(frozen=True, slots=True)
 class CountedColumn:
-    """What was counted of a column; None of a dry run.
+    """The counts of a column; None in a dry run.
 
     >>> print(CountedColumn("id", "BIGINT", 40_000, 3))
     id BIGINT: 40,000 distinct values, 3 nulls
@@ -233,7 +221,7 @@ class CountedColumn:
 
 @dataclass(frozen=True, slots=True)
 class StatsReport:
-    """What was counted, or would be.
+    """The columns that were counted, or would be.
 
     >>> print(StatsReport(1000, 4, (CountedColumn("id", "INT"),), dry_run=True))
     would have counted 1 column of 1,000 rows in 4 files
@@ -247,12 +235,12 @@ class StatsReport:
 
     @classmethod
     def of(cls, counted: pa.Table, files: int) -> StatsReport:
-        """From what `compute_stats` gives, which tells the rows with each column."""
-        every = counted.to_pylist()
+        """From the result of `compute_stats`, whose every row has the row count of the table."""
+        columns = counted.to_pylist()
         return cls(
-            every[0]["rows"] if every else 0,
+            columns[0]["rows"] if columns else 0,
             files,
-            tuple(CountedColumn(*(one[key] for key in _SHOWN)) for one in every),
+            tuple(CountedColumn(*(column[key] for key in _SHOWN)) for column in columns),
         )
 
     def __str__(self) -> str:

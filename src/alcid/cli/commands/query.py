@@ -1,9 +1,4 @@
-"""`alcid query`.
-
-`alcid explain`.
-
-`alcid sql`.
-"""
+"""Commands that read rows: `query`, `explain` and `sql`."""
 
 from __future__ import annotations
 
@@ -18,14 +13,14 @@ from alcid.cli.options import (
     FormatName,
     HtmlFile,
     Json,
-    MostRows,
     OrderBy,
     OutputFile,
+    RowLimit,
     Select,
     TableName,
     Where,
     names,
-    require_place,
+    require_writable,
 )
 from alcid.cli.tables import Opening, ReadOpening, open_table, start_spark
 
@@ -34,29 +29,32 @@ __all__ = ["explain", "query", "sql"]
 _SHOWN = 20
 
 
-@command(Section.ASK)
+@command(Section.QUERY)
 def query(
     table: TableName,
     how: ReadOpening,
     where: Where = None,
     select: Select = None,
     order_by: OrderBy = None,
-    limit: MostRows = None,
-    count: Annotated[bool, typer.Option("--count", help="Print only how many rows match.")] = False,
+    limit: RowLimit = None,
+    count: Annotated[
+        bool, typer.Option("--count", help="Print only the number of matching rows.")
+    ] = False,
     form: FormatName = None,
     as_json: Json = False,
     output: OutputFile = None,
     no_indexes: Annotated[
-        bool, typer.Option("--no-indexes", help="Read without indexes, to compare.")
+        bool, typer.Option("--no-indexes", help="Do not use indexes, for comparison.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say on stderr what was read, and why.")
+        bool, typer.Option("--explain", help="Print on stderr what was read, and why.")
     ] = False,
 ) -> None:
-    """Print the rows of a table that match.
+    """Print the matching rows of a table.
 
-    Only what indexes and statistics cannot rule out is read. A table shows 20 rows, unless --limit
-    says otherwise; the other formats have all. JSON is one document; in JSON lines each row is one.
+    Reads only what indexes and statistics cannot rule out. The table format prints 20 rows unless
+    --limit is given, all other formats print all rows. The json format is one document, jsonl one
+    per row.
 
     \b
     Examples:
@@ -73,9 +71,9 @@ def query(
     form = choose_format(form, as_json=as_json, output=output)
     if count and (output is not None or form not in (Format.TABLE, Format.JSON)):
         raise OptionError(
-            "--count: prints a number, alone or with --json; found a format or a file"
+            "--count: prints only a number, so it cannot be combined with --format or --output"
         )
-    require_place("--output", output)
+    require_writable("--output", output)
     if order_by is not None:
         parse_order(order_by, "--order-by")
     is_cut = form is Format.TABLE and limit is None and not count
@@ -87,8 +85,8 @@ def query(
         use_indexes=not no_indexes,
     )
     if count:
-        found = scan.count()
-        print_json({"count": found}) if form is Format.JSON else print_lines(str(found))
+        matching = scan.count()
+        print_json({"count": matching}) if form is Format.JSON else print_lines(str(matching))
     else:
         rows = scan.to_arrow()
         shown = rows.slice(0, min(_SHOWN, len(rows))) if is_cut else rows
@@ -97,7 +95,7 @@ def query(
         print_lines(str(scan.explain()), to_stderr=True)
 
 
-@command(Section.ASK)
+@command(Section.QUERY)
 def explain(
     table: TableName,
     how: ReadOpening,
@@ -105,19 +103,19 @@ def explain(
     select: Select = None,
     order_by: OrderBy = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="How many rows at most.", show_default="all")
+        int | None, typer.Option(min=1, help="Read at most this many rows.", show_default="all")
     ] = None,
     run: Annotated[
         bool,
-        typer.Option("--run", help="Read the rows, so that it says what was read, not what is to."),
+        typer.Option("--run", help="Run the query and report what was read, not only the plan."),
     ] = False,
     files: Annotated[
-        bool, typer.Option("--files", help="With --json: also what becomes of each file.")
+        bool, typer.Option("--files", help="With --json: include the outcome of each file.")
     ] = False,
     html: HtmlFile = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a query reads of a table, stage by stage, and why.
+    """Explain what a query reads of a table, stage by stage, and why.
 
     \b
     Examples:
@@ -125,11 +123,11 @@ def explain(
       alcid explain events --where "score > 0.99" --select id --run
       alcid explain events --where "id = 77" --html plan.html
     """  # noqa: D301
-    from alcid.cli.printing import print_json, print_picture
+    from alcid.cli.printing import print_json, print_report_or_page
     from alcid.errors import OptionError
     from alcid.scan.sorting import parse_order
 
-    require_place("--html", html)
+    require_writable("--html", html)
     if order_by is not None:
         parse_order(order_by, "--order-by")
     scan = open_table(table, how).scan(
@@ -140,47 +138,49 @@ def explain(
     )
     if run:
         scan.to_arrow()
-    found = scan.explain()
+    explanation = scan.explain()
     if not files:
-        print_picture(found, html, as_json=as_json)
+        print_report_or_page(explanation, html, as_json=as_json)
         return
     if not as_json or html is not None:
-        raise OptionError("--files: goes with --json alone; --html has them in any case")
-    print_json(found.to_dict(files=True))
+        raise OptionError("--files: needs --json without --html, which always includes the files")
+    print_json(explanation.to_dict(files=True))
 
 
 _NAMED = re.compile(r"(\w+)=(.+)", re.DOTALL)
 
 
-@command(Section.ASK)
+@command(Section.QUERY)
 def sql(
     query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="A query of Spark's SQL.", show_default=False)
+        str, typer.Argument(metavar="QUERY", help="A query in Spark SQL.", show_default=False)
     ],
     how: Opening,
     table: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[NAME=]TABLE",
-            help="A table of the query, and its name there, by default the last part of where it"
-            " is; may be repeated.",
+            help="A table and its name in the query, by default the last part of its path; may be"
+            " repeated.",
             show_default=False,
         ),
     ] = None,
-    limit: MostRows = None,
+    limit: RowLimit = None,
     form: FormatName = None,
     as_json: Json = False,
     output: OutputFile = None,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Say what would be read of each table; nothing is run."),
+        typer.Option(
+            "--explain", help="Explain what would be read of each table, without running."
+        ),
     ] = False,
     html: HtmlFile = None,
 ) -> None:
-    """Answer a query of Spark's SQL over tables.
+    """Run a Spark SQL query over tables.
 
-    Only what the query needs is read of them. It starts a Spark on this machine; --conf
-    spark.master=... takes another. Formats are those of alcid query.
+    Reads only what the query needs. Starts a local Spark, or uses the one that --conf
+    spark.master=... names. The formats are those of alcid query.
 
     \b
     Examples:
@@ -190,27 +190,29 @@ def sql(
     """  # noqa: D301
     import alcid
     from alcid.cli.options import Format
-    from alcid.cli.printing import print_picture
+    from alcid.cli.printing import print_report_or_page
     from alcid.cli.row_output import choose_format, write_rows
     from alcid.errors import OptionError
     from alcid.spark.errors import spark_errors
 
     if html is not None and not explain:
-        raise OptionError("--html: shows what is read, so that it goes with --explain")
+        raise OptionError("--html: needs --explain, since the page shows what is read")
     form = choose_format(form, as_json=as_json, output=output)
-    require_place("--output", output)
-    require_place("--html", html)
-    given = _named(table or [])
+    require_writable("--output", output)
+    require_writable("--html", html)
+    locations = _named(table or [])
     start_spark(how)
-    tables = {name: open_table(one, how, needs_spark=True) for name, one in given.items()}
+    tables = {
+        name: open_table(location, how, needs_spark=True) for name, location in locations.items()
+    }
     with spark_errors(tables):
         if explain:
-            print_picture(alcid.explain_sql(query, **tables), html, as_json=as_json)
+            print_report_or_page(alcid.explain_sql(query, **tables), html, as_json=as_json)
             return
         frame = alcid.sql(query, **tables)
         is_cut = form is Format.TABLE and limit is None
-        most = _SHOWN + 1 if is_cut else limit
-        rows = (frame.limit(most) if most else frame).toArrow()
+        row_limit = _SHOWN + 1 if is_cut else limit
+        rows = (frame.limit(row_limit) if row_limit else frame).toArrow()
     shown = rows.slice(0, min(_SHOWN, len(rows))) if is_cut else rows
     write_rows(shown, form, output, more=len(rows) > len(shown))
 
@@ -223,13 +225,13 @@ def _named(texts: list[str]) -> dict[str, str]:
     """
     from alcid.errors import OptionError
 
-    found: dict[str, str] = {}
+    tables: dict[str, str] = {}
     for text in texts:
         named = _NAMED.fullmatch(text)
         name = named[1] if named else re.split(r"[/.]", text.rstrip("/."))[-1]
         if not re.fullmatch(r"\w+", name):
             raise OptionError(f"--table {text}: give it a name for the query, as t={text}")
-        if name in found:
-            raise OptionError(f"--table: {name} is given twice; name one of them, as t={text}")
-        found[name] = named[2] if named else text
-    return found
+        if name in tables:
+            raise OptionError(f"--table: {name} is given twice; rename one, as t={text}")
+        tables[name] = named[2] if named else text
+    return tables

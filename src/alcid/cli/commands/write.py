@@ -1,11 +1,4 @@
-"""`alcid create`.
-
-`alcid append`.
-
-`alcid upsert`.
-
-`alcid delete`.
-"""
+"""Commands that create and change a table: `create`, `append`, `upsert` and `delete`."""
 
 from __future__ import annotations
 
@@ -41,7 +34,7 @@ __all__ = ["append", "create", "delete", "upsert"]
 
 @dataclass(frozen=True, slots=True)
 class _CreateReport:
-    """The table that was made, or would be."""
+    """The table that was created, or would be."""
 
     location: str
     schema: TableSchema
@@ -58,8 +51,8 @@ class _CreateReport:
         if schema.partition_keys:
             first += f", partitioned by {', '.join(schema.partition_keys)}"
         types = (
-            f"{one.name} {one.data_type}{'' if one.nullable else ' NOT NULL'}"
-            for one in schema.fields
+            f"{field.name} {field.data_type}{'' if field.nullable else ' NOT NULL'}"
+            for field in schema.fields
         )
         return "\n".join([first, *types])
 
@@ -69,8 +62,8 @@ class _CreateReport:
             "dry_run": self.dry_run,
             "location": self.location,
             "columns": [
-                {"name": one.name, "type": str(one.data_type), "nullable": one.nullable}
-                for one in self.schema.fields
+                {"name": field.name, "type": str(field.data_type), "nullable": field.nullable}
+                for field in self.schema.fields
             ],
             "primary_key": list(self.schema.primary_keys),
             "partition_by": list(self.schema.partition_keys),
@@ -88,7 +81,7 @@ def create(
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            help="Its columns, with types as Paimon or Spark writes them: id BIGINT NOT NULL, name"
+            help="Columns with types in Paimon's or Spark's spelling: id BIGINT NOT NULL, name"
             " STRING.",
             show_default=False,
         ),
@@ -97,21 +90,21 @@ def create(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="A Parquet, ORC or Arrow file with its columns.",
+            help="A Parquet, ORC or Arrow file to take the columns from.",
             show_default=False,
         ),
     ] = None,
     primary_key: Annotated[
         list[str],
         typer.Option(
-            metavar="COLUMN,...", help="The columns that tell rows apart.", show_default=False
+            metavar="COLUMN,...", help="The columns of the primary key.", show_default=False
         ),
     ] = [],  # noqa: B006 - typer copies it
     partition_by: Annotated[
         list[str],
         typer.Option(
             metavar="COLUMN,...",
-            help="The columns whose values stand in the paths.",
+            help="The partition columns.",
             show_default=False,
         ),
     ] = [],  # noqa: B006
@@ -119,7 +112,7 @@ def create(
         list[str],
         typer.Option(
             metavar="KEY=VALUE",
-            help="A table option of Paimon, as bucket=4; may be repeated.",
+            help="A table option of Paimon, such as bucket=4; may be repeated.",
             show_default=False,
         ),
     ] = [],  # noqa: B006
@@ -127,14 +120,14 @@ def create(
         list[str],
         typer.Option(
             metavar="KEY=VALUE",
-            help="A key, an endpoint or such of an object store; may be repeated.",
+            help="An object store setting, such as an access key or endpoint; may be repeated.",
             show_default=False,
         ),
     ] = [],  # noqa: B006
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Make a Paimon table without rows.
+    """Create an empty Paimon table.
 
     \b
     Examples:
@@ -146,16 +139,16 @@ def create(
     from alcid.tables.paimon.metadata.table_folder import TableFolder
     from alcid.tables.paimon.write.append import new_schema
 
-    how = pairs("--storage-option", storage_option) or None
-    made = new_schema(
-        _columns(schema, like, how),
+    storage_options = pairs("--storage-option", storage_option) or None
+    table_schema = new_schema(
+        _columns(schema, like, storage_options),
         names("--primary-key", primary_key) if primary_key else [],
         names("--partition-by", partition_by) if partition_by else [],
         pairs("--option", option),
     )
-    storage = Storage.open(table, how)
-    TableFolder(storage.dry_run() if dry_run else storage).create(made)
-    print_report(_CreateReport(storage.location, made, dry_run), as_json=as_json)
+    storage = Storage.open(table, storage_options)
+    TableFolder(storage.dry_run() if dry_run else storage).create(table_schema)
+    print_report(_CreateReport(storage.location, table_schema, dry_run), as_json=as_json)
 
 
 def _columns(
@@ -170,8 +163,8 @@ def _columns(
     if schema is not None:
         return parse_columns(schema)
     assert like is not None
-    found = file_schema(like, storage_options)
-    return [(one.name, DataType.from_arrow(one.type), one.nullable) for one in found]
+    arrow_schema = file_schema(like, storage_options)
+    return [(field.name, DataType.from_arrow(field.type), field.nullable) for field in arrow_schema]
 
 
 @command(Section.CHANGE)
@@ -182,10 +175,10 @@ def append(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Append the rows of files, with the indexes that the table has.
+    """Append the rows of files, and index them like the table.
 
-    Columns go by name; those that are not given are null. A Paimon table is written by this
-    process, or with --spark by Spark; other tables by Spark, which is started for it.
+    Columns are matched by name; missing ones become null. This process writes a Paimon table,
+    unless --spark is given; other tables are written by Spark, which is started.
 
     \b
     Examples:
@@ -196,20 +189,20 @@ def append(
     from alcid.tables.paimon_table import PaimonTable
 
     opened = open_table(table, how, may_be_empty=True)
-    known = tuple(opened.schema.names)
+    table_columns = tuple(opened.schema.names)
     if isinstance(opened, PaimonTable) and (dry_run or not how.needs_spark):
         rows = arrow_rows(files, opened, how)
         report = opened.append(rows, dry_run=dry_run)
-        if how.needs_spark:  # which would make files of its own
+        if how.needs_spark:  # Spark would write different files
             report = replace(report, files=None, bytes_written=None, index_bytes=None)
-        given = tuple(rows.schema.names)
+        row_columns = tuple(rows.schema.names)
     else:
         if not opened.engine.has_spark:
             opened = open_table(table, how, needs_spark=True, may_be_empty=True)
         frame = spark_rows(files, opened, how, start_spark(how))
         report = opened.append(frame, dry_run=dry_run)
-        given = tuple(frame.columns)
-    print_report(WriteReport(report, given, known), as_json=as_json)
+        row_columns = tuple(frame.columns)
+    print_report(WriteReport(report, row_columns, table_columns), as_json=as_json)
 
 
 @command(Section.CHANGE)
@@ -221,17 +214,16 @@ def upsert(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="A column of the files that says what a row does: +I and +U put it, -U and -D"
-            " delete its key.",
+            help="The column with the row kind: +I and +U upsert a row, -U and -D delete its key.",
             show_default=False,
         ),
     ] = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Put the rows of files in place of those of their key.
+    """Insert the rows of files, or replace those with the same key.
 
-    It is for Paimon tables with a primary key. Columns that are not given are null.
+    Works on Paimon tables with a primary key. Missing columns become null.
 
     \b
     Examples:
@@ -244,12 +236,12 @@ def upsert(
     opened = require_paimon(open_table(table, how), "upsert")
     if dry_run or not how.needs_spark:
         rows = arrow_rows(files, opened, how)
-        given = tuple(rows.schema.names)
+        row_columns = tuple(rows.schema.names)
     else:
         rows = spark_rows(files, opened, how, start_spark(how))
-        given = tuple(rows.columns)
+        row_columns = tuple(rows.columns)
     report = opened.upsert(rows, row_kind=row_kind, dry_run=dry_run)
-    print_report(WriteReport(report, given, tuple(opened.schema.names)), as_json=as_json)
+    print_report(WriteReport(report, row_columns, tuple(opened.schema.names)), as_json=as_json)
 
 
 @command(Section.CHANGE)
@@ -260,7 +252,7 @@ def delete(
         str,
         typer.Option(
             metavar="PREDICATE",
-            help="Which rows, as behind WHERE in Spark's SQL; true for all.",
+            help="The rows to delete, as after WHERE in Spark SQL; true for all.",
             show_default=False,
         ),
     ],
@@ -268,10 +260,10 @@ def delete(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Delete the rows that match.
+    """Delete the matching rows of a Paimon or Iceberg table.
 
-    They are marked in deletion vectors of the Paimon or Iceberg table, in one commit; if it has a
-    primary key, in two. Its data files stay as they are.
+    Marks them in deletion vectors, in one commit, or two if the table has a primary key. The data
+    files are not changed.
 
     \b
     Examples:
@@ -284,8 +276,8 @@ def delete(
     opened = open_table(table, how)
     if isinstance(opened, ParquetTable):
         raise UnsupportedError(
-            f"{table}: a folder of Parquet files has no commit to delete rows with; Paimon and"
-            " Iceberg tables do"
+            f"{table}: rows of a Parquet folder cannot be deleted, since it has no commits; use a"
+            " Paimon or Iceberg table"
         )
     progress = choose_progress(quiet=quiet)
     print_report(opened.delete(where, dry_run=dry_run, progress=progress), as_json=as_json)

@@ -1,19 +1,8 @@
-"""Two index files of one kind: what only one has, and the first difference of what both have.
+"""Compare two index files of the same kind, for `alcid diff`.
 
-Contents are compared, not bytes: the order in which a writer put bitmaps or hashes, a version of a
-format, the bits of a vector and compression make no difference.
-
-What two files have that is not the same.
-
-The first byte in which two sources differ, and the region that it lies in.
-
-Which rows have another value, by two indexes of the same column.
-
-Two file indexes: the same columns, the same rows for each value?
-
-Two files of deletion vectors, hashes or sketches: the same positions, the same hashes?
-
-Two Puffin files: the same blobs, with the same content?
+Reports what only one file contains, the first difference in what both contain, and the first byte
+that differs with the region around it. Contents are compared, not bytes: the order of bitmaps or
+hashes, the format version, the width of a vector and compression make no difference.
 """
 
 from __future__ import annotations
@@ -57,7 +46,6 @@ __all__ = [
     "ByteDifference",
     "DiffReport",
     "Difference",
-    "Found",
     "RowValues",
     "compare_file_indexes",
     "compare_hash_indexes",
@@ -74,43 +62,43 @@ __all__ = [
     "locate",
 ]
 
-Found: TypeAlias = Literal["only in A", "only in B", "differs"]
+Status: TypeAlias = Literal["only in A", "only in B", "differs"]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that is not the same in both."""
+    """An index, vector, blob or property that differs."""
 
     entry: str
-    """The index, vector, blob or property, as `city, bitmap`."""
-    found: Found
+    """Its name, such as `city, bitmap`."""
+    status: Status
     detail: str = ""
-    """Of what differs the first value and position."""
+    """The first value and position that differ."""
 
     def __str__(self) -> str:
         """As it is printed."""
-        told = self.detail if self.found == "differs" and self.detail else self.found
-        more = f", {self.detail}" if self.detail and self.found != "differs" else ""
-        return f"{self.entry}: {told}{more}"
+        if self.status == "differs":
+            return f"{self.entry}: {self.detail or self.status}"
+        return f"{self.entry}: {self.status}" + (f", {self.detail}" if self.detail else "")
 
 
 @dataclass(frozen=True, slots=True)
 class ByteDifference:
-    """The first byte that is not the same."""
+    """The first byte that differs."""
 
     offset: int
     regions: tuple[str, ...]
-    """Where it lies in A, from the largest region to the smallest, as far as that is known."""
+    """The regions around it in A, from the largest to the smallest, as far as they are known."""
 
     def __str__(self) -> str:
         """As it is printed."""
-        place = f" ({' > '.join(self.regions)})" if self.regions else ""
-        return f"bytes differ first at offset {self.offset}{place}"
+        regions = f" ({' > '.join(self.regions)})" if self.regions else ""
+        return f"bytes differ first at offset {self.offset}{regions}"
 
 
 @dataclass(frozen=True, slots=True)
 class DiffReport:
-    """Two files of one kind, compared."""
+    """The differences of two files of the same kind."""
 
     a: str
     b: str
@@ -122,7 +110,7 @@ class DiffReport:
 
     @property
     def is_same(self) -> bool:
-        """True when both hold the same, in whatever bytes."""
+        """Whether the contents are equal, even if the bytes differ."""
         return not self.differences
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,8 +124,12 @@ class DiffReport:
             "same": self.is_same,
             "identical": first is None,
             "differences": [
-                {"entry": one.entry, "found": one.found, "detail": one.detail}
-                for one in self.differences
+                {
+                    "entry": difference.entry,
+                    "status": difference.status,
+                    "detail": difference.detail,
+                }
+                for difference in self.differences
             ],
             "first_byte": None
             if first is None
@@ -159,9 +151,9 @@ class DiffReport:
 
 
 def compared(entry: str, name: str, a: object, b: object) -> list[Difference]:
-    """The difference of a fact, if it is not the same in both.
+    """The difference of a fact, if there is one.
 
-    >>> [str(one) for one in compared("city, bitmap", "rows", 5, 6)]
+    >>> [str(difference) for difference in compared("city, bitmap", "rows", 5, 6)]
     ['city, bitmap: rows 5 in A, 6 in B']
     """
     return [] if a == b else [Difference(entry, "differs", f"{name} {a} in A, {b} in B")]
@@ -171,7 +163,7 @@ _STEP = 1 << 20
 
 
 def first_byte(a: Section, b: Section) -> int | None:
-    """The offset of the first byte that is not the same, or where the shorter one ends.
+    """The offset of the first byte that differs, or the end of the shorter section.
 
     >>> from alcid.formats.source import BytesSource
     >>> first_byte(Section(BytesSource(b"abc")), Section(BytesSource(b"abd")))
@@ -180,7 +172,7 @@ def first_byte(a: Section, b: Section) -> int | None:
     both = min(a.length, b.length)
     for start in range(0, both, _STEP):
         size = min(_STEP, both - start)
-        left, right = (np.frombuffer(one.read(start, size), np.uint8) for one in (a, b))
+        left, right = (np.frombuffer(section.read(start, size), np.uint8) for section in (a, b))
         different = np.flatnonzero(left != right)
         if len(different):
             return start + int(different[0])
@@ -188,19 +180,19 @@ def first_byte(a: Section, b: Section) -> int | None:
 
 
 def locate(a: Section, b: Section, draw: Callable[[], Region]) -> ByteDifference | None:
-    """The first byte that differs, with its place in what `draw` draws of A."""
+    """The first byte that differs, with the regions around it in what `draw` draws of A."""
     offset = first_byte(a, b)
     if offset is None:
         return None
     try:
-        found = draw().at(a.start + offset)
+        regions = draw().at(a.start + offset)
     except FormatError:  # the comparison of contents says more
-        found = ()
-    return ByteDifference(a.start + offset, tuple(region.name for region in found[1:]))
+        regions = ()
+    return ByteDifference(a.start + offset, tuple(region.name for region in regions[1:]))
 
 
 class RowValues(Protocol):
-    """An index that tells the value of every row."""
+    """An index with the value of every row."""
 
     row_count: int
 
@@ -212,12 +204,12 @@ class RowValues(Protocol):
 
 
 def compare_rows(entry: str, a: RowValues, b: RowValues, data_type: DataType) -> list[Difference]:
-    """The first value whose rows are not the same, and the first of these rows."""
-    found = compared(entry, "rows", a.row_count, b.row_count)
+    """The first value whose rows differ, and the first of these rows."""
+    differences = compared(entry, "rows", a.row_count, b.row_count)
     count = max(a.row_count, b.row_count)
     left, right = (_by_row(index, count) for index in (a, b))
-    only_one = pc.xor(pc.is_valid(left), pc.is_valid(right))
-    unequal = pc.or_(only_one, pc.fill_null(pc.not_equal(left, right), False))
+    one_sided = pc.xor(pc.is_valid(left), pc.is_valid(right))
+    unequal = pc.or_(one_sided, pc.fill_null(pc.not_equal(left, right), False))
     rows = np.flatnonzero(unequal.to_numpy(zero_copy_only=False))
     sides = (("A", left), ("B", right))
     pairs = [
@@ -230,24 +222,26 @@ def compare_rows(entry: str, a: RowValues, b: RowValues, data_type: DataType) ->
         key, row, side = min(pairs)
         shown = key_text(key, data_type)
         more = f"; {len(rows)} rows differ" if len(rows) > 1 else ""
-        found.append(Difference(entry, "differs", f"value {shown}: row {row} only in {side}{more}"))
+        differences.append(
+            Difference(entry, "differs", f"value {shown}: row {row} only in {side}{more}")
+        )
     nulls = (index.is_null().rows for index in (a, b))
-    return found or compare_positions(entry, "null: row", *nulls)
+    return differences or compare_positions(entry, "null: row", *nulls)
 
 
 def _by_row(index: RowValues, count: int) -> Any:
     """The key of each row, null without one."""
     rows, keys = index.contents()
-    places = np.full(count, -1, np.int64)
-    places[rows] = np.arange(len(rows))
+    positions = np.full(count, -1, np.int64)
+    positions[rows] = np.arange(len(rows))
     array = keys if isinstance(keys, pa.Array) else pa.array(keys)
-    return array.take(pa.array(places, mask=places < 0))
+    return array.take(pa.array(positions, mask=positions < 0))
 
 
 def compare_positions(
     entry: str, what: str, a: BitMap | None, b: BitMap | None
 ) -> list[Difference]:
-    """The first of the rows that only one of two sets has."""
+    """The first row that is in only one of two sets."""
     left, right = a or BitMap(), b or BitMap()
     different = left ^ right
     if not different:
@@ -263,21 +257,25 @@ _ANY_KEYS = KeyType(8)
 
 
 def compare_file_indexes(a: Source, b: Source, types: Mapping[str, DataType]) -> list[Difference]:
-    """What is indexed in one only, and the first value of each index that differs."""
+    """Indexes that only one file has, and the first value that differs of each other."""
     left, right = (FileIndex.open(source, types, strict=True) for source in (a, b))
-    mine, others = (_by_name(index) for index in (left, right))
-    known = IndexedColumns.match((*left.entries, *right.entries), types).types
-    found = compared("head", "redundant bytes", left.container.redundant, right.container.redundant)
-    for name in dict.fromkeys((*mine, *others)):
+    left_entries, right_entries = (_by_name(index) for index in (left, right))
+    column_types = IndexedColumns.match((*left.entries, *right.entries), types).types
+    differences = compared(
+        "head", "redundant bytes", left.container.redundant, right.container.redundant
+    )
+    for name in dict.fromkeys((*left_entries, *right_entries)):
         entry = ", ".join(name)
-        if name not in others:
-            found.append(Difference(entry, "only in A"))
-        elif name not in mine:
-            found.append(Difference(entry, "only in B"))
+        if name not in right_entries:
+            differences.append(Difference(entry, "only in A"))
+        elif name not in left_entries:
+            differences.append(Difference(entry, "only in B"))
         else:
-            one, other = (left, mine[name]), (right, others[name])
-            found.extend(_compare_indexes(entry, one, other, known[mine[name]]))
-    return found
+            left_index, right_index = (left, left_entries[name]), (right, right_entries[name])
+            differences.extend(
+                _compare_indexes(entry, left_index, right_index, column_types[left_entries[name]])
+            )
+    return differences
 
 
 def _by_name(index: FileIndex) -> dict[tuple[str, str], Entry]:
@@ -290,13 +288,13 @@ def _compare_indexes(
     b: tuple[FileIndex, Entry],
     data_type: DataType | None,
 ) -> list[Difference]:
-    (left, mine), (right, other) = a, b
-    if mine.is_empty or other.is_empty:
-        return compared(name, "written", not mine.is_empty, not other.is_empty)
-    sections = left.container.section(mine), right.container.section(other)
+    (left, left_entry), (right, right_entry) = a, b
+    if left_entry.is_empty or right_entry.is_empty:
+        return compared(name, "written", not left_entry.is_empty, not right_entry.is_empty)
+    sections = left.container.section(left_entry), right.container.section(right_entry)
     if first_byte(*sections) is None:
         return []
-    index_type = mine.index_type
+    index_type = left_entry.index_type
     if index_type == "bloom-filter":
         readers = [BloomFilterReader(section, _ANY_KEYS) for section in sections]
         return _compare_filters(name, readers[0], readers[1])
@@ -304,20 +302,20 @@ def _compare_indexes(
         data_type = _TYPE_OF_BSI
         opened = [READERS["bsi"](section, _ANY_KEYS) for section in sections]
     elif index_type in READERS and data_type is not None:
-        opened = [left.reader(mine), right.reader(other)]
+        opened = [left.reader(left_entry), right.reader(right_entry)]
     else:
         first = locate(*sections, lambda: draw_index(index_type, sections[0], name, None))
-        hint = f"; --type {mine.column}=TYPE compares values" if index_type in READERS else ""
+        hint = f"; --type {left_entry.column}=TYPE compares values" if index_type in READERS else ""
         return [Difference(name, "differs", f"{first}{hint}")]
-    one, another = (cast("RowValues", reader) for reader in opened)
-    return compare_rows(name, one, another, data_type)
+    left_values, right_values = (cast("RowValues", reader) for reader in opened)
+    return compare_rows(name, left_values, right_values, data_type)
 
 
 def _compare_filters(name: str, a: BloomFilterReader, b: BloomFilterReader) -> list[Difference]:
-    found = compared(name, "hash functions", a.functions, b.functions)
-    found += compared(name, "bits", a.bits, b.bits)
-    if found:
-        return found
+    differences = compared(name, "hash functions", a.functions, b.functions)
+    differences += compared(name, "bits", a.bits, b.bits)
+    if differences:
+        return differences
     different = np.flatnonzero(np.unpackbits(a.filter ^ b.filter, bitorder="little"))
     bit = int(different[0])
     side = "A" if a.filter[bit >> 3] >> (bit & 7) & 1 else "B"
@@ -326,32 +324,32 @@ def _compare_filters(name: str, a: BloomFilterReader, b: BloomFilterReader) -> l
 
 
 def compare_vector_files(a: Source, b: Source, start: int) -> list[Difference]:
-    """Vectors in the order of the files, which do not say whose they are."""
-    found: list[Difference] = []
+    """Vectors in file order, since the files do not say which data file each belongs to."""
+    differences: list[Difference] = []
     pairs = zip_longest(_vectors(a, start), _vectors(b, start))
     for number, (left, right) in enumerate(pairs):
         entry = f"vector {number}"
         if left is None:
-            found.append(Difference(entry, "only in B", count_text(len(right), "position")))
+            differences.append(Difference(entry, "only in B", count_text(len(right), "position")))
         elif right is None:
-            found.append(Difference(entry, "only in A", count_text(len(left), "position")))
+            differences.append(Difference(entry, "only in A", count_text(len(left), "position")))
         else:
-            found += compare_vectors(entry, left, right)
-    return found
+            differences += compare_vectors(entry, left, right)
+    return differences
 
 
 def _vectors(source: Source, start: int) -> list[DeletionVector]:
     whole = Section(source)
-    return [DeletionVector.read(whole.section(*place)) for place in vector_places(whole, start)]
+    return [DeletionVector.read(whole.section(*extent)) for extent in vector_places(whole, start)]
 
 
 def compare_vectors(entry: str, a: DeletionVector, b: DeletionVector) -> list[Difference]:
-    """The first position that only one has; 32 or 64 bits do not matter."""
+    """The first position that only one vector has; their width does not matter."""
     return [] if a == b else _first_of(entry, "position", a.to_numpy(), b.to_numpy())
 
 
 def compare_hash_indexes(a: Source, b: Source) -> list[Difference]:
-    """The first hash that only one has; their order does not matter."""
+    """The first hash that only one index has; their order does not matter."""
     left, right = (
         HashIndex.from_bytes(source.read(0, source.size), name=source.name) for source in (a, b)
     )
@@ -367,11 +365,11 @@ def compare_theta_files(a: Source, b: Source) -> list[Difference]:
 
 
 def compare_sketches(entry: str, a: ThetaSketch, b: ThetaSketch) -> list[Difference]:
-    """Theta, and the first hash that only one keeps."""
+    """Theta, and the first hash that only one sketch has."""
     if a == b:
         return []
-    found = compared(entry, "theta", a.theta, b.theta)
-    return found + _first_of(entry, "hash", a.hashes, b.hashes)
+    differences = compared(entry, "theta", a.theta, b.theta)
+    return differences + _first_of(entry, "hash", a.hashes, b.hashes)
 
 
 def _first_of(
@@ -387,27 +385,29 @@ def _first_of(
 
 
 _NAMING = ("referenced-data-file", "column", "index-type")
-"""Properties that say what a blob belongs to, beside its type and fields."""
-_OF_THE_WRITER = ("created-by",)
+"""Properties that identify a blob, besides its type and fields."""
+_WRITER_PROPERTIES = ("created-by",)
 
 
 def compare_puffin_files(a: Source, b: Source) -> list[Difference]:
-    """Blobs by type, fields and what they belong to; places and compression do not matter."""
+    """Blobs by type, fields and properties; offsets and compression do not matter."""
     with puffin.open(a) as left, puffin.open(b) as right:
-        found = _compare_properties("file", left.properties, right.properties)
-        mine, others = _blobs_by_name(left), _blobs_by_name(right)
-        for name in dict.fromkeys((*mine, *others)):
-            if name not in others:
-                found.append(Difference(name, "only in A"))
-            elif name not in mine:
-                found.append(Difference(name, "only in B"))
+        differences = _compare_properties("file", left.properties, right.properties)
+        left_blobs, right_blobs = _blobs_by_name(left), _blobs_by_name(right)
+        for name in dict.fromkeys((*left_blobs, *right_blobs)):
+            if name not in right_blobs:
+                differences.append(Difference(name, "only in A"))
+            elif name not in left_blobs:
+                differences.append(Difference(name, "only in B"))
             else:
-                found += _compare_blobs(name, (left, mine[name]), (right, others[name]))
-    return found
+                differences += _compare_blobs(
+                    name, (left, left_blobs[name]), (right, right_blobs[name])
+                )
+    return differences
 
 
 def _blobs_by_name(reader: PuffinReader) -> dict[str, Blob]:
-    """The blobs by a name; a second one of the same name has a number."""
+    """The blobs by name; further ones of the same name get a number."""
     named: dict[str, Blob] = {}
     seen: Counter[str] = Counter()
     for blob in reader.blobs:
@@ -422,23 +422,29 @@ def _blobs_by_name(reader: PuffinReader) -> dict[str, Blob]:
 def _compare_blobs(
     name: str, a: tuple[PuffinReader, Blob], b: tuple[PuffinReader, Blob]
 ) -> list[Difference]:
-    (left, mine), (right, other) = a, b
-    found = compared(name, "snapshot", mine.snapshot_id, other.snapshot_id)
-    found += compared(name, "sequence number", mine.sequence_number, other.sequence_number)
-    if mine.type == puffin.DELETION_VECTOR:
-        vectors = left.read_deletion_vector(mine), right.read_deletion_vector(other)
+    (left, left_blob), (right, right_blob) = a, b
+    differences = compared(name, "snapshot", left_blob.snapshot_id, right_blob.snapshot_id)
+    differences += compared(
+        name, "sequence number", left_blob.sequence_number, right_blob.sequence_number
+    )
+    if left_blob.type == puffin.DELETION_VECTOR:
+        vectors = left.read_deletion_vector(left_blob), right.read_deletion_vector(right_blob)
         content = compare_vectors(name, *vectors)
-    elif mine.type == puffin.THETA_SKETCH:
+    elif left_blob.type == puffin.THETA_SKETCH:
         content = compare_sketches(
-            name, left.read_theta_sketch(mine), right.read_theta_sketch(other)
+            name, left.read_theta_sketch(left_blob), right.read_theta_sketch(right_blob)
         )
     else:
-        content = _compare_bytes(name, left.read(mine), right.read(other))
-    return found + content + _compare_properties(name, mine.properties, other.properties)
+        content = _compare_bytes(name, left.read(left_blob), right.read(right_blob))
+    return (
+        differences
+        + content
+        + _compare_properties(name, left_blob.properties, right_blob.properties)
+    )
 
 
 def _compare_bytes(name: str, a: bytes, b: bytes) -> list[Difference]:
-    """Content that is not looked into."""
+    """Blobs of an unknown type."""
     first = first_byte(Section(BytesSource(a)), Section(BytesSource(b)))
     if first is None or first == min(len(a), len(b)):
         return compared(name, "bytes", len(a), len(b))
@@ -447,30 +453,30 @@ def _compare_bytes(name: str, a: bytes, b: bytes) -> list[Difference]:
 
 
 def _compare_properties(entry: str, a: dict[str, str], b: dict[str, str]) -> list[Difference]:
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for name in dict.fromkeys((*a, *b)):
-        if name not in _OF_THE_WRITER:
+        if name not in _WRITER_PROPERTIES:
             pair = (value_text(each.get(name)) for each in (a, b))
-            found += compared(entry, f"property {name}", *pair)
-    return found
+            differences += compared(entry, f"property {name}", *pair)
+    return differences
 
 
 def diff_files(a: str, b: str, types: Mapping[str, DataType]) -> DiffReport:
     """Compare two files.
 
     Args:
-        a: The one.
-        b: The other.
-        types: Types of columns, as far as they are known: without, some indexes are compared as
-            bytes.
+        a: A file.
+        b: Another file.
+        types: Types of columns, as far as they were given: some indexes of other columns are
+            compared as bytes.
 
     Raises:
-        OptionError: They are of two kinds.
-        FormatError: One is damaged.
+        OptionError: The files are of different kinds.
+        FormatError: A file is damaged.
     """
     with opened(a) as (left, kind), opened(b) as (right, other):
         if kind is not other:
-            raise OptionError(f"{a} is a {kind}, {b} a {other}: expected two of one kind")
+            raise OptionError(f"{a} is a {kind}, {b} a {other}: expected two of the same kind")
         draw_blob = blob_drawer(left) if kind is Kind.PUFFIN else None
         draw = partial(map_bytes, left, types, kind=kind, draw_blob=draw_blob)
         first = locate(Section(left), Section(right), draw)

@@ -1,4 +1,4 @@
-"""Ask a file index a question without its data file."""
+"""Evaluate a predicate or a top-n on a file index without its data file, for `alcid probe`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Literal, TypeAlias
 
 from alcid.cli.columns import IndexedColumns
-from alcid.cli.inspect.file_index import HEADS
+from alcid.cli.files.file_index import HEADS
 from alcid.errors import FormatError, OptionError, PredicateError
 from alcid.expressions import Predicate, Unknown, parse
 from alcid.formats.file_index.reader import EVERY, Selection
@@ -16,7 +16,7 @@ from alcid.index.file_index import FileIndex
 from alcid.inspect.byte_map.kinds import Kind, opened
 from alcid.types import DataType
 
-__all__ = ["Answer", "Order", "ProbeReport", "Question", "choose_question", "probe_file"]
+__all__ = ["Answer", "Order", "Probe", "ProbeReport", "choose_probe", "probe_file"]
 
 Answer: TypeAlias = Literal["skip", "any", "rows"]
 """skip: no row can match. any: every row may, or does if exact. rows: at most these."""
@@ -25,7 +25,7 @@ NullOrder: TypeAlias = Literal["first", "last"]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The first rows in the order of a column, and all that equal the last of them."""
+    """The first rows in the order of a column, with all ties."""
 
     top_n: int
     order_by: str
@@ -34,8 +34,8 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A predicate, an order, or the order of the rows that match a predicate."""
+class Probe:
+    """A predicate, a top-n, or the top-n of the rows that match a predicate."""
 
     predicate: str | None
     order: Order | None
@@ -43,14 +43,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """A question and the answer to it."""
+    """A probe and its answer."""
 
     file: str
     predicate: str | None
     order: Order | None
     answer: Answer
     exact: bool
-    """Whether each of the rows is one that was asked for."""
+    """Whether each of the rows matches."""
     count: int | None
     """How many rows; None for any."""
     positions: tuple[int, ...]
@@ -58,59 +58,62 @@ class ProbeReport:
     truncated: bool
     """Whether there are more positions."""
     notes: tuple[str, ...]
-    """What no index could answer."""
+    """Conditions that no index could answer."""
 
 
-def choose_question(
+def choose_probe(
     predicate: str | None,
     top_n: int | None,
     order_by: str | None,
     *,
     descending: bool,
     nulls: NullOrder,
-) -> Question:
-    """The question that the options ask.
+) -> Probe:
+    """The probe that the options describe.
 
     Raises:
-        OptionError: They ask none, or half of one.
+        OptionError: They describe none, or only a part of one.
     """
     if (top_n is None) != (order_by is None):
         raise OptionError("--top-n and --order-by go together, found only one of them")
     if top_n is not None and order_by is not None:
-        return Question(predicate, Order(top_n, order_by, descending, nulls))
+        return Probe(predicate, Order(top_n, order_by, descending, nulls))
     if predicate is None:
         raise OptionError("expected a PREDICATE, or --top-n and --order-by, found neither")
-    return Question(predicate, None)
+    return Probe(predicate, None)
 
 
 def probe_file(
-    path: str, question: Question, types: Mapping[str, DataType], limit: int | None
+    path: str, probe: Probe, types: Mapping[str, DataType], limit: int | None
 ) -> ProbeReport:
-    """Ask the file at `path`.
+    """Probe a file index.
 
     Args:
         path: The file.
-        question: What to ask.
-        types: Types of the columns that are asked for.
+        probe: A predicate, a top-n, or both.
+        types: Types of the columns in the probe.
         limit: Positions at most; None for all.
     """
     with opened(path) as (source, kind):
         if kind is not Kind.FILE_INDEX:
             raise FormatError(
-                "no rows to ask for", file=path, found=f"a {kind}", expected=f"a {Kind.FILE_INDEX}"
+                "only file indexes can be probed",
+                file=path,
+                found=f"a {kind}",
+                expected=f"a {Kind.FILE_INDEX}",
             )
         index = FileIndex.open(source, types, strict=True)
         columns = IndexedColumns.match(index.entries, types)
         try:
-            selection, notes = _ask(index, columns, question)
+            selection, notes = _evaluate(index, columns, probe)
         except FormatError as error:
-            raise FormatError(f"{error}{_doubt(error, index, columns)}") from None
+            raise FormatError(f"{error}{_type_hint(error, index, columns)}") from None
     rows = selection.rows
     positions = tuple(islice(rows or (), limit))
     return ProbeReport(
         path,
-        question.predicate,
-        question.order,
+        probe.predicate,
+        probe.order,
         "any" if rows is None else "rows" if rows else "skip",
         selection.exact,
         None if rows is None else len(rows),
@@ -120,16 +123,16 @@ def probe_file(
     )
 
 
-def _ask(
-    index: FileIndex, columns: IndexedColumns, question: Question
+def _evaluate(
+    index: FileIndex, columns: IndexedColumns, probe: Probe
 ) -> tuple[Selection, list[str]]:
-    """The answer, and what no index could answer."""
+    """The selected rows, and what no index could answer."""
     selection, notes = EVERY, []
-    if question.predicate is not None:
-        predicate = parse(question.predicate)
+    if probe.predicate is not None:
+        predicate = parse(probe.predicate)
         notes += _notes(predicate, columns)
         selection = index.evaluate(predicate)
-    if (order := question.order) is not None:
+    if (order := probe.order) is not None:
         _require_exact(selection, notes)
         notes += _order_notes(order, columns)
         selection = index.top_n(
@@ -138,11 +141,11 @@ def _ask(
     return selection, notes
 
 
-def _doubt(error: FormatError, index: FileIndex, columns: IndexedColumns) -> str:
-    """A doubt about the type of the column, where the head of its index is whole."""
+def _type_hint(error: FormatError, index: FileIndex, columns: IndexedColumns) -> str:
+    """A hint that the type of the column may be wrong, if the header of its index is intact."""
     for entry, data_type in columns.types.items():
-        place = range(entry.start, entry.start + entry.length)
-        if data_type is not None and error.offset in place and entry.index_type in HEADS:
+        extent = range(entry.start, entry.start + entry.length)
+        if data_type is not None and error.offset in extent and entry.index_type in HEADS:
             try:
                 HEADS[entry.index_type](index.container.section(entry))
             except FormatError:
@@ -152,21 +155,21 @@ def _doubt(error: FormatError, index: FileIndex, columns: IndexedColumns) -> str
 
 
 def _require_exact(selection: Selection, notes: list[str]) -> None:
-    """Rows that do not match could push out those that do."""
+    """Refuse inexact rows: those that do not match could displace those that do."""
     if not selection.exact:
         why = f" ({'; '.join(notes)})" if notes else ""
         raise PredicateError(
-            "--top-n needs a PREDICATE that the indexes answer exactly, found one that needs"
+            "--top-n needs a PREDICATE that the indexes answer exactly; this one needs"
             f" the rows themselves{why}"
         )
 
 
 def _notes(predicate: Predicate, columns: IndexedColumns) -> list[str]:
-    """What no index can answer; the types of all other columns must be known."""
+    """Conditions that no index can answer; all other columns need a type."""
     notes = []
     for part in predicate.walk():
         if isinstance(part, Unknown):
-            notes.append(f"no index can tell: {part}")
+            notes.append(f"no index can answer: {part}")
         elif not part.children:
             missing = [column for column in part.columns() if not columns.find(column)]
             notes += [f"no index of column {column}" for column in missing]

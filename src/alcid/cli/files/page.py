@@ -1,6 +1,6 @@
-"""What a file holds, as a page: facts, its bytes drawn, and how its values are spread.
+"""The contents of a file as an HTML page: facts, a byte map, and the distribution of its values.
 
-What was found, as cells of a table: for the terminal and for pages.
+Rows of the tables are shared with the text output.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from functools import partial
 from itertools import islice
 
 from alcid.cli.columns import IndexedColumns
-from alcid.cli.inspect.contents import (
+from alcid.cli.files.contents import (
     Facts,
     Item,
     Listing,
     State,
 )
-from alcid.cli.inspect.file_index import FileIndexReport, IndexReport, column_histograms
+from alcid.cli.files.file_index import FileIndexReport, IndexReport, column_histograms
 from alcid.errors import FormatError, LimitError
 from alcid.formats import puffin
 from alcid.formats.deletion_vector import DeletionVector
@@ -48,12 +48,12 @@ _DIGITS = {"false_positive_rate": 3, "theta": 3, "estimate": 7}
 
 
 def item_titles(report: Listing) -> list[str]:
-    """The heads of the table of a listing that has items."""
+    """The column titles of a listing with items."""
     return [*(name.replace("_", " ") for name in report.items[0].columns), "facts"]
 
 
 def index_row(index: IndexReport) -> tuple[str, ...]:
-    """An index as a line of a table."""
+    """The table row of an index."""
     facts = facts_text(index.facts) if index.state == "ok" else _state(index.state, index.problem)
     offset = "-" if index.offset is None else str(index.offset)
     data_type = index.data_type or "-"
@@ -61,18 +61,18 @@ def index_row(index: IndexReport) -> tuple[str, ...]:
 
 
 def item_row(item: Item) -> tuple[str, ...]:
-    """A vector or a blob as a line of a table."""
+    """The table row of a vector or blob."""
     facts: Facts = {**item.properties, **item.facts}
-    if facts.get("positions") is not None:  # they say more than the first and the last
+    if facts.get("positions") is not None:  # more than the first and the last
         facts = {name: value for name, value in facts.items() if name not in ("first", "last")}
-    told = [facts_text(facts)]
+    texts = [facts_text(facts)]
     if item.state != "ok":
-        told.insert(0, _state(item.state, item.problem))
-    return (*map(_cell, item.columns.values()), "; ".join(filter(None, told)))
+        texts.insert(0, _state(item.state, item.problem))
+    return (*map(_cell, item.columns.values()), "; ".join(filter(None, texts)))
 
 
 def _cell(value: Value) -> str:
-    """A value in a table, where what it is can be seen from its column."""
+    """A value in a table cell."""
     return (
         "-"
         if value is None or value == ()
@@ -100,12 +100,12 @@ def _fact(name: str, value: Value) -> str:
         return f"{value:.{_DIGITS[name]}g}"
     if value == ():
         return "none"
-    if isinstance(value, str) and value.isdecimal():  # properties are text, but often numbers
+    if isinstance(value, str) and value.isdecimal():  # a property, often a number
         return value
     return value_text(value)
 
 
-_MOST_SHOWN = 6  # vectors and sketches that have a picture
+_MAX_DRAWN = 6  # vectors and sketches
 
 
 def inspect_page(
@@ -121,7 +121,7 @@ def inspect_page(
 
 
 def _facts(report: FileIndexReport | Listing) -> list[Markup]:
-    """What the command prints."""
+    """The text output as tables."""
     properties = report.properties if isinstance(report, Listing) else {}
     parts = [element("p", facts_text({**report.head, **properties}))]
     if isinstance(report, FileIndexReport):
@@ -139,23 +139,23 @@ def _facts(report: FileIndexReport | Listing) -> list[Markup]:
 def _wide(
     titles: Sequence[str], rows: Sequence[Sequence[object]], numbers: Collection[int]
 ) -> Markup:
-    """A table whose last column has room for facts."""
+    """A table whose last column is wide enough for facts."""
     return element("div", table(titles, rows, numbers=numbers), class_="bytes-facts")
 
 
 def _spread(source: Source, kind: Kind, types: Mapping[str, DataType]) -> list[Markup]:
-    """Pictures of values, positions or hashes."""
+    """Histograms of values, positions or hashes."""
     if kind is Kind.FILE_INDEX:
         index = FileIndex.open(source, types, strict=True)
         return column_histograms(index, IndexedColumns.match(index.entries, types).types)
     return [
         section(title, *parts)
-        for title, parts in (picture(one) for one in islice(_things(source, kind), _MOST_SHOWN))
+        for title, parts in (picture(item) for item in islice(_items(source, kind), _MAX_DRAWN))
     ]
 
 
-def _things(source: Source, kind: Kind) -> Iterator[object]:
-    """What a file of another kind holds, as far as it is not damaged."""
+def _items(source: Source, kind: Kind) -> Iterator[object]:
+    """The vectors and sketches in a file that are not damaged."""
     whole = Section(source)
     match kind:
         case Kind.HASH_INDEX:
@@ -164,18 +164,18 @@ def _things(source: Source, kind: Kind) -> Iterator[object]:
             yield ThetaSketch.from_bytes(source.read(0, source.size), name=source.name)
         case Kind.DELETION_VECTOR | Kind.DELETION_VECTOR_FILE | Kind.DELTA_VECTOR_FILE:
             with suppress(FormatError):
-                for place in vector_places(whole, int(kind is not Kind.DELETION_VECTOR)):
-                    yield from _if_whole(partial(DeletionVector.read, whole.section(*place)))
+                for extent in vector_places(whole, int(kind is not Kind.DELETION_VECTOR)):
+                    yield from _unless_damaged(partial(DeletionVector.read, whole.section(*extent)))
         case Kind.PUFFIN:
             with puffin.open(source) as reader:
                 for blob in reader.blobs:
                     if blob.type == puffin.DELETION_VECTOR:
-                        yield from _if_whole(partial(reader.read_deletion_vector, blob))
+                        yield from _unless_damaged(partial(reader.read_deletion_vector, blob))
                     elif blob.type == puffin.THETA_SKETCH:
-                        yield from _if_whole(partial(reader.read_theta_sketch, blob))
+                        yield from _unless_damaged(partial(reader.read_theta_sketch, blob))
 
 
-def _if_whole(read: Callable[[], object]) -> Iterator[object]:
-    """What is read, unless it is damaged: the table of all says so."""
+def _unless_damaged(read: Callable[[], object]) -> Iterator[object]:
+    """Yield what is read unless it is damaged, which the table of items already shows."""
     with suppress(FormatError, LimitError):
         yield read()

@@ -1,8 +1,6 @@
-"""What a file index holds: its head, and facts of every index.
+"""Contents of a file index, for `alcid inspect`: its header, facts about every index, and values.
 
-What an index tells without the type of its column, which readers need to find their keys.
-
-Which values the rows of a column have, as far as an index tells: bars for a page.
+Headers are read without the type of a column. Values, minimum and maximum need it.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from pyroaring import BitMap
 from alcid._arrays import IntArray
 from alcid._text import count_text
 from alcid.cli.columns import IndexedColumns
-from alcid.cli.inspect.contents import Facts, State, problem_of
+from alcid.cli.files.contents import Facts, State, problem_of
 from alcid.errors import ColumnError, FormatError
 from alcid.formats.cursor import Cursor
 from alcid.formats.file_index.bit_slices import read_slices
@@ -64,7 +62,7 @@ def _bloom_filter(section: Section) -> Facts:
 
 def _bitmap(section: Section) -> Facts:
     head = BitmapHead.read(Cursor(section))
-    # A single null has no bitmap; how many a bitmap holds is told by the reader.
+    # A single null has no bitmap; counting those of a bitmap takes its reader.
     nulls = 0 if head.null_offset is None else 1 if head.null_offset < 0 else None
     return {
         "version": head.version,
@@ -95,7 +93,7 @@ def _bsi(section: Section) -> Facts:
         "nulls": None if existing is None else reader.row_count - len(existing),
         "positive_slices": positive,
         "negative_slices": negative,
-        # Bounds only: the least absolute value is always written as 0.
+        # Bounds only: the smallest absolute value is always written as 0.
         "at_least": reader.min,
         "at_most": reader.max,
     }
@@ -107,12 +105,12 @@ HEADS: Final[dict[str, Callable[[Section], Facts]]] = {
     "range-bitmap": _range_bitmap,
     "bsi": _bsi,
 }
-"""What to tell of an index without its column's type, by index type."""
+"""Facts of an index that do not depend on the type of its column, by index type."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedValue:
-    """A value, how many rows have it, and the first of these."""
+    """A value, the number of its rows, and the first of them."""
 
     value: Value
     count: int
@@ -120,7 +118,7 @@ class ListedValue:
 
     @property
     def truncated(self) -> bool:
-        """True when not all positions are here."""
+        """True when `positions` has not all of them."""
         return self.count > len(self.positions)
 
 
@@ -131,24 +129,24 @@ class IndexReport:
     column: str
     index_type: str
     data_type: str | None
-    """The type of the column, if it was given."""
+    """The type of the column, if it is known."""
     offset: int | None
     size: int
     state: State
     problem: str | None
     facts: Facts
     values: tuple[ListedValue, ...] | None
-    """The first values, null before all, if they were asked for and the index keeps them."""
+    """The first values, null before all others, if requested and if the index contains them."""
 
     @property
     def value_count(self) -> int:
-        """The distinct values, and null if there is one."""
+        """The number of distinct values, with null if it occurs."""
         distinct = self.facts.get("distinct")
         return (distinct if isinstance(distinct, int) else 0) + bool(self.facts.get("nulls"))
 
     @property
     def truncated(self) -> bool:
-        """True when not all values are here."""
+        """True when `values` has not all of them."""
         return self.values is not None and self.value_count > len(self.values)
 
 
@@ -172,12 +170,12 @@ class FileIndexReport:
 def inspect_file_index(
     source: Source, types: Mapping[str, DataType], column: str | None, limit: int | None
 ) -> FileIndexReport:
-    """Look into a container.
+    """Inspect a container.
 
     Args:
         source: The file.
-        types: Types of columns, as far as they are known.
-        column: Only this one, with its values.
+        types: Types of columns, as far as they were given.
+        column: Only this column, with its values.
         limit: Values at most, and positions of each; None for all.
     """
     index = FileIndex.open(source, types, strict=True)
@@ -205,11 +203,11 @@ def inspect_file_index(
 
 
 def _of_column(column: str, columns: IndexedColumns) -> tuple[Entry, ...]:
-    found = columns.find(column)
-    if not found:
+    entries = columns.find(column)
+    if not entries:
         others = ", ".join(dict.fromkeys(entry.column for entry in columns.types)) or "none"
         raise ColumnError(f"column {column}: no index of it; the file has indexes of {others}")
-    return found
+    return entries
 
 
 def _inspect(
@@ -230,7 +228,7 @@ def _inspect(
         try:
             facts = HEADS[entry.index_type](index.container.section(entry))
             if data_type is not None:
-                hint = f"; or the column is not {data_type}"  # as its head could be read without
+                hint = f"; or the column is not {data_type}"  # since its header could be read
                 reader = index.reader(entry)
                 facts |= _typed_facts(reader, data_type)
                 values = _list_values(reader, data_type, limit) if lists_values else None
@@ -250,7 +248,7 @@ def _inspect(
 
 
 def _typed_facts(reader: IndexReader, data_type: DataType) -> Facts:
-    """What the head could not tell."""
+    """Facts that need the type of the column."""
 
     def value(key: int | bytes | None) -> Value:
         return None if key is None else value_of(key, data_type)
@@ -268,7 +266,7 @@ def _typed_facts(reader: IndexReader, data_type: DataType) -> Facts:
 def _list_values(
     reader: IndexReader, data_type: DataType, limit: int | None
 ) -> tuple[ListedValue, ...] | None:
-    """The first values, or None if the index keeps no list of them."""
+    """The first values, or None if the index does not contain them."""
     if not isinstance(reader, BitmapReader | RangeBitmapReader):
         return None
     nulls = reader.is_null().rows
@@ -282,34 +280,34 @@ def _list_values(
     )
 
 
-_MOST_BARS = 24
-_MOST_ROWS = 1 << 23  # whose codes are listed, at some 20 bytes each
+_MAX_BARS = 24
+_MAX_ROWS = 1 << 23  # whose codes are decoded, at some 20 bytes each
 
 
 def column_histograms(index: FileIndex, types: Mapping[Entry, DataType | None]) -> list[Markup]:
-    """The values of every column whose type is known, from the first index that keeps them."""
+    """Histograms of the columns whose type is known, from the first index with their values."""
     parts: list[Markup] = []
     seen: set[str] = set()
     for entry, data_type in types.items():
         if data_type is None or entry.column in seen or entry.is_empty:
             continue
         try:
-            found = _values(index.reader(entry))
-        except FormatError:  # the table of indexes says so
+            values = _values(index.reader(entry))
+        except FormatError:  # the table of indexes shows it
             continue
-        if found is not None:
+        if values is not None:
             seen.add(entry.column)
-            parts.append(_picture(entry, data_type, *found))
+            parts.append(_histogram(entry, data_type, *values))
     return parts
 
 
 def _values(reader: IndexReader) -> tuple[list[Key], IntArray, int] | None:
-    """The distinct keys, ascending, how many rows have each, and the nulls.
+    """The distinct keys in ascending order, their row counts, and the number of nulls.
 
-    None for an index without keys, or with too many rows: few bytes can state billions.
+    None for an index without keys, or with too many rows: a few bytes can claim billions.
     """
     match reader:
-        case RangeBitmapReader() | BsiReader() if reader.row_count > _MOST_ROWS:
+        case RangeBitmapReader() | BsiReader() if reader.row_count > _MAX_ROWS:
             return None
         case BitmapReader():
             pairs = sorted(((key, len(rows)) for key, rows in reader.items()), key=_first)
@@ -330,30 +328,30 @@ def _first(pair: tuple[Key, int]) -> Key:
     return pair[0]
 
 
-def _picture(
+def _histogram(
     entry: Entry, data_type: DataType, keys: list[Key], counts: IntArray, nulls: int
 ) -> Markup:
     labels, bars = bin_values(keys, counts, data_type)
     if nulls:
         labels, bars = ["NULL", *labels], [nulls, *bars]
-    said = count_text(len(keys), "distinct value")
-    if len(keys) > _MOST_BARS:
-        said += ", several to a bar"
-    told = element("p", f"{said}, from its {entry.index_type}.", class_="note")
-    return section(f"Values of {entry.column}", told, histogram(labels, bars))
+    summary = count_text(len(keys), "distinct value")
+    if len(keys) > _MAX_BARS:
+        summary += ", several to a bar"
+    note = element("p", f"{summary}, from its {entry.index_type}.", class_="note")
+    return section(f"Values of {entry.column}", note, histogram(labels, bars))
 
 
 def bin_values(
     keys: Sequence[Key], counts: IntArray, data_type: DataType
 ) -> tuple[list[str], list[int]]:
-    """A label and a count for each bar: one for each value, or for each range if they are many.
+    """A label and a count for each bar: a bar per value, or per range if there are many values.
 
-    Ranges of integers and times have the same width; others have as many values each.
+    Ranges of integers and times have equal widths; others have equal numbers of values.
 
     >>> bin_values([b"a", b"b"], np.array([2, 1]), DataType.parse("STRING"))
     (["'a'", "'b'"], [2, 1])
     """
-    if len(keys) <= _MOST_BARS:
+    if len(keys) <= _MAX_BARS:
         return [key_text(key, data_type) for key in keys], counts.tolist()
     kind = key_type(data_type)
     starts = _even(len(keys)) if kind.is_bytes or kind.floating else _equal(keys)
@@ -361,20 +359,20 @@ def bin_values(
     ends = [*(start - 1 for start in starts[1:]), len(keys) - 1]
     labels = []
     for start, end in zip(starts, ends, strict=True):
-        first, last = (key_text(keys[place], data_type) for place in (start, end))
+        first, last = (key_text(keys[position], data_type) for position in (start, end))
         labels.append(first if start == end else f"{first} to {last}")
     return labels, bars
 
 
 def _even(count: int) -> list[int]:
-    """Where bars of about as many values each begin."""
-    return [count * bar // _MOST_BARS for bar in range(_MOST_BARS)]
+    """Starts of bars with about equal numbers of values."""
+    return [count * bar // _MAX_BARS for bar in range(_MAX_BARS)]
 
 
 def _equal(keys: Sequence[Key]) -> list[int]:
-    """Where bars of the same width begin among ascending integers, if any is in them."""
+    """Starts of bars of equal width among ascending integers, without empty bars."""
     numbers: npt.NDArray[np.int64] = np.array(keys, np.int64)
-    width = (int(numbers[-1]) - int(numbers[0])) // _MOST_BARS + 1
-    cuts = [int(numbers[0]) + bar * width for bar in range(_MOST_BARS)]
+    width = (int(numbers[-1]) - int(numbers[0])) // _MAX_BARS + 1
+    cuts = [int(numbers[0]) + bar * width for bar in range(_MAX_BARS)]
     inside = np.array([cut for cut in cuts if cut <= numbers[-1]], np.int64)
     return np.unique(np.searchsorted(numbers, inside)).tolist()  # type: ignore[no-any-return]

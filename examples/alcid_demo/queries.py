@@ -1,4 +1,4 @@
-"""The questions of the demo, and how one is asked: with indexes, without, and of plain Spark."""
+"""The queries of the demo, each run with indexes, without, and on plain Spark."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from alcid.scan import Explanation, Scan
 from alcid.tables.base import Table
 from alcid_demo.data import DAY, some_id
 
-__all__ = ["Asked", "PlainSpark", "Question", "ask", "questions"]
+__all__ = ["PlainSpark", "Query", "QueryResult", "queries", "run_query"]
 
 _TIMES = 3
-_LONG = 2.0  # seconds after which a question is not asked again
+_LONG = 2.0  # seconds after which a query is not repeated
 
 _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked of a table."""
+class Query:
+    """A query on a table."""
 
     where: str
     order_by: str | None = None
@@ -33,18 +33,18 @@ class Question:
 
     @property
     def sql(self) -> str:
-        """The same for Spark; the table is called `{events}`."""
+        """The query in Spark SQL; the table is called `{events}`."""
         order = f" ORDER BY {self.order_by} LIMIT {self.limit}" if self.order_by else ""
         what = "count(*) AS n" if self.is_count else "*"
         return f"SELECT {what} FROM {{events}} WHERE {self.where}{order}"
 
     @property
     def text(self) -> str:
-        """As a reader meets it in a table.
+        """The query as it is listed in the report.
 
-        >>> Question("dt = '20250801'", "score DESC", 10).text
+        >>> Query("dt = '20250801'", "score DESC", 10).text
         "dt = '20250801' ORDER BY score DESC LIMIT 10"
-        >>> Question("class_id = 7", is_count=True).text
+        >>> Query("class_id = 7", is_count=True).text
         'count of class_id = 7'
         """
         if self.is_count:
@@ -53,58 +53,58 @@ class Question:
         return f"{self.where}{order}"
 
     def code(self, variable: str) -> str:
-        """As one writes it in Python."""
+        """The Python code of the query."""
         if self.is_count:
             return f'{variable}.count("{self.where}")'
         order = f', order_by="{self.order_by}", limit={self.limit}' if self.order_by else ""
         return f'{variable}.scan("{self.where}"{order}).to_arrow()'
 
 
-def questions(rows: int) -> tuple[Question, ...]:
-    """Those to a table of so many events; for the last ones indexes do little or nothing."""
+def queries(rows: int) -> tuple[Query, ...]:
+    """The queries on a table with this many events; indexes do little or nothing for the last."""
     day = f"dt = '{DAY}'"
     return (
-        Question(f"id = {some_id(rows)}"),
-        Question(f"user_id = {rows // 40}"),
-        Question("class_id = 7", is_count=True),
-        Question(f"{day} AND score = 100"),
-        Question(f"{day} AND class_id = 1 AND score < 60"),
-        Question(day, "score ASC", 10),
-        Question(day, "score DESC", 10),
-        Question(day, "score ASC, user_id DESC", 10),
-        Question("score > 99.9"),
-        Question(f"{day} AND score IN (60, 80)"),
-        Question(f"{day} AND score > 60"),
-        Question(f"{day} AND class_id = 1 AND score < 60 OR score > 80"),
-        Question("score > 60"),
+        Query(f"id = {some_id(rows)}"),
+        Query(f"user_id = {rows // 40}"),
+        Query("class_id = 7", is_count=True),
+        Query(f"{day} AND score = 100"),
+        Query(f"{day} AND class_id = 1 AND score < 60"),
+        Query(day, "score ASC", 10),
+        Query(day, "score DESC", 10),
+        Query(day, "score ASC, user_id DESC", 10),
+        Query("score > 99.9"),
+        Query(f"{day} AND score IN (60, 80)"),
+        Query(f"{day} AND score > 60"),
+        Query(f"{day} AND class_id = 1 AND score < 60 OR score > 80"),
+        Query("score > 60"),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What became of a question to a table."""
+class QueryResult:
+    """The rows that a query read of a table, and its times."""
 
     table: str
-    question: Question
+    query: Query
     rows: int
     files_read: int
     files: int
     bytes_read: int
-    """Those of data, footers and indexes."""
+    """Bytes of data, footers and indexes."""
     bytes: int
-    """Those of all data files."""
+    """Bytes of all data files."""
     seconds: float
     seconds_without: float
     seconds_spark: float
     is_same: bool
-    """Whether all three answers are the same rows."""
+    """Whether all three answers have the same rows."""
     explanation: Explanation
 
     def to_dict(self) -> dict[str, Any]:
         """All but the explanation as plain values, for JSON."""
         return {
             "table": self.table,
-            "query": self.question.text,
+            "query": self.query.text,
             "rows": self.rows,
             "files_read": self.files_read,
             "files": self.files,
@@ -117,54 +117,52 @@ class Asked:
         }
 
     def __str__(self) -> str:
-        found = f"{count_text(self.rows, 'row')}; {self.files_read} of {self.files} files"
+        rows = f"{count_text(self.rows, 'row')}; {self.files_read} of {self.files} files"
         size = f"{size_text(self.bytes_read)} of {size_text(self.bytes)}"
         times = f"{self.seconds * 1000:,.0f} ms, without indexes {self.seconds_without * 1000:,.0f}"
         times += f", plain Spark {self.seconds_spark * 1000:,.0f}"
         same = "the same rows" if self.is_same else "NOT the same rows"
-        return f"{found}, {size}; {times}; {same}"
+        return f"{rows}, {size}; {times}; {same}"
 
 
 class PlainSpark:
-    """Spark without indexes, on the same rows; it is asked the same thing only once."""
+    """Spark without indexes on the same rows; each query runs only once."""
 
     def __init__(self, rows: Any) -> None:
-        """Take a DataFrame for the table."""
+        """Query a DataFrame in place of the table."""
         self.rows = rows
-        self._known: dict[Question, tuple[pa.Table, float]] = {}
+        self._answers: dict[Query, tuple[pa.Table, float]] = {}
 
-    def answer(self, question: Question) -> tuple[pa.Table, float]:
-        """The rows, and how many seconds they took."""
-        if question not in self._known:
+    def answer(self, query: Query) -> tuple[pa.Table, float]:
+        """The rows, and the seconds that they took."""
+        if query not in self._answers:
             spark = self.rows.sparkSession
-            self._known[question] = _best(
-                lambda: spark.sql(question.sql, events=self.rows).toArrow()
-            )
-        return self._known[question]
+            self._answers[query] = _best(lambda: spark.sql(query.sql, events=self.rows).toArrow())
+        return self._answers[query]
 
 
-def ask(question: Question, name: str, table: Table[Any], plain: PlainSpark) -> Asked:
-    """Ask a table with its indexes and without, and Spark."""
+def run_query(query: Query, name: str, table: Table[Any], plain: PlainSpark) -> QueryResult:
+    """Run a query with indexes, without, and on plain Spark."""
 
     def read(use_indexes: bool) -> tuple[pa.Table, Scan]:
         scan = table.scan(
-            question.where,
-            order_by=question.order_by,
-            limit=question.limit,
+            query.where,
+            order_by=query.order_by,
+            limit=query.limit,
             use_indexes=use_indexes,
         )
-        found = pa.table({"n": [scan.count()]}) if question.is_count else scan.to_arrow()
-        return found, scan
+        rows = pa.table({"n": [scan.count()]}) if query.is_count else scan.to_arrow()
+        return rows, scan
 
-    (found, scan), seconds = _best(lambda: read(True))
+    (rows, scan), seconds = _best(lambda: read(True))
     (without, _), seconds_without = _best(lambda: read(False))
-    of_spark, seconds_spark = plain.answer(question)
+    spark_rows, seconds_spark = plain.answer(query)
     explanation = scan.explain()
     stages = explanation.stages
-    return Asked(
+    return QueryResult(
         name,
-        question,
-        found["n"][0].as_py() if question.is_count else found.num_rows,
+        query,
+        rows["n"][0].as_py() if query.is_count else rows.num_rows,
         stages[-1].after.files,
         stages[0].before.files,
         sum(stage.bytes_read for stage in stages),
@@ -172,27 +170,26 @@ def ask(question: Question, name: str, table: Table[Any], plain: PlainSpark) -> 
         seconds,
         seconds_without,
         seconds_spark,
-        _is_same(question, found, without) and _is_same(question, found, of_spark, ties=True),
+        _is_same(query, rows, without) and _is_same(query, rows, spark_rows, ties=True),
         explanation,
     )
 
 
-def _is_same(question: Question, one: pa.Table, other: pa.Table, *, ties: bool = False) -> bool:
+def _is_same(query: Query, rows: pa.Table, other: pa.Table, *, ties: bool = False) -> bool:
     """Whether two answers have the same rows, in the same order where there is one.
 
-    With `ties`, of rows that the order leaves open any may be among the first: then only the
-    columns of the order are compared.
+    With `ties`, compare only the columns of the order: any rows that tie may be among the first.
     """
-    if question.order_by and ties:
-        keys = [key.split()[0] for key in question.order_by.split(", ")]
-        one, other = one.select(keys), other.select(keys)
-    elif not question.order_by and not question.is_count:
-        one, other = one.sort_by("id"), other.sort_by("id")
-    return bool(one.equals(other.select(one.column_names).cast(one.schema)))
+    if query.order_by and ties:
+        keys = [key.split()[0] for key in query.order_by.split(", ")]
+        rows, other = rows.select(keys), other.select(keys)
+    elif not query.order_by and not query.is_count:
+        rows, other = rows.sort_by("id"), other.sort_by("id")
+    return bool(rows.equals(other.select(rows.column_names).cast(rows.schema)))
 
 
 def _best(call: Callable[[], _Result]) -> tuple[_Result, float]:
-    """What a call gives at first, when nothing is kept yet, and the shortest time that it took."""
+    """The result of the first call, when nothing is cached, and the shortest time of all."""
     result, best = _timed(call)
     total = best
     for _ in range(_TIMES - 1):

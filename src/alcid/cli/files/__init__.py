@@ -1,10 +1,10 @@
-"""What a file holds: one module for each kind of file, chosen by its first bytes."""
+"""Reports on single index files: their contents, as text or a page, differences, and probes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from alcid.cli.inspect.contents import (
+from alcid.cli.files.contents import (
     Listing,
     inspect_deletion_vector,
     inspect_deletion_vectors,
@@ -12,7 +12,7 @@ from alcid.cli.inspect.contents import (
     inspect_puffin,
     inspect_theta,
 )
-from alcid.cli.inspect.file_index import FileIndexReport, inspect_file_index
+from alcid.cli.files.file_index import FileIndexReport, inspect_file_index
 from alcid.errors import OptionError
 from alcid.inspect.byte_map.kinds import Kind, opened
 from alcid.types import DataType
@@ -32,12 +32,12 @@ _LISTERS = {
 def inspect_file(
     path: str, types: Mapping[str, DataType], column: str | None, limit: int | None
 ) -> FileIndexReport | Listing:
-    """Look into the file at `path`.
+    """Inspect a file, whose kind its first bytes tell.
 
     Args:
         path: The file.
-        types: Types of columns, as far as they are known.
-        column: Of a file index only this one, with its values.
+        types: Types of columns, as far as they were given.
+        column: Only this column of a file index, with its values.
         limit: Values, positions, vectors or blobs at most; None for all.
     """
     with opened(path) as (source, kind):

@@ -1,14 +1,8 @@
-"""What a Puffin file holds: its blobs, and for the known types what they say.
+"""Contents of index files other than file indexes, for `alcid inspect`.
 
-What is found in a file that is a list of things: facts of the file, and of each thing.
-
-What the blobs of a bundle hold: Alcid's own indexes, of many data files in one Puffin file.
-
-What a file of deletion vectors holds, read without the manifest that says whose they are.
-
-What a hash index holds: hashes, and no more.
-
-What a theta sketch tells, by itself or as a blob in Puffin.
+A `Listing` has facts about the file and about each item in it: the vectors of a deletion vector
+file, or the blobs of a Puffin file, of which sketches, vectors and Alcid's own bundles are decoded.
+Hash indexes and single theta sketches have no items.
 """
 
 from __future__ import annotations
@@ -60,34 +54,34 @@ __all__ = [
 
 Facts: TypeAlias = dict[str, Value]
 State: TypeAlias = Literal["ok", "empty", "unknown", "damaged"]
-"""empty: nothing was written, for a file without rows. unknown: of a type of someone else."""
+"""empty: nothing was written, for a file without rows. unknown: a type of another writer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One of the things that a file holds."""
+    """A vector or blob in a file."""
 
     columns: Facts
-    """What every item has, and a table has a column for."""
+    """Facts that every item has, shown as columns."""
     facts: Facts = field(default_factory=dict)
-    """What is told of this one."""
+    """Other facts about this item."""
     properties: dict[str, str] = field(default_factory=dict)
-    """What its writer said of it."""
+    """Properties that its writer set."""
     problem: str | None = None
-    known: bool = True
-    """False for a type of someone else, which is not looked into."""
+    is_known: bool = True
+    """False for a type of another writer, which is not decoded."""
 
     @property
     def state(self) -> State:
-        """Whether it was read, and found whole."""
+        """Whether it was decoded."""
         if self.problem is not None:
             return "damaged"
-        return "ok" if self.known else "unknown"
+        return "ok" if self.is_known else "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A file, and what it holds one after the other."""
+    """A file and the items in it."""
 
     file: str
     kind: Kind
@@ -95,12 +89,12 @@ class Listing:
     head: Facts
     properties: dict[str, str] = field(default_factory=dict)
     things: str | None = None
-    """What the items are, in the plural; None for a file that is one thing."""
+    """What the items are, in the plural; None for a file without items."""
     items: tuple[Item, ...] = ()
     count: int = 0
-    """How many items there are; not all may be here."""
+    """All items, of which `items` may have only the first."""
     damaged: int = 0
-    """How many of them are damaged, shown or not."""
+    """Damaged items, shown or not."""
 
     @classmethod
     def of(
@@ -113,7 +107,7 @@ class Listing:
         limit: int | None,
         properties: dict[str, str] | None = None,
     ) -> Listing:
-        """Take the first items, and count the others without keeping them."""
+        """Collect the first items and only count the others."""
         every = iter(items)
         shown = tuple(islice(every, limit))
         count, damaged = len(shown), sum(item.state == "damaged" for item in shown)
@@ -126,7 +120,7 @@ class Listing:
 
     @property
     def truncated(self) -> bool:
-        """True when not all items are here."""
+        """True when `items` has not all of them."""
         return self.count > len(self.items)
 
     @property
@@ -142,11 +136,11 @@ def problem_of(error: AlcidError, file: str | None = None) -> str:
 
 
 BlobFacts: TypeAlias = Callable[[Blob], "Facts | None"]
-"""What is to be told of a blob; None if it is none of a bundle. A damaged one raises."""
+"""Facts about a blob; None if it is not a blob of a bundle. Raises for a damaged one."""
 
 
 def inspect_bundle(source: Source, reader: PuffinReader) -> BlobFacts:
-    """What tells of the blobs of a file, whose checksums are all compared."""
+    """A function that gives facts about the blobs of a bundle, after checking their checksums."""
     if VERSION_PROPERTY not in reader.properties:
         return lambda _: None
     try:
@@ -172,7 +166,7 @@ def inspect_bundle(source: Source, reader: PuffinReader) -> BlobFacts:
 
 
 def _refuse(blob: Blob, problem: FormatError) -> Facts | None:
-    """Nothing of a bundle whose footer is damaged can be told."""
+    """Report the damage on the footer of a bundle; the other blobs have no facts without it."""
     if blob.type == BUNDLE:
         raise problem
     return None
@@ -183,9 +177,11 @@ def _payload_facts(bundle: Bundle, kind: PayloadKind) -> Facts | None:
     if series is None:
         return None
     for entry in range(len(series.directory)):
-        place = series.stored(entry)
-        if place.length:
-            check_blocks(place.source.read(place.offset, place.length), place, series.name(entry))
+        stored = series.stored(entry)
+        if stored.length:
+            check_blocks(
+                stored.source.read(stored.offset, stored.length), stored, series.name(entry)
+            )
     return {"payload_bytes": int(np.sum(series.directory.lengths))}
 
 
@@ -202,7 +198,7 @@ def inspect_deletion_vectors(source: Source, limit: int | None) -> Listing:
 
 
 def inspect_deletion_vector(source: Source, limit: int | None) -> Listing:
-    """A vector by itself, as it stands in an index file or as a blob in Puffin."""
+    """A single vector, as in an index file or a Puffin blob."""
     vectors = _vectors(Section(source), 0)
     return Listing.of(source, Kind.DELETION_VECTOR, Facts(), "vectors", vectors, limit)
 
@@ -221,10 +217,10 @@ def vector_facts(vector: DeletionVector) -> Facts:
 def _vectors(section: Section, offset: int) -> Iterator[Item]:
     """The vectors one after the other, as far as their lengths can be followed."""
     try:
-        for place in vector_places(section, offset):
-            yield _inspect_vectors(section.section(*place), place[0])
-            offset = sum(place)
-    except FormatError as error:  # nothing tells where the next one begins
+        for extent in vector_places(section, offset):
+            yield _inspect_vectors(section.section(*extent), extent[0])
+            offset = sum(extent)
+    except FormatError as error:  # the start of the next one is unknown
         yield Item(_columns(offset, section.length - offset), problem=problem_of(error))
 
 
@@ -243,7 +239,7 @@ def _inspect_vectors(section: Section, offset: int) -> Item:
 
 
 def _columns(offset: int, size: int) -> Facts:
-    """Where a vector lies; `length` is what a manifest says, which leaves out a part of it."""
+    """The bytes of a vector; `length` is that of the manifest, which leaves out a part of them."""
     return {"offset": offset, "bytes": size, "length": None, "kind": None, "crc": None}
 
 
@@ -251,11 +247,11 @@ def inspect_hash_index(source: Source, limit: int | None) -> Listing:  # noqa: A
     """Count the hashes of a bucket."""
     index = HashIndex.from_bytes(source.read(0, source.size), name=source.name)
     facts: Facts = {
-        "told_by": "its size only",  # nothing in the file says so
+        "identified_by": "its size only",  # it has no magic number
         "hashes": len(index),
         "duplicates": index.duplicates,
-        "least": int(index.hashes[0]),
-        "greatest": int(index.hashes[-1]),
+        "min": int(index.hashes[0]),
+        "max": int(index.hashes[-1]),
     }
     return Listing(source.name, Kind.HASH_INDEX, source.size, facts)
 
@@ -267,7 +263,7 @@ def inspect_theta(source: Source, limit: int | None) -> Listing:  # noqa: ARG001
 
 
 def theta_facts(sketch: ThetaSketch) -> Facts:
-    """The estimate, and what it is made of."""
+    """The estimate, theta and the number of hashes."""
     return {
         "estimate": sketch.estimate,
         "ndv": sketch.ndv,
@@ -302,10 +298,10 @@ def _inspect(reader: PuffinReader, blob: Blob, bundle: BlobFacts) -> Item:
             case puffin.THETA_SKETCH:
                 facts = theta_facts(reader.read_theta_sketch(blob))
             case _:
-                found = bundle(blob)
-                if found is None:
-                    return Item(columns, properties=blob.properties, known=False)
-                facts = found
+                bundle_facts = bundle(blob)
+                if bundle_facts is None:
+                    return Item(columns, properties=blob.properties, is_known=False)
+                facts = bundle_facts
     except (FormatError, LimitError) as error:
         problem = problem_of(error, reader.name)
         return Item(columns, properties=blob.properties, problem=problem)

@@ -15,9 +15,10 @@ from alcid.scan import (
     DataFiles,
     Explanation,
     IndexUse,
+    Outcome,
     Stage,
 )
-from alcid.scan.explain import FileOutcomes, GroupColumns, OutcomeNotes
+from alcid.scan.explain import FileOutcomes, GroupColumns, OutcomeCodes
 
 GROUPS = 5  # of each file that is read; a row stands in one of them
 
@@ -52,7 +53,7 @@ def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
         rng.integers(100_000, 1_000_000, count),
     )
     every = np.arange(count)
-    notes = OutcomeNotes(count)
+    codes = OutcomeCodes(count)
     left, stages = every, []
     steps: list[tuple[str, dict[str, Int64Array]]] = [
         ("partitions", {"other partitions": every[: count // 4]})
@@ -68,13 +69,13 @@ def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
     for name, dropped in steps:
         before = _counts(files, left)
         for why, some in dropped.items():
-            notes.note(some, name, why)
+            codes.note(some, Outcome(name, why))
             left = np.setdiff1d(left, some)
         told = {why: len(some) for why, some in dropped.items() if len(some)}
         stages.append(Stage(name, before, _counts(files, left), 0.004, 8, 60_000, told))
-    notes.note(left, "read", "by pages")
+    codes.note(left, Outcome("read", "by pages"))
     stages += _reading(stages[-1].after)
-    outcomes = FileOutcomes(cast("DataFiles", files), notes, _groups(files, notes, left))
+    outcomes = FileOutcomes(cast("DataFiles", files), codes, _groups(files, codes, left))
     uses = (IndexUse("user_id = 4711", "bloom-filter", "answered", len(rest)),)
     return Explanation("user_id = 4711", tuple(stages), uses, outcomes=outcomes)
 
@@ -98,8 +99,9 @@ def _reading(left: Counts) -> list[Stage]:
     ]
 
 
-def _groups(files: Files, notes: OutcomeNotes, read: Int64Array) -> GroupColumns:
-    without, pages = notes.code("file index", "no row in the index"), notes.code("read", "by pages")
+def _groups(files: Files, codes: OutcomeCodes, read: Int64Array) -> GroupColumns:
+    without = codes.code(Outcome("file index", "no row in the index"))
+    pages = codes.code(Outcome("read", "by pages"))
     parts = []
     for place, file in enumerate(read.tolist()):
         is_read = np.arange(GROUPS) == place % GROUPS

@@ -140,7 +140,7 @@ def check_plan(told: Explanation, question: Question, physical: Physical) -> Non
 def ask_every_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plan as if files were so large that every index is worth it."""
     monkeypatch.setattr(
-        planner._Asker, "_scan_bytes", lambda self: np.full(len(self.table.sizes), 1 << 40)
+        planner, "full_scan_bytes", lambda table, _: np.full(len(table.sizes), 1 << 40)
     )
 
 

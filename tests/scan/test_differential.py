@@ -17,6 +17,7 @@ from hypothesis import settings
 
 import alcid
 from alcid.expressions import matching
+from alcid.scan import TableFiles
 from alcid.types import INDEX_TYPES
 from tests.scan.answers import Places, check_explanation, check_rows
 from tests.scan.duck import Oracle
@@ -32,12 +33,12 @@ STATES_OF_A_QUESTION = 3
 DEFAULT_SEED = "2025"
 
 
-def _endless(asker: Any) -> Places:
+def _endless(table: TableFiles, _needed: Sequence[str]) -> Places:
     """Bytes of files that no index is too large for."""
-    return np.full(len(asker.table.sizes), 1 << 40)
+    return np.full(len(table.sizes), 1 << 40)
 
 
-USED = {"planner._Asker._scan_bytes": _endless}
+USED = {"planner.full_scan_bytes": _endless}
 SMALL: list[dict[str, Any]] = [
     {},
     USED,

@@ -11,9 +11,9 @@ import pytest
 from alcid import DataType, PredicateError, UnsupportedError
 from alcid.scan.sorting import (
     SortKey,
-    best_places,
     parse_order,
-    sorted_places,
+    sort_indices,
+    top_k_indices,
 )
 
 DOUBLE = DataType("DOUBLE")
@@ -50,22 +50,22 @@ def test_what_is_no_order_is_refused(text: str) -> None:
 )
 def test_nan_is_the_greatest_and_both_zeros_are_equal(key: SortKey, expected: list[int]) -> None:
     column = pa.chunked_array([[NAN, math.inf, 0.0], [None, -0.0, -1.0]])
-    assert sorted_places([(column, DOUBLE)], [key]).tolist() == expected
+    assert sort_indices([(column, DOUBLE)], [key]).tolist() == expected
 
 
 def test_a_signalling_nan_is_sorted_as_any_other() -> None:
     numbers = np.array([0x7FF0000000000001, 0x3FF0000000000000], np.uint64).view(np.float64)
     column = pa.chunked_array([pa.array(numbers)])
-    assert sorted_places([(column, DOUBLE)], [SortKey("c")]).tolist() == [1, 0]
+    assert sort_indices([(column, DOUBLE)], [SortKey("c")]).tolist() == [1, 0]
 
 
 def test_text_goes_by_its_bytes_and_char_as_if_padded() -> None:
     column = pa.chunked_array([["é", "z", "a", "a\t", "a "]])
-    assert sorted_places([(column, DataType.parse("STRING"))], [SortKey("c")]).tolist() == [
+    assert sort_indices([(column, DataType.parse("STRING"))], [SortKey("c")]).tolist() == [
         *(2, 3, 4, 1, 0)
     ]
     # Padded to four, "a" and "a " are equal, and above "a\t".
-    assert sorted_places([(column, DataType.parse("CHAR(4)"))], [SortKey("c")]).tolist() == [
+    assert sort_indices([(column, DataType.parse("CHAR(4)"))], [SortKey("c")]).tolist() == [
         *(3, 2, 4, 1, 0)
     ]
 
@@ -73,7 +73,7 @@ def test_text_goes_by_its_bytes_and_char_as_if_padded() -> None:
 def test_a_type_without_order_is_refused() -> None:
     column = pa.chunked_array([[[1], [2]]])
     with pytest.raises(UnsupportedError, match="column c"):
-        sorted_places([(column, DataType.parse("ARRAY<INT>"))], [SortKey("c")])
+        sort_indices([(column, DataType.parse("ARRAY<INT>"))], [SortKey("c")])
 
 
 @pytest.mark.parametrize("kind", ["BIGINT", "DOUBLE", "STRING", "DECIMAL(9,2)", "DATE"])
@@ -97,4 +97,4 @@ def test_the_best_rows_are_the_first_of_all_sorted(
     other = pa.chunked_array([rng.integers(0, 3, 5000)])
     columns = [(pa.chunked_array([column]), data_type), (other, DataType("BIGINT"))]
     keys = [SortKey("a", descending, nulls_first), SortKey("b")]
-    assert best_places(columns, keys, k).tolist() == sorted_places(columns, keys).tolist()[:k]
+    assert top_k_indices(columns, keys, k).tolist() == sort_indices(columns, keys).tolist()[:k]

@@ -18,7 +18,7 @@ import pytest
 import alcid
 from alcid.expressions import parse
 from alcid.scan import ScanPlan
-from alcid.scan.planner import make_plan
+from alcid.scan.planner import prune
 from alcid.spark import reading
 from alcid.spark.reading import Way
 from tests.storage.conftest import KEYS, bucket, moto_port
@@ -492,9 +492,9 @@ def test_a_read_is_planned_once(
 
     def counted(*given: Any, **named: Any) -> Any:
         plans.append(given)
-        return make_plan(*given, **named)
+        return prune(*given, **named)
 
-    monkeypatch.setattr("alcid.scan.execution.make_plan", counted)
+    monkeypatch.setattr("alcid.scan.execution.prune", counted)
     table.read(where).collect()
     assert len(plans) == 1
 

@@ -35,9 +35,10 @@ from alcid.scan import TableFiles
 from alcid.scan.access import PageAccess, file_columns
 from alcid.scan.candidates import Candidates
 from alcid.scan.leaves import TablePredicate
-from alcid.scan.planner import Plan, make_plan
+from alcid.scan.planner import Pruning, prune
 from alcid.scan.positions import can_answer, expected_bytes, listed_keys
-from alcid.scan.reading import Reading
+from alcid.scan.reading import ReadResult, RowReader
+from alcid.scan.stages import IndexUses
 from alcid.scan.top_n import TopRows
 
 __all__ = [
@@ -117,7 +118,7 @@ class SamplePlans:
         view = self._view(frozenset(one for one in self.indexes if one[0] in query.columns))
         where = TablePredicate(query.where, view, query.where_columns)
         plan = _plan_rows(query, view, where, rows_needed=False)
-        return plan.candidates if all(one.exact for one in plan.candidates.selections) else None
+        return plan.candidates if plan.candidates.exact.all() else None
 
     def possible(self, query: AskedQuery, used: frozenset[IndexName]) -> BoolArray:
         """The files of the table that may have a row."""
@@ -151,28 +152,28 @@ class SamplePlans:
 def _make_plan(query: AskedQuery, view: SampledFiles) -> Planned:
     where = TablePredicate(query.where, view, query.where_columns)
     plan = _plan_rows(query, view, where, rows_needed=not query.is_count)
-    found = plan.candidates
-    exact = np.array([one.exact for one in found.selections], bool)
-    reading = Reading(view, where, True)
+    candidates = plan.candidates
+    exact = candidates.exact
+    reader = RowReader(view, where, True)
     if query.is_count:
-        reading.open(found.filter(~exact), [])
+        reads = [ReadResult(reader.open(candidates.filter(~exact), []))]
     elif query.is_top:
-        limit = int(query.limit or 0)
-        TopRows(view, query.keys, limit, reading, plan.recorder, True).find(found)
+        limit, uses = int(query.limit or 0), IndexUses(len(view.sizes))
+        _, reads = TopRows(view, query.keys, limit, reader, uses, True).find(candidates)
     else:
-        reading.open(found, query.output)
+        reads = [ReadResult(reader.open(candidates, query.output))]
     read = np.zeros(len(view.sizes))
-    for one in reading.accesses:
-        read[one.file] += one.touched.bytes if isinstance(one, PageAccess) else one.size
+    for access in (access for result in reads for access in result.opened.accesses):
+        read[access.file] += access.usage.bytes if isinstance(access, PageAccess) else access.size
     whole = _needed_bytes(view, np.flatnonzero(view.rows > 0), query)
     index_bytes = np.where(read < whole, _index_bytes(view, where), 0.0)
-    return Planned(read, index_bytes, _matches(found, view) if exact.all() else None)
+    return Planned(read, index_bytes, _matches(candidates, view) if exact.all() else None)
 
 
 def _plan_rows(
     query: AskedQuery, view: SampledFiles, where: TablePredicate, *, rows_needed: bool
-) -> Plan:
-    return make_plan(
+) -> Pruning:
+    return prune(
         view,
         where,
         query.needed,
@@ -212,9 +213,9 @@ def _needed_bytes(files: TableFiles, some: Int64Array, query: AskedQuery) -> Flo
     return found
 
 
-def _matches(found: Candidates, view: SampledFiles) -> Int64Array:
+def _matches(candidates: Candidates, view: SampledFiles) -> Int64Array:
     matches = np.zeros(len(view.sizes), np.int64)
-    matches[found.files] = found.rows(view)
+    matches[candidates.files] = candidates.rows(view)
     return matches
 
 
@@ -390,13 +391,13 @@ def pages_with_rows(plans: SamplePlans, query: AskedQuery) -> float | None:
 
     None if the rows are not known without reading, or the best are asked for.
     """
-    found = None if query.is_top else plans.matching(query)
-    if found is None:
+    candidates = None if query.is_top else plans.matching(query)
+    if candidates is None:
         return None
     rows = plans.files.rows
     pages = int((-(-rows[plans.chosen] // PAGE_ROWS)).sum())
     hit = 0
-    for file, selection in zip(found.files.tolist(), found.selections, strict=True):
+    for file, selection in candidates.items():
         if selection.rows is None:
             hit += int(-(-rows[file] // PAGE_ROWS))
         else:

@@ -1,22 +1,17 @@
-"""How the rows of a file are read: its pages, or whole row groups.
+"""How the rows of a file are read, and what a read yields.
 
 Single rows are read by the pages that hold them. Where most pages hold one, whole row groups are
-read and the rows taken out: Arrow decodes those much faster than page by page.
+read and the rows taken out: Arrow decodes those much faster than page by page. What is read becomes
+rows of the table: columns by the table's names, in its types.
 
-Where rows stand: their files and positions, worked out only if someone asks.
-
-Most scans never ask. For a whole column of a large file the positions would take longer to write
-down than its values take to read.
-
-What a reading gives, and what it took.
-
-Rows of a file as rows of the table: columns by the table's names, in its types.
+The files and positions of rows are worked out only on demand: most scans never need them, and for a
+whole column of a large file they would take longer to write down than its values take to read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,20 +23,18 @@ from alcid.datafiles.parquet.decoding import rows_without_columns
 from alcid.errors import UnsupportedError
 from alcid.formats.file_index.reader import Selection
 from alcid.scan.table_files import DataFiles, FileScan
-from alcid.storage import Traffic
 
 __all__ = [
     "GroupRows",
     "PageAccess",
+    "PageUsage",
     "Part",
-    "Places",
-    "Spent",
-    "Touched",
+    "RowPositions",
     "WholeAccess",
     "conform",
     "file_columns",
+    "page_usage",
     "table_schema",
-    "touched_pages",
 ]
 
 
@@ -52,7 +45,7 @@ class GroupRows:
     starts: Int64Array
     """The first row of each row group of the file, then the number of rows."""
     groups: Int64Array
-    """Those that are meant, ascending."""
+    """The chosen row groups, ascending."""
 
     @property
     def bases(self) -> Int64Array:
@@ -73,20 +66,20 @@ class GroupRows:
         ([3, 15], [3, 25])
         """
         groups = np.searchsorted(self.starts, positions, "right") - 1
-        places = np.searchsorted(self.groups, groups)
-        numbers: Int64Array = positions - self.starts[groups] + self.bases[places]
+        bases = self.bases[np.searchsorted(self.groups, groups)]
+        numbers: Int64Array = positions - self.starts[groups] + bases
         return numbers
 
     def positions(self, numbers: Int64Array) -> Int64Array:
         """The positions of rows, from their numbers."""
         bases = self.bases
-        places = np.searchsorted(bases, numbers, "right") - 1
-        positions: Int64Array = numbers - bases[places] + self.starts[self.groups[places]]
+        nth = np.searchsorted(bases, numbers, "right") - 1
+        positions: Int64Array = numbers - bases[nth] + self.starts[self.groups[nth]]
         return positions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
+class RowPositions:
     """The files and positions of rows of at least one file, all of one schema."""
 
     count: int
@@ -97,13 +90,13 @@ class Places:
     _groups: GroupRows | None = None
 
     @classmethod
-    def of_pages(cls, files: Sequence[int], positions: Sequence[Int64Array]) -> Places:
+    def of_pages(cls, files: Sequence[int], positions: Sequence[Int64Array]) -> RowPositions:
         """Rows of several files, whose positions are known."""
         counts = [len(some) for some in positions]
         return cls(sum(counts), np.repeat(files, counts), np.concatenate(positions))
 
     @classmethod
-    def of_groups(cls, file: int, rows: GroupRows, numbers: Int64Array | None) -> Places:
+    def of_groups(cls, file: int, rows: GroupRows, numbers: Int64Array | None) -> RowPositions:
         """Rows of a file, by their numbers in some row groups; by default all."""
         count = rows.count if numbers is None else len(numbers)
         return cls(count, np.array([file]), numbers, rows)
@@ -129,34 +122,30 @@ class Places:
     @property
     def positions(self) -> Int64Array:
         """The position of each row in its file."""
-        return self.take(np.arange(self.count))._known
+        rows = self.take(np.arange(self.count))
+        assert rows._numbers is not None
+        return rows._numbers
 
-    @property
-    def _known(self) -> Int64Array:
-        if self._numbers is None or self._groups is not None:
-            raise TypeError("positions that were not worked out")
-        return self._numbers
-
-    def take(self, rows: Int64Array) -> Places:
+    def take(self, rows: Int64Array) -> RowPositions:
         """Some of the rows, in this order."""
         files = self._files if self.one_file else self._files[rows]
         numbers = rows if self._numbers is None else self._numbers[rows]
-        known = numbers if self._groups is None else self._groups.positions(numbers)
-        return Places(len(rows), files, known)
+        positions = numbers if self._groups is None else self._groups.positions(numbers)
+        return RowPositions(len(rows), files, positions)
 
-    def filter(self, mask: npt.NDArray[np.bool_]) -> Places:
+    def filter(self, mask: npt.NDArray[np.bool_]) -> RowPositions:
         """Some of the rows."""
         return self.take(np.flatnonzero(mask))
 
 
 _DENSE = 0.5
-"""From this share of the bytes on, whole row groups are read."""
+"""From this fraction of the bytes on, whole row groups are read."""
 _BATCH = 32 << 20  # bytes of row groups, decompressed, that one thread reads at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
-    """What rows need of a file, and what the row groups have in which they stand."""
+class PageUsage:
+    """What is read of a file for some rows, and what the row groups of these rows have in all."""
 
     row_groups: int
     all_row_groups: int
@@ -166,7 +155,7 @@ class Touched:
     all_bytes: int
 
     @property
-    def share(self) -> float:
+    def fraction(self) -> float:
         """How much of the columns is read, by bytes."""
         return self.bytes / max(self.all_bytes, 1)
 
@@ -188,21 +177,21 @@ class PageAccess:
         return len(self.positions)
 
     @property
-    def touched(self) -> Touched:
+    def usage(self) -> PageUsage:
         """What these rows need of the file."""
-        return touched_pages(self.layout, self.columns, self.positions)
+        return page_usage(self.layout, self.columns, self.positions)
 
     @property
     def is_sparse(self) -> bool:
         """Whether less than half of the columns is read."""
         leaves = (leaf for name in self.columns for leaf in self.layout.column(name).leaves)
         fewest = min((leaf.pieces.shape[1] for leaf in leaves), default=0)
-        return 2 * len(self.positions) <= fewest or self.touched.share < _DENSE
+        return 2 * len(self.positions) <= fewest or self.usage.fraction < _DENSE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WholeAccess:
-    """Row groups of a file, or the rows of them that are asked for."""
+    """Row groups of a file, whole or only some of their rows."""
 
     file: int
     selection: Selection
@@ -215,7 +204,7 @@ class WholeAccess:
     """Bytes of the needed columns in these row groups."""
     positions: Int64Array | None
     """The rows, if they are known."""
-    why: str
+    reason: str
     """Why it is not read by its pages."""
     is_checked: bool = True
     """Whether its rows are compared with the predicate."""
@@ -251,7 +240,7 @@ class WholeAccess:
         return self.group_rows.count if self.positions is None else len(self.positions)
 
 
-def touched_pages(layout: FileLayout, columns: Sequence[str], positions: Int64Array) -> Touched:
+def page_usage(layout: FileLayout, columns: Sequence[str], positions: Int64Array) -> PageUsage:
     """What is read of some columns for rows that ascend, and what their row groups have."""
     starts = layout.starts
     groups = np.unique(np.searchsorted(starts, positions, "right")) - 1
@@ -268,38 +257,18 @@ def touched_pages(layout: FileLayout, columns: Sequence[str], positions: Int64Ar
             pages, all_pages = pages + int(hit.sum()), all_pages + int(beside.sum())
             size += int(sizes[hit].sum()) + dictionaries
             all_size += int(sizes[beside].sum()) + dictionaries
-    return Touched(len(groups), len(starts) - 1, pages, all_pages, size, all_size)
-
-
-@dataclass(slots=True)
-class Spent:
-    """Time and traffic until it was known what to read, and until it was read."""
-
-    open_seconds: float = 0.0
-    opened: Traffic = field(default_factory=Traffic)
-    read_seconds: float = 0.0
-    read: Traffic = field(default_factory=Traffic)
-
-    def opening(self, seconds: float, traffic: Traffic) -> None:
-        """Note what it took to find out what to read."""
-        self.open_seconds += seconds
-        self.opened += traffic
-
-    def reading(self, seconds: float, traffic: Traffic) -> None:
-        """Note what it took to read."""
-        self.read_seconds += seconds
-        self.read += traffic
+    return PageUsage(len(groups), len(starts) - 1, pages, all_pages, size, all_size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Rows that match, and where they stand."""
+    """Rows that match, with their files and positions."""
 
     table: pa.Table
-    places: Places
+    rows: RowPositions
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.rows)
 
 
 def table_schema(table: DataFiles, columns: Sequence[str]) -> pa.Schema:
@@ -310,18 +279,20 @@ def table_schema(table: DataFiles, columns: Sequence[str]) -> pa.Schema:
 def file_columns(table: DataFiles, file: int, columns: Sequence[str]) -> list[str]:
     """Those of some columns of the table that a file has, as it spells them."""
     inside = (name for name in columns if name not in table.columns.partitions)
-    found = (table.columns.file_name(file, name) for name in inside)
-    return [name for name in found if name is not None]
+    own_names = (table.columns.file_name(file, name) for name in inside)
+    return [name for name in own_names if name is not None]
 
 
-def conform(table: DataFiles, rows: pa.Table, columns: Sequence[str], places: Places) -> pa.Table:
+def conform(
+    table: DataFiles, rows: pa.Table, columns: Sequence[str], positions: RowPositions
+) -> pa.Table:
     """Columns of the table, from rows that were read of files of one schema.
 
     Args:
         table: The table.
         rows: What was read; it may have more columns.
         columns: Of the table, those that the files do not have among them.
-        places: Where the rows stand.
+        positions: Files and positions of the rows.
 
     Raises:
         UnsupportedError: A value does not fit the type that the table has.
@@ -330,23 +301,25 @@ def conform(table: DataFiles, rows: pa.Table, columns: Sequence[str], places: Pl
     arrays = []
     for column in schema:
         if column.name in table.columns.partitions:
-            values = _partition_values(table.partitions.column(column.name), places)
-        elif (own := table.columns.file_name(places.first_file, column.name)) is not None:
-            values = _converted(table, rows.column(own), column.name, places.first_file)
+            values = _partition_values(table.partitions.column(column.name), positions)
+        elif (own := table.columns.file_name(positions.first_file, column.name)) is not None:
+            values = _converted(table, rows.column(own), column.name, positions.first_file)
         else:
-            values = pa.nulls(places.count, column.type)
+            values = pa.nulls(positions.count, column.type)
         if values.type != column.type:
-            values = _cast(table, values, column, places.first_file)
+            values = _cast(table, values, column, positions.first_file)
         arrays.append(values)
     if not arrays:
-        return rows_without_columns(places.count)
+        return rows_without_columns(positions.count)
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _partition_values(values: pa.ChunkedArray, places: Places) -> pa.Array | pa.ChunkedArray:
-    if places.one_file:
-        return pa.repeat(values[places.first_file], places.count)
-    return values.take(pa.array(places.files))
+def _partition_values(
+    values: pa.ChunkedArray, positions: RowPositions
+) -> pa.Array | pa.ChunkedArray:
+    if positions.one_file:
+        return pa.repeat(values[positions.first_file], positions.count)
+    return values.take(pa.array(positions.files))
 
 
 def _converted(

@@ -1,155 +1,115 @@
-"""The files that may have rows, and which rows: what stages hand on.
+"""The files that may have matching rows, and which rows of them: what the stages of a scan narrow.
 
-Takes down what each stage of a scan did.
+Whole files are a number and a state in two arrays, so that a stage over a hundred thousand files is
+a few NumPy calls. Only files of which single rows are left have an object of their own.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from alcid._arrays import Int64Array
-from alcid.errors import AlcidError
+from alcid._arrays import BoolArray, Int64Array, UInt8Array
 from alcid.formats.file_index.reader import ANY, EVERY, Selection
-from alcid.scan.explain import Counts, OutcomeNotes, Stage, UseCounter
 from alcid.scan.table_files import DataFiles
-from alcid.storage import metered
 
-__all__ = ["Candidates", "Recorder", "StageNotes"]
+__all__ = ["Candidates"]
+
+_EXACT, _ROWS = 1, 2  # bits of a state: every row that is left matches; only some rows are left
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Files, in the order of the table as a rule, with the rows of each that may match."""
+    """Files with rows that may match, in the order of the table unless a stage reorders them."""
 
     files: Int64Array
-    selections: tuple[Selection, ...]
+    states: UInt8Array
+    """For each of the files, whether single rows are left and whether all that are left match."""
+    selections: Mapping[int, Selection]
+    """The rows of files of which single rows are left, by file; it may hold other files, too."""
 
     @classmethod
-    def of(cls, files: Int64Array, certain: npt.NDArray[np.bool_]) -> Candidates:
-        """Whole files, of which every row matches, or any."""
-        return cls(files, tuple(EVERY if sure else ANY for sure in certain.tolist()))
+    def whole(cls, files: Int64Array, exact: BoolArray | bool = False) -> Candidates:
+        """All rows of files; `exact` says of each, or of all, whether every row matches."""
+        return cls(files, np.full(len(files), exact, np.uint8), {})
 
-    def chosen(self, selections: Iterable[Selection]) -> Candidates:
-        """With other selections; files of which no row is left are dropped."""
-        pairs = [
-            (file, found)
-            for file, found in zip(self.files.tolist(), selections, strict=True)
-            if not found.skip
+    @classmethod
+    def of(cls, selections: Mapping[int, Selection]) -> Candidates:
+        """The selected rows of some files."""
+        return cls.whole(np.array(list(selections), np.int64)).narrowed(selections)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @property
+    def exact(self) -> BoolArray:
+        """For each file, whether every row that is left is known to match."""
+        exact: BoolArray = (self.states & _EXACT) > 0
+        return exact
+
+    @property
+    def is_whole(self) -> BoolArray:
+        """For each file, whether all of its rows are left."""
+        is_whole: BoolArray = (self.states & _ROWS) == 0
+        return is_whole
+
+    def items(self) -> list[tuple[int, Selection]]:
+        """Each file with its selection."""
+        whole = ANY, EVERY
+        return [
+            (file, self.selections[file] if state & _ROWS else whole[state])
+            for file, state in zip(self.files.tolist(), self.states.tolist(), strict=True)
         ]
-        files = np.array([file for file, _ in pairs], np.int64)
-        return Candidates(files, tuple(found for _, found in pairs))
 
-    def filter(self, mask: npt.NDArray[np.bool_]) -> Candidates:
-        """Some of the files, with their selections."""
-        kept = zip(self.selections, mask.tolist(), strict=True)
-        return Candidates(self.files[mask], tuple(found for found, keep in kept if keep))
+    def narrowed(self, selections: Mapping[int, Selection]) -> Candidates:
+        """The same with other selections for some files; files without a row are dropped."""
+        if not selections:
+            return self
+        changed = np.fromiter(selections, np.int64, len(selections))
+        order = np.argsort(self.files, kind="stable")
+        numbers = order[np.searchsorted(self.files, changed, sorter=order)]
+        states, keep = self.states.copy(), np.ones(len(self.files), bool)
+        states[numbers] = [
+            selection.exact * _EXACT | (selection.rows is not None) * _ROWS
+            for selection in selections.values()
+        ]
+        keep[numbers] = [not selection.skip for selection in selections.values()]
+        return Candidates(self.files[keep], states[keep], {**self.selections, **selections})
 
-    def take(self, places: Int64Array) -> Candidates:
-        """Some of the files, by their places among these."""
-        return Candidates(self.files[places], tuple(self.selections[place] for place in places))
+    def filter(self, mask: BoolArray) -> Candidates:
+        """The files where a mask is true."""
+        return replace(self, files=self.files[mask], states=self.states[mask])
+
+    def without(self, files: Int64Array) -> Candidates:
+        """All files but some."""
+        return self.filter(~np.isin(self.files, files)) if len(files) else self
+
+    def take(self, indices: Int64Array) -> Candidates:
+        """Some of the files, by their indices among these."""
+        return replace(self, files=self.files[indices], states=self.states[indices])
 
     def slice(self, start: int, end: int | None) -> Candidates:
-        """Some of the files, one after the other; without an end, all that follow."""
-        return Candidates(self.files[start:end], self.selections[start:end])
+        """Consecutive files; without an end, all that follow."""
+        return replace(self, files=self.files[start:end], states=self.states[start:end])
 
     def in_order(self) -> Candidates:
         """The same in the order of the table."""
         return self.take(np.argsort(self.files))
 
+    def renumbered(self) -> Candidates:
+        """The same for a table that has only these files; it holds the selections of no other."""
+        rows = np.flatnonzero(~self.is_whole)
+        selections = {
+            number: self.selections[file]
+            for number, file in zip(rows.tolist(), self.files[rows].tolist(), strict=True)
+        }
+        return Candidates(np.arange(len(self.files)), self.states, selections)
+
     def rows(self, table: DataFiles) -> Int64Array:
         """How many rows of each file are left."""
-        whole = table.rows[self.files].tolist()
-        found = [
-            rows if selection.rows is None else len(selection.rows)
-            for rows, selection in zip(whole, self.selections, strict=True)
-        ]
-        return np.array(found, np.int64)
-
-    def counts(self, table: DataFiles) -> Counts:
-        """What is left to be read."""
-        return Counts(
-            len(self.files),
-            rows=int(self.rows(table).sum()),
-            bytes=int(table.sizes[self.files].sum()),
-        )
-
-
-@dataclass(slots=True)
-class StageNotes:
-    """What a stage says of itself before it ends."""
-
-    name: str
-    after: Counts
-    outcomes: OutcomeNotes
-    """Of all files of the table."""
-    dropped: dict[str, int] = field(default_factory=dict)
-
-    def drop(self, reason: str, files: Int64Array) -> None:
-        """Leave out some files."""
-        if len(files):
-            self.dropped[reason] = len(files)
-            self.outcomes.note(files, self.name, reason)
-
-
-class Recorder:
-    """The stages so far, and what became of indexes."""
-
-    def __init__(self, start: Counts, *, strict: bool) -> None:
-        """Begin with all files of a table; `strict` raises where an index is damaged."""
-        self._last, self._strict = start, strict
-        self.stages: list[Stage] = []
-        self.uses = UseCounter()
-        self.outcomes = OutcomeNotes(start.files)
-        self.problems: dict[str, None] = {}
-        """What is damaged, each once."""
-        self._lock = threading.Lock()
-
-    def answered(self, predicate: str, index: str) -> None:
-        """Note that the index of a file answered."""
-        with self._lock:
-            self.uses.add(predicate, index, "answered")
-
-    def unused(self, predicate: str, index: str, why: str) -> None:
-        """Note that the index of a file was not asked, or could not answer."""
-        with self._lock:
-            self.uses.add(predicate, index, why)
-
-    def damaged(self, predicate: str, index: str, error: AlcidError) -> None:
-        """Note that the index of a file is damaged and not used.
-
-        Raises:
-            AlcidError: This one, if it is strict.
-        """
-        if self._strict:
-            raise error
-        with self._lock:
-            self.problems[f"not used: {error}"] = None
-            self.uses.add(predicate, index, "damaged")
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[StageNotes]:
-        """Measure what is done within; the notes say what is left at its end."""
-        notes = StageNotes(name, self._last, self.outcomes)
-        began = time.perf_counter()
-        with metered() as meter:
-            yield notes
-        spent = meter.snapshot()
-        self.stages.append(
-            Stage(
-                name,
-                self._last,
-                notes.after,
-                time.perf_counter() - began,
-                spent.requests,
-                spent.bytes_read,
-                notes.dropped,
-            )
-        )
-        self._last = notes.after
+        counts: Int64Array = table.rows[self.files]
+        for number in np.flatnonzero(~self.is_whole).tolist():
+            counts[number] = len(self.selections[int(self.files[number])].rows or ())
+        return counts

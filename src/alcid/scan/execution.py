@@ -1,6 +1,7 @@
-"""One way from a predicate to an answer.
+"""Execution: one run from a bound query to an answer, and the plan that others may read instead.
 
-A scan up to the point where rows are read: who reads them, and where, is open.
+A `ScanPlan` is a scan up to the point where rows are read. This process reads it, or hands the part
+of it that pickles, a `ReadPlan`, to the tasks of an engine.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -23,12 +23,13 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.file_index.reader import ANY, Selection
 from alcid.scan.access import Part, table_schema
 from alcid.scan.candidates import Candidates
-from alcid.scan.explain import Explanation
+from alcid.scan.explain import Explanation, IndexUse, Outcome
 from alcid.scan.leaves import TablePredicate
-from alcid.scan.planner import Plan, make_plan
-from alcid.scan.reading import Reading
-from alcid.scan.report import counting_stages, fetching_stage, outcomes_of, reading_stages
-from alcid.scan.sorting import SortKey, sorted_places
+from alcid.scan.planner import Pruning, prune
+from alcid.scan.reading import ReadResult, RowReader
+from alcid.scan.report import ScanReport
+from alcid.scan.sorting import SortKey, sort_indices
+from alcid.scan.stages import IndexUses
 from alcid.scan.table_files import DataFiles, TableFiles
 from alcid.scan.top_n import BestRows, TopRows
 
@@ -44,11 +45,11 @@ _PAGE_ROWS = 4096  # of Parquet pages, which have 2,000 to 20,000 rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadPlan:
-    """Rows that are to be read; it pickles."""
+    """Which rows of which files are to be read; it pickles."""
 
     files: DataFiles
     where: Predicate
-    """Normalized; it holds for the rows that are given."""
+    """Normalized; the rows that are read satisfy it."""
     where_columns: Sequence[str]
     columns: Sequence[str]
     candidates: Candidates
@@ -56,26 +57,29 @@ class ReadPlan:
     deletions: Mapping[int, DeletionVector]
     """The deleted rows of files whose index names rows, for the case that it is not used."""
 
-    def read(self, places: Sequence[int]) -> Iterator[Part]:
+    def read(self, indices: Sequence[int]) -> Iterator[Part]:
         """The rows of some of the candidates, a few files at a time."""
         where = TablePredicate(self.where, self.files, self.where_columns)
-        reading = Reading(self.files, where, self.use_statistics)
-        for some in self._rounds(places):
-            yield from self._read(reading, self.candidates.take(some))
+        reader = RowReader(self.files, where, self.use_statistics)
+        for some in self._rounds(indices):
+            yield from self._read(reader, self.candidates.take(some))
 
-    def _read(self, reading: Reading, candidates: Candidates) -> list[Part]:
+    def _read(self, reader: RowReader, candidates: Candidates) -> Sequence[Part]:
         """The rows of some candidates; without indexes of a file that was not the one indexed."""
         replaced: set[int] = set()
         while True:
             try:
-                return reading.read(candidates, self.columns)
+                return reader.read(candidates, self.columns).parts
             except FileGoneError:
                 if replaced == self.files.replaced:
                     raise
                 replaced = set(self.files.replaced)
-            pairs = zip(candidates.files.tolist(), candidates.selections, strict=True)
-            candidates = candidates.chosen(
-                self._any_row(file) if file in replaced else found for file, found in pairs
+            candidates = candidates.narrowed(
+                {
+                    file: self._any_row(file)
+                    for file in candidates.files.tolist()
+                    if file in replaced
+                }
             )
 
     def _any_row(self, file: int) -> Selection:
@@ -83,10 +87,10 @@ class ReadPlan:
         vector = self.deletions.get(file)
         return Selection(vector.live_rows(int(self.files.rows[file]))) if vector else ANY
 
-    def _rounds(self, places: Sequence[int]) -> Iterator[npt.NDArray[np.int64]]:
-        sizes = self.sizes[list(places)]
+    def _rounds(self, indices: Sequence[int]) -> Iterator[Int64Array]:
+        sizes = self.sizes[list(indices)]
         numbers = (np.cumsum(sizes) - sizes) // _TOGETHER
-        yield from split_by(np.asarray(places, np.int64), numbers)
+        yield from split_by(np.asarray(indices, np.int64), numbers)
 
     @property
     def sizes(self) -> Int64Array:
@@ -112,7 +116,7 @@ class ReadPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScanPlan(ReadPlan):
-    """The rows of a whole scan, with the table that they are of."""
+    """The rows of a whole scan, with the table that they belong to."""
 
     table: TableFiles
     bound: TablePredicate
@@ -121,10 +125,10 @@ class ScanPlan(ReadPlan):
     @property
     def expected_rows(self) -> int:
         """Roughly how many rows match: as many as are left, where that is exact."""
-        files, left = self.candidates.files, self.candidates.rows(self.files)
-        share = self.bound.share(files)
-        exact = np.array([found.exact for found in self.candidates.selections], bool)
-        return int(np.where(exact, left, np.minimum(left, share * self._rows)).sum())
+        left = self.candidates.rows(self.files)
+        share = self.bound.share(self.candidates.files)
+        expected = np.minimum(left, share * self._rows)
+        return int(np.where(self.candidates.exact, left, expected).sum())
 
     @property
     def is_small(self) -> bool:
@@ -133,34 +137,36 @@ class ScanPlan(ReadPlan):
 
     def to_arrow(self) -> pa.Table:
         """The rows, read in this process."""
-        parts = [part.table for part in self.read(range(len(self.candidates.files)))]
+        parts = [part.table for part in self.read(range(len(self.candidates)))]
         return pa.concat_tables([table_schema(self.table, self.columns).empty_table(), *parts])
 
     def read_plan(self) -> ReadPlan:
         """The same to be read elsewhere: it pickles, with no more files than it reads."""
-        found = self.candidates
-        pairs = enumerate(zip(found.files.tolist(), found.selections, strict=True))
-        indexed = [(place, file) for place, (file, one) in pairs if one.exact or one.claims]
-        vectors = {place: self.deletions.get(file) for place, file in indexed}
+        indexed = [
+            (index, file)
+            for index, (file, selection) in enumerate(self.candidates.items())
+            if selection.exact or selection.claims
+        ]
+        vectors = {index: self.deletions.get(file) for index, file in indexed}
         return ReadPlan(
-            self.table.part(found.files),
+            self.table.part(self.candidates.files),
             self.where,
             self.where_columns,
             self.columns,
-            Candidates(np.arange(len(found.files)), found.selections),
+            self.candidates.renumbered(),
             self.use_statistics,
-            {place: vector for place, vector in vectors.items() if vector},
+            {index: vector for index, vector in vectors.items() if vector},
         )
 
 
 class ScanEngine(Protocol):
-    """What reads the rows of scans: this process, or Spark."""
+    """Where the rows of scans are read: in this process, or by Spark."""
 
     has_spark: bool
-    """Whether `to_spark` can be asked."""
+    """Whether `to_spark` can be called."""
 
     def settings(self) -> AbstractContextManager[None]:
-        """Let the settings count that its queries go by; see `alcid.config.using`."""
+        """Apply the settings of its session; see `alcid.config.using`."""
 
     def to_spark(self, scan: Scan, /) -> Any:
         """The rows of a scan as a DataFrame."""
@@ -174,7 +180,7 @@ class ScanEngine(Protocol):
 
 @dataclass(eq=False)
 class Run:
-    """Plans, reads and keeps what it took; a scan makes a new one for each answer."""
+    """One execution of a query: prunes, reads, and can explain what it did."""
 
     files: TableFiles
     where: TablePredicate
@@ -185,51 +191,51 @@ class Run:
     strict: bool
 
     def __post_init__(self) -> None:
-        self._plan: Plan | None = None
+        self._pruning: Pruning | None = None
         self.where = self.where.renewed()
-        self._reading = Reading(self.files, self.where, self.use_indexes)
-        # What it reads are rows that were found to match.
-        every = TablePredicate(Constant(True), self.files, ())
-        self._fetching = Reading(self.files, every, self.use_indexes)
-        self._found: int | None = None
+        self._reader = RowReader(self.files, self.where, self.use_indexes)
+        self._top_uses: IndexUses | None = None
+        self._reads: list[ReadResult] = []
+        self._fetches: list[ReadResult] = []
+        self._row_count: int | None = None
         self._notes: list[str] = []
-        self._said: set[str] = set()
-        self._counted = False
-        self._elsewhere: Candidates | None = None
+        self._warned: set[str] = set()
+        self._is_count = False
+        self._counted_elsewhere: Candidates | None = None
 
     def rows(self) -> pa.Table:
         """The rows, in order."""
-        plan = self._planned(rows_needed=True)
+        candidates = self._prune(rows_needed=True).candidates
         if self.limit == 0:
-            table = self._reading.empty(self.columns)
+            table = self._reader.empty(self.columns)
         elif self.keys and self.limit is not None:
-            table = self._top(plan, self.limit)
+            table = self._top(candidates, self.limit)
         else:
-            table = self._all(plan)
-        self._found = table.num_rows
+            table = self._all(candidates)
+        self._row_count = table.num_rows
         return table
 
     def count(self, elsewhere: Callable[[ScanPlan], int | None]) -> int:
         """How many rows there are; `elsewhere` may count those that must be read."""
-        candidates = self._planned(rows_needed=False).candidates
-        self._counted = True
-        exact = np.array([found.exact for found in candidates.selections], bool)
+        candidates = self._prune(rows_needed=False).candidates
+        self._is_count = True
+        exact = candidates.exact
         known, rest = int(candidates.rows(self.files)[exact].sum()), candidates.filter(~exact)
-        counted = elsewhere(self._scan_plan(rest, [])) if len(rest.files) else 0
+        counted = elsewhere(self._scan_plan(rest, [])) if len(rest) else 0
         if counted is None:
-            counted = self._reading.count(rest)
-        elif len(rest.files):
-            self._elsewhere = rest
-        self._found = counted
-        read = f", {self._found:,} by reading" if len(rest.files) else ": no data was read"
+            self._reads.append(self._reader.read(rest, []))
+            counted = self._reads[-1].count
+        elif len(rest):
+            self._counted_elsewhere = rest
+        self._row_count = counted
+        read = f", {counted:,} by reading" if len(rest) else ": no data was read"
         self._notes.append(f"{known:,} rows counted from indexes and statistics{read}")
-        total = known + self._found
+        total = known + counted
         return total if self.limit is None else min(total, self.limit)
 
     def plan(self) -> ScanPlan:
         """The rows, planned but not read, with the columns to sort by; that is left to do."""
-        columns = list(dict.fromkeys([*self.columns, *(key.column for key in self.keys)]))
-        return self._scan_plan(self._planned(rows_needed=True).candidates, columns)
+        return self._scan_plan(self._prune(rows_needed=True).candidates, self._read_columns())
 
     def _scan_plan(self, candidates: Candidates, columns: list[str]) -> ScanPlan:
         return ScanPlan(
@@ -247,49 +253,57 @@ class Run:
     @property
     def is_untouched(self) -> bool:
         """Whether nothing was read or counted yet, though it may be planned."""
-        return self._found is None and not self._reading.offered
+        return self._row_count is None and not self._reads
 
     def explain(self) -> Explanation:
         """What was done; of a scan that did not run, what would be."""
-        plan = self._planned(rows_needed=True)
-        if self._found is None and not self._reading.offered:
-            self._reading.open(self._expected(plan), self.columns)
-        recorder = plan.recorder
-        spared = ("cut-off", "behind the last row") if self.keys else ("limit", "enough rows")
-        if self._counted:
-            spared = "count", "counted without reading"
-        notes, candidates, rest = recorder.outcomes.copy(), plan.candidates, self._elsewhere
-        if rest is None:
-            read = reading_stages(self._reading, candidates, self._found, spared)
-        else:
-            read = counting_stages(self.files, candidates, rest, self._found or 0, spared)
-            notes.note(rest.files, "read", "and counted by Spark")
-        stages = [*recorder.stages, *read]
-        if self._fetching.offered:
-            stages.append(fetching_stage(self._fetching, stages[-1].after))
+        pruning = self._prune(rows_needed=True)
+        if self.is_untouched:
+            expected = self._expected(pruning.candidates)
+            self._reads.append(ReadResult(self._reader.open(expected, self.columns)))
+        unread = Outcome("limit", "enough rows")
+        if self._is_count:
+            unread = Outcome("count", "counted without reading")
+        elif self.keys:
+            unread = Outcome("cut-off", "behind the last row")
+        report = ScanReport(
+            self.files,
+            pruning.stages,
+            unread,
+            self._reads,
+            self._fetches,
+            self._counted_elsewhere,
+            self._row_count,
+        )
         return Explanation(
             str(self.where.root),
-            tuple(stages),
-            tuple(recorder.uses.uses()),
+            tuple(report.stages()),
+            tuple(
+                IndexUse(*use, files)
+                for uses in self._index_uses()
+                for use, files in uses.counts().items()
+            ),
             ", ".join(map(str, self.keys)),
             self.limit,
             tuple(self._notes),
-            outcomes_of(notes, self.files, self._reading, candidates, spared),
+            report.outcomes(),
         )
 
-    def problems(self) -> list[str]:
-        """What is damaged and was not used, said once."""
-        if self._plan is None:
-            return []
-        found = [one for one in self._plan.recorder.problems if one not in self._said]
-        self._said.update(found)
-        return found
+    def new_warnings(self) -> list[str]:
+        """What is damaged and was not used, each once."""
+        texts = {f"not used: {error}": None for uses in self._index_uses() for error in uses.damage}
+        new = [text for text in texts if text not in self._warned]
+        self._warned.update(new)
+        return new
 
-    def _planned(self, *, rows_needed: bool) -> Plan:
-        if self._plan is None:
-            keys = [key.column for key in self.keys]
-            output = [*self.columns, *keys] if rows_needed else []
-            self._plan = make_plan(
+    def _index_uses(self) -> list[IndexUses]:
+        of_pruning = None if self._pruning is None else self._pruning.index_uses
+        return [uses for uses in (of_pruning, self._top_uses) if uses is not None]
+
+    def _prune(self, *, rows_needed: bool) -> Pruning:
+        if self._pruning is None:
+            output = self._read_columns() if rows_needed else []
+            self._pruning = prune(
                 self.files,
                 self.where,
                 list(dict.fromkeys([*self.where.columns, *output])),
@@ -297,64 +311,79 @@ class Run:
                 rows_needed=rows_needed,
                 strict=self.strict,
             )
-        return self._plan
+        return self._pruning
 
-    def _all(self, plan: Plan) -> pa.Table:
-        columns = list(dict.fromkeys([*self.columns, *(key.column for key in self.keys)]))
-        parts = list(self._parts(plan.candidates, columns))
+    def _read_columns(self) -> list[str]:
+        """The columns of the result, and those that it is sorted by."""
+        return list(dict.fromkeys([*self.columns, *(key.column for key in self.keys)]))
+
+    def _all(self, candidates: Candidates) -> pa.Table:
+        columns = self._read_columns()
+        parts = list(self._parts(candidates, columns))
         if not columns:
             count = sum(map(len, parts))
             return rows_without_columns(count if self.limit is None else min(count, self.limit))
         if not parts:
-            return self._reading.empty(self.columns)
+            return self._reader.empty(self.columns)
         table = pa.concat_tables([part.table for part in parts])
         if self.keys:
             types = self.files.columns.columns
             keyed = [(table.column(k.column), types[k.column].data_type) for k in self.keys]
-            table = table.take(pa.array(sorted_places(keyed, self.keys)))
+            table = table.take(pa.array(sort_indices(keyed, self.keys)))
         table = table.select(self.columns)
         return table if self.limit is None else table.slice(0, self.limit)
 
     def _parts(self, candidates: Candidates, columns: list[str]) -> Iterator[Part]:
         """All rows; with a limit and no order, files one after the other until it is reached."""
         if self.limit is None or self.keys:
-            yield from self._reading.read(candidates, columns)
+            self._reads.append(self._reader.read(candidates, columns))
+            yield from self._reads[-1].parts
             return
         start, wave, rows = 0, 1, 0
-        while start < len(candidates.files) and rows < self.limit:
-            for part in self._reading.read(candidates.slice(start, start + wave), columns):
-                rows += len(part)
-                yield part
+        while start < len(candidates) and rows < self.limit:
+            self._reads.append(self._reader.read(candidates.slice(start, start + wave), columns))
+            yield from self._reads[-1].parts
+            rows += self._reads[-1].count
             start, wave = start + wave, 2 * wave
 
-    def _expected(self, plan: Plan) -> Candidates:
+    def _expected(self, candidates: Candidates) -> Candidates:
         """What would be read, as far as that is known before."""
         if not self.keys or not self.limit:
-            return plan.candidates
-        return self._finder(plan, self.limit).expected(plan.candidates)
+            return candidates
+        finder = self._top_rows(self.limit)
+        expected = finder.expected(candidates)
+        finder.uses.check(strict=self.strict)
+        return expected
 
-    def _finder(self, plan: Plan, k: int) -> TopRows:
-        return TopRows(self.files, self.keys, k, self._reading, plan.recorder, self.use_indexes)
+    def _top_rows(self, k: int) -> TopRows:
+        self._top_uses = IndexUses(len(self.files.sizes))
+        return TopRows(self.files, self.keys, k, self._reader, self._top_uses, self.use_indexes)
 
-    def _top(self, plan: Plan, k: int) -> pa.Table:
-        best = self._finder(plan, k).find(plan.candidates)
+    def _top(self, candidates: Candidates, k: int) -> pa.Table:
+        finder = self._top_rows(k)
+        best, reads = finder.find(candidates)
+        finder.uses.check(strict=self.strict)
+        self._reads += reads
         if set(self.columns) <= set(best.table.schema.names):
             return best.table.select(self.columns)
         return self._fetch(best)
 
     def _fetch(self, best: BestRows) -> pa.Table:
         """All columns of rows that were found, in their order."""
-        files = np.unique(best.files)
-        selections = (
-            Selection(BitMap(best.positions[best.files == file].tolist()), exact=True)
-            for file in files.tolist()
-        )
+        selections = {
+            file: Selection(BitMap(best.positions[best.files == file].tolist()), exact=True)
+            for file in np.unique(best.files).tolist()
+        }
         columns = list(dict.fromkeys(self.columns))
-        parts = self._fetching.read(Candidates(files, tuple(selections)), columns)
+        # The rows are known to match.
+        every = TablePredicate(Constant(True), self.files, ())
+        reader = RowReader(self.files, every, self.use_indexes)
+        self._fetches.append(reader.read(Candidates.of(selections), columns))
+        parts = self._fetches[-1].parts
         if not parts:
-            return self._reading.empty(self.columns)
+            return self._reader.empty(self.columns)
         table = pa.concat_tables([part.table for part in parts])
-        by_place = np.lexsort((best.positions, best.files))
-        places = np.empty(len(by_place), np.int64)
-        places[by_place] = np.arange(len(by_place))
-        return table.take(pa.array(places)).select(self.columns)
+        by_position = np.lexsort((best.positions, best.files))
+        indices = np.empty(len(by_position), np.int64)
+        indices[by_position] = np.arange(len(by_position))
+        return table.take(pa.array(indices)).select(self.columns)

@@ -1,10 +1,7 @@
-"""What a scan did and why, stage by stage: text to read, JSON, and a page.
+"""The explanation of a scan: its stages, its indexes, and what became of each file.
 
-An explanation as a table to read.
-
-What became of each file of a scan: which stage left it out and why, and its row groups.
-
-Planning notes a number for each file, so that a hundred thousand of them cost nothing; the objects
+`str` of it is a table to read, `to_json` is for programs; `alcid.inspect` draws it as a page. Files
+are held in columns, a code for each, so that a hundred thousand of them cost nothing; the objects
 are made when they are looked at.
 """
 
@@ -14,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +22,6 @@ from alcid._arrays import Int64Array
 from alcid._text import count_text, size_text
 from alcid.scan.table_files import DataFiles
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = [
     "Counts",
     "Explanation",
@@ -36,10 +30,9 @@ __all__ = [
     "GroupColumns",
     "IndexUse",
     "Outcome",
-    "OutcomeNotes",
+    "OutcomeCodes",
     "RowGroupOutcome",
     "Stage",
-    "UseCounter",
     "explanation_text",
     "question_text",
 ]
@@ -50,37 +43,37 @@ _HEAD = (
 )
 
 
-def question_text(told: Explanation) -> str:
+def question_text(explanation: Explanation) -> str:
     """What was asked."""
-    order = f" order by {told.order_by}" if told.order_by else ""
-    limit = "" if told.limit is None else f" limit {told.limit}"
-    return f"where {told.predicate}{order}{limit}"
+    order = f" order by {explanation.order_by}" if explanation.order_by else ""
+    limit = "" if explanation.limit is None else f" limit {explanation.limit}"
+    return f"where {explanation.predicate}{order}{limit}"
 
 
-def explanation_text(told: Explanation) -> str:
+def explanation_text(explanation: Explanation) -> str:
     """The stages, then what was left out and why, what became of indexes, and what else is to say.
 
     `bytes to read` is what is left of the files, and from the row groups on of the needed columns;
     `bytes read` is what a stage took from the storage, which may be less where it knew it already.
     """
-    lines = [question_text(told)]
-    if told.stages:
-        lines += _aligned([_HEAD, *map(_row, told.stages)])
-    for stage in told.stages:
+    lines = [question_text(explanation)]
+    if explanation.stages:
+        lines += _aligned([_HEAD, *map(_row, explanation.stages)])
+    for stage in explanation.stages:
         lines += (
             f"{stage.name}: {count_text(files, 'file')} out: {why}"
             for why, files in stage.dropped.items()
         )
-    for use in told.indexes:
+    for use in explanation.indexes:
         named = use.index or "no index"
         lines.append(f"{use.predicate}: {named}: {use.outcome} ({count_text(use.files, 'file')})")
-    if told.outcomes is not None and told.stages:
+    if explanation.outcomes is not None and explanation.stages:
         lines += (
             f"rows: {count_text(files, 'file')} read {outcome.reason}"
-            for outcome, files in told.outcomes.counts.items()
+            for outcome, files in explanation.outcomes.counts.items()
             if outcome.stage == "read"
         )
-    return "\n".join([*lines, *told.notes])
+    return "\n".join([*lines, *explanation.notes])
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -172,11 +165,11 @@ class Explanation:
 
     def to_dict(self, *, files: bool = False) -> dict[str, Any]:
         """The same in plain dicts and lists; with `files`, what became of each of them, too."""
-        told = asdict(replace(self, outcomes=None))
-        del told["outcomes"]
+        fields = asdict(replace(self, outcomes=None))
+        del fields["outcomes"]
         if files:
-            told["files"] = [outcome.to_dict() for outcome in self.outcomes or ()]
-        return told
+            fields["files"] = [file.to_dict() for file in self.outcomes or ()]
+        return fields
 
     def to_json(self, *, files: bool = False) -> str:
         """The same as JSON."""
@@ -184,26 +177,6 @@ class Explanation:
 
     def __str__(self) -> str:
         return explanation_text(self)
-
-
-class UseCounter:
-    """Counts what became of indexes, over files."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str, str]] = Counter()
-
-    def add(self, predicate: str, index: str, outcome: str, files: int = 1) -> None:
-        """Note the same for some files."""
-        if files:
-            self._counts[predicate, index, outcome] += files
-
-    def count(self, predicate: str, index: str) -> int:
-        """How many files there is a word on, for an index."""
-        return sum(n for (p, i, _), n in self._counts.items() if (p, i) == (predicate, index))
-
-    def uses(self) -> Sequence[IndexUse]:
-        """All of it, in the order in which it was first noted."""
-        return [IndexUse(*key, files) for key, files in self._counts.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,45 +223,39 @@ class FileOutcome:
             "reason": self.outcome.reason,
             "row_groups": [
                 {
-                    "rows": one.rows,
-                    "stage": one.outcome.stage,
-                    "reason": one.outcome.reason,
-                    "rows_looked_at": one.rows_looked_at,
-                    "pages": one.pages,
-                    "all_pages": one.all_pages,
+                    "rows": group.rows,
+                    "stage": group.outcome.stage,
+                    "reason": group.outcome.reason,
+                    "rows_looked_at": group.rows_looked_at,
+                    "pages": group.pages,
+                    "all_pages": group.all_pages,
                 }
-                for one in self.row_groups
+                for group in self.row_groups
             ],
         }
 
 
-class OutcomeNotes:
-    """Takes down what becomes of files while a scan is planned."""
+class OutcomeCodes:
+    """The outcomes of files as codes: a number for each file, and what it stands for."""
 
     def __init__(self, files: int) -> None:
-        """Begin with files of which nothing is known."""
+        """Begin with so many files of which nothing is known."""
         self._outcomes: dict[Outcome, int] = {}
         self.codes: npt.NDArray[np.int16] = np.full(files, -1, np.int16)
 
-    def code(self, stage: str, reason: str) -> int:
-        """The number that stands for a outcome."""
-        return self._outcomes.setdefault(Outcome(stage, reason), len(self._outcomes))
+    def code(self, outcome: Outcome) -> int:
+        """The number that stands for an outcome."""
+        return self._outcomes.setdefault(outcome, len(self._outcomes))
 
-    def note(self, files: Int64Array, stage: str, reason: str) -> None:
-        """Note the outcome of some files."""
+    def note(self, files: Int64Array, outcome: Outcome) -> None:
+        """Set the outcome of some files."""
         if len(files):
-            self.codes[files] = self.code(stage, reason)
+            self.codes[files] = self.code(outcome)
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """The outcomes, by their number."""
+        """The outcomes, by their code."""
         return tuple(self._outcomes)
-
-    def copy(self) -> OutcomeNotes:
-        """The same, to go on with."""
-        other = OutcomeNotes(0)
-        other._outcomes, other.codes = dict(self._outcomes), self.codes.copy()
-        return other
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,7 +277,7 @@ class GroupColumns:
             nothing = np.zeros(0, np.int64)
             return cls(*[nothing] * 6)
         names = ("file", "rows", "codes", "looked_at", "pages", "all_pages")
-        whole = {name: np.concatenate([getattr(one, name) for one in parts]) for name in names}
+        whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         order = np.argsort(whole["file"], kind="stable")
         return cls(**{name: column[order] for name, column in whole.items()})
 
@@ -318,30 +285,30 @@ class GroupColumns:
 class FileOutcomes(Sequence[FileOutcome]):
     """What became of the files of a scan, in the order of the table."""
 
-    def __init__(self, files: DataFiles, notes: OutcomeNotes, groups: GroupColumns) -> None:
-        """Take what was noted; the outcome of every file must be known."""
+    def __init__(self, files: DataFiles, codes: OutcomeCodes, groups: GroupColumns) -> None:
+        """Take the codes of all files, and the row groups of some."""
         self._paths: pa.StringArray = files.paths
         self._sizes, self._rows = files.sizes, files.rows
-        self._outcomes, self._codes, self._groups = notes.outcomes, notes.codes, groups
+        self._outcomes, self._codes, self._groups = codes.outcomes, codes.codes, groups
 
     @classmethod
     def all_read(cls, files: DataFiles, how: str) -> FileOutcomes:
         """Every file is read, by something that does not say more."""
-        notes = OutcomeNotes(len(files.sizes))
-        notes.note(np.arange(len(files.sizes)), "read", how)
-        return cls(files, notes, GroupColumns.of(()))
+        codes = OutcomeCodes(len(files.sizes))
+        codes.note(np.arange(len(files.sizes)), Outcome("read", how))
+        return cls(files, codes, GroupColumns.of(()))
 
     def __len__(self) -> int:
         return len(self._codes)
 
     @overload
-    def __getitem__(self, place: int) -> FileOutcome: ...
+    def __getitem__(self, index: int) -> FileOutcome: ...
     @overload
-    def __getitem__(self, place: slice) -> list[FileOutcome]: ...
-    def __getitem__(self, place: int | slice) -> FileOutcome | list[FileOutcome]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        file = range(len(self))[place]
+    def __getitem__(self, index: slice) -> list[FileOutcome]: ...
+    def __getitem__(self, index: int | slice) -> FileOutcome | list[FileOutcome]:
+        if isinstance(index, slice):
+            return [self[file] for file in range(*index.indices(len(self)))]
+        file = range(len(self))[index]
         begin, end = np.searchsorted(self._groups.file, [file, file + 1]).tolist()
         return FileOutcome(
             self._paths[file].as_py(),
@@ -354,14 +321,14 @@ class FileOutcomes(Sequence[FileOutcome]):
     def __iter__(self) -> Iterator[FileOutcome]:
         return map(self.__getitem__, range(len(self)))
 
-    def _group(self, place: int) -> RowGroupOutcome:
+    def _group(self, row: int) -> RowGroupOutcome:
         groups = self._groups
-        pages = int(groups.pages[place])
+        pages = int(groups.pages[row])
         return RowGroupOutcome(
-            int(groups.rows[place]),
-            self._outcomes[groups.codes[place]],
-            int(groups.looked_at[place]),
-            *((None, None) if pages < 0 else (pages, int(groups.all_pages[place]))),
+            int(groups.rows[row]),
+            self._outcomes[groups.codes[row]],
+            int(groups.looked_at[row]),
+            *((None, None) if pages < 0 else (pages, int(groups.all_pages[row]))),
         )
 
     @property
@@ -375,16 +342,16 @@ class FileOutcomes(Sequence[FileOutcome]):
     def columns(self) -> dict[str, Any]:
         """All of it in plain lists, sorted by path, for pictures."""
         order = pc.sort_indices(self._paths)
-        places = order.to_numpy()
+        by_path = order.to_numpy()
         groups = self._groups
-        rank = np.empty(len(places), np.int64)
-        rank[places] = np.arange(len(places))
+        rank = np.empty(len(by_path), np.int64)
+        rank[by_path] = np.arange(len(by_path))
         return {
             "reasons": [(outcome.stage, outcome.reason) for outcome in self._outcomes],
             "paths": self._paths.take(order).to_pylist(),
-            "sizes": self._sizes[places].tolist(),
-            "rows": self._rows[places].tolist(),
-            "codes": self._codes[places].tolist(),
+            "sizes": self._sizes[by_path].tolist(),
+            "rows": self._rows[by_path].tolist(),
+            "codes": self._codes[by_path].tolist(),
             "groups": {
                 "file": rank[groups.file].tolist(),
                 "rows": groups.rows.tolist(),

@@ -1,13 +1,9 @@
-"""From a predicate to files and rows, without a look at the data.
+"""Planning: which files, and which of their rows, may match, without a look at the data.
 
-The stages come in the order of their price, each only for what the one before left: values in the
-paths, least and greatest values, bloom filters and other indexes, deletion vectors.
-
-Which files may have a value at all: indexes that are asked for all files at once.
-
-Bloom filters: which files may have a value at all, for all files in one round of reads.
-
-Bitmap indexes that are searched together for a value: most files of a large table lack it.
+The stages come in the order of their price, each only for the files that the ones before left:
+partition values, min/max statistics, file indexes, deletion vectors. Of the file indexes, bloom
+filters and the dictionaries of bitmap indexes are probed for all files at once, as most files of a
+large table do not have the value; then positional indexes give rows, file by file.
 """
 
 from __future__ import annotations
@@ -30,25 +26,26 @@ from alcid.expressions import (
     Within,
 )
 from alcid.formats.file_index.keys import key_type
-from alcid.formats.file_index.reader import Selection, no_row
-from alcid.scan.candidates import Candidates, Recorder, StageNotes
+from alcid.formats.file_index.reader import Selection
+from alcid.scan.candidates import Candidates
 from alcid.scan.columns import ColumnGroup
 from alcid.scan.leaves import TableLeaf, TablePredicate
 from alcid.scan.positions import Positions, listed_keys
+from alcid.scan.stages import IndexUses, StageResult, measured
 from alcid.scan.table_files import TableFiles
 from alcid.storage.threads import wait_for_each
 
-__all__ = ["Blooms", "Dictionaries", "Plan", "Probing", "make_plan"]
+__all__ = ["Pruning", "full_scan_bytes", "prune"]
 
 
-class Probing(BoundVisitor[Int64Array, BoolArray], ABC):
-    """Asks the indexes of one type for the values of a predicate; the context is the files."""
+class _Prober(BoundVisitor[Int64Array, BoolArray], ABC):
+    """Probes the indexes of one type for the values of a predicate; the context is the files."""
 
     index_type: str
 
-    def __init__(self, table: TableFiles, where: TablePredicate, recorder: Recorder) -> None:
-        """Prepare; nothing is asked yet."""
-        self._table, self._where, self._recorder = table, where, recorder
+    def __init__(self, table: TableFiles, where: TablePredicate, uses: IndexUses) -> None:
+        """Prepare; nothing is read yet."""
+        self._table, self._where, self._uses = table, where, uses
 
     def may_match(self, files: Int64Array) -> BoolArray:
         """For each of some files, whether a row may match."""
@@ -56,21 +53,21 @@ class Probing(BoundVisitor[Int64Array, BoolArray], ABC):
 
     def visit_and(self, node: BoundAnd, context: Int64Array) -> BoolArray:
         """Every part holds."""
-        found = np.ones(len(context), bool)
+        possible = np.ones(len(context), bool)
         for part in node.parts:
-            found[found] = part.accept(self, context[found])
-        return found
+            possible[possible] = part.accept(self, context[possible])
+        return possible
 
     def visit_or(self, node: BoundOr, context: Int64Array) -> BoolArray:
         """At least one part holds."""
-        # Legs that no index can rule out make the others useless.
-        found = np.zeros(len(context), bool)
+        # Parts that no index can rule out make the others useless.
+        possible = np.zeros(len(context), bool)
         for part in sorted(node.parts, key=self._has_index):
-            found[~found] = part.accept(self, context[~found])
-        return found
+            possible[~possible] = part.accept(self, context[~possible])
+        return possible
 
     def visit_constant(self, _node: BoundConstant, context: Int64Array) -> BoolArray:
-        """Every row matches, or none."""
+        """No index is needed for it."""
         return np.ones(len(context), bool)
 
     def visit_unknown(self, _node: BoundUnknown, context: Int64Array) -> BoolArray:
@@ -82,9 +79,9 @@ class Probing(BoundVisitor[Int64Array, BoolArray], ABC):
         leaf = self._where.leaf(node)
         possible: BoolArray = leaf.verdict.possible[context]
         for group in leaf.groups:
-            asked = possible & ~leaf.verdict.certain[context] & group.files[context]
-            if asked.any():
-                possible[asked] = self._of_group(leaf, group, context[asked])
+            undecided = possible & ~leaf.verdict.certain[context] & group.files[context]
+            if undecided.any() and self._can_probe(group):
+                possible[undecided] = self._probe(leaf, group, context[undecided])
         return possible
 
     def _has_index(self, node: BoundPredicate) -> bool:
@@ -95,23 +92,22 @@ class Probing(BoundVisitor[Int64Array, BoolArray], ABC):
             if group.name is not None
         )
 
-    def _of_group(self, leaf: TableLeaf, group: ColumnGroup, files: Int64Array) -> BoolArray:
-        is_known = group.name is not None and group.data_type is not None and not group.problem
-        if not is_known or self.index_type not in self._table.indexes.types(group.name or ""):
-            return np.ones(len(files), bool)
-        return self._probe(leaf, group, files)
+    def _can_probe(self, group: ColumnGroup) -> bool:
+        if group.name is None or group.data_type is None or group.problem:
+            return False
+        return self.index_type in self._table.indexes.types(group.name)
 
     @abstractmethod
     def _probe(self, leaf: TableLeaf, group: ColumnGroup, files: Int64Array) -> BoolArray:
         """For each of some files of a group, of which some have an index: as `may_match`."""
 
 
-_BITS = 8  # that are looked at for a key, about
+_BITS = 8  # that a bloom filter looks at for a key, about
 _BLOCK = 1 << 10
 
 
-class Blooms(Probing):
-    """Asks the bloom filters of files, as far as that is cheaper than to read the files."""
+class _BloomFilters(_Prober):
+    """Probes bloom filters, as far as that is cheaper than reading the files."""
 
     index_type = "bloom-filter"
 
@@ -119,74 +115,84 @@ class Blooms(Probing):
         self,
         table: TableFiles,
         where: TablePredicate,
-        scan: Int64Array,
-        recorder: Recorder,
+        scan_bytes: Int64Array,
+        uses: IndexUses,
     ) -> None:
-        """Prepare; `scan` is what is read of each file of the table without indexes."""
-        super().__init__(table, where, recorder)
-        self._scan = scan
+        """Prepare; `scan_bytes` is what is read of each file of the table without indexes."""
+        super().__init__(table, where, uses)
+        self._scan_bytes = scan_bytes
 
     def _probe(self, leaf: TableLeaf, group: ColumnGroup, files: Int64Array) -> BoolArray:
         assert group.name is not None
         assert group.data_type is not None
-        found = np.ones(len(files), bool)
+        may_match = np.ones(len(files), bool)
         indexes, question = self._table.indexes, leaf.question(group)
         keys = listed_keys(question) if isinstance(question, Within) else None
         fresh = indexes.fresh(group.name, self.index_type)[files]
-        add = self._recorder.uses.add
+        text, uses = leaf.text, self._uses
         if not keys:
-            add(leaf.text, self.index_type, "unsupported predicate", int(fresh.sum()))
-            return found
+            uses.note(text, self.index_type, files[fresh], "unsupported predicate")
+            return may_match
         lengths = indexes.lengths(group.name, self.index_type)[files]
         blocks = np.minimum(_BITS * len(keys), lengths // _BLOCK + 1)
         reads = np.minimum(blocks, blocks * _BLOCK // self._table.gap + 1)
-        worth = blocks * _BLOCK + reads * self._table.gap < self._scan[files]
-        add(leaf.text, self.index_type, "not worth it", int((fresh & ~worth).sum()))
-        asked = fresh & worth
-        answer = indexes.probe(group.name, files[asked], keys, key_type(group.data_type))
-        for error in answer.damage.values():
-            self._recorder.damaged(leaf.text, self.index_type, error)
-        add(leaf.text, self.index_type, "answered", int(asked.sum()) - len(answer.damage))
-        found[asked] = answer.may_match
-        return found
+        worth = blocks * _BLOCK + reads * self._table.gap < self._scan_bytes[files]
+        uses.note(text, self.index_type, files[fresh & ~worth], "not worth it")
+        probed = fresh & worth
+        answer = indexes.probe(group.name, files[probed], keys, key_type(group.data_type))
+        for file, error in answer.damage.items():
+            uses.note_damaged(text, self.index_type, file, error)
+        sound = np.setdiff1d(files[probed], list(answer.damage), assume_unique=True)
+        uses.note(text, self.index_type, sound, "answered")
+        may_match[probed] = answer.may_match
+        return may_match
 
 
-_MANY = 64  # fewer indexes are asked as fast one by one
+_MANY = 64  # fewer indexes are probed as fast one by one
 _FEW_KEYS = 16  # each is searched for
 
 
-class Dictionaries(Probing):
-    """Searches the bitmap indexes of files whose indexes are worth asking."""
+class _BitmapDictionaries(_Prober):
+    """Searches the dictionaries of bitmap indexes that are worth reading."""
 
     index_type = "bitmap"
 
     def _probe(self, leaf: TableLeaf, group: ColumnGroup, files: Int64Array) -> BoolArray:
         assert group.name is not None
         assert group.data_type is not None
-        found = np.ones(len(files), bool)
+        may_match = np.ones(len(files), bool)
         indexes, question = self._table.indexes, leaf.question(group)
         keys = listed_keys(question) if isinstance(question, Within) else None
-        asked = indexes.fresh(group.name, self.index_type)[files]
-        if not keys or len(keys) > _FEW_KEYS or int(asked.sum()) < _MANY:
-            return found
-        lacks = indexes.lacking(group.name, files[asked], keys, key_type(group.data_type))
-        self._recorder.uses.add(leaf.text, self.index_type, "answered", int(lacks.sum()))
-        found[asked] = ~lacks
-        return found
+        fresh = indexes.fresh(group.name, self.index_type)[files]
+        if not keys or len(keys) > _FEW_KEYS or int(fresh.sum()) < _MANY:
+            return may_match
+        lacking = indexes.lacking(group.name, files[fresh], keys, key_type(group.data_type))
+        self._uses.note(leaf.text, self.index_type, files[fresh][lacking], "answered")
+        may_match[fresh] = ~lacking
+        return may_match
 
 
 _REQUESTS = 2  # for a file that is scanned: its footer, then its columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """Which rows of which files may match, and how that was found."""
+class Pruning:
+    """The results of all stages of planning."""
 
-    candidates: Candidates
-    recorder: Recorder
+    stages: tuple[StageResult, ...]
+
+    @property
+    def candidates(self) -> Candidates:
+        """What the last stage left."""
+        return self.stages[-1].candidates
+
+    @property
+    def index_uses(self) -> IndexUses | None:
+        """What became of indexes, if any were considered."""
+        return next((one.index_uses for one in self.stages if one.index_uses is not None), None)
 
 
-def make_plan(
+def prune(
     table: TableFiles,
     where: TablePredicate,
     needed: Sequence[str],
@@ -194,113 +200,114 @@ def make_plan(
     use_indexes: bool,
     rows_needed: bool,
     strict: bool,
-) -> Plan:
-    """Plan a scan.
+) -> Pruning:
+    """Find the files and rows that may match.
 
     Args:
         table: The files.
         where: The predicate, whose columns and literals were checked.
         needed: The columns of the table that are read.
-        use_indexes: False: neither statistics nor indexes are looked at.
+        use_indexes: False: neither statistics nor indexes are used.
         rows_needed: The rows are read, and not only counted.
         strict: Raise where an index is damaged.
     """
-    count = len(table.sizes)
-    everything = Candidates.of(np.arange(count), np.zeros(count, bool)).counts(table)
-    recorder = Recorder(everything, strict=strict)
-    with recorder.stage("partitions") as notes:
-        verdict = where.by_partitions()
-        files = np.flatnonzero(verdict.possible & (table.rows != 0))
-        notes.drop("other partitions", np.flatnonzero(~verdict.possible & (table.rows != 0)))
-        notes.drop("no rows", np.flatnonzero(table.rows == 0))
-        candidates = Candidates.of(files, verdict.certain[files])
-        notes.after = candidates.counts(table)
+    stages = [_by_partitions(table, where)]
     if use_indexes:
-        with recorder.stage("statistics") as notes:
-            verdict = where.by_statistics()
-            kept = files[verdict.possible[files]]
-            notes.drop("no value within bounds", files[~verdict.possible[files]])
-            candidates = Candidates.of(kept, verdict.certain[kept])
-            notes.after = candidates.counts(table)
-        with recorder.stage("file index") as notes:
-            asker = _Asker(table, where, needed, recorder, rows_needed)
-            candidates = asker.ask(candidates, notes)
-            notes.after = candidates.counts(table)
+        stages.append(_by_statistics(where, stages[-1].candidates))
+        index_stage = _IndexStage(table, where, needed, rows_needed)
+        stages.append(index_stage.run(stages[-1].candidates))
+        index_stage.uses.check(strict=strict)
     if table.deletions:
-        with recorder.stage("deletion vectors") as notes:
-            table.load_deletions(candidates.files)
-            pairs = zip(candidates.files.tolist(), candidates.selections, strict=True)
-            left = candidates.chosen(_live(table, file, found) for file, found in pairs)
-            gone = np.setdiff1d(candidates.files, left.files, assume_unique=True)
-            notes.drop("all rows deleted", gone)
-            candidates = left
-            notes.after = candidates.counts(table)
-    return Plan(candidates, recorder)
+        stages.append(_by_deletions(table, stages[-1].candidates))
+    return Pruning(tuple(stages))
 
 
-def _live(table: TableFiles, file: int, found: Selection) -> Selection:
+def _by_partitions(table: TableFiles, where: TablePredicate) -> StageResult:
+    with measured() as cost:
+        verdict, has_rows = where.by_partitions(), table.rows != 0
+        files = np.flatnonzero(verdict.possible & has_rows)
+        candidates = Candidates.whole(files, verdict.certain[files])
+        dropped = {
+            "other partitions": np.flatnonzero(~verdict.possible & has_rows),
+            "no rows": np.flatnonzero(~has_rows),
+        }
+    return StageResult("partitions", candidates, dropped, cost)
+
+
+def _by_statistics(where: TablePredicate, candidates: Candidates) -> StageResult:
+    with measured() as cost:
+        verdict = where.by_statistics()
+        possible = verdict.possible[candidates.files]
+        files = candidates.files[possible]
+        dropped = {"no value within bounds": candidates.files[~possible]}
+        candidates = Candidates.whole(files, verdict.certain[files])
+    return StageResult("statistics", candidates, dropped, cost)
+
+
+def _by_deletions(table: TableFiles, candidates: Candidates) -> StageResult:
+    with measured() as cost:
+        table.load_deletions(candidates.files)
+        may_have = np.fromiter(table.deletions, np.int64, len(table.deletions))
+        affected = candidates.filter(np.isin(candidates.files, may_have))
+        live = {file: _live(table, file, selection) for file, selection in affected.items()}
+        left = candidates.narrowed(live)
+        gone = np.setdiff1d(candidates.files, left.files, assume_unique=True)
+    return StageResult("deletion vectors", left, {"all rows deleted": gone}, cost)
+
+
+def _live(table: TableFiles, file: int, selection: Selection) -> Selection:
     vector = table.deletions.get(file)
     if not vector:
-        return found
-    live = vector.live_rows(int(table.rows[file]), found.rows)
-    return Selection(live, found.exact, found.claims)
+        return selection
+    live = vector.live_rows(int(table.rows[file]), selection.rows)
+    return Selection(live, selection.exact, selection.claims)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asker:
+class _IndexStage:
     """The stage of the file indexes."""
 
-    table: TableFiles
-    where: TablePredicate
-    needed: Sequence[str]
-    recorder: Recorder
-    rows_needed: bool
+    def __init__(
+        self, table: TableFiles, where: TablePredicate, needed: Sequence[str], rows_needed: bool
+    ) -> None:
+        self._table, self._where = table, where
+        self._needed, self._rows_needed = needed, rows_needed
+        self.uses = IndexUses(len(table.sizes))
 
-    def ask(self, candidates: Candidates, notes: StageNotes) -> Candidates:
-        """Bloom filters of all files first, then the rows of those that are left."""
-        is_open = np.array([not found.exact for found in candidates.selections], bool)
-        files = candidates.files[is_open]
-        if not self.where.leaves or not len(files):
-            return candidates
-        self.table.indexes.load(files)
-        scan = self._scan_bytes()
-        may_match = Blooms(self.table, self.where, scan, self.recorder).may_match(files)
-        notes.drop("bloom filter", files[~may_match])
-        files = files[may_match]
+    def run(self, candidates: Candidates) -> StageResult:
+        """Probe for all files at once first, then ask for the rows of those that are left."""
+        undecided = candidates.files[~candidates.exact]
+        dropped: dict[str, Int64Array] = {}
+        with measured() as cost:
+            if self._where.leaves and len(undecided):
+                candidates = self._ask(candidates, undecided, dropped)
+        return StageResult("file index", candidates, dropped, cost, self.uses)
+
+    def _ask(
+        self, candidates: Candidates, files: Int64Array, dropped: dict[str, Int64Array]
+    ) -> Candidates:
+        """What indexes leave of the candidates, of which some files are undecided."""
+        table, where, uses = self._table, self._where, self.uses
+        table.indexes.load(files)
+        scan_bytes = full_scan_bytes(table, self._needed)
+        may_match = _BloomFilters(table, where, scan_bytes, uses).may_match(files)
+        dropped["bloom filter"] = files[~may_match]
+        candidates, files = candidates.without(files[~may_match]), files[may_match]
         positions = Positions(
-            self.table,
-            self.where,
-            files,
-            scan[files],
-            self.recorder,
-            rows_needed=self.rows_needed,
+            table, where, files, scan_bytes[files], uses, rows_needed=self._rows_needed
         )
         asked = files[positions.worth()]
         # What one search rules out need not be asked file by file.
-        may_have = Dictionaries(self.table, self.where, self.recorder).may_match(asked)
-        answers = [no_row()] * len(asked)
-        for place, answer in zip(
-            np.flatnonzero(may_have).tolist(),
-            self._select(positions, asked[may_have].tolist()),
-            strict=True,
-        ):
-            answers[place] = answer
+        may_have = _BitmapDictionaries(table, where, uses).may_match(asked)
+        without, asked = asked[~may_have], asked[may_have]
+        answers = wait_for_each(positions.select, asked.tolist(), remote=table.remote)
+        selections = dict(zip(asked.tolist(), answers, strict=True))
         positions.note_rest()
-        found = dict(zip(asked.tolist(), answers, strict=True))
-        notes.drop("no row in the index", asked[[answer.skip for answer in answers]])
-        kept = ~is_open
-        kept[is_open] = may_match
-        left = candidates.filter(kept)
-        return left.chosen(
-            found.get(file, one)
-            for file, one in zip(left.files.tolist(), left.selections, strict=True)
-        )
+        skipped = [file for file, selection in selections.items() if selection.skip]
+        dropped["no row in the index"] = np.concatenate([without, np.array(skipped, np.int64)])
+        return candidates.without(without).narrowed(selections)
 
-    def _select(self, positions: Positions, files: list[int]) -> list[Selection]:
-        return wait_for_each(positions.select, files, remote=self.table.remote)
 
-    def _scan_bytes(self) -> Int64Array:
-        """Roughly what a file costs without indexes: its footer, and its share of columns."""
-        share = self.table.columns.share(len(self.needed))
-        scanned: Int64Array = (self.table.sizes * share).astype(np.int64)
-        return scanned + _REQUESTS * self.table.gap
+def full_scan_bytes(table: TableFiles, needed: Sequence[str]) -> Int64Array:
+    """Roughly what each file costs without indexes: its footer, and the needed columns."""
+    scanned: Int64Array = (table.sizes * table.columns.share(len(needed))).astype(np.int64)
+    return scanned + _REQUESTS * table.gap

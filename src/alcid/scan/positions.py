@@ -41,9 +41,9 @@ from alcid.formats.file_index.reader import (
 )
 from alcid.index.bundle import State
 from alcid.scan.bounds import TEXTS
-from alcid.scan.candidates import Recorder
 from alcid.scan.columns import ColumnGroup
 from alcid.scan.leaves import TableLeaf, TablePredicate, joint_share
+from alcid.scan.stages import IndexUses
 from alcid.scan.table_files import TableFiles
 
 __all__ = ["PAGE_ROWS", "Positions", "can_answer", "expected_bytes", "is_worth_it", "listed_keys"]
@@ -245,14 +245,13 @@ class Positions(BoundVisitor[_At, Selection]):
         where: TablePredicate,
         files: Int64Array,
         scan: Int64Array,
-        recorder: Recorder,
+        uses: IndexUses,
         *,
         rows_needed: bool,
     ) -> None:
-        """Prepare for files that may match, of which `scan` bytes are read without indexes."""
+        """Prepare for files in ascending order, of which `scan` bytes are read without indexes."""
         self._table, self._where, self._files = table, where, files
-        self._scan, self._recorder, self._rows_needed = scan, recorder, rows_needed
-        self._places = {file: place for place, file in enumerate(files.tolist())}
+        self._scan, self._uses, self._rows_needed = scan, uses, rows_needed
         self._estimate = where.root.accept(_Estimating(table, where, files), None)
 
     def worth(self) -> BoolArray:
@@ -268,7 +267,7 @@ class Positions(BoundVisitor[_At, Selection]):
 
     def select(self, file: int) -> Selection:
         """The rows of one file, which is worth it."""
-        return self._select(self._estimate, file, self._places[file])
+        return self._select(self._estimate, file, int(np.searchsorted(self._files, file)))
 
     def _select(self, estimate: _Estimate, file: int, place: int) -> Selection:
         return estimate.node.accept(self, _At(estimate, file, place))
@@ -327,12 +326,12 @@ class Positions(BoundVisitor[_At, Selection]):
                 reader = self._table.indexes.reader(group.name, index_type, file, kind)
                 answer = ask(reader, leaf.question(group))
             except (FormatError, UnsupportedError) as error:
-                self._recorder.damaged(leaf.text, index_type, error)
+                self._uses.note_damaged(leaf.text, index_type, file, error)
                 continue
             if answer.rows is not None:
-                self._recorder.answered(leaf.text, index_type)
+                self._uses.note(leaf.text, index_type, file, "answered")
                 return answer
-            self._recorder.unused(leaf.text, index_type, "unsupported predicate")
+            self._uses.note(leaf.text, index_type, file, "unsupported predicate")
         return ANY
 
     def _read_bytes(self, found: Selection, file: int, place: int) -> float:
@@ -347,44 +346,44 @@ class Positions(BoundVisitor[_At, Selection]):
         for leaf in estimate.leaves():
             for _, index_type, has in leaf.usable:
                 if has[place]:
-                    self._recorder.unused(str(leaf.node), index_type, "not worth it")
+                    file = int(self._files[place])
+                    self._uses.note(str(leaf.node), index_type, file, "not worth it")
 
     def note_rest(self) -> None:
         """Say of the indexes that were not asked, as others had decided, that they were not."""
-        files, uses = self._files, self._recorder.uses
+        files, uses = self._files, self._uses
         for leaf in self._where.leaves.values():
             undecided = leaf.verdict.possible[files] & ~leaf.verdict.certain[files]
             for name in {group.name for group in leaf.groups if not group.problem}:
                 if name is None:
                     continue
                 files_of = np.logical_or.reduce([g.files for g in leaf.groups if g.name == name])
-                here = int((files_of[files] & undecided).sum())
+                here = files_of[files] & undecided
                 for index_type in self._table.indexes.types(name):
                     if index_type != "bloom-filter":
-                        rest = here - uses.count(leaf.text, index_type)
-                        uses.add(leaf.text, index_type, "not needed", max(rest, 0))
+                        rest = here & ~uses.is_noted(leaf.text, index_type, files)
+                        uses.note(leaf.text, index_type, files[rest], "not needed")
 
     def _note_unused(self, leaf: TableLeaf, not_worth: BoolArray) -> None:
         """Say of every file whose index is not asked why, as far as the leaf is concerned."""
-        files, add = self._files, self._recorder.uses.add
+        files, note = self._files, self._uses.note
         open_files = leaf.verdict.possible[files] & ~leaf.verdict.certain[files]
         for group in leaf.groups:
             here = group.files[files] & open_files
             if group.name is None:
                 continue
             if group.problem:
-                add(leaf.text, "", f"type: {group.problem}", int(here.sum()))
+                note(leaf.text, "", files[here], f"type: {group.problem}")
                 continue
             # Of files that cannot be read nobody knows which index they have.
             for index_type in self._table.indexes.types(group.name) or [""]:
                 states = self._table.indexes.states(group.name, index_type)[files]
                 for state in (State.ABSENT, State.STALE, State.DAMAGED):
-                    count = int((here & (states == state)).sum())
-                    add(leaf.text, index_type, state.name.lower(), count)
+                    note(leaf.text, index_type, files[here & (states == state)], state.name.lower())
                 fresh = here & (states == State.FRESH)
                 if index_type == "bloom-filter":
                     continue
                 if can_answer(index_type, leaf.question(group)):
-                    add(leaf.text, index_type, "not worth it", int((fresh & not_worth).sum()))
+                    note(leaf.text, index_type, files[fresh & not_worth], "not worth it")
                 else:
-                    add(leaf.text, index_type, "unsupported predicate", int(fresh.sum()))
+                    note(leaf.text, index_type, files[fresh], "unsupported predicate")

@@ -1,183 +1,215 @@
-"""The stages of reading, for the explanation: row groups, pages, rows.
+"""Explanations, computed from what the stages of a scan returned.
 
-What became of the row groups of files that were opened.
+Pruning stages say which files they dropped and why; reads say how each file was opened, and so its
+row groups and pages. Nothing here is done for a scan that nobody asks to explain.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from alcid._arrays import Int64Array
 from alcid.scan.access import PageAccess, WholeAccess
 from alcid.scan.candidates import Candidates
-from alcid.scan.explain import Counts, FileOutcomes, GroupColumns, OutcomeNotes, Stage
-from alcid.scan.reading import Reading
+from alcid.scan.explain import (
+    Counts,
+    FileOutcomes,
+    GroupColumns,
+    Outcome,
+    OutcomeCodes,
+    Stage,
+)
+from alcid.scan.reading import ReadResult
+from alcid.scan.stages import Cost, StageResult
 from alcid.scan.table_files import DataFiles, TableFiles
 
-__all__ = ["counting_stages", "fetching_stage", "outcomes_of", "reading_stages"]
+__all__ = ["ScanReport"]
+
+_NO_ROW_IN_INDEX = Outcome("file index", "no row in the index")
+_OUT_OF_BOUNDS = Outcome("row groups", "no value within bounds")
+_NO_ROW_GROUP = Outcome("row groups", "no row group within bounds")
+_NO_ROWS = Outcome("row groups", "no rows")
+_ALL_DELETED = Outcome("deletion vectors", "all rows deleted")
+_COUNTED_BY_SPARK = Outcome("read", "and counted by Spark")
 
 
-def reading_stages(
-    reading: Reading, candidates: Candidates, found: int | None, spared: tuple[str, str]
-) -> list[Stage]:
-    """What is read of the candidates, and how many rows were found, if any were looked for.
+@dataclass(frozen=True, slots=True, eq=False)
+class ScanReport:
+    """What the stages of a scan returned, from which its explanation is computed."""
 
-    `spared` is the name of a stage, and why the files that it leaves out need not be read. Pages
-    are counted of files that are read by pages, if any is; of the others whole row groups are read.
-    """
-    planned, offered = candidates.counts(reading.table), _offered(reading)
-    stages = _spared(planned, offered, spared)
-    groups = all_groups = pages = all_pages = rows = files = paged = 0
-    size = page_size = 0
-    for access in reading.accesses:
-        rows += access.rows
-        if isinstance(access, PageAccess):
-            files, paged = files + 1, paged + 1
-            touched = access.touched
-            groups, all_groups = groups + touched.row_groups, all_groups + touched.all_row_groups
-            pages, all_pages = pages + touched.pages, all_pages + touched.all_pages
-            size, page_size = size + touched.all_bytes, page_size + touched.bytes
+    table: TableFiles
+    pruning: Sequence[StageResult]
+    unread: Outcome
+    """Why candidates that were not opened need not be read."""
+    reads: Sequence[ReadResult]
+    fetches: Sequence[ReadResult]
+    """Reads of the other columns of rows that were already found."""
+    counted_elsewhere: Candidates | None
+    """Files whose rows the engine counted; then nothing was read here."""
+    row_count: int | None
+    """The rows that match, as far as they were read or counted; None if nothing ran."""
+
+    @property
+    def planned(self) -> Candidates:
+        """The candidates that pruning left."""
+        return self.pruning[-1].candidates
+
+    def stages(self) -> list[Stage]:
+        """All stages, with what there was before and after each."""
+        table, stages = self.table, []
+        before = _counts(Candidates.whole(np.arange(len(table.sizes))), table)
+        for result in self.pruning:
+            after = _counts(result.candidates, table)
+            dropped = {why: len(files) for why, files in result.dropped.items() if len(files)}
+            stages.append(_stage(result.name, before, after, result.cost, dropped))
+            before = after
+        if self.counted_elsewhere is None:
+            stages += self._reading_stages(before)
         else:
-            files += bool(access.groups)
-            groups, all_groups = groups + len(access.groups), all_groups + len(access.starts) - 1
-            size, page_size = size + access.size, page_size + access.size
-    spent = reading.spent
-    left = Counts(files, groups, all_pages if paged else None, rows, size)
-    read = replace(left, pages=pages if paged else None, bytes=page_size)
-    stages.append(
-        Stage(
-            "row groups",
-            replace(offered, row_groups=all_groups),
-            left,
-            spent.open_seconds,
-            spent.opened.requests,
-            spent.opened.bytes_read,
-            {"no row group within bounds": offered.files - files} if offered.files > files else {},
+            rest = _counts(self.counted_elsewhere, table)
+            stages += self._unread_stage(before, rest)
+            stages.append(Stage("rows", rest, replace(rest, rows=self.row_count)))
+        if self.fetches:
+            cost = sum((one.opened.cost + one.cost for one in self.fetches), Cost())
+            stages.append(_stage("fetch", stages[-1].after, stages[-1].after, cost))
+        return stages
+
+    def _reading_stages(self, planned: Counts) -> list[Stage]:
+        """What is read of the candidates.
+
+        Pages are counted of files that are read by pages, if any is; of the others whole row groups
+        are read.
+        """
+        every = [_counts(one.opened.candidates, self.table) for one in self.reads]
+        opened = Counts(
+            sum(one.files for one in every),
+            rows=sum(one.rows or 0 for one in every),
+            bytes=sum(one.bytes or 0 for one in every),
         )
-    )
-    if paged:
-        stages.append(Stage("pages", left, read))
-    stages.append(
-        Stage(
-            "rows",
-            read,
-            replace(read, rows=found),
-            spent.read_seconds,
-            spent.read.requests,
-            spent.read.bytes_read,
-        )
-    )
-    return stages
+        stages = self._unread_stage(planned, opened)
+        groups = all_groups = pages = all_pages = rows = files = paged = 0
+        size = page_size = 0
+        for access in _accesses(self.reads):
+            rows += access.rows
+            if isinstance(access, PageAccess):
+                files, paged = files + 1, paged + 1
+                usage = access.usage
+                groups, all_groups = groups + usage.row_groups, all_groups + usage.all_row_groups
+                pages, all_pages = pages + usage.pages, all_pages + usage.all_pages
+                size, page_size = size + usage.all_bytes, page_size + usage.bytes
+            else:
+                files += bool(access.groups)
+                groups, all_groups = (
+                    groups + len(access.groups),
+                    all_groups + len(access.starts) - 1,
+                )
+                size, page_size = size + access.size, page_size + access.size
+        left = Counts(files, groups, all_pages if paged else None, rows, size)
+        read = replace(left, pages=pages if paged else None, bytes=page_size)
+        before = replace(opened, row_groups=all_groups)
+        dropped = {_NO_ROW_GROUP.reason: opened.files - files} if opened.files > files else {}
+        opening = sum((one.opened.cost for one in self.reads), Cost())
+        stages.append(_stage("row groups", before, left, opening, dropped))
+        if paged:
+            stages.append(Stage("pages", left, read))
+        reading = sum((one.cost for one in self.reads), Cost())
+        stages.append(_stage("rows", read, replace(read, rows=self.row_count), reading))
+        return stages
+
+    def _unread_stage(self, planned: Counts, opened: Counts) -> list[Stage]:
+        """The stage that left out files, or rows of them, before they were opened, if one did."""
+        if opened == planned:
+            return []
+        files = planned.files - opened.files
+        dropped = {self.unread.reason: files} if files else {}
+        return [Stage(self.unread.stage, planned, opened, dropped=dropped)]
+
+    def outcomes(self) -> FileOutcomes:
+        """What became of each file, and of the row groups of those that were opened."""
+        codes = OutcomeCodes(len(self.table.sizes))
+        for result in self.pruning:
+            for reason, files in result.dropped.items():
+                codes.note(files, Outcome(result.name, reason))
+        codes.note(self.planned.files, self.unread)
+        if self.counted_elsewhere is not None:
+            codes.note(self.counted_elsewhere.files, _COUNTED_BY_SPARK)
+        selections = dict(self.planned.items())
+        groups = []
+        for access in _accesses(self.reads):
+            is_planned = access.selection is selections[access.file]
+            # Else the cut-off left fewer of its rows.
+            without_rows = _NO_ROW_IN_INDEX if is_planned else self.unread
+            codes.note(np.array([access.file]), _outcome(access))
+            groups.append(_row_groups(codes, self.table, access, without_rows))
+        return FileOutcomes(self.table, codes, GroupColumns.of(groups))
 
 
-def counting_stages(
-    table: DataFiles, planned: Candidates, rest: Candidates, found: int, spared: tuple[str, str]
-) -> list[Stage]:
-    """What was counted without reading, and the rest, of which others counted the rows."""
-    before = rest.counts(table)
-    counted = Stage("rows", before, replace(before, rows=found))
-    return [*_spared(planned.counts(table), before, spared), counted]
+def _accesses(reads: Sequence[ReadResult]) -> list[PageAccess | WholeAccess]:
+    return [access for one in reads for access in one.opened.accesses]
 
 
-def fetching_stage(reading: Reading, before: Counts) -> Stage:
-    """The other columns of the best rows."""
-    spent = reading.spent
-    seconds, traffic = spent.open_seconds + spent.read_seconds, spent.opened + spent.read
-    return Stage("fetch", before, before, seconds, traffic.requests, traffic.bytes_read)
-
-
-def _spared(planned: Counts, offered: Counts, spared: tuple[str, str]) -> list[Stage]:
-    """The stage that left out files, or rows of them, before they were opened, if one did."""
-    if offered == planned:
-        return []
-    name, why = spared
-    files = planned.files - offered.files
-    return [Stage(name, planned, offered, dropped={why: files} if files else {})]
-
-
-def _offered(reading: Reading) -> Counts:
-    """All that it was asked to read."""
-    every = [one.counts(reading.table) for one in reading.offered]
+def _counts(candidates: Candidates, table: DataFiles) -> Counts:
+    """What is left to be read."""
     return Counts(
-        sum(one.files for one in every),
-        rows=sum(one.rows or 0 for one in every),
-        bytes=sum(one.bytes or 0 for one in every),
+        len(candidates),
+        rows=int(candidates.rows(table).sum()),
+        bytes=int(table.sizes[candidates.files].sum()),
     )
 
 
-_WITHIN = "row groups", "no value within bounds"
+def _stage(
+    name: str, before: Counts, after: Counts, cost: Cost, dropped: dict[str, int] | None = None
+) -> Stage:
+    traffic = cost.traffic
+    return Stage(
+        name, before, after, cost.seconds, traffic.requests, traffic.bytes_read, dropped or {}
+    )
 
 
-def outcomes_of(
-    notes: OutcomeNotes,
-    table: TableFiles,
-    reading: Reading,
-    planned: Candidates,
-    spared: tuple[str, str],
-) -> FileOutcomes:
-    """The outcomes of all files, when it is known what is read of the candidates.
-
-    What is found is added to the notes. `spared` is the outcome of candidates that were not opened.
-    """
-    unknown = planned.files[notes.codes[planned.files] < 0]
-    notes.note(unknown, *spared)
-    selections = dict(zip(planned.files.tolist(), planned.selections, strict=True))
-    groups = []
-    for access in reading.accesses:
-        file = access.file
-        stage = "file index"
-        if access.selection is not selections[file]:  # the cut-off left fewer of its rows
-            stage = spared[0]
-        why = (stage, "no row in the index" if stage == "file index" else spared[1])
-        notes.codes[file] = notes.code(*_outcome(access))
-        groups.append(_groups(notes, table, access, why))
-    return FileOutcomes(table, notes, GroupColumns.of(groups))
-
-
-def _outcome(access: PageAccess | WholeAccess) -> tuple[str, str]:
+def _outcome(access: PageAccess | WholeAccess) -> Outcome:
     if isinstance(access, PageAccess):
-        return "read", "by pages"
+        return Outcome("read", "by pages")
     if not access.groups:
-        return "row groups", "no row group within bounds"
-    return "read", f"by whole row groups: {access.why}"
+        return _NO_ROW_GROUP
+    return Outcome("read", f"by whole row groups: {access.reason}")
 
 
-def _groups(
-    notes: OutcomeNotes,
+def _row_groups(
+    codes: OutcomeCodes,
     table: TableFiles,
     access: PageAccess | WholeAccess,
-    without_rows: tuple[str, str],
+    without_rows: Outcome,
 ) -> GroupColumns:
-    """The row groups of a file; `without_rows` is what left out those that no row is asked of."""
+    """The row groups of a file; `without_rows` is the outcome of those that no row is left of."""
     starts = access.layout.starts if isinstance(access, PageAccess) else access.starts
     rows = np.diff(starts)
     chosen = access.selection.rows
-    asked = rows if chosen is None else _per_group(starts, np.asarray(chosen.to_array()))
+    left = rows if chosen is None else _per_group(starts, np.asarray(chosen.to_array()))
     if isinstance(access, PageAccess):
-        kept = asked > 0
+        is_read = left > 0
         pages, all_pages = _pages(access)
     else:
-        kept = np.zeros(len(rows), bool)
-        kept[list(access.groups)] = True
+        is_read = np.zeros(len(rows), bool)
+        is_read[list(access.groups)] = True
         pages = all_pages = np.full(len(rows), -1, np.int64)
-    codes = np.full(len(rows), notes.code(*_outcome(access)), np.int64)
-    codes[~kept] = notes.code(*_WITHIN)
-    if not asked.all():
-        codes[asked == 0] = notes.code(*without_rows)
-        codes[rows == 0] = notes.code("row groups", "no rows")
+    outcomes = np.full(len(rows), codes.code(_outcome(access)), np.int64)
+    outcomes[~is_read] = codes.code(_OUT_OF_BOUNDS)
+    if not left.all():
+        outcomes[left == 0] = codes.code(without_rows)
+        outcomes[rows == 0] = codes.code(_NO_ROWS)
         vector = table.deletions.get(access.file)
         if vector:
             deleted = _per_group(starts, vector.to_numpy())
-            gone = (deleted == rows) & (rows > 0)
-            codes[gone] = notes.code("deletion vectors", "all rows deleted")
+            outcomes[(deleted == rows) & (rows > 0)] = codes.code(_ALL_DELETED)
     file = np.full(len(rows), access.file, np.int64)
-    return GroupColumns(file, rows, codes, np.where(kept, asked, 0), pages, all_pages)
+    return GroupColumns(file, rows, outcomes, np.where(is_read, left, 0), pages, all_pages)
 
 
 def _per_group(starts: Int64Array, positions: Int64Array) -> Int64Array:
-    """How many of some positions stand in each row group."""
+    """How many of some positions are in each row group."""
     return np.diff(np.searchsorted(positions, starts))
 
 

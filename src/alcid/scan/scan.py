@@ -197,8 +197,8 @@ class Scan:
         with self._engine.settings():
             self._follow_settings()
             result = self._persist(call, keep)
-        for problem in self._runner(keep=True).problems():
-            warnings.warn(problem, DamagedIndexWarning, stacklevel=3)
+        for text in self._runner(keep=True).new_warnings():
+            warnings.warn(text, DamagedIndexWarning, stacklevel=3)
         return result
 
     def _persist(self, call: Callable[[Run], _Result], keep: bool) -> _Result:

@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import plain
+from alcid._arrays import BoolArray, Int64Array, plain
 from alcid.errors import PredicateError, UnsupportedError, require
 from alcid.formats.file_index.keys import order_floats
 from alcid.types import DataType
 
-__all__ = ["SortKey", "best_places", "parse_order", "sorted_places"]
+__all__ = ["SortKey", "parse_order", "sort_indices", "top_k_indices"]
 
 _KEY = re.compile(
     r"\s*(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<name>[^\s,`]+))"
-    r"(?:\s+(?P<way>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?\s*(?P<more>,|$)",
+    r"(?:\s+(?P<direction>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?\s*(?P<more>,|$)",
     re.IGNORECASE,
 )
 _FEW = 1000
@@ -39,8 +39,8 @@ class SortKey:
     nulls_first: bool = True
 
     def __str__(self) -> str:
-        way, nulls = "DESC" if self.descending else "ASC", "FIRST" if self.nulls_first else "LAST"
-        return f"{self.column} {way} NULLS {nulls}"
+        direction = "DESC" if self.descending else "ASC"
+        return f"{self.column} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
 
 
 def parse_order(order_by: str | Sequence[str], what: str = "order_by") -> tuple[SortKey, ...]:
@@ -62,27 +62,27 @@ def parse_order(order_by: str | Sequence[str], what: str = "order_by") -> tuple[
     keys: list[SortKey] = []
     for text in texts:
         require(text, str, what)
-        place, more = 0, True
+        start, more = 0, True
         while more:
-            found = _KEY.match(text, place)
-            if found is None:
+            key = _KEY.match(text, start)
+            if key is None:
                 raise PredicateError(
-                    f"{what}: found {text[place:].strip()!r}, expected a column (in backticks if it"
+                    f"{what}: found {text[start:].strip()!r}, expected a column (in backticks if it"
                     " has a space or a comma), ASC or DESC, NULLS FIRST or NULLS LAST"
                 )
-            quoted = found["quoted"]
-            name = found["name"] if quoted is None else quoted.replace("``", "`")
-            descending = (found["way"] or "").upper() == "DESC"
-            nulls = (found["nulls"] or ("LAST" if descending else "FIRST")).upper()
+            quoted = key["quoted"]
+            name = key["name"] if quoted is None else quoted.replace("``", "`")
+            descending = (key["direction"] or "").upper() == "DESC"
+            nulls = (key["nulls"] or ("LAST" if descending else "FIRST")).upper()
             keys.append(SortKey(name, descending, nulls == "FIRST"))
-            place, more = found.end(), found["more"] == ","
+            start, more = key.end(), key["more"] == ","
     return tuple(keys)
 
 
-def sorted_places(
+def sort_indices(
     columns: Sequence[tuple[pa.ChunkedArray, DataType | None]], keys: Sequence[SortKey]
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The places of rows in the order of the keys, whose columns are given."""
+) -> Int64Array:
+    """The indices that sort rows by keys, whose columns are passed in the same order."""
     arrays: dict[str, pa.Array] = {}
     order: list[tuple[str, str]] = []
     for number, ((column, data_type), key) in enumerate(zip(columns, keys, strict=True)):
@@ -94,22 +94,22 @@ def sorted_places(
         arrays[f"key{number}"] = values
         order.append((f"key{number}", "descending" if key.descending else "ascending"))
     rows = len(columns[0][0])
-    arrays["place"] = pa.array(np.arange(rows))
-    order.append(("place", "ascending"))
-    places = pc.sort_indices(pa.table(arrays), sort_keys=order)
-    return places.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+    arrays["row"] = pa.array(np.arange(rows))
+    order.append(("row", "ascending"))
+    indices = pc.sort_indices(pa.table(arrays), sort_keys=order)
+    return indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
-def best_places(
+def top_k_indices(
     columns: Sequence[tuple[pa.ChunkedArray, DataType | None]], keys: Sequence[SortKey], k: int
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The first `k` of `sorted_places`, without sorting the others.
+) -> Int64Array:
+    """The first `k` of `sort_indices`, without sorting the others.
 
-    The k-th value of the first key is found without order; what is behind it is left out.
+    Rows behind the k-th value of the first key, which a partial sort gives, are left out.
     """
     (column, data_type), key = columns[0], keys[0]
     if len(column) <= 4 * k + _FEW:
-        return sorted_places(columns, keys)[:k]
+        return sort_indices(columns, keys)[:k]
     values = _comparable(column, data_type, key.column)
     is_null = pc.is_null(values).to_numpy(zero_copy_only=False)
     present = values.drop_null()
@@ -117,16 +117,14 @@ def best_places(
     keep = is_null.copy() if key.nulls_first else np.zeros(len(values), bool)
     if not enough:
         if len(present) <= k:
-            return sorted_places(columns, keys)[:k]
+            return sort_indices(columns, keys)[:k]
         keep[~is_null] |= _not_behind(present, k, descending=key.descending)
-    places = np.flatnonzero(keep)
-    taken = [(array.take(pa.array(places)), kind) for array, kind in columns]
-    return places[sorted_places(taken, keys)[:k]]
+    left = np.flatnonzero(keep)
+    taken = [(array.take(pa.array(left)), kind) for array, kind in columns]
+    return left[sort_indices(taken, keys)[:k]]
 
 
-def _not_behind(
-    values: pa.Array, k: int, *, descending: bool
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _not_behind(values: pa.Array, k: int, *, descending: bool) -> BoolArray:
     """Which values are among the `k` best, or equal to the last of them."""
     if pa.types.is_integer(values.type):
         numbers = values.to_numpy()

@@ -1,15 +1,9 @@
 """ORDER BY with a LIMIT: the best rows without sorting, and often without reading, the others.
 
-A range-bitmap knows the highest values of its file. The k-th best over all files is a cut-off: no
-row behind it can be among the k best, so it is one more condition, and rules out files by their
-bounds and rows by their indexes. Where there is no index, files are read by their best bound, a few
-at a time, and each round may raise the cut-off.
-
-The cut-off of ORDER BY with a LIMIT: no row behind it can be among the k best.
-
-It is a value of the first sort column. A range-bitmap knows the highest values of its file, so that
-the k-th best over all files is found without reading rows; files come by their best bound, so that
-few are asked.
+The k-th best value of the first sort column so far is a cut-off: no row behind it can be among the
+k best, so it is one more condition, and rules out files by their bounds and rows by their indexes.
+A range-bitmap knows the highest values of its file, so that a cut-off is often found before any row
+is read. Files come in the order of their best bound, a few at a time, and each round may raise it.
 """
 
 from __future__ import annotations
@@ -35,34 +29,35 @@ from alcid.expressions import (
 from alcid.formats.file_index.keys import Key, Keys, is_below, key_type, read_column
 from alcid.formats.file_index.reader import Selection
 from alcid.scan.access import Part
-from alcid.scan.candidates import Candidates, Recorder
-from alcid.scan.reading import Reading
-from alcid.scan.sorting import SortKey, best_places, sorted_places
+from alcid.scan.candidates import Candidates
+from alcid.scan.reading import ReadResult, RowReader
+from alcid.scan.sorting import SortKey, sort_indices, top_k_indices
+from alcid.scan.stages import IndexUses
 from alcid.scan.table_files import TableFiles
 from alcid.types import DataType
 
-__all__ = ["BestRows", "CutOff", "TopRows"]
+__all__ = ["BestRows", "TopRows"]
 
 _INDEX = "range-bitmap"
-_FIRST_PROBED = 4  # files that are asked before it is seen whether others can have a better value
+_FIRST_PROBED = 4  # files whose indexes are read before bounds tell which others are better
 _MOST_EXTREMES = 1000  # of each file
-_MOST_IN_VAIN = 64  # files without an index, until it is taken that the others have none either
+_MOST_WITHOUT = 64  # files without an index, after which the others are taken to have none either
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CutOff:
-    """What bounds and indexes of the first sort column tell of the best rows."""
+class _CutOff:
+    """Finds and applies cut-offs, by bounds and indexes of the first sort column."""
 
     table: TableFiles
     sort: SortKey
     k: int
-    recorder: Recorder
+    uses: IndexUses
     name: str
     """The column, as files spell it."""
     data_type: DataType
 
     @classmethod
-    def of(cls, table: TableFiles, sort: SortKey, k: int, recorder: Recorder) -> CutOff | None:
+    def of(cls, table: TableFiles, sort: SortKey, k: int, uses: IndexUses) -> _CutOff | None:
         """None unless statistics and indexes of all files go by one order."""
         if sort.column in table.columns.partitions:
             return None
@@ -70,20 +65,20 @@ class CutOff:
         first = groups[0] if groups else None
         if first is None or first.name is None or first.data_type is None:
             return None
-        alike = all((one.name, one.data_type) == (first.name, first.data_type) for one in groups)
+        alike = all((g.name, g.data_type) == (first.name, first.data_type) for g in groups)
         # CHAR is ordered as if padded, which neither bounds nor indexes are.
-        if not alike or first.data_type.root == "CHAR" or any(one.problem for one in groups):
+        if not alike or first.data_type.root == "CHAR" or any(group.problem for group in groups):
             return None
-        return cls(table, sort, k, recorder, first.name, first.data_type)
+        return cls(table, sort, k, uses, first.name, first.data_type)
 
     def by_bound(self, files: Int64Array) -> Int64Array:
-        """Places of files, those that may have the best rows first; not known is first of all."""
+        """Indices of files, those that may have the best rows first; unknown bounds come first."""
         bounds, sort = self.table.bounds(self.name, self.data_type), self.sort
         if bounds is None:
             return np.arange(len(files))
         bound = (bounds.most if sort.descending else bounds.least).take(pa.array(files))
         first = SortKey(sort.column, sort.descending, nulls_first=True)
-        return sorted_places([(pa.chunked_array([bound]), self.data_type)], [first])
+        return sort_indices([(pa.chunked_array([bound]), self.data_type)], [first])
 
     def find(self, candidates: Candidates) -> Key | None:
         """The k-th best value of all files whose rows all match, if indexes know so many.
@@ -93,13 +88,13 @@ class CutOff:
         """
         if self.k > _MOST_EXTREMES:
             return None
-        whole = [found.exact and found.rows is None for found in candidates.selections]
-        left, wave, in_vain = candidates.filter(np.array(whole, bool)), _FIRST_PROBED, 0
+        left = candidates.filter(candidates.exact & candidates.is_whole)
+        wave, without = _FIRST_PROBED, 0
         choose = heapq.nlargest if self.sort.descending else heapq.nsmallest
         best: list[Key] = []
-        while len(left.files) and in_vain < _MOST_IN_VAIN:
+        while len(left) and without < _MOST_WITHOUT:
             some = self._indexed(left.files[:wave])
-            in_vain = 0 if len(some) else in_vain + wave
+            without = 0 if len(some) else without + wave
             for file in some.tolist():
                 try:
                     reader = self.table.indexes.reader(
@@ -107,18 +102,18 @@ class CutOff:
                     )
                     best += reader.extremes(self.k, descending=self.sort.descending)
                 except FormatError as error:
-                    self.recorder.damaged(f"ORDER BY {self.sort}", _INDEX, error)
+                    self.uses.note_damaged(f"ORDER BY {self.sort}", _INDEX, file, error)
             best = choose(self.k, best)
             left, wave = left.slice(wave, None), 2 * wave
             if len(best) == self.k:
                 left = self._within(left, self._better_than(best[-1]))
         return best[-1] if len(best) == self.k else None
 
-    def stricter(self, one: Key | None, other: Key | None) -> Key | None:
+    def stricter(self, cut: Key | None, other: Key | None) -> Key | None:
         """The cut-off that leaves less."""
-        if one is None or other is None:
-            return other if one is None else one
-        return other if is_below(one, other) == self.sort.descending else one
+        if cut is None or other is None:
+            return other if cut is None else cut
+        return other if is_below(cut, other) == self.sort.descending else cut
 
     def key_of(self, last: pa.ChunkedArray) -> Key | None:
         """The key of a single value; None if it is null."""
@@ -142,14 +137,13 @@ class CutOff:
         Returns:
             What is left, and the files of which an index has chosen the rows.
         """
-        indexed = set(self._indexed(candidates.files).tolist())
-        pairs = list(zip(candidates.files.tolist(), candidates.selections, strict=True))
-        selections = [
-            self._top_of(file, found, cut) if file in indexed and found.exact else found
-            for file, found in pairs
-        ]
-        is_chosen = [one is not found for one, (_, found) in zip(selections, pairs, strict=True)]
-        return candidates.chosen(selections), candidates.files[np.array(is_chosen, bool)]
+        indexed = candidates.filter(np.isin(candidates.files, self._indexed(candidates.files)))
+        selections: dict[int, Selection] = {}
+        for file, selection in indexed.filter(indexed.exact).items():
+            top = self._top_of(file, selection, cut)
+            if top is not None:
+                selections[file] = top
+        return candidates.narrowed(selections), np.array(list(selections), np.int64)
 
     def disagreeing(self, part: Part, files: Int64Array, cut: Key | None) -> Int64Array:
         """Those of some files of which rows were read that are not as their index has it.
@@ -159,7 +153,7 @@ class CutOff:
             files: The files whose rows the index has chosen.
             cut: The cut-off by which it did; None: it has chosen the `k` best.
         """
-        column, of_row = part.table.column(self.sort.column), part.places.files
+        column, of_row = part.table.column(self.sort.column), part.rows.files
         is_null = pc.is_null(column).to_numpy()
         try:
             keys = read_column(column.cast(self.data_type.to_arrow()), self.data_type).keys
@@ -169,18 +163,17 @@ class CutOff:
             is_wrong = is_null & (not self.sort.nulls_first)
             is_wrong[~is_null] = ~_are_within(keys, self._before(cut))
             return np.intersect1d(files, of_row[is_wrong])
-        positions, place_of = part.places.positions, np.cumsum(~is_null) - 1
+        positions, key_of_row = part.rows.positions, np.cumsum(~is_null) - 1
         wrong = []
         for file in np.intersect1d(files, of_row).tolist():
             rows = np.flatnonzero((of_row == file) & ~is_null)
             if len(rows):
-                chosen = (
-                    keys.take(pa.array(place_of[rows]))
-                    if isinstance(keys, pa.Array)
-                    else (keys[place_of[rows]])
+                numbers = key_of_row[rows]
+                own_keys = (
+                    keys.take(pa.array(numbers)) if isinstance(keys, pa.Array) else keys[numbers]
                 )
-                known = self._rows_within(file, _interval(chosen))
-                if known is not None and not BitMap(positions[rows]) <= known:
+                indexed = self._rows_within(file, _interval(own_keys))
+                if indexed is not None and not BitMap(positions[rows]) <= indexed:
                     wrong.append(file)
         return np.array(wrong, np.int64)
 
@@ -199,7 +192,7 @@ class CutOff:
     ) -> Candidates:
         """The files that may have a value of an interval, by their bounds; or a null, too."""
         bounds = self.table.bounds(self.name, self.data_type)
-        if bounds is None or not len(candidates.files):
+        if bounds is None or not len(candidates):
             return candidates
         possible = bounds.ask(Within((interval,))).possible.copy()
         if or_null:
@@ -223,28 +216,31 @@ class CutOff:
             low, high = -1, 1
         return (low, None) if self.sort.descending else (None, high)
 
-    def _top_of(self, file: int, found: Selection, cut: Key | None) -> Selection:
-        """The rows of a file that are not behind the cut-off, or its `k` best with their ties."""
+    def _top_of(self, file: int, selection: Selection, cut: Key | None) -> Selection | None:
+        """The rows of a file that are not behind the cut-off, or its `k` best with their ties.
+
+        None if its index cannot tell.
+        """
         sort = self.sort
         try:
             reader = self.table.indexes.reader(self.name, _INDEX, file, key_type(self.data_type))
             if cut is None:
                 nulls: Literal["first", "last"] = "first" if sort.nulls_first else "last"
                 rows = reader.top_n(
-                    self.k, descending=sort.descending, nulls=nulls, among=found.rows
+                    self.k, descending=sort.descending, nulls=nulls, among=selection.rows
                 ).rows
             else:
                 rows = ask(reader, Within((self._before(cut),))).rows
                 if rows is not None and sort.nulls_first:
                     rows |= reader.is_null().rows or BitMap()
-                if rows is not None and found.rows is not None:
-                    rows &= found.rows
+                if rows is not None and selection.rows is not None:
+                    rows &= selection.rows
         except (FormatError, UnsupportedError) as error:
-            self.recorder.damaged(f"ORDER BY {sort}", _INDEX, error)
-            return found
+            self.uses.note_damaged(f"ORDER BY {sort}", _INDEX, file, error)
+            return None
         if rows is None:
-            return found
-        self.recorder.answered(f"ORDER BY {sort}", _INDEX)
+            return None
+        self.uses.note(f"ORDER BY {sort}", _INDEX, file, "answered")
         return Selection(rows, exact=True)
 
 
@@ -252,12 +248,12 @@ def _are_within(keys: Keys, interval: Interval) -> BoolArray:
     """Which keys are of an interval."""
     low, high = interval
     if isinstance(keys, pa.Array):
-        found = pa.array(np.ones(len(keys), bool))
+        within = pa.array(np.ones(len(keys), bool))
         if low is not None:
-            found = pc.and_(found, pc.greater_equal(keys, pa.scalar(low, keys.type)))
+            within = pc.and_(within, pc.greater_equal(keys, pa.scalar(low, keys.type)))
         if high is not None:
-            found = pc.and_(found, pc.less(keys, pa.scalar(high, keys.type)))
-        return found.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+            within = pc.and_(within, pc.less(keys, pa.scalar(high, keys.type)))
+        return within.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     mask: BoolArray = np.ones(len(keys), bool)
     if low is not None:
         mask &= keys >= low
@@ -267,7 +263,7 @@ def _are_within(keys: Keys, interval: Interval) -> BoolArray:
 
 
 def _interval(keys: Keys) -> Interval:
-    """The least interval of some keys."""
+    """The smallest interval with all of some keys."""
     if isinstance(keys, pa.Array):
         ends = pc.min_max(keys).as_py()
         return ends["min"], ends["max"] + b"\0"
@@ -279,7 +275,7 @@ _FIRST_WAVE, _LARGEST_WAVE = 4, 16  # files that are read before the cut-off is 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestRows:
-    """Rows in their order, with their sort columns, and where they stand."""
+    """Rows in their order, with their sort columns, their files and positions."""
 
     table: pa.Table
     files: Int64Array
@@ -294,70 +290,69 @@ class TopRows:
     keys: Sequence[SortKey]
     """With the names of the table."""
     k: int
-    reading: Reading
-    recorder: Recorder
+    reader: RowReader
+    uses: IndexUses
     use_indexes: bool
 
-    def find(self, candidates: Candidates) -> BestRows:
-        """The best rows with their sort columns, in order."""
+    def find(self, candidates: Candidates) -> tuple[BestRows, list[ReadResult]]:
+        """The best rows with their sort columns, in order, and what was read to find them."""
         columns = list(dict.fromkeys(key.column for key in self.keys))
         nothing = np.zeros(0, np.int64)
-        best = BestRows(self.reading.empty(columns), nothing, nothing)
-        known, cut, left = self._begin(candidates)
+        best = BestRows(self.reader.empty(columns), nothing, nothing)
+        reads: list[ReadResult] = []
+        finder, cut, left = self._begin(candidates)
         wave = _FIRST_WAVE
-        while len(left.files):
+        while len(left):
             some = left.slice(0, wave).in_order()
             chosen = np.zeros(0, np.int64)
-            if known is not None:
-                some, chosen = known.reduce(some, cut)
-            for part in self.reading.read(some, columns):
-                if known is not None and len(chosen):
-                    self.reading.refuse(known.disagreeing(part, chosen, cut).tolist())
+            if finder is not None:
+                some, chosen = finder.reduce(some, cut)
+            reads.append(self.reader.read(some, columns))
+            for part in reads[-1].parts:
+                if finder is not None and len(chosen):
+                    self.reader.refuse(finder.disagreeing(part, chosen, cut).tolist())
                 best = self._better(best, part)
             left, wave = left.slice(wave, None), min(2 * wave, _LARGEST_WAVE)
-            if known is not None and len(best.files) >= self.k:
+            if finder is not None and len(best.files) >= self.k:
                 last = best.table.column(self.keys[0].column).slice(len(best.files) - 1)
-                stricter = known.stricter(cut, known.key_of(last))
+                stricter = finder.stricter(cut, finder.key_of(last))
                 if stricter != cut:
-                    cut, left = stricter, known.leave(left, stricter)
-        return best
+                    cut, left = stricter, finder.leave(left, stricter)
+        return best, reads
 
     def expected(self, candidates: Candidates) -> Candidates:
         """The files and rows that are left to be read, as far as indexes tell beforehand."""
-        known, cut, left = self._begin(candidates)
+        finder, cut, left = self._begin(candidates)
         left = left.in_order()
-        return left if known is None else known.reduce(left, cut)[0]
+        return left if finder is None else finder.reduce(left, cut)[0]
 
-    def _begin(self, candidates: Candidates) -> tuple[CutOff | None, Key | None, Candidates]:
-        """What tells of the cut-off, what it is so far, and the files that are left.
-
-        They are in the order in which they are read.
-        """
-        known = None
+    def _begin(self, candidates: Candidates) -> tuple[_CutOff | None, Key | None, Candidates]:
+        """What finds cut-offs, the first of them, and the files left in the order of reading."""
+        finder = None
         if self.use_indexes:
-            known = CutOff.of(self.table, self.keys[0], self.k, self.recorder)
-        if known is None:
+            finder = _CutOff.of(self.table, self.keys[0], self.k, self.uses)
+        if finder is None:
             return None, None, candidates
-        left = candidates.take(known.by_bound(candidates.files))
-        cut = known.find(left)
-        return known, cut, known.leave(left, cut)
+        left = candidates.take(finder.by_bound(candidates.files))
+        cut = finder.find(left)
+        return finder, cut, finder.leave(left, cut)
 
     def _better(self, best: BestRows, part: Part) -> BestRows:
         """The best rows of those so far and of another part."""
-        places = self._first(part.table)
-        places.sort()
-        some = part.places.take(places)
-        rows = pa.concat_tables([best.table, part.table.take(pa.array(places))])
+        indices = self._first(part.table)
+        indices.sort()
+        some = part.rows.take(indices)
+        rows = pa.concat_tables([best.table, part.table.take(pa.array(indices))])
         files = np.concatenate([best.files, some.files])
         positions = np.concatenate([best.positions, some.positions])
-        by_place = np.lexsort((positions, files))  # ties go by file and position
-        rows = rows.take(pa.array(by_place))
+        by_position = np.lexsort((positions, files))  # ties go by file and position
+        rows = rows.take(pa.array(by_position))
         first = self._first(rows)
-        chosen = by_place[first]
+        chosen = by_position[first]
         return BestRows(rows.take(pa.array(first)), files[chosen], positions[chosen])
 
     def _first(self, rows: pa.Table) -> Int64Array:
-        """The places of the k best rows, in order."""
+        """The indices of the k best rows, in order."""
         types = self.table.columns.columns
         keyed = [(rows.column(key.column), types[key.column].data_type) for key in self.keys]
-        return best_places(keyed, self.keys, self.k)
+        return top_k_indices(keyed, self.keys, self.k)

@@ -234,10 +234,8 @@ def find_rows(
     is_certain = plan.files.columns.partitions.keys() >= set(plan.where_columns)
     # Else rows are looked at before they are deleted: an index, or bounds, may be wrong unnoticed.
     found = dict(_known(plan)) if is_certain else {}
-    open_ones = np.array(
-        [not (is_certain and one.exact) for one in plan.candidates.selections], bool
-    )
-    rest = replace(plan, candidates=plan.candidates.filter(open_ones))
+    undecided = ~(plan.candidates.exact & is_certain)
+    rest = replace(plan, candidates=plan.candidates.filter(undecided))
     work = FindWork(rest.read_plan())
     engine = Threads() if rest.is_small else table.engine
     sizes = work.plan.sizes
@@ -262,14 +260,9 @@ def _plan_rows(table: Table[Any], where: str | Predicate) -> ScanPlan:
 
 def _known(plan: ScanPlan) -> Iterator[tuple[int, DeletionVector]]:
     """The rows of files that need not be read."""
-    for file, rows, found in zip(
-        plan.candidates.files.tolist(),
-        plan.files.rows[plan.candidates.files].tolist(),
-        plan.candidates.selections,
-        strict=True,
-    ):
-        if found.exact:
-            yield file, DeletionVector(range(rows) if found.rows is None else found.rows)
+    for file, selection in plan.candidates.filter(plan.candidates.exact).items():
+        rows = range(plan.files.rows[file]) if selection.rows is None else selection.rows
+        yield file, DeletionVector(rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -283,7 +276,7 @@ class FindWork:
         found: dict[int, DeletionVector] = {}
         told = 0
         for part in self.plan.read(share.items.tolist()):
-            files, positions = part.places.files, part.places.positions
+            files, positions = part.rows.files, part.rows.positions
             for file in np.unique(files).tolist():
                 rows = DeletionVector(positions[files == file])
                 found[file] = found[file] | rows if file in found else rows

@@ -20,7 +20,7 @@ from alcid.scan import Column, ReadPlan, TableColumns
 from alcid.scan.access import PageAccess, WholeAccess
 from alcid.scan.candidates import Candidates
 from alcid.scan.leaves import TablePredicate
-from alcid.scan.reading import Reading
+from alcid.scan.reading import ReadResult, RowReader
 from alcid.storage import Storage
 from alcid.tables.open_files import OpenFiles
 from alcid.types import DataType
@@ -62,10 +62,10 @@ def files(tmp_path: Path) -> OpenFiles:
     )
 
 
-def reading_of(files: OpenFiles, where: str) -> Reading:
+def reader_of(files: OpenFiles, where: str) -> RowReader:
     predicate = normalize(parse(where))
     bound = TablePredicate(predicate, files, sorted(predicate.columns()))
-    return Reading(files, bound, use_statistics=True)
+    return RowReader(files, bound, use_statistics=True)
 
 
 def expected(ids: list[int]) -> pa.Table:
@@ -75,9 +75,12 @@ def expected(ids: list[int]) -> pa.Table:
     )
 
 
-def read(reading: Reading, selections: list[Selection], columns: list[str]) -> pa.Table:
-    parts = reading.read(Candidates(np.arange(3), tuple(selections)), columns)
-    return pa.concat_tables([part.table for part in parts])
+def read(reader: RowReader, selections: list[Selection], columns: list[str]) -> ReadResult:
+    return reader.read(Candidates.of(dict(enumerate(selections))), columns)
+
+
+def table_of(result: ReadResult) -> pa.Table:
+    return pa.concat_tables([part.table for part in result.parts])
 
 
 @pytest.mark.parametrize(
@@ -92,11 +95,10 @@ def read(reading: Reading, selections: list[Selection], columns: list[str]) -> p
 def test_rows_are_found_in_files_of_both_formats(
     files: OpenFiles, where: str, ids: list[int]
 ) -> None:
-    reading = reading_of(files, where)
-    parts = reading.read(Candidates(np.arange(3), (ANY,) * 3), SCHEMA.names)
+    parts = read(reader_of(files, where), [ANY] * 3, SCHEMA.names).parts
     found = pa.concat_tables([SCHEMA.empty_table(), *(part.table for part in parts)])
     assert found.equals(expected(ids))
-    places = [(part.places.files * ROWS + part.places.positions).tolist() for part in parts]
+    places = [(part.rows.files * ROWS + part.rows.positions).tolist() for part in parts]
     assert [place for some in places for place in some] == ids
 
 
@@ -104,10 +106,10 @@ def test_rows_are_found_in_files_of_both_formats(
 def test_rows_by_position_are_taken_out_of_stripes(files: OpenFiles, exact: bool) -> None:
     positions = [0, 7777, 19_999]
     chosen = Selection(BitMap(positions), exact=exact)
-    reading = reading_of(files, "id >= 0")
-    found = read(reading, [chosen] * 3, SCHEMA.names)
-    assert found.equals(expected([file * ROWS + row for file in range(3) for row in positions]))
-    kinds = [type(access) for access in reading.accesses]
+    result = read(reader_of(files, "id >= 0"), [chosen] * 3, SCHEMA.names)
+    rows = [file * ROWS + row for file in range(3) for row in positions]
+    assert table_of(result).equals(expected(rows))
+    kinds = [type(access) for access in result.opened.accesses]
     assert kinds == [WholeAccess, PageAccess, WholeAccess]
 
 
@@ -116,18 +118,18 @@ def test_only_the_stripes_with_the_rows_are_read(files: OpenFiles) -> None:
     assert isinstance(scan, OrcScan)
     assert len(scan.group_rows) > 2
     row = scan.group_rows[0]  # the first of the second stripe
-    reading = reading_of(files, "id >= 0")
-    reading.read(Candidates(np.array([0]), (Selection(BitMap([row])),)), ["text"])
-    (access,) = reading.accesses
+    result = read(reader_of(files, "id >= 0"), [Selection(BitMap([row]))], ["text"])
+    (access,) = result.opened.accesses
     assert isinstance(access, WholeAccess)
     assert access.groups == [1]
     assert access.size == scan.column_sizes(["id", "text"])[1]
 
 
 def test_all_rows_are_read_and_counted(files: OpenFiles) -> None:
-    reading = reading_of(files, "id >= 0")
-    assert read(reading, [EVERY] * 3, SCHEMA.names).equals(expected(list(range(3 * ROWS))))
-    assert reading.count(Candidates(np.arange(3), (EVERY, ANY, ANY))) == 3 * ROWS
+    reader = reader_of(files, "id >= 0")
+    every = read(reader, [EVERY] * 3, SCHEMA.names)
+    assert table_of(every).equals(expected(list(range(3 * ROWS))))
+    assert read(reader, [EVERY, ANY, ANY], []).count == 3 * ROWS
 
 
 def test_files_are_opened_by_the_end_of_their_names(files: OpenFiles) -> None:
@@ -145,7 +147,7 @@ def test_some_of_the_files_are_read_elsewhere(files: OpenFiles) -> None:
         where,
         ["id"],
         SCHEMA.names,
-        Candidates(np.arange(2), (ANY, ANY)),
+        Candidates.whole(np.arange(2)),
         use_statistics=True,
         deletions={},
     )

@@ -93,4 +93,4 @@ def hides(table: PaimonTable, where: str, monkeypatch: pytest.MonkeyPatch) -> li
 
 
 def ask_always(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(planner._Asker, "_scan_bytes", lambda self: np.full(len(self.table.sizes), EVERY))
+    patch.setattr(planner, "full_scan_bytes", lambda table, _: np.full(len(table.sizes), EVERY))

@@ -43,7 +43,7 @@ def every_index_is_asked() -> Iterator[None]:
     """Let indexes be used as if files were large."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            planner._Asker, "_scan_bytes", lambda self: np.full(len(self.table.sizes), 1 << 40)
+            planner, "full_scan_bytes", lambda table, _: np.full(len(table.sizes), 1 << 40)
         )
         yield
 

@@ -106,11 +106,11 @@ def _write_others(
     if files is not found.files:
         raise ConflictError(f"{table.location}: was refreshed while rows were looked for")
     kept = plan.candidates.filter(np.isin(plan.candidates.files, list(found.rows)))
-    selections = (
-        Selection(found.rows[file].live_rows(int(files.rows[file])), exact=True)
+    selections = {
+        file: Selection(found.rows[file].live_rows(int(files.rows[file])), exact=True)
         for file in kept.files.tolist()
-    )
-    plan = replace(plan, candidates=kept.chosen(selections))
+    }
+    plan = replace(plan, candidates=kept.narrowed(selections))
     schema = pa.schema([(name, files.columns.columns[name].arrow_type) for name in plan.columns])
     job = DataJob(
         table.storage,

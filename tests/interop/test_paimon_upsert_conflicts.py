@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from alcid.tables.paimon.keyed import commit, upsert
-from alcid.tables.paimon.keyed.level_zero import settle_buckets
+from alcid.tables.paimon.keyed.bucket_compaction import compact_buckets
 from tests.golden.paimon_writing import RowKind
 from tests.interop.keyed_tables import VECTORS, KeyedTable, Peers, levels, peers
 
@@ -122,9 +122,9 @@ def test_java_compacts_what_we_are_about_to_compact(
     def interrupted(*given: Any, **named: Any) -> Any:
         if waiting:
             waiting.pop()(table, java)
-        return settle_buckets(*given, **named)
+        return compact_buckets(*given, **named)
 
-    monkeypatch.setattr(commit, "settle_buckets", interrupted)
+    monkeypatch.setattr(commit, "compact_buckets", interrupted)
     table.put("we", *_rows(6, 8, "ours"))
     assert not waiting
     if action == "puts":

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 import alcid
 from alcid.errors import ConflictError
-from alcid.tables.paimon.keyed.commit import CommitAs
+from alcid.tables.paimon.keyed.commit import CommitIdentity
 from alcid.tables.paimon.keyed.upsert import UpsertPlan, upsert
 from tests.tables.paimon.keyed.racing_upserts import KEYS, rows_of_round
 from tests.tables.paimon.racing import ROOT
@@ -85,7 +85,7 @@ def _work(worker: str, rounds: int, location: str) -> Iterator[dict[str, object]
         start, least = _range(name)
         try:
             if not number % 2:
-                plan = UpsertPlan(row_kind="kind", commit=CommitAs(name))
+                plan = UpsertPlan(row_kind="kind", commit=CommitIdentity(name))
                 upsert(table, rows_of_round(name), plan)
                 continue
             made = table.delete(f"name LIKE '{start}%' AND id >= {least}").snapshot_id

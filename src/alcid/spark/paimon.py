@@ -34,9 +34,9 @@ from alcid.spark.append import (
 from alcid.tables.paimon.keyed.bucket import BucketChange
 from alcid.tables.paimon.keyed.upsert import Routed, UpsertJob, UpsertPlan, upsert_rows
 from alcid.tables.paimon.merge_on_read import parse_kinds
+from alcid.tables.paimon.new_files import WrittenData
 from alcid.tables.paimon.open_table import OpenPaimonTable
-from alcid.tables.paimon.write.append import append_rows
-from alcid.tables.paimon.write.new_files import DataJob, WrittenData
+from alcid.tables.paimon.write.append import DataJob, append_rows
 from alcid.tables.reports import AppendReport, UpsertReport
 from alcid.tables.schema import TargetColumns
 

@@ -35,8 +35,8 @@ from alcid.storage import Storage
 from alcid.tables.paimon.metadata.commit import Change, Committer
 from alcid.tables.paimon.metadata.manifest import DataFile
 from alcid.tables.paimon.metadata.statistics import EMPTY, NO_STATS, unpack_rows
-from alcid.tables.paimon.write.append import append_arrow
-from alcid.tables.paimon.write.new_files import DataJob, WrittenData
+from alcid.tables.paimon.new_files import WrittenData
+from alcid.tables.paimon.write.append import DataJob, append_arrow
 from alcid.tables.parquet_writer import GROUP_ROWS, PAGE_ROWS
 from alcid.tables.reports import AppendReport
 from alcid.types import DataType

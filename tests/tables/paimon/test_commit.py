@@ -543,7 +543,7 @@ def test_a_wide_and_sparse_table_can_be_read_after_its_manifests_were_merged(
             known = state
             return Change(kind="APPEND", added=added)
 
-        table.committer().commit(plan, known=known)
+        table.committer().commit(plan, cached=known)
         names += [one.file.name for one in entries]
     state = TableState(table.storage, table.folder.snapshots.latest())
     assert [one.file.name for one in state.entries] == names

@@ -35,7 +35,7 @@ from tests.tables.paimon.small_tables import (
     write_file,
 )
 
-FIND_ROWS = "alcid.tables.paimon.write.copy_on_write.find_rows"
+FIND_ROWS = "alcid.tables.paimon.delete.find_rows"
 
 
 def names(table: PaimonTable) -> set[str]:

@@ -36,10 +36,11 @@ from alcid.tables.engine import (
     Work,
 )
 from alcid.tables.paimon.delete import delete
+from alcid.tables.paimon.deletion_vectors import DeletedRows
 from alcid.tables.paimon.metadata.commit import Change, Committer
 from alcid.tables.paimon.metadata.statistics import FULL, collect
 from alcid.tables.paimon.metadata.table_state import IndexEntry
-from alcid.tables.paimon.write.deletion_vectors import Mark, VectorChanges
+from alcid.tables.paimon.write.deletion_vectors import VectorChanges
 from alcid.tables.reports import DeleteReport
 from tests.tables.paimon.small_tables import (
     VECTORS,
@@ -294,7 +295,7 @@ def test_vectors_of_files_that_went_are_left_out(tmp_path: Path, options: dict[s
 
 def marks(table: PaimonTable, *rows: int) -> VectorChanges:
     """A delete that has found rows of the first file, and goes on later."""
-    found = [Mark(table.snapshot.placed[0], DeletionVector(rows))]
+    found = [DeletedRows(table.snapshot.placed[0], DeletionVector(rows))]
     return VectorChanges(table.storage, table.snapshot.options, found)
 
 

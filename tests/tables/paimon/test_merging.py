@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.tables.paimon.merge_on_read import KeyRows, losers
+from alcid.tables.paimon.merge_on_read import KeyRows, superseded_rows
 from tests.tables.paimon.key_rows import File, Rank, rank, tables
 
 
 def merged(files: list[File], *, descending: bool, ignore_delete: bool) -> list[set[int]]:
-    """What `losers` should find, row by row."""
+    """What `superseded_rows` should find, row by row."""
     newest: dict[Rank, tuple[Rank, int, int]] = {}
     for number, file in enumerate(files):
         for position, kind in enumerate(file.kinds):
@@ -42,7 +42,7 @@ def merged(files: list[File], *, descending: bool, ignore_delete: bool) -> list[
 def test_all_but_the_newest_row_of_each_key_are_hidden(
     files: list[File], descending: bool, ignore_delete: bool
 ) -> None:
-    found = losers(
+    found = superseded_rows(
         [file.key_rows() for file in files], descending=descending, ignore_delete=ignore_delete
     )
     expected = merged(files, descending=descending, ignore_delete=ignore_delete)
@@ -85,71 +85,71 @@ def test_equal_sequence_numbers_leave_it_to_level_and_then_file(
     levels: tuple[int, int], expected: list[list[int]]
 ) -> None:
     files = [rows([1], [7], level=level) for level in levels]
-    assert positions(losers(files)) == expected
+    assert positions(superseded_rows(files)) == expected
 
 
 def test_a_greater_sequence_number_beats_a_lower_level() -> None:
-    assert positions(losers([rows([1], [8], level=5), rows([1], [7])])) == [[], [0]]
+    assert positions(superseded_rows([rows([1], [8], level=5), rows([1], [7])])) == [[], [0]]
 
 
 def test_of_equal_rows_of_one_file_the_last_stays() -> None:
-    assert positions(losers([rows([1, 1, 1], [7, 7, 7])])) == [[0, 1]]
+    assert positions(superseded_rows([rows([1, 1, 1], [7, 7, 7])])) == [[0, 1]]
 
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_a_row_without_sequence_field_is_the_oldest_in_either_order(descending: bool) -> None:
     files = [rows([1], [9], sequence=[None]), rows([1], [1], sequence=[-math.inf])]
-    assert positions(losers(files, descending=descending)) == [[0], []]
+    assert positions(superseded_rows(files, descending=descending)) == [[0], []]
 
 
 def test_descending_lets_the_least_sequence_field_win() -> None:
     files = [rows([1, 2], [1, 1], sequence=[-0.0, 5]), rows([1, 2], [2, 2], sequence=[0.0, 5])]
-    assert positions(losers(files)) == [[0, 1], []]
-    assert positions(losers(files, descending=True)) == [[1], [0]]
+    assert positions(superseded_rows(files)) == [[0, 1], []]
+    assert positions(superseded_rows(files, descending=True)) == [[1], [0]]
 
 
 @pytest.mark.parametrize("kind", [1, 3])
 def test_a_newest_row_that_deletes_hides_its_key(kind: int) -> None:
     files = [rows([1, 2], [1, 2], level=5), rows([1, 3], [3, 4], [kind, 2])]
-    assert positions(losers(files)) == [[0], [0]]
-    assert positions(losers(files, ignore_delete=True)) == [[], [0]]
+    assert positions(superseded_rows(files)) == [[0], [0]]
+    assert positions(superseded_rows(files, ignore_delete=True)) == [[], [0]]
 
 
 def test_an_older_row_comes_back_where_the_newer_was_deleted_by_a_vector() -> None:
     files = [rows([1], [1], level=5), rows([1], [2], deleted=DeletionVector([0]))]
-    assert positions(losers(files)) == [[], [0]]
+    assert positions(superseded_rows(files)) == [[], [0]]
 
 
 def test_both_zeros_are_keys_and_all_nans_are_one() -> None:
     other_nan = float(np.array([0xFFF0000000000001], np.uint64).view(np.float64)[0])
     files = [rows([-0.0, math.nan], [1, 1]), rows([0.0, other_nan], [2, 2])]
-    assert positions(losers(files)) == [[1], []]
+    assert positions(superseded_rows(files)) == [[1], []]
 
 
 def test_keys_of_two_columns_are_not_run_together() -> None:
     keys = [pa.array(["ab", "a"]), pa.array(["c", "bc"])]
-    assert positions(losers([KeyRows(keys, np.arange(2), np.zeros(2, int), 0)])) == [[]]
+    assert positions(superseded_rows([KeyRows(keys, np.arange(2), np.zeros(2, int), 0)])) == [[]]
 
 
 def test_columns_that_need_all_64_bits_each_stay_apart() -> None:
     ends = pa.array([-(1 << 63), (1 << 63) - 1, -(1 << 63), (1 << 63) - 1, -(1 << 63)])
     other = pa.array([0, 0, (1 << 64) - 1, (1 << 64) - 1, 0], pa.uint64())
     files = [KeyRows([ends, other, ends], np.arange(5), np.zeros(5, int), 0)]
-    assert positions(losers(files)) == [[0]]
+    assert positions(superseded_rows(files)) == [[0]]
 
 
 def test_a_vector_stays_as_it_is_where_nothing_loses() -> None:
     beyond = DeletionVector([1 << 33])
-    (found,) = losers([rows([1], [1], deleted=beyond)])
+    (found,) = superseded_rows([rows([1], [1], deleted=beyond)])
     assert (list(found), found.bits) == ([1 << 33], 64)
 
 
 def test_files_without_rows_hide_none() -> None:
-    assert losers([]) == []
+    assert superseded_rows([]) == []
     empty = KeyRows([pa.array([], pa.int64())], np.zeros(0, int), np.zeros(0, int), 0)
-    assert positions(losers([empty])) == [[]]
-    assert positions(losers([empty, rows([1, 1], [1, 2])])) == [[], [0]]
-    assert positions(losers([rows([1], [1], deleted=DeletionVector([0]))])) == [[0]]
+    assert positions(superseded_rows([empty])) == [[]]
+    assert positions(superseded_rows([empty, rows([1, 1], [1, 2])])) == [[], [0]]
+    assert positions(superseded_rows([rows([1], [1], deleted=DeletionVector([0]))])) == [[0]]
 
 
 def test_columns_of_one_value_type_may_be_laid_out_in_several_ways() -> None:
@@ -159,7 +159,7 @@ def test_columns_of_one_value_type_may_be_laid_out_in_several_ways() -> None:
         pa.array(["c", "d"], pa.string_view()),
     ]
     files = [KeyRows([text], np.zeros(2, int), np.zeros(2, int), 0) for text in texts]
-    assert positions(losers(files)) == [[1], [1], []]
+    assert positions(superseded_rows(files)) == [[1], [1], []]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_columns_of_one_value_type_may_be_laid_out_in_several_ways() -> None:
 )
 def test_columns_that_no_writer_makes_are_refused(file: KeyRows, message: str) -> None:
     with pytest.raises(FormatError) as caught:
-        losers([file])
+        superseded_rows([file])
     assert str(caught.value) == message
 
 
@@ -207,5 +207,5 @@ def test_columns_that_no_writer_makes_are_refused(file: KeyRows, message: str) -
 )
 def test_columns_that_cannot_be_compared_are_refused(files: list[KeyRows], message: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
-        losers(files)
+        superseded_rows(files)
     assert str(caught.value) == message

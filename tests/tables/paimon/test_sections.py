@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from alcid.errors import FormatError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.tables.paimon.merge_on_read import is_raw, losers, plan_sections
+from alcid.tables.paimon.merge_on_read import is_raw, plan_sections, superseded_rows
 from tests.tables.paimon.key_rows import VALUES, File, Rank, columns, rank, tables
 
 
@@ -62,9 +62,9 @@ def test_sections_merged_alone_hide_what_all_files_together_would(files: list[Fi
         columns([least for least, _ in ends], types),
         columns([greatest for _, greatest in ends], types),
     ):
-        vectors = losers([together[file] for file in section])
+        vectors = superseded_rows([together[file] for file in section])
         found |= zip(section.tolist(), vectors, strict=True)
-    assert [found[file] for file in range(len(files))] == losers(together)
+    assert [found[file] for file in range(len(files))] == superseded_rows(together)
 
 
 def test_ranges_that_share_one_key_are_one_section() -> None:

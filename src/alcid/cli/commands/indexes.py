@@ -144,7 +144,7 @@ def _require_types(table: AnyTable, options: Mapping[str, str]) -> None:
 
 def _warn_of_options(table: PaimonTable, options: Mapping[str, str]) -> None:
     """Warn about indexes that are not in the options of the table, since they do not last."""
-    from alcid.tables.paimon.write.index_plan import given_specs, table_specs
+    from alcid.tables.paimon.indexes import given_specs, table_specs
 
     schema = table.snapshot.schema
     own = {(spec.column, spec.index_type) for spec in table_specs(schema)[0]}

@@ -40,9 +40,9 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.hash_index import HashIndex
 from alcid.tables.key_order import Column, join_columns, rank_rows
 from alcid.tables.paimon.keyed.bucket import Bucket, KeyedTable, read_hashes, read_vectors
-from alcid.tables.paimon.keyed.key_reading import KeyReader
+from alcid.tables.paimon.keyed.key_files import KeyReader
 from alcid.tables.paimon.keyed.live_rows import key_sections
-from alcid.tables.paimon.merge_on_read import KeyRows, losers
+from alcid.tables.paimon.merge_on_read import KeyRows, superseded_rows
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import TableSchema
 
@@ -90,7 +90,7 @@ def live_twice(keyed: KeyedTable, bucket: Bucket) -> dict[str, DeletionVector]:
         rows = [reader.keys(one, marked.get(one.file.name)) for one in section]
         # Without numbers the level decides: writers that do not know of each other share numbers.
         levels = [replace(one, sequence_numbers=np.zeros(len(one), np.int64)) for one in rows]
-        dead = losers(levels, descending=keyed.options.sequence_descending)
+        dead = superseded_rows(levels, descending=keyed.options.sequence_descending)
         for placed, one, lost in zip(section, rows, dead, strict=True):
             before = one.deleted or DeletionVector()
             if len(lost) > len(before):

@@ -35,7 +35,8 @@ from alcid.tables.maintenance.paimon_hash_indexes import (
     lost_hashes,
     shared_hashes,
 )
-from alcid.tables.paimon.keyed.bucket import Bucket, Buckets, KeyedTable, Place, read_hashes
+from alcid.tables.paimon.keyed.bucket import Bucket, Buckets, KeyedTable, read_hashes
+from alcid.tables.paimon.metadata.manifest import BucketId
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.table_state import HASH, IndexEntry
@@ -129,7 +130,7 @@ def look_at_keys(
     """
     look = _Look(engine, keyed)
     each = look.map(_in_bucket, chosen, _key_size)
-    found = {one.bucket.place: one for one in each if one is not None}
+    found = {one.bucket.id: one for one in each if one is not None}
     if not has_hash_indexes(keyed.schema, keyed.options):
         return [one for one in found.values() if one.is_wrong]
     recency = [(one.partition, one.bucket) for one in indexes if one.index_type == HASH]
@@ -141,26 +142,26 @@ def look_at_keys(
     )
     for partition, hashes in zip(partitions, shared, strict=True):
         of_partition = buckets.of_partition(partition).values()
-        lost = [found[one.place].lost for one in of_partition if one.place in found]
+        lost = [found[one.id].lost for one in of_partition if one.id in found]
         suspects = np.unique(np.concatenate([_NO_HASHES if hashes is None else hashes, *lost]))
         if hashes is not None and len(suspects):
             judged = _judge(look, of_partition, found, hashes, suspects, recency)
-            found |= {one.bucket.place: one for one in judged}
+            found |= {one.bucket.id: one for one in judged}
     return [one for one in found.values() if one.is_wrong]
 
 
 def _judge(
     look: _Look,
     buckets: Iterable[Bucket],
-    found: Mapping[Place, KeyFindings],
+    found: Mapping[BucketId, KeyFindings],
     shared: Int32Array,
     suspects: Int32Array,
-    recency: Iterable[Place],
+    recency: Iterable[BucketId],
 ) -> list[KeyFindings]:
     """The buckets of a partition, with what is to become of hashes."""
     order = {place: number for number, place in enumerate(recency)}
-    oldest_first = sorted(buckets, key=lambda one: order.get(one.place, -1))
-    known = [found.get(one.place, KeyFindings(one)) for one in oldest_first]
+    oldest_first = sorted(buckets, key=lambda one: order.get(one.id, -1))
+    known = [found.get(one.id, KeyFindings(one)) for one in oldest_first]
     tasks = [_Suspects(one.bucket, suspects, one.twice) for one in known]
     claims = look.map(_claim, tasks, lambda task: _key_size(task.bucket))
     sure = [one for one in claims if one is not None]

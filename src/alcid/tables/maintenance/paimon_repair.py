@@ -57,13 +57,14 @@ from alcid.tables.maintenance.paimon_verify import verify
 from alcid.tables.paimon.data_files import PlacedFile, table_paths
 from alcid.tables.paimon.deletion_vectors import vectors_twice
 from alcid.tables.paimon.files import PaimonFiles
+from alcid.tables.paimon.indexes import table_specs
 from alcid.tables.paimon.keyed.bucket import (
     Bucket,
     Buckets,
-    Place,
     buckets_of,
 )
 from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.manifest import BucketId
 from alcid.tables.paimon.metadata.snapshot import Snapshot
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry, TableState
 from alcid.tables.paimon.write.build import make_swaps
@@ -74,7 +75,6 @@ from alcid.tables.paimon.write.index_plan import (
     place_every,
     read_containers,
     table_name,
-    table_specs,
 )
 from alcid.tables.paimon.write.index_swap import Swap, is_possible
 from alcid.tables.reports import SkippedCounter
@@ -194,7 +194,7 @@ class RoundDone:
 class _BucketRepair:
     """Other index files for a bucket."""
 
-    place: Place
+    place: BucketId
     deleted: tuple[IndexEntry, ...]
     added: tuple[IndexEntry, ...]
     mended: tuple[Mended, ...]
@@ -234,7 +234,7 @@ class RepairRound:
             self._indexes = self._mend_indexes()
             if not self._buckets and not self._indexes:
                 return RoundDone((), None, has_lost=False)
-            made = self._table.committer().commit(self._plan, known=self._state)
+            made = self._table.committer().commit(self._plan, cached=self._state)
         except (ConflictError, FileGoneError):  # after another error the snapshot may be there
             self._remove(self._written)
             raise
@@ -253,9 +253,9 @@ class RepairRound:
             for place in dict.fromkeys((*vectors, *keys))
         ]
 
-    def _mend_vectors(self) -> dict[Place, VectorRepair]:
+    def _mend_vectors(self) -> dict[BucketId, VectorRepair]:
         mender = VectorMender(self._table.storage, self._options, has_key=self._has_key)
-        held: dict[Place, list[IndexEntry]] = {}
+        held: dict[BucketId, list[IndexEntry]] = {}
         for entry in self._state.indexes:
             if entry.index_type == DELETION_VECTORS:
                 held.setdefault((entry.partition, entry.bucket), []).append(entry)
@@ -270,10 +270,10 @@ class RepairRound:
                     found[place] = made
         return found
 
-    def _mend_keys(self, vectors: Mapping[Place, VectorRepair]) -> list[KeyRepair]:
+    def _mend_keys(self, vectors: Mapping[BucketId, VectorRepair]) -> list[KeyRepair]:
         """Mend the keys of buckets that something was found of, as their vectors are to be."""
         broken = {
-            entry.name: bucket.place
+            entry.name: bucket.id
             for bucket in self._base
             for entry in bucket.hashes
             if self._path(bucket, entry) in self._wrong
@@ -283,7 +283,7 @@ class RepairRound:
             for path, found in self._wrong.items()
             if any(one.what in ("keys", "hashes of keys") for one in found)
         }
-        chosen = {one.place for one in self._base if one.folder in folders}
+        chosen = {one.id for one in self._base if one.folder in folders}
         chosen |= {*vectors, *broken.values()}
         if not chosen:
             return []
@@ -293,7 +293,7 @@ class RepairRound:
             return []
         partitions: dict[bytes, dict[int, Bucket]] = {}
         for bucket in self._base:
-            now = _with_vectors(bucket, vectors.get(bucket.place, VectorRepair()))
+            now = _with_vectors(bucket, vectors.get(bucket.id, VectorRepair()))
             partitions.setdefault(bucket.partition, {})[bucket.number] = now
         buckets = Buckets(self._paths, partitions)
         indexes = self._state.indexes
@@ -361,7 +361,7 @@ def _with_vectors(bucket: Bucket, repair: VectorRepair) -> Bucket:
     return replace(bucket, vectors=(*kept, *repair.added))
 
 
-def _composed(place: Place, vectors: VectorRepair, keys: KeyRepair | None) -> _BucketRepair:
+def _composed(place: BucketId, vectors: VectorRepair, keys: KeyRepair | None) -> _BucketRepair:
     """What is left of both, as the second was made for what the first makes."""
     if keys is None:
         return _BucketRepair(place, vectors.deleted, vectors.added, vectors.mended)

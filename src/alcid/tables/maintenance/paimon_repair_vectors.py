@@ -38,12 +38,12 @@ from alcid.tables.paimon.keyed.bucket import (
     Bucket,
     Buckets,
     KeyedTable,
-    Place,
     read_hashes,
     read_vectors,
     write_hashes,
     write_vectors,
 )
+from alcid.tables.paimon.metadata.manifest import BucketId
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.table_folder import TableFolder
 from alcid.tables.paimon.metadata.table_state import (
@@ -234,7 +234,7 @@ class VectorMender:
         unique = uuid.uuid4()
         for number, written in enumerate(files):
             entry = IndexEntry(
-                *bucket.place,
+                *bucket.id,
                 DELETION_VECTORS,
                 f"index-{unique}-{number}",
                 len(written.data),
@@ -266,7 +266,7 @@ _NONE: Final = DeletionVector()
 class KeyRepair:
     """The index files of a bucket, written anew; nothing is committed."""
 
-    place: Place
+    place: BucketId
     deleted: tuple[IndexEntry, ...]
     added: tuple[IndexEntry, ...]
     mended: tuple[Mended, ...]
@@ -276,7 +276,7 @@ def mend_keys(
     engine: Engine,
     keyed: KeyedTable,
     buckets: Buckets,
-    chosen: Collection[Place],
+    chosen: Collection[BucketId],
     indexes: Sequence[IndexEntry],
     broken: Collection[str] = (),
 ) -> list[KeyRepair]:
@@ -295,7 +295,7 @@ def mend_keys(
         broken: Hash indexes that are to be made again, by their names.
     """
     whole = {
-        one.place: replace(one, hashes=tuple(e for e in one.hashes if e.name not in broken))
+        one.id: replace(one, hashes=tuple(e for e in one.hashes if e.name not in broken))
         for one in buckets
     }
     partitions = {
@@ -309,7 +309,7 @@ def mend_keys(
         [whole[place] for place in chosen if place in whole],
         indexes,
     )
-    made = (_mend(keyed, one, buckets[one.bucket.place]) for one in found)
+    made = (_mend(keyed, one, buckets[one.bucket.id]) for one in found)
     return [one for one in made if one is not None]
 
 
@@ -332,7 +332,7 @@ def _mend(keyed: KeyedTable, found: KeyFindings, before: Bucket) -> KeyRepair | 
         if len(kept) or len(verdict.added):
             added.append(write_hashes(keyed, bucket, kept.union(verdict.added)))
     mended = tuple(_told(found))
-    return KeyRepair(bucket.place, tuple(deleted), tuple(added), mended) if mended else None
+    return KeyRepair(bucket.id, tuple(deleted), tuple(added), mended) if mended else None
 
 
 def _told(found: KeyFindings) -> Iterator[Mended]:
@@ -347,7 +347,7 @@ def _told(found: KeyFindings) -> Iterator[Mended]:
         yield Mended(found.bucket.folder, "hashes of keys", problems, done, added + dropped)
 
 
-def is_unchanged(keyed: KeyedTable, place: Place, before: Buckets, now: Buckets) -> bool:
+def is_unchanged(keyed: KeyedTable, place: BucketId, before: Buckets, now: Buckets) -> bool:
     """Whether what was made for a bucket still holds: nobody has changed it meanwhile."""
     if not has_hash_indexes(keyed.schema, keyed.options):
         return before[place].is_same(now[place])

@@ -23,6 +23,7 @@ from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntr
 
 __all__ = [
     "INDEX_FOLDER",
+    "DeletedRows",
     "Merges",
     "StoredVectors",
     "TableVectors",
@@ -35,6 +36,14 @@ Place = tuple[bytes, int, str]
 """Partition, bucket and name of a data file."""
 
 INDEX_FOLDER = "index/"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedRows:
+    """Rows of a data file to delete."""
+
+    file: PlacedFile
+    rows: DeletionVector
 
 
 @dataclass(frozen=True, slots=True)

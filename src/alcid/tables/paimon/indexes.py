@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import compress
 from threading import Lock
 from typing import NamedTuple
@@ -22,7 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from alcid._arrays import Int64Array
-from alcid.errors import DamagedIndexWarning, FormatError
+from alcid.errors import (
+    AlcidWarning,
+    ColumnError,
+    DamagedIndexWarning,
+    FormatError,
+    UnsupportedError,
+)
 from alcid.formats.file_index import READERS
 from alcid.formats.file_index.bitmap_search import BitmapSearch
 from alcid.formats.file_index.bloom_filter import are_usual, may_have_any
@@ -32,18 +39,24 @@ from alcid.formats.file_index.reader import EmptyReader, IndexReader
 from alcid.formats.source import BytesSource, Section, Source
 from alcid.index.bundle import State
 from alcid.index.bundle.probing import Answer
+from alcid.options import ColumnNames, IndexSpec, OptionValue, parse_options
 from alcid.storage import Storage
 from alcid.storage.cached import CachedSource
 from alcid.storage.threads import wait_for_each
 from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.paimon.metadata.options import file_index_options
+from alcid.tables.paimon.metadata.schema import TableSchema
 
 __all__ = [
     "Beginning",
     "IndexContainers",
     "IndexPlaces",
     "PaimonIndexes",
+    "given_specs",
     "index_sources",
     "read_beginnings",
+    "table_specs",
+    "wanted_specs",
 ]
 
 _NOTHING: Mapping[str, int] = {}
@@ -389,3 +402,56 @@ class PaimonIndexes:
             return EmptyReader()
         section = Section(self._containers.source(file), entry.start, entry.length)
         return READERS[index_type](section, key_type)
+
+
+def table_specs(schema: TableSchema) -> tuple[list[IndexSpec], list[str]]:
+    """The indexes that the options of a table declare, and the problems with these options.
+
+    Paimon ignores options that it does not know: report them to the user, and build the rest.
+
+    >>> from alcid.types import DataType
+    >>> options = {"file-index.bitmap.columns": "ID,no", "file-index.bitmap.version": "1"}
+    >>> specs, problems = table_specs(TableSchema.of([("id", DataType("INT"))], [], [], options))
+    >>> [(spec.column, spec.index_type) for spec in specs]
+    [('id', 'bitmap')]
+    >>> problems
+    ['file-index.bitmap.version: use file-index.bitmap.<column>.version',
+     'column no: not in the table']
+    """
+    usable, problems = file_index_options(schema.options)
+    specs, names = [], ColumnNames(schema.names)
+    for spec in parse_options(usable) if usable else ():
+        try:
+            specs.append(_spelled(spec, names))
+        except (ColumnError, UnsupportedError) as error:
+            problems.append(str(error))
+    return specs, list(dict.fromkeys(problems))
+
+
+def given_specs(schema: TableSchema, options: Mapping[str, OptionValue]) -> list[IndexSpec]:
+    """The indexes that a user's options declare.
+
+    Raises:
+        OptionError: An invalid option, or none that declares an index.
+        ColumnError: The table has no such column.
+    """
+    names = ColumnNames(schema.names)
+    return [_spelled(spec, names) for spec in parse_options(options)]
+
+
+def _spelled(spec: IndexSpec, names: ColumnNames) -> IndexSpec:
+    """An index with its column spelled as in the table."""
+    name = names.find(spec.top_level)
+    return replace(spec, column=name + spec.column[len(name) :])
+
+
+def wanted_specs(
+    schema: TableSchema, options: Mapping[str, OptionValue] | None
+) -> tuple[IndexSpec, ...]:
+    """The indexes of new files: those of a user's options, or by default of the table's."""
+    if options is not None:
+        return tuple(given_specs(schema, options)) if options else ()
+    specs, problems = table_specs(schema)
+    for problem in problems:
+        warnings.warn(f"no index: {problem}", AlcidWarning, stacklevel=2)
+    return tuple(specs)

@@ -59,14 +59,18 @@ __all__ = [
     "LevelMerges",
     "NotCompacted",
     "are_deletes",
+    "cast_values",
     "check_levels",
-    "is_heeded",
+    "convert_key",
+    "convert_values",
+    "is_effective",
     "is_raw",
     "key_name",
-    "losers",
     "parse_kinds",
     "plan_sections",
     "read_key_rows",
+    "require_column",
+    "superseded_rows",
     "visible_entries",
 ]
 
@@ -114,7 +118,7 @@ def are_deletes(kinds: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
     return np.asarray(kinds & 1 == 1)
 
 
-def is_heeded(kinds: Kinds, options: TableOptions) -> npt.NDArray[np.bool_]:
+def is_effective(kinds: Kinds, options: TableOptions) -> npt.NDArray[np.bool_]:
     """Which of them the options of a table do not ignore."""
     if options.ignore_delete:
         return ~are_deletes(kinds)
@@ -145,7 +149,7 @@ class KeyRows:
         return len(self.sequence_numbers)
 
 
-def losers(
+def superseded_rows(
     files: Sequence[KeyRows], *, descending: bool = False, ignore_delete: bool = False
 ) -> list[DeletionVector]:
     """For each file the rows that are not rows of the table, those deleted before among them.
@@ -164,7 +168,7 @@ def losers(
 
     >>> old = KeyRows([pa.array([1, 2, 3])], np.array([6, 7, 8]), np.array([0, 0, 0]), level=5)
     >>> new = KeyRows([pa.array([1, 2])], np.array([9, 10]), np.array([2, 3]), level=0)
-    >>> losers([old, new])
+    >>> superseded_rows([old, new])
     [DeletionVector([0, 1], bits=32), DeletionVector([1], bits=32)]
     """
     # Older files first, so that among equal rows the last of all is newest.
@@ -296,14 +300,14 @@ def read_key_rows(
     front = [key_name(name) if key_name(name) in inside else name for name in spelled]
     return KeyRows(
         [
-            _key_as_now(_column(rows, name, placed), own[one.id], one, placed)
+            convert_key(require_column(rows, name, placed), own[one.id], one, placed)
             for one, name in zip(keys, front, strict=True)
         ],
-        _column(rows, NUMBER, placed),
-        _column(rows, KIND, placed),
+        require_column(rows, NUMBER, placed),
+        require_column(rows, KIND, placed),
         placed.file.level,
         [
-            _as_now(_column(rows, own[one.id].name, placed), own[one.id], one, placed)
+            convert_values(require_column(rows, own[one.id].name, placed), own[one.id], one, placed)
             if one.id in own
             else pa.nulls(rows.num_rows, column_type(one.data_type))
             for one in order
@@ -313,13 +317,14 @@ def read_key_rows(
     )
 
 
-def _column(rows: pa.Table, name: str, placed: PlacedFile) -> pa.ChunkedArray:
+def require_column(rows: pa.Table, name: str, placed: PlacedFile) -> pa.ChunkedArray:
+    """A column that every file has."""
     if name not in rows.column_names:
         raise FormatError(f"no column {name}", file=placed.path)
     return rows.column(name)
 
 
-def _as_now(
+def convert_values(
     values: pa.ChunkedArray, own: Field, wanted: Field, placed: PlacedFile, arrow_type: Any = None
 ) -> pa.ChunkedArray:
     """Values of a file in the type that the table has now."""
@@ -328,10 +333,10 @@ def _as_now(
         found = values if conversion is None else conversion(values)
     except UnsupportedError as error:
         raise UnsupportedError(f"{where}: {error}") from None
-    return _cast(found, arrow_type or column_type(wanted.data_type), where)
+    return cast_values(found, arrow_type or column_type(wanted.data_type), where)
 
 
-def _key_as_now(
+def convert_key(
     values: pa.ChunkedArray, own: Field, wanted: Field, placed: PlacedFile, arrow_type: Any = None
 ) -> pa.ChunkedArray:
     """The same of a key, which has to stay what it was: two keys must not become one.
@@ -339,7 +344,7 @@ def _key_as_now(
     Raises:
         UnsupportedError: The type of the table has no such value.
     """
-    found = _as_now(values, own, wanted, placed, arrow_type)
+    found = convert_values(values, own, wanted, placed, arrow_type)
     if found.type != values.type:
         same = pc.equal(found.cast(values.type, safe=False), values).combine_chunks()
         if not pc.all(same, min_count=0).as_py():
@@ -351,7 +356,12 @@ def _key_as_now(
     return found
 
 
-def _cast(values: pa.ChunkedArray, arrow_type: Any, where: str) -> pa.ChunkedArray:
+def cast_values(values: pa.ChunkedArray, arrow_type: Any, where: str) -> pa.ChunkedArray:
+    """Values in an Arrow type; `where` names the column in errors.
+
+    Raises:
+        UnsupportedError: A value does not fit.
+    """
     if values.type == arrow_type:
         return values
     try:
@@ -562,7 +572,7 @@ class LevelMerges:
             section = self._sections[number].tolist()
             deleted = stored(section)
             rows = [self._key_rows(file, deleted.get(file)) for file in section]
-            vectors = losers(
+            vectors = superseded_rows(
                 rows,
                 descending=self._options.sequence_descending,
                 ignore_delete=self._options.ignore_delete,

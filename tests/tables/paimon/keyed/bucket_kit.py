@@ -16,14 +16,14 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.paimon.data_files import PlacedFile, stored_schema, table_paths
 from alcid.tables.paimon.keyed.bucket import (
     Bucket,
+    BucketCompaction,
     KeyedTable,
-    Settlement,
     buckets_of,
     read_vectors,
     write_vectors,
 )
 from alcid.tables.paimon.keyed.commit import compact_change
-from alcid.tables.paimon.keyed.key_files import KeyRun, write_runs
+from alcid.tables.paimon.keyed.key_files import SortedRun, write_sorted_run
 from alcid.tables.paimon.keyed.upsert import keyed_table
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.statistics import EMPTY
@@ -81,12 +81,12 @@ class BucketTable:
             "at": list(at or [None] * len(ids)),
         }
         stored = stored_schema(keyed.schema)
-        run = KeyRun(
+        run = SortedRun(
             pa.table([pa.array(columns[one.name], one.type) for one in stored], schema=stored),
             np.arange(first, first + len(ids)),
             np.array([KINDS["+I" if rows[one] is not None else "-D"] for one in ids], np.int8),
         )
-        (written,) = write_runs(keyed, bucket, [run], level=level, source=0)
+        (written,) = write_sorted_run(keyed, bucket, [run], level=level, source=0)
         commit(self.table, Change(kind="APPEND", added=[written.entry]))
         return written.placed
 
@@ -105,10 +105,10 @@ class BucketTable:
         change = Change(kind="OVERWRITE", index_deleted=bucket.vectors, index_added=[entry])
         commit(self.table, change)
 
-    def commit(self, settlement: Settlement | None) -> None:
-        """Let a settlement count."""
-        assert settlement is not None
-        commit(self.table, compact_change([settlement]))
+    def commit(self, compaction: BucketCompaction | None) -> None:
+        """Let a compaction count."""
+        assert compaction is not None
+        commit(self.table, compact_change([compaction]))
 
     @property
     def marks(self) -> dict[str, list[int]]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from alcid import PaimonTable
 from alcid.storage import Storage
-from alcid.tables.paimon.keyed.commit import CommitAs
+from alcid.tables.paimon.keyed.commit import CommitIdentity
 from alcid.tables.paimon.keyed.upsert import UpsertPlan, upsert
 from tests.tables.paimon.racing import ROOT
 
@@ -58,7 +58,7 @@ def main() -> None:
     table = PaimonTable(Storage.open(location))
     for number in range(int(rounds)):
         name = f"{worker}-{number}"
-        plan = UpsertPlan(row_kind="kind", commit=CommitAs(name), write_only=number % 5 == 4)
+        plan = UpsertPlan(row_kind="kind", commit=CommitIdentity(name), write_only=number % 5 == 4)
         upsert(table, rows_of_round(name), plan)
         if number % EVERY == EVERY - 1:
             table.compact()

@@ -22,9 +22,9 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.tables.paimon.keyed import compact as compacting
-from alcid.tables.paimon.keyed.bucket import Bucket, KeyedTable, Settlement
+from alcid.tables.paimon.keyed.bucket import Bucket, BucketCompaction, KeyedTable
+from alcid.tables.paimon.keyed.bucket_compaction import compact_buckets
 from alcid.tables.paimon.keyed.compact import CompactReport, compact
-from alcid.tables.paimon.keyed.level_zero import settle_buckets
 from tests.tables.paimon.keyed.bucket_kit import BucketTable
 from tests.tables.paimon.small_tables import create, set_options
 
@@ -214,18 +214,18 @@ def test_a_table_without_vectors_is_compacted(tmp_path: Path) -> None:
 def meddle(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], object]) -> list[int]:
     """After each round of work another does a step; how many buckets each round had."""
     left, rounds = list(steps), list[int]()
-    real = settle_buckets
+    real = compact_buckets
 
-    def settle_then_meddle(
+    def compact_then_meddle(
         engine: Any, keyed: KeyedTable, buckets: Sequence[Bucket], **how: Any
-    ) -> list[Settlement | None]:
+    ) -> list[BucketCompaction | None]:
         rounds.append(len(buckets))
         made = real(engine, keyed, buckets, **how)
         if left:
             left.pop(0)()
         return made
 
-    monkeypatch.setattr(compacting, "settle_buckets", settle_then_meddle)
+    monkeypatch.setattr(compacting, "compact_buckets", compact_then_meddle)
     return rounds
 
 
@@ -264,16 +264,16 @@ def test_a_compaction_that_another_has_done_is_left_to_it(
 ) -> None:
     other = PaimonTable(partitioned.storage)
     rows = as_set(partitioned)
-    real = settle_buckets
+    real = compact_buckets
     done: list[CompactReport] = []
 
     def first(*args: Any, **how: Any) -> Any:
         made = real(*args, **how)
-        monkeypatch.setattr(compacting, "settle_buckets", real)
+        monkeypatch.setattr(compacting, "compact_buckets", real)
         done.append(compact(other))
         return made
 
-    monkeypatch.setattr(compacting, "settle_buckets", first)
+    monkeypatch.setattr(compacting, "compact_buckets", first)
     report = compact(partitioned)
     assert done[0].buckets == 4
     assert report.snapshot_id is None
@@ -284,7 +284,7 @@ def test_a_compaction_that_another_has_done_is_left_to_it(
 def test_others_that_are_always_faster_are_a_conflict_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compacting, "_PAUSE", 0.0)
+    monkeypatch.setattr(compacting, "_WAIT", 0.0)
     table = BucketTable(tmp_path, {"num-levels": "30"})
     table.put({1: "a", 2: "b"}, level=29)
     table.put({1: "A"})
@@ -326,7 +326,7 @@ def test_a_damaged_file_stops_all_and_leaves_nothing(partitioned: PaimonTable, n
 def test_a_file_that_is_gone_is_an_error_in_the_end(
     partitioned: PaimonTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compacting, "_PAUSE", 0.0)
+    monkeypatch.setattr(compacting, "_WAIT", 0.0)
     last = partitioned.snapshot.placed[-1]
     (Path(partitioned.location) / last.path).unlink()
     before = data_files(partitioned)

@@ -20,8 +20,12 @@ from alcid.options import parse_options
 from alcid.storage import Storage
 from alcid.tables.paimon.data_files import PlacedFile, has_nanoseconds, stored_schema
 from alcid.tables.paimon.keyed.bucket import Bucket, KeyedTable
-from alcid.tables.paimon.keyed.key_files import KeyRun, key_file_schema, write_runs
-from alcid.tables.paimon.keyed.key_reading import KeyReader
+from alcid.tables.paimon.keyed.key_files import (
+    KeyReader,
+    SortedRun,
+    key_file_schema,
+    write_sorted_run,
+)
 from alcid.tables.paimon.metadata.manifest import ADD, DataFile, ManifestEntry
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import TableSchema
@@ -62,14 +66,16 @@ def keyed_table(
     )
 
 
-def run_of(keyed: KeyedTable, rows: dict[str, list[Any]], kinds: list[int] | None = None) -> KeyRun:
+def run_of(
+    keyed: KeyedTable, rows: dict[str, list[Any]], kinds: list[int] | None = None
+) -> SortedRun:
     """Rows with the sequence numbers 10, 11, ...; columns that are not given are null."""
     count = len(next(iter(rows.values())))
     stored = stored_schema(keyed.schema)
     table = pa.Table.from_arrays(
         [pa.array(rows.get(one.name, [None] * count), one.type) for one in stored], schema=stored
     )
-    return KeyRun(table, np.arange(10, 10 + count), np.array(kinds or [0] * count, np.int8))
+    return SortedRun(table, np.arange(10, 10 + count), np.array(kinds or [0] * count, np.int8))
 
 
 def values_of(file: DataFile, schema: TableSchema) -> list[Any]:
@@ -87,7 +93,7 @@ def listing(folder: Path) -> list[str]:
 def test_a_file_and_its_entry(tmp_path: Path) -> None:
     keyed = keyed_table(tmp_path, ["id"])
     run = run_of(keyed, {"id": [-2, 1, 300], "name": ["a", None, "c" * 20]}, [0, 3, 2])
-    (written,) = write_runs(keyed, BUCKET, [run], level=0, source=0)
+    (written,) = write_sorted_run(keyed, BUCKET, [run], level=0, source=0)
     entry, file = written.entry, written.entry.file
     assert (entry.kind, entry.partition, entry.bucket, entry.total_buckets) == (ADD, EMPTY, 0, 1)
     assert (file.rows, file.level, file.schema_id, file.delete_rows, file.source) == (3, 0, 0, 1, 0)
@@ -132,7 +138,7 @@ def test_a_file_and_its_entry(tmp_path: Path) -> None:
 def test_keys_of_several_columns_stand_in_front_in_the_order_of_the_key(tmp_path: Path) -> None:
     keyed = keyed_table(tmp_path, ["name", "day", "id"], partitions=["day"])
     run = run_of(keyed, {"id": [7, 5], "name": ["a", "b" * 20], "day": [3, 3]})
-    (written,) = write_runs(keyed, BUCKET, [run], level=5, source=1)
+    (written,) = write_sorted_run(keyed, BUCKET, [run], level=5, source=1)
     file = written.entry.file
     assert pq.read_schema(tmp_path / written.paths[0]).names[:4] == [
         *("_KEY_name", "_KEY_id", "_SEQUENCE_NUMBER", "_VALUE_KIND")
@@ -149,7 +155,7 @@ def test_keys_of_several_columns_stand_in_front_in_the_order_of_the_key(tmp_path
 def test_a_thin_file_has_no_keys_in_front(tmp_path: Path) -> None:
     keyed = keyed_table(tmp_path, ["id"], {"data-file.thin-mode": "true"})
     run = run_of(keyed, {"id": [1, 2]})
-    (written,) = write_runs(keyed, BUCKET, [run], level=0, source=0)
+    (written,) = write_sorted_run(keyed, BUCKET, [run], level=0, source=0)
     assert pq.read_schema(tmp_path / written.paths[0]).names == [
         *("_SEQUENCE_NUMBER", "_VALUE_KIND", "id", "name", "score", "day")
     ]
@@ -166,7 +172,7 @@ def test_runs_are_rolled_into_files_whose_keys_do_not_overlap(tmp_path: Path, ro
     places = np.split(np.arange(rows), range(50_000, rows + 50_000, 50_000))
     chunks = [whole.take(part) for part in places]
     assert not len(chunks[-1])
-    written = [one.entry.file for one in write_runs(keyed, BUCKET, chunks, level=0, source=0)]
+    written = [one.entry.file for one in write_sorted_run(keyed, BUCKET, chunks, level=0, source=0)]
     sizes = [GROUP_ROWS] * (rows // GROUP_ROWS) + [rows % GROUP_ROWS]
     assert [file.rows for file in written] == [size for size in sizes if size]
     ends = np.cumsum([file.rows for file in written])
@@ -184,8 +190,8 @@ def test_runs_are_rolled_into_files_whose_keys_do_not_overlap(tmp_path: Path, ro
 
 def test_without_rows_there_is_no_file(tmp_path: Path) -> None:
     keyed = keyed_table(tmp_path, ["id"])
-    assert write_runs(keyed, BUCKET, [], level=0, source=0) == []
-    assert write_runs(keyed, BUCKET, [run_of(keyed, {"id": []})], level=0, source=0) == []
+    assert write_sorted_run(keyed, BUCKET, [], level=0, source=0) == []
+    assert write_sorted_run(keyed, BUCKET, [run_of(keyed, {"id": []})], level=0, source=0) == []
     assert listing(tmp_path) == []
 
 
@@ -205,17 +211,17 @@ def test_keys_of_several_columns_rise(
     keyed = keyed_table(tmp_path, ["name", "id"])
     run = run_of(keyed, dict(zip(("name", "id"), columns, strict=True)))
     if rises:
-        assert len(write_runs(keyed, BUCKET, [run], level=0, source=0)) == 1
+        assert len(write_sorted_run(keyed, BUCKET, [run], level=0, source=0)) == 1
     else:
         with pytest.raises(FormatError, match="row 1: key is not above that before it"):
-            write_runs(keyed, BUCKET, [run], level=0, source=0)
+            write_sorted_run(keyed, BUCKET, [run], level=0, source=0)
 
 
 @pytest.mark.parametrize("values", [[0.0, -0.0], [float("nan"), 1.0], [float("nan")] * 2], ids=str)
 def test_floats_rise_as_in_java(tmp_path: Path, values: list[float]) -> None:
     keyed = keyed_table(tmp_path, ["score"])
     with pytest.raises(FormatError, match="row 1: key is not above that before it"):
-        write_runs(keyed, BUCKET, [run_of(keyed, {"score": values})], level=0, source=0)
+        write_sorted_run(keyed, BUCKET, [run_of(keyed, {"score": values})], level=0, source=0)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +231,7 @@ def test_keys_that_do_not_rise_are_not_written(tmp_path: Path, parts: list[list[
     keyed = keyed_table(tmp_path, ["id"])
     chunks = [run_of(keyed, {"id": part}) for part in parts]
     with pytest.raises(FormatError, match="key is not above that before it"):
-        write_runs(keyed, BUCKET, chunks, level=0, source=0)
+        write_sorted_run(keyed, BUCKET, chunks, level=0, source=0)
     assert listing(tmp_path) == []
 
 
@@ -240,7 +246,7 @@ def test_what_was_written_is_taken_back_if_a_later_part_is_wrong(tmp_path: Path)
         yield run_of(keyed, {"id": [5]})
 
     with pytest.raises(FormatError, match="bucket-0/"):
-        write_runs(keyed, BUCKET, chunks(), level=0, source=0)
+        write_sorted_run(keyed, BUCKET, chunks(), level=0, source=0)
     assert [len(files) for files in seen] == [2]
     assert listing(tmp_path) == []
 
@@ -253,8 +259,8 @@ def test_the_number_of_buckets_is_that_of_the_files_that_are_there(tmp_path: Pat
     )  # fmt: skip
     present = PlacedFile(ManifestEntry(ADD, EMPTY, 0, 7, file), "bucket-0/")
     run = run_of(keyed, {"id": [1]})
-    (first,) = write_runs(keyed, BUCKET, [run], level=0, source=0)
-    (second,) = write_runs(keyed, replace(BUCKET, files=(present,)), [run], level=0, source=0)
+    (first,) = write_sorted_run(keyed, BUCKET, [run], level=0, source=0)
+    (second,) = write_sorted_run(keyed, replace(BUCKET, files=(present,)), [run], level=0, source=0)
     assert (first.entry.total_buckets, second.entry.total_buckets) == (4, 7)
 
 
@@ -264,7 +270,7 @@ def test_indexes_are_of_the_columns_of_the_table(tmp_path: Path, threshold: str)
     indexes = {"file-index.bitmap.columns": "id,_KEY_id"}
     keyed = keyed_table(tmp_path, ["id"], options, indexes=indexes)
     run = run_of(keyed, {"id": [1, 2]})
-    (written,) = write_runs(keyed, BUCKET, [run], level=0, source=0)
+    (written,) = write_sorted_run(keyed, BUCKET, [run], level=0, source=0)
     file = written.entry.file
     assert written.index_bytes > 0
     assert [(column, kind) for column, kind, _ in written.skipped] == [("_KEY_id", "bitmap")]
@@ -293,7 +299,7 @@ def test_indexes_are_of_the_columns_of_the_table(tmp_path: Path, threshold: str)
 def test_keys_of_every_type_are_read_again(tmp_path: Path, kind: str, values: list[Any]) -> None:
     keyed = keyed_table(tmp_path, ["k"], columns={"k": kind, "v": "INT"})
     run = run_of(keyed, {"k": values})
-    (written,) = write_runs(keyed, BUCKET, [run], level=5, source=0)
+    (written,) = write_sorted_run(keyed, BUCKET, [run], level=5, source=0)
     least, most = unpack_rows(
         [written.entry.file.min_key, written.entry.file.max_key], [DataType.parse(kind)]
     )[0].to_pylist()
@@ -318,7 +324,7 @@ def test_a_file_that_cannot_be_put_leaves_nothing(
 
     monkeypatch.setattr(Storage, "put", full)
     with pytest.raises(StorageError, match="no space left"):
-        write_runs(keyed, BUCKET, [run_of(keyed, {"id": [1]})], level=0, source=0)
+        write_sorted_run(keyed, BUCKET, [run_of(keyed, {"id": [1]})], level=0, source=0)
     assert listing(tmp_path) == []
 
 
@@ -336,7 +342,9 @@ def test_java_writes_the_same(tmp_path: Path, version: str, name: str) -> None:
         java, partition = placed.file, placed.entry.partition
         bucket = Bucket(partition, placed.entry.bucket, placed.folder, (placed,))
         runs = reader.runs(placed)
-        (written,) = write_runs(keyed, bucket, runs, level=java.level, source=java.source or 0)
+        (written,) = write_sorted_run(
+            keyed, bucket, runs, level=java.level, source=java.source or 0
+        )
         ours = written.entry.file
         for one in (
             "rows", "min_key", "max_key", "key_stats", "min_sequence",

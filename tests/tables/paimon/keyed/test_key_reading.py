@@ -20,7 +20,7 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.storage import Storage
 from alcid.tables.paimon.data_files import PlacedFile, stored_schema
 from alcid.tables.paimon.keyed.bucket import KeyedTable
-from alcid.tables.paimon.keyed.key_reading import KeyReader
+from alcid.tables.paimon.keyed.key_files import KeyReader
 from alcid.tables.paimon.metadata.manifest import ADD, DataFile, ManifestEntry
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import Field, TableSchema
@@ -152,7 +152,7 @@ def test_chosen_rows(
     name: str, tmp_path_factory: pytest.TempPathFactory, positions: list[int]
 ) -> None:
     folder = tmp_path_factory.mktemp("table")
-    found = reader(folder).chosen(written(folder, table(), name), np.array(positions, np.int64))
+    found = reader(folder).take(written(folder, table(), name), np.array(positions, np.int64))
     assert found.rows.schema.equals(stored_schema(NEW), check_metadata=True)
     for values, column in (
         (found.rows.column("name").to_pylist(), "name"),
@@ -169,9 +169,9 @@ def test_row_groups_without_a_chosen_row_are_not_read(tmp_path: Path) -> None:
     end = groups.row_group(2).column(0).dictionary_page_offset
     whole = (tmp_path / file.path).read_bytes()
     (tmp_path / file.path).write_bytes(whole[:start] + bytes(end - start) + whole[end:])
-    assert read.chosen(file, np.array([0, 2, 6])).numbers.tolist() == [9, 7, 3]
+    assert read.take(file, np.array([0, 2, 6])).numbers.tolist() == [9, 7, 3]
     with pytest.raises(FormatError, match=r"bucket-0/data-0.parquet"):
-        read.chosen(file, np.array([0, 3]))
+        read.take(file, np.array([0, 3]))
 
 
 @pytest.mark.parametrize("positions", [[0, 7], [-1, 2]], ids=str)
@@ -179,13 +179,13 @@ def test_rows_that_are_not_there(tmp_path: Path, positions: list[int]) -> None:
     file = written(tmp_path, table())
     told = f"found {positions[0]} to {positions[1]}, expected 0 to 6"
     with pytest.raises(FormatError, match=told):
-        reader(tmp_path).chosen(file, np.array(positions))
+        reader(tmp_path).take(file, np.array(positions))
 
 
 def test_a_file_without_rows(tmp_path: Path) -> None:
     file, read = written(tmp_path, table().slice(0, 0)), reader(tmp_path)
     assert [len(run) for run in read.runs(file)] == []
-    assert len(read.chosen(file, np.array([], np.int64))) == 0
+    assert len(read.take(file, np.array([], np.int64))) == 0
     assert len(read.keys(file)) == 0
 
 

@@ -26,7 +26,7 @@ from alcid.errors import (
 )
 from alcid.storage import Storage
 from alcid.storage.backend import FileStat
-from alcid.tables.paimon.keyed.sink import SinkMark
+from alcid.tables.paimon.keyed.sink import SinkProgress
 from alcid.tables.paimon.metadata.snapshot import snapshot_path
 from tests.interop.peers import ROOT
 from tests.tables.paimon.keyed.killed_sinks import BATCHES, STEPS
@@ -51,7 +51,9 @@ def test_a_batch_is_two_snapshots_with_its_number(tmp_path: Path) -> None:
     assert history(table, 2) == [(2, "APPEND", 7), (3, "COMPACT", 7)]
     snapshots = [table.folder.snapshots.get(number) for number in (2, 3)]
     assert {one.commit_user for one in snapshots} == {"alcid-sink-s"}
-    marks = [SinkMark.parse((one.properties or {})["alcid.sink.s"], file="") for one in snapshots]
+    marks = [
+        SinkProgress.parse((one.properties or {})["alcid.sink.s"], file="") for one in snapshots
+    ]
     assert [(mark.batch, mark.query) for mark in marks] == [(7, None)] * 2
     assert names_of(table) == OLD | {0: "new", 10: "new"}
 
@@ -426,5 +428,5 @@ def test_a_damaged_mark_is_not_taken_for_none(tmp_path: Path) -> None:
     data = Path(table.location, path).read_bytes()
     Path(table.location, path).write_bytes(data.replace(rb"\"batch\": 4", rb"\"batch\": []"))
     table = PaimonTable(Storage.open(tmp_path))
-    with pytest.raises(FormatError, match="snapshot/snapshot-3: mark of a sink"):
+    with pytest.raises(FormatError, match="snapshot/snapshot-3: progress of a sink"):
         alcid.upsert_sink(table, "s")(rows_of({0: "b"}), 5)

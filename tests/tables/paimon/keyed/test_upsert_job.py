@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid import PaimonTable, Routing
-from alcid.formats.buckets import BucketOptions
 from alcid.tables.paimon.data_files import fit_stored, table_paths
-from alcid.tables.paimon.keyed.bucket import NEW_KEY, KnownBuckets, buckets_of
+from alcid.tables.paimon.keyed.bucket import NEW_KEY, HashIndexes, buckets_of
 from alcid.tables.paimon.keyed.upsert import Routed, UpsertJob, keyed_table
 from tests.tables.paimon.small_tables import create
 
@@ -33,7 +32,7 @@ def job_of(table: PaimonTable, routing: Routing) -> UpsertJob:
     keyed = keyed_table(table, "upsert")
     buckets = buckets_of(table.snapshot.state, table_paths(keyed.schema, keyed.options))
     columns = fit_stored(rows_of(1, range(1)).schema, keyed.schema)
-    known = KnownBuckets(keyed, buckets)
+    known = HashIndexes(keyed, buckets)
     return UpsertJob(keyed, columns, None, buckets, known, routing, looks_up=True)
 
 
@@ -80,15 +79,15 @@ def test_no_two_channels_have_rows_of_a_bucket(
             continue
         chosen = Routed(routed.hashes[mine], routed.buckets[mine], routed.channels[mine])
         for part in job.parts(rows.take(mine), np.zeros(len(mine), np.int8), chosen, channel):
-            assert owner.setdefault(part.bucket.place, channel) == channel
-            for row in mine[part.batch.places].tolist():
-                placed[row] = part.bucket.place
+            assert owner.setdefault(part.bucket.id, channel) == channel
+            for row in mine[part.batch.positions].tolist():
+                placed[row] = part.bucket.id
                 if routed.buckets[row] != NEW_KEY:
                     assert part.bucket.number == routed.buckets[row]
     assert sorted(placed) == list(range(300))
     if kind == "dynamic":
-        target = BucketOptions.parse(job.keyed.options.given).target_row_num
-        held = {one.place: sum(index.rows for index in one.hashes) for one in job.buckets}
+        target = job.keyed.options.dynamic_buckets().target_row_num
+        held = {one.id: sum(index.rows for index in one.hashes) for one in job.buckets}
         for row, place in placed.items():
             if routed.buckets[row] == NEW_KEY:
                 held[place] = held.get(place, 0) + 1

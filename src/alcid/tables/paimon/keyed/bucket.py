@@ -1,18 +1,14 @@
-"""A bucket of a table with a primary key, as one snapshot has it.
+"""A bucket of a table with a primary key: its files, deletion vectors and hash index.
 
-    level 0    files as they were written, which may overlap; the newest of them last
+    level 0    files as they were written, whose keys may overlap; the newest file last
     level 1
     ...        each level one sorted run, of files whose keys do not overlap
     top level  the oldest rows
 
-New files go to level 0 and are then lifted to the level below the lowest that is not empty. A lower
-level is newer. Of the rows of a key one is live, the others are marked in deletion vectors.
-
-What is to become of a bucket: files that a task has written, and nobody has committed yet.
-
-The deletion vectors of a bucket, and the hashes of its keys: one index file of each kind.
-
-Which bucket a key is in: by its hash alone, or as the hash indexes of its partition say.
+New files are written to level 0 and then move to the level below the lowest one that is not empty.
+Lower levels are newer. Of the rows of a key one is live; deletion vectors delete the others. Each
+bucket has one index file with all of its deletion vectors and, if buckets are dynamic, one with the
+hashes of all of its keys.
 """
 
 from __future__ import annotations
@@ -20,7 +16,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -33,23 +29,22 @@ from alcid.options import IndexSpec
 from alcid.storage import Storage
 from alcid.tables.paimon.data_files import PlacedFile, place_files
 from alcid.tables.paimon.deletion_vectors import index_path
-from alcid.tables.paimon.metadata.manifest import ManifestEntry
+from alcid.tables.paimon.metadata.manifest import BucketId, ManifestEntry
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.table_folder import Paths
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, HASH, IndexEntry, TableState
-from alcid.tables.paimon.write.new_files import WrittenData
+from alcid.tables.paimon.new_files import WrittenData
 from alcid.tables.parquet_writer import Encoding
 
 __all__ = [
     "NEW_KEY",
     "Bucket",
     "BucketChange",
+    "BucketCompaction",
     "Buckets",
+    "HashIndexes",
     "KeyedTable",
-    "KnownBuckets",
-    "Place",
-    "Settlement",
     "buckets_of",
     "index_file_path",
     "read_hashes",
@@ -58,44 +53,41 @@ __all__ = [
     "write_vectors",
 ]
 
-Place: TypeAlias = tuple[bytes, int]
-"""A partition, and the number of a bucket in it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """What is in a bucket."""
+    """The files of a bucket at one snapshot."""
 
     partition: bytes
     number: int
     folder: str
-    """Where its files lie, with a `/` at its end."""
+    """The folder of its files, which ends with `/`."""
     files: tuple[PlacedFile, ...] = ()
-    """The live ones, in the order in which they were added."""
+    """The live data files, in the order in which they were added."""
     vectors: tuple[IndexEntry, ...] = ()
     """Index files with deletion vectors; one, or none."""
     hashes: tuple[IndexEntry, ...] = ()
     """Index files with the hashes of its keys; one, or none."""
 
     @property
-    def place(self) -> Place:
-        """What tells it from other buckets."""
+    def id(self) -> BucketId:
+        """Its partition and number."""
         return self.partition, self.number
 
     @property
     def level_zero(self) -> tuple[PlacedFile, ...]:
-        """The files that no compaction has taken in yet."""
-        return tuple(one for one in self.files if not one.file.level)
+        """The files that are not compacted yet."""
+        return tuple(file for file in self.files if not file.file.level)
 
     @property
     def sorted_files(self) -> tuple[PlacedFile, ...]:
-        """Those above level 0."""
-        return tuple(one for one in self.files if one.file.level)
+        """The files above level 0."""
+        return tuple(file for file in self.files if file.file.level)
 
     @property
     def next_sequence(self) -> int:
-        """The least sequence number above those of all its rows."""
-        return max((one.file.max_sequence + 1 for one in self.files), default=0)
+        """The next sequence number."""
+        return max((file.file.max_sequence + 1 for file in self.files), default=0)
 
     def free_level(self, num_levels: int) -> int:
         """The level for a new run: the top one, or that below all runs; 0 if there is none.
@@ -103,74 +95,77 @@ class Bucket:
         >>> Bucket(b"", 0, "bucket-0/").free_level(6)
         5
         """
-        return min((one.file.level for one in self.sorted_files), default=num_levels) - 1
+        return min((file.file.level for file in self.sorted_files), default=num_levels) - 1
 
     def index_path(self, entry: IndexEntry, *, beside_data: bool) -> str:
-        """Where an index file of the bucket lies."""
+        """The path of an index file of the bucket."""
         return index_path(entry, self.folder, beside_data=beside_data)
 
     def is_same(self, other: Bucket, *, besides: Iterable[PlacedFile] = ()) -> bool:
-        """Whether another has the same files, vectors and hashes, and those `besides`."""
-        expected = {one.entry.identity for one in (*self.files, *besides)}
+        """Whether another has the same files, vectors and hashes, and the files `besides`."""
+        expected = {file.entry.identity for file in (*self.files, *besides)}
         return (
-            {one.entry.identity for one in other.files} == expected
-            and {one.name for one in self.vectors} == {one.name for one in other.vectors}
-            and {one.name for one in self.hashes} == {one.name for one in other.hashes}
+            {file.entry.identity for file in other.files} == expected
+            and {entry.name for entry in self.vectors} == {entry.name for entry in other.vectors}
+            and {entry.name for entry in self.hashes} == {entry.name for entry in other.hashes}
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buckets:
-    """The buckets of a table; one that is not there yet is empty."""
+    """The buckets of a table; one that does not exist yet is empty."""
 
     paths: Paths
     partitions: Mapping[bytes, Mapping[int, Bucket]] = field(default_factory=dict)
 
-    def __getitem__(self, place: Place) -> Bucket:
-        found = self.of_partition(place[0]).get(place[1])
-        return Bucket(*place, self.paths.bucket(*place)) if found is None else found
+    def __getitem__(self, bucket_id: BucketId) -> Bucket:
+        partition, number = bucket_id
+        bucket = self.of_partition(partition).get(number)
+        return bucket or Bucket(partition, number, self.paths.bucket(partition, number))
 
     def __iter__(self) -> Iterator[Bucket]:
         for buckets in self.partitions.values():
             yield from buckets.values()
 
     def of_partition(self, partition: bytes) -> Mapping[int, Bucket]:
-        """Those of a partition that are there, by their numbers, ascending."""
+        """The existing buckets of a partition by number, ascending."""
         return self.partitions.get(partition, {})
 
 
 def buckets_of(state: TableState, paths: Paths) -> Buckets:
-    """The buckets of a table in a state."""
-    files: dict[Place, list[ManifestEntry]] = {}
+    """The buckets of a table at a snapshot."""
+    files: dict[BucketId, list[ManifestEntry]] = {}
     for entry in state.entries:
-        files.setdefault((entry.partition, entry.bucket), []).append(entry)
-    indexes: dict[Place, list[IndexEntry]] = {}
+        files.setdefault(entry.bucket_id, []).append(entry)
+    indexes: dict[BucketId, list[IndexEntry]] = {}
     for index in state.indexes:
-        indexes.setdefault((index.partition, index.bucket), []).append(index)
-    places = sorted(files.keys() | indexes.keys())
-    paths.learn(partition for partition, _ in places)
-    found: dict[bytes, dict[int, Bucket]] = {}
-    for place in places:
-        of_place = indexes.get(place, ())
-        found.setdefault(place[0], {})[place[1]] = Bucket(
-            *place,
-            paths.bucket(*place),
-            tuple(place_files(files.get(place, ()), paths)),
-            tuple(one for one in of_place if one.index_type == DELETION_VECTORS and one.ranges),
-            tuple(one for one in of_place if one.index_type == HASH),
+        indexes.setdefault(index.bucket_id, []).append(index)
+    bucket_ids = sorted(files.keys() | indexes.keys())
+    paths.learn(partition for partition, _ in bucket_ids)
+    partitions: dict[bytes, dict[int, Bucket]] = {}
+    for bucket_id in bucket_ids:
+        partition, number = bucket_id
+        own = indexes.get(bucket_id, ())
+        partitions.setdefault(partition, {})[number] = Bucket(
+            partition,
+            number,
+            paths.bucket(partition, number),
+            tuple(place_files(files.get(bucket_id, ()), paths)),
+            tuple(index for index in own if index.index_type == DELETION_VECTORS and index.ranges),
+            tuple(index for index in own if index.index_type == HASH),
         )
-    return Buckets(paths, found)
+    return Buckets(paths, partitions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyedTable:
-    """What work on buckets needs to know of their table; it pickles."""
+    """The table that work on buckets is for; it can be pickled."""
 
     storage: Storage
     schema: TableSchema
-    """That new files are written with."""
+    """The schema of new files."""
     schemas: Mapping[int, TableSchema]
-    """Those of the files that are there, by their ids."""
+    """The schemas of existing files, by id."""
     options: TableOptions
     specs: tuple[IndexSpec, ...]
     """The indexes of new files."""
@@ -178,65 +173,62 @@ class KeyedTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Settlement:
-    """What a compaction makes of a bucket: level 0 is lifted, older rows are marked.
-
-    Not one row of level 0 stays behind, see `alcid.tables.paimon.keyed.level_zero`.
-    """
+class BucketCompaction:
+    """The outcome of compacting a bucket, which is not committed yet."""
 
     base: Bucket
-    """The bucket that it was made for. Files of it that are not in `removed` stay."""
+    """The bucket before. Files of it that are not in `removed` stay."""
     removed: tuple[PlacedFile, ...] = ()
     added: tuple[PlacedFile, ...] = ()
-    """Files that come: the same ones on another level, or new ones."""
+    """New files, and removed ones on another level."""
     vectors: IndexEntry | None = None
     """The new index file of all deletion vectors of the bucket; None: there are none."""
     written: tuple[str, ...] = ()
-    """Paths of what was written for it, to be removed if it does not come to a commit."""
-    marked: int = 0
+    """Paths of new files, to be deleted if the compaction is not committed."""
+    superseded: int = 0
     """Rows that are not live any more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BucketChange:
-    """What an upsert makes of a bucket."""
+    """What an upsert has written to a bucket, which is not committed yet."""
 
     base: Bucket
-    """The bucket that it was made for."""
+    """The bucket before."""
     upserts: tuple[WrittenData, ...] = ()
-    """Files of rows that are live, one sorted run; on level 0."""
+    """Files of live rows, one sorted run; on level 0."""
     deletes: tuple[WrittenData, ...] = ()
-    """Files of rows that delete, apart from the others: so those need not be written again."""
+    """Files of rows that delete: apart from the others, which then need not be rewritten."""
     hashes: IndexEntry | None = None
     """The new hash index; None: no key is new."""
-    settlement: Settlement | None = None
-    """What the compaction is to do. None: it has to be worked out when it comes to it."""
+    compaction: BucketCompaction | None = None
+    """The compaction to commit after the rows; None: it is prepared at its commit."""
     written: tuple[str, ...] = ()
-    """Paths of all that was written, the settlement's included."""
+    """Paths of all new files, those of the compaction included."""
 
 
 def index_file_path(keyed: KeyedTable, bucket: Bucket, entry: IndexEntry) -> str:
-    """Where an index file of a bucket lies, below the folder of the table."""
+    """The path of an index file of a bucket, relative to the table."""
     return bucket.index_path(entry, beside_data=keyed.options.index_file_in_data_file_dir)
 
 
 def read_vectors(keyed: KeyedTable, bucket: Bucket) -> dict[str, DeletionVector]:
-    """The vectors of live files, by the names of these.
+    """The deletion vectors of live files, by file name.
 
     Raises:
-        FormatError: One is damaged, or of rows that its file does not have, or a file has two.
+        FormatError: One is damaged or has rows that its file does not have, or a file has two.
     """
-    rows = {one.file.name: one.file.rows for one in bucket.files}
-    found: dict[str, DeletionVector] = {}
+    rows = {file.file.name: file.file.rows for file in bucket.files}
+    vectors: dict[str, DeletionVector] = {}
     for entry in bucket.vectors:
-        ranges = [one for one in entry.ranges or () if one.data_file in rows]
+        ranges = [vector for vector in entry.ranges or () if vector.data_file in rows]
         if not ranges:
             continue
         path = index_file_path(keyed, bucket, entry)
         with DeletionVectorFile.open(keyed.storage.source(path, entry.size)) as opened:
-            vectors = opened.read_all(ranges)
-        for name, vector in vectors.items():
-            if name in found:
+            of_file = opened.read_all(ranges)
+        for name, vector in of_file.items():
+            if name in vectors:
                 raise FormatError(f"two deletion vectors of {name}", file=path)
             if vector.last is not None and vector.last >= rows[name]:
                 raise FormatError(
@@ -245,25 +237,25 @@ def read_vectors(keyed: KeyedTable, bucket: Bucket) -> dict[str, DeletionVector]
                     found=vector.last,
                     expected=f"below {rows[name]}",
                 )
-            found[name] = vector
-    return found
+            vectors[name] = vector
+    return vectors
 
 
 def write_vectors(
     keyed: KeyedTable, bucket: Bucket, vectors: Mapping[str, DeletionVector]
 ) -> IndexEntry | None:
-    """Write all vectors of a bucket as one file; None if there is none: no file is written then."""
+    """Write all deletion vectors of a bucket as one file; None, and no file, if all are empty."""
     wide = DeletionVector(bits=64 if keyed.options.bitmap64 else None)
-    kept = {name: vector | wide for name, vector in vectors.items() if vector}
-    if not kept:
+    filled = {name: vector | wide for name, vector in vectors.items() if vector}
+    if not filled:
         return None
-    written = DeletionVectorFile.write(kept)
+    written = DeletionVectorFile.write(filled)
     entry = IndexEntry(
-        *bucket.place,
+        *bucket.id,
         DELETION_VECTORS,
         _new_name(),
         len(written.data),
-        len(kept),
+        len(filled),
         written.ranges,
     )
     keyed.storage.put(index_file_path(keyed, bucket, entry), written.data)
@@ -272,17 +264,17 @@ def write_vectors(
 
 def read_hashes(keyed: KeyedTable, bucket: Bucket) -> HashIndex:
     """The hashes of all keys of a bucket."""
-    known = HashIndex()
+    hashes = HashIndex()
     for entry in bucket.hashes:
         source = keyed.storage.source(index_file_path(keyed, bucket, entry), entry.size)
-        known |= HashIndex.from_bytes(source.read(0, source.size), name=source.name)
-    return known
+        hashes |= HashIndex.from_bytes(source.read(0, source.size), name=source.name)
+    return hashes
 
 
 def write_hashes(keyed: KeyedTable, bucket: Bucket, hashes: HashIndex) -> IndexEntry:
     """Write the hashes of all keys of a bucket."""
     data = hashes.to_bytes()
-    entry = IndexEntry(*bucket.place, HASH, _new_name(), len(data), len(hashes))
+    entry = IndexEntry(*bucket.id, HASH, _new_name(), len(data), len(hashes))
     keyed.storage.put(index_file_path(keyed, bucket, entry), data)
     return entry
 
@@ -292,32 +284,32 @@ def _new_name() -> str:
 
 
 NEW_KEY: Final = UNKNOWN
-"""In place of the bucket of a key that is in none."""
+"""Stands for the bucket of a key that is in none yet."""
 
 
-class KnownBuckets:
-    """The hash indexes of partitions, each read when it is first asked for.
+class HashIndexes:
+    """The hash indexes of partitions, which say which bucket owns a key; loaded at first use.
 
-    It holds 4 to 6 bytes for each key of the partitions that were asked for.
+    It takes 4 to 6 bytes of memory for each key of the partitions that are looked up.
     """
 
     def __init__(self, keyed: KeyedTable, buckets: Buckets) -> None:
-        """Read nothing yet."""
+        """Take the table and its buckets."""
         self._keyed, self._buckets = keyed, buckets
-        self._known: dict[bytes, _Partition] = {}
+        self._loaded: dict[bytes, _PartitionHashes] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        """What was read stays here."""
-        return KnownBuckets, (self._keyed, self._buckets)
+        """Pickle without what is loaded."""
+        return HashIndexes, (self._keyed, self._buckets)
 
     def find(self, partition: bytes, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int16]:
         """The bucket of each key of a partition, or `NEW_KEY`."""
-        if partition not in self._known:
-            self._known[partition] = self._load(partition)
-        return self._known[partition].find(hashes)
+        if partition not in self._loaded:
+            self._loaded[partition] = self._load(partition)
+        return self._loaded[partition].find(hashes)
 
-    def _load(self, partition: bytes) -> _Partition:
-        return _Partition(
+    def _load(self, partition: bytes) -> _PartitionHashes:
+        return _PartitionHashes(
             {
                 number: read_hashes(self._keyed, bucket).hashes
                 for number, bucket in self._buckets.of_partition(partition).items()
@@ -326,34 +318,34 @@ class KnownBuckets:
         )
 
 
-class _Partition:
+class _PartitionHashes:
     """The hashes of the buckets of a partition.
 
-    Every bucket is asked, as few keys of many are mostly wanted; once that has come to as many
-    questions as there are hashes, one map is made of them all.
+    Each bucket is searched, as most upserts have few of the keys. Once the probes are as many as
+    there are hashes, one map of all hashes is built.
     """
 
     def __init__(self, by_bucket: dict[int, npt.NDArray[np.int32]]) -> None:
-        """Take the hashes of each bucket, ascending."""
+        """Take the ascending hashes of each bucket."""
         self._by_bucket = by_bucket
-        self._left = sum(map(len, by_bucket.values()))
-        self._all: KnownHashes | None = None
+        self._probes_left = sum(map(len, by_bucket.values()))
+        self._map: KnownHashes | None = None
 
     def find(self, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int16]:
-        """The bucket of each hash; of several, the last counts, as in Paimon."""
-        self._left -= len(hashes) * len(self._by_bucket)
-        if self._left < 0 and self._all is None and self._by_bucket:
-            every = KnownHashes()
-            every.load(self._by_bucket)
-            self._all, self._by_bucket = every, {}
-        if self._all is not None:
-            return self._all.find(hashes)
-        order = np.argsort(hashes)  # neighbours are found near each other, and so much faster
-        asked = hashes[order]
-        found = np.full(len(hashes), NEW_KEY, np.int16)
-        for number, known in self._by_bucket.items():
-            places = np.searchsorted(known, asked)
-            places[places == len(known)] = 0
-            if len(known):
-                found[order[known[places] == asked]] = number
-        return found
+        """The bucket of each hash; of several, the last, as in Paimon."""
+        self._probes_left -= len(hashes) * len(self._by_bucket)
+        if self._probes_left < 0 and self._map is None and self._by_bucket:
+            self._map = KnownHashes()
+            self._map.load(self._by_bucket)
+            self._by_bucket = {}
+        if self._map is not None:
+            return self._map.find(hashes)
+        order = np.argsort(hashes)  # sorted probes are much faster
+        probes = hashes[order]
+        buckets = np.full(len(hashes), NEW_KEY, np.int16)
+        for number, own in self._by_bucket.items():
+            positions = np.searchsorted(own, probes)
+            positions[positions == len(own)] = 0
+            if len(own):
+                buckets[order[own[positions] == probes]] = number
+        return buckets

@@ -1,285 +1,348 @@
-"""An upsert becomes two snapshots: rows come to level 0, then they are lifted, older ones marked.
+"""The commits of an upsert: rows are appended to level 0, then compacted.
 
-    APPEND    files on level 0, and the hash indexes that grew
-    COMPACT   the same files on their levels, and the deletion vectors of what they replace
+    APPEND    new files on level 0, and the hash indexes that grew
+    COMPACT   the same files on higher levels, and deletion vectors of the rows that they supersede
 
-Batch readers pass over level 0, so that they see the whole upsert with the second snapshot;
-streaming readers read the first. Whoever is killed between them has lost nothing: the next upsert
-finishes it, and any compaction lifts what it finds on level 0.
+Batch readers skip level 0, so they see the whole upsert with the second snapshot; streaming readers
+read the first. Where all buckets were empty nothing is superseded, and one snapshot is enough.
 
-Where all buckets were empty there is nothing to be marked, and one snapshot is enough.
+An upsert that is killed between its snapshots loses nothing. Its first snapshot has a property,
+which the second removes:
 
-What compactions made of buckets, as one change of their table.
+    "properties": {"alcid.level-0.<commit user>#<commit identifier>": "APPEND"}
 
-Changes of buckets are written and committed; again from the start where another was faster.
+Whoever compacts next also compacts the upserts that are pending by these properties, so that batch
+readers see the whole of an upsert at once.
 """
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from alcid.errors import ConflictError, FileGoneError, StorageError
+from alcid.errors import ConflictError, FileGoneError
+from alcid.storage import retry
 from alcid.tables.paimon.data_files import PlacedFile, table_paths
 from alcid.tables.paimon.keyed.bucket import (
     Bucket,
     BucketChange,
+    BucketCompaction,
     Buckets,
     KeyedTable,
-    Place,
-    Settlement,
     buckets_of,
 )
-from alcid.tables.paimon.keyed.key_files import count_levels
-from alcid.tables.paimon.keyed.level_zero import (
-    Upsert,
-    mark_of,
-    places_of,
-    remove_written,
-    settle_buckets,
-    told,
+from alcid.tables.paimon.keyed.bucket_compaction import (
+    compact_buckets,
+    count_levels,
+    discard_compactions,
 )
-from alcid.tables.paimon.metadata.commit import BATCH, Change
+from alcid.tables.paimon.metadata.commit import BATCH, Change, discard
+from alcid.tables.paimon.metadata.manifest import BucketId, ManifestEntry
+from alcid.tables.paimon.metadata.snapshot import SnapshotFolder
 from alcid.tables.paimon.metadata.table_state import IndexEntry, TableState
-from alcid.tables.paimon.write.new_files import WrittenData
-from alcid.tables.paimon.write.writable import writing_options
+from alcid.tables.paimon.new_files import WrittenData, writing_options
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
 __all__ = [
-    "Applied",
-    "Changing",
-    "CommitAs",
-    "Compacted",
-    "UpsertCommit",
+    "AppendCommit",
+    "AppliedChanges",
+    "BucketWork",
+    "CommitIdentity",
+    "CompactCommit",
+    "UpsertId",
     "apply_changes",
     "commit_append",
     "commit_compact",
     "compact_change",
-    "finish",
+    "finish_upsert",
+    "pending_buckets",
+    "pending_property",
+    "pending_upserts",
 ]
 
+UpsertId: TypeAlias = tuple[str, int]
+"""The commit user and the commit identifier of an upsert."""
 
-def compact_change(settlements: Iterable[Settlement]) -> Change:
-    """The commit of settlements: what goes, then what comes, and one index file for each bucket.
+_PENDING_PREFIX = "alcid.level-0."
+_TRIES = 20
+_WAIT, _LONGEST_WAIT = 0.02, 0.5  # seconds
 
-    A settlement whose vectors are those of its base leaves the index file alone.
+
+def pending_property(upsert: UpsertId) -> str:
+    """The snapshot property of a pending upsert.
+
+    >>> pending_property(("nightly", 7))
+    'alcid.level-0.nightly#7'
+    """
+    user, identifier = upsert
+    return f"{_PENDING_PREFIX}{user}#{identifier}"
+
+
+def pending_upserts(state: TableState) -> list[UpsertId]:
+    """The upserts whose second snapshot is missing."""
+    properties = (state.snapshot and state.snapshot.properties) or {}
+    parts = (
+        key.removeprefix(_PENDING_PREFIX).rpartition("#")
+        for key in properties
+        if key.startswith(_PENDING_PREFIX)
+    )
+    return [
+        (user, int(number)) for user, _, number in parts if number.isascii() and number.isdecimal()
+    ]
+
+
+def pending_buckets(
+    snapshots: SnapshotFolder, state: TableState, upsert: UpsertId
+) -> set[BucketId]:
+    """The buckets with files of an upsert on level 0; all that may have some, if it has expired."""
+    level_zero = [entry for entry in state.entries if not entry.file.level]
+    for snapshot in snapshots.history(state.snapshot) if level_zero else ():
+        if (snapshot.commit_user, snapshot.commit_identifier) == upsert:
+            if snapshot.commit_kind != "APPEND":
+                return set()
+            committed = state.at(snapshot)
+            # By name, as they may have other indexes by now.
+            added = {_name(entry) for part in committed.read(committed.delta) for entry in part}
+            level_zero = [entry for entry in level_zero if _name(entry) in added]
+            break
+    return {entry.bucket_id for entry in level_zero}
+
+
+def _name(entry: ManifestEntry) -> tuple[bytes, int, str]:
+    return entry.partition, entry.bucket, entry.file.name
+
+
+def compact_change(compactions: Iterable[BucketCompaction]) -> Change:
+    """The commit of compactions: removed files, added files, one index file for each bucket.
+
+    A compaction that keeps the deletion vectors of its bucket leaves their index file alone.
 
     >>> from alcid.tables.paimon.keyed.bucket import Bucket
-    >>> compact_change([Settlement(Bucket(b"", 0, "bucket-0/"))]).kind
+    >>> compact_change([BucketCompaction(Bucket(b"", 0, "bucket-0/"))]).kind
     'COMPACT'
     """
-    every = list(settlements)
-    swaps = [_vectors(one) for one in every]
+    compactions = list(compactions)
+    vectors = [_vector_files(compaction) for compaction in compactions]
     return Change(
         kind="COMPACT",
-        deleted=[placed.entry for one in every for placed in one.removed],
-        added=[placed.entry for one in every for placed in one.added],
-        index_deleted=[entry for gone, _ in swaps for entry in gone],
-        index_added=[entry for _, come in swaps for entry in come],
+        deleted=[file.entry for compaction in compactions for file in compaction.removed],
+        added=[file.entry for compaction in compactions for file in compaction.added],
+        index_deleted=[entry for deleted, _ in vectors for entry in deleted],
+        index_added=[entry for _, added in vectors for entry in added],
     )
 
 
-def _vectors(settlement: Settlement) -> tuple[tuple[IndexEntry, ...], tuple[IndexEntry, ...]]:
-    """The index files of vectors that go, and that come."""
-    before = settlement.base.vectors
-    after = () if settlement.vectors is None else (settlement.vectors,)
+def _vector_files(
+    compaction: BucketCompaction,
+) -> tuple[tuple[IndexEntry, ...], tuple[IndexEntry, ...]]:
+    """The index files of deletion vectors to delete, and to add."""
+    before = compaction.base.vectors
+    after = () if compaction.vectors is None else (compaction.vectors,)
     return ((), ()) if after == before else (before, after)
 
 
 @dataclass(frozen=True, slots=True)
-class CommitAs:
-    """In whose name commits are made."""
+class CommitIdentity:
+    """Who commits, and what the snapshots carry."""
 
     user: str
     identifier: int = BATCH
     properties: Callable[[TableState], Mapping[str, str]] = lambda _state: {}
-    """What a snapshot after a state is to say."""
+    """Properties of a snapshot that follows a state."""
     check: Callable[[TableState], None] = lambda _state: None
-    """Raises ConflictError where the rows must not be committed to a state. Once they are, they are
-    lifted in any case."""
+    """Raises ConflictError where the rows must not be committed on top of a state. Once committed,
+    they are compacted in any case."""
 
     @property
-    def upsert(self) -> Upsert:
-        """What tells the upsert from others."""
+    def upsert(self) -> UpsertId:
+        """The commit user and the commit identifier."""
         return self.user, self.identifier
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UpsertCommit:
+class AppendCommit:
     """The first snapshot of an upsert."""
 
     snapshot_id: int
-    is_whole: bool
-    """Whether there is nothing left to be compacted."""
+    is_complete: bool
+    """Whether there is nothing left to compact."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Compacted:
+class CompactCommit:
     """The second snapshot of an upsert."""
 
     snapshot_id: int
-    replaced: int
+    superseded: int
     """Rows that readers do not see any more."""
 
 
 def commit_append(
     table: OpenPaimonTable,
     changes: Sequence[BucketChange],
-    commit: CommitAs,
+    commit: CommitIdentity,
     *,
     compacts: bool,
-) -> UpsertCommit | None:
-    """Let files count that were written for an upsert; None if there are none.
+) -> AppendCommit | None:
+    """Commit the files that were written for an upsert; None if there are none.
 
     Args:
-        table: As it was when they were written.
+        table: The table as it was when they were written.
         changes: What was written.
-        commit: Whose commit it is.
+        commit: Who commits.
         compacts: Whether `commit_compact` follows; otherwise files stay on level 0.
 
     Raises:
-        ConflictError: Another has written to a bucket, or given buckets to keys of a partition:
-            all that was written has to be written anew.
+        ConflictError: Another writer has changed one of the buckets, or assigned buckets to keys of
+            a partition: everything has to be written anew.
     """
-    is_first = (
+    planned = table.snapshot.state
+    is_complete = (
         compacts
-        and all(not one.base.files and not one.deletes for one in changes)
-        and not told(table.snapshot.state)  # whom the second snapshot finishes
+        and all(not change.base.files and not change.deletes for change in changes)
+        and not pending_upserts(planned)  # which the second snapshot finishes
     )
     levels = table.snapshot.options.num_levels
     added = [
-        one.entry.on_level(count_levels(change.base, levels) - 1) if is_first else one.entry
+        file.entry.on_level(count_levels(change.base, levels) - 1) if is_complete else file.entry
         for change in changes
-        for one in _files(change)
+        for file in _files(change)
     ]
     grown = [change for change in changes if change.hashes is not None]
     if not added and not grown:
         return None
-    marks = {mark_of(commit.upsert): "APPEND"} if compacts and not is_first else {}
-    planned = table.snapshot.state
+    pending = {pending_property(commit.upsert): "APPEND"} if compacts and not is_complete else {}
 
     def plan(state: TableState) -> Change:
         commit.check(state)
         if state.snapshot != planned.snapshot:
             paths = table_paths(table.snapshot.schema, table.snapshot.options)
-            _check_same(changes, buckets_of(planned, paths), buckets_of(state, paths))
+            _check_unchanged(changes, buckets_of(planned, paths), buckets_of(state, paths))
         return Change(
             kind="APPEND",
             added=added,
-            index_deleted=[entry for one in grown for entry in one.base.hashes],
-            index_added=[one.hashes for one in grown if one.hashes is not None],
-            properties={**commit.properties(state), **marks},
+            index_deleted=[entry for change in grown for entry in change.base.hashes],
+            index_added=[change.hashes for change in grown if change.hashes is not None],
+            properties={**commit.properties(state), **pending},
         )
 
-    made = table.committer().commit(
-        plan, known=table.snapshot.state, user=commit.user, identifier=commit.identifier
+    snapshot = table.committer().commit(
+        plan, cached=planned, user=commit.user, identifier=commit.identifier
     )
-    if made is None:  # a plan that always plans something
-        raise AssertionError("an upsert was not committed")
-    return UpsertCommit(made.id, is_first)
+    if snapshot is None:
+        raise AssertionError("a plan that always has a change was not committed")
+    return AppendCommit(snapshot.id, is_complete)
 
 
 def commit_compact(
     table: OpenPaimonTable,
     keyed: KeyedTable,
     changes: Iterable[BucketChange],
-    commit: CommitAs,
-) -> Compacted | None:
-    """Lift the files of an upsert, and mark the older rows; None if others have done it already.
+    commit: CommitIdentity,
+) -> CompactCommit | None:
+    """Compact the files of an upsert; None if others have compacted them already.
 
     Raises:
         ConflictError: Others were faster every time. The rows are committed nevertheless.
     """
-    return _Compaction(table, keyed, {one.base.place: one for one in changes}, commit).run()
+    return _UpsertCompaction(
+        table, keyed, {change.base.id: change for change in changes}, commit
+    ).run()
 
 
-def finish(
-    table: OpenPaimonTable, keyed: KeyedTable, places: Collection[Place], commit: CommitAs
-) -> Compacted | None:
-    """Lift what lies on level 0 of some buckets, as an upsert that was killed has left it."""
-    return _Compaction(table, keyed, dict.fromkeys(places), commit).run()
+def finish_upsert(
+    table: OpenPaimonTable,
+    keyed: KeyedTable,
+    buckets: Collection[BucketId],
+    commit: CommitIdentity,
+) -> CompactCommit | None:
+    """Compact level 0 of some buckets, as an upsert that was killed has left it."""
+    return _UpsertCompaction(table, keyed, dict.fromkeys(buckets), commit).run()
 
 
-class _Compaction:
+class _UpsertCompaction:
     """The second snapshot of an upsert."""
 
     def __init__(
         self,
         table: OpenPaimonTable,
         keyed: KeyedTable,
-        changes: Mapping[Place, BucketChange | None],
-        commit: CommitAs,
+        changes: Mapping[BucketId, BucketChange | None],
+        commit: CommitIdentity,
     ) -> None:
         self._table, self._keyed, self._changes, self._commit = table, keyed, changes, commit
         self._paths = table_paths(keyed.schema, keyed.options)
-        self._known: dict[Place, list[Settlement]] = {
-            place: [one.settlement]
-            for place, one in changes.items()
-            if one is not None and one.settlement is not None
+        self._prepared: dict[BucketId, list[BucketCompaction]] = {
+            bucket_id: [change.compaction]
+            for bucket_id, change in changes.items()
+            if change is not None and change.compaction is not None
         }
-        self._used: list[Settlement] = []
+        self._used: list[BucketCompaction] = []
 
-    def run(self) -> Compacted | None:
-        """Make the snapshot."""
+    def run(self) -> CompactCommit | None:
+        """Commit the snapshot."""
         table, commit = self._table, self._commit
-        made = table.committer().commit(
-            self._plan, known=table.snapshot.state, user=commit.user, identifier=commit.identifier
+        snapshot = table.committer().commit(
+            self._plan, cached=table.snapshot.state, user=commit.user, identifier=commit.identifier
         )
-        used = {id(one) for one in self._used} if made else set()
-        every = (one for some in self._known.values() for one in some)
-        remove_written(table.storage, (one for one in every if id(one) not in used))
-        return None if made is None else Compacted(made.id, sum(one.marked for one in self._used))
+        used = {id(compaction) for compaction in self._used} if snapshot else set()
+        discard_compactions(
+            table.storage,
+            (
+                compaction
+                for compactions in self._prepared.values()
+                for compaction in compactions
+                if id(compaction) not in used
+            ),
+        )
+        if snapshot is None:
+            return None
+        return CompactCommit(snapshot.id, sum(compaction.superseded for compaction in self._used))
 
     def _plan(self, state: TableState) -> Change | None:
-        now = buckets_of(state, self._paths)
-        # Those of others who were killed, too.
-        unfinished = told(state)
-        left = {
-            place: None
-            for upsert in unfinished
+        buckets, pending = buckets_of(state, self._paths), pending_upserts(state)
+        of_others = {
+            bucket_id: None
+            for upsert in pending
             if upsert != self._commit.upsert
-            for place in places_of(self._table.folder.snapshots, state, upsert)
+            for bucket_id in pending_buckets(self._table.folder.snapshots, state, upsert)
         }
         self._used, unprepared = [], list[Bucket]()
-        for place, change in (left | dict(self._changes)).items():
-            bucket = now[place]
+        for bucket_id, change in (of_others | dict(self._changes)).items():
+            bucket = buckets[bucket_id]
             if not bucket.level_zero:
-                continue  # another has lifted it
-            prepared = self._prepared(bucket, change)
+                continue  # another writer has compacted it
+            prepared = self._find_prepared(bucket, change)
             if prepared is None:
                 unprepared.append(bucket)
             else:
                 self._used.append(prepared)
-        if unprepared:
-            made = settle_buckets(self._table.engine, self._keyed, unprepared, full=False)
-            new = [one for one in made if one is not None]
-            for one in new:
-                self._known.setdefault(one.base.place, []).append(one)
-            self._used.extend(new)
+        for compaction in compact_buckets(self._table.engine, self._keyed, unprepared, full=False):
+            if compaction is not None:
+                self._prepared.setdefault(compaction.base.id, []).append(compaction)
+                self._used.append(compaction)
         if not self._used:
             return None
-        marks = dict.fromkeys(map(mark_of, unfinished))
+        finished = dict.fromkeys(map(pending_property, pending))
         return replace(
-            compact_change(self._used), properties={**self._commit.properties(state), **marks}
+            compact_change(self._used), properties={**self._commit.properties(state), **finished}
         )
 
-    def _prepared(self, bucket: Bucket, change: BucketChange | None) -> Settlement | None:
-        """What was worked out for a bucket as it is now."""
-        for one in self._known.get(bucket.place, ()):
-            base, besides = one.base, list[PlacedFile]()
-            if change is not None and one is change.settlement:
+    def _find_prepared(
+        self, bucket: Bucket, change: BucketChange | None
+    ) -> BucketCompaction | None:
+        """A compaction that was prepared for a bucket as it is now."""
+        for compaction in self._prepared.get(bucket.id, ()):
+            base, besides = compaction.base, list[PlacedFile]()
+            if change is not None and compaction is change.compaction:
                 besides = [file.placed for file in _files(change)]
                 if change.hashes is not None:
                     base = replace(base, hashes=(change.hashes,))
             if base.is_same(bucket, besides=besides):
-                return one
+                return compaction
         return None
 
 
@@ -287,107 +350,129 @@ def _files(change: BucketChange) -> tuple[WrittenData, ...]:
     return (*change.upserts, *change.deletes)
 
 
-def _check_same(changes: Iterable[BucketChange], before: Buckets, now: Buckets) -> None:
-    """See that keys would still get the same buckets, and rows the same sequence numbers.
+def _check_unchanged(changes: Iterable[BucketChange], before: Buckets, now: Buckets) -> None:
+    """Check that keys still belong to the same buckets, and rows get the same sequence numbers.
 
     Raises:
-        ConflictError: They would not.
+        ConflictError: They do not.
     """
     for change in changes:
-        place, base = change.base.place, change.base
-        found = now[place]
-        others = found.next_sequence != base.next_sequence or found.hashes != base.hashes
-        if change.settlement is not None:  # rows were left out, by what was in these files
-            others |= _contents(found) != _contents(base)
-        if change.hashes is not None and not others:
-            partition = base.partition
-            others = _hashes(before, partition) != _hashes(now, partition)
-        if others:
+        base, bucket = change.base, now[change.base.id]
+        is_changed = bucket.next_sequence != base.next_sequence or bucket.hashes != base.hashes
+        if change.compaction is not None:  # rows were left out, by what these files contain
+            is_changed |= _file_names(bucket) != _file_names(base)
+        if change.hashes is not None and not is_changed:
+            is_changed = _hash_indexes(before, base.partition) != _hash_indexes(now, base.partition)
+        if is_changed:
             raise ConflictError(f"{base.folder}: another has written to it meanwhile")
 
 
-def _contents(bucket: Bucket) -> tuple[set[str], set[str]]:
+def _file_names(bucket: Bucket) -> tuple[set[str], set[str]]:
     """Data files, and index files of deletion vectors."""
-    return {one.file.name for one in bucket.files}, {one.name for one in bucket.vectors}
+    return {file.file.name for file in bucket.files}, {entry.name for entry in bucket.vectors}
 
 
-def _hashes(buckets: Buckets, partition: bytes) -> list[object]:
+def _hash_indexes(buckets: Buckets, partition: bytes) -> list[object]:
     return [bucket.hashes for bucket in buckets.of_partition(partition).values() if bucket.hashes]
 
 
-_TRIES = 20
-_PAUSE = 0.5  # seconds at most between two tries
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Changing:
-    """Work that changes buckets, planned for the table as it is."""
+class BucketWork:
+    """A change of buckets, planned for the table as it is."""
 
     keyed: KeyedTable
     compacts: bool
-    """Whether the files are to be lifted from level 0."""
+    """Whether the new files are compacted, too."""
     write: Callable[[], Iterable[BucketChange]]
-    """Writes files, and tells of each bucket."""
+    """Writes the files, and returns the change of each bucket."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Applied:
-    """What came of it."""
+class AppliedChanges:
+    """Changes of buckets that are committed."""
 
     changes: Sequence[BucketChange]
     snapshot_id: int | None
-    """The last snapshot; None: nothing was to be changed."""
-    replaced: int | None
-    """Older rows that are gone; None: not known."""
+    """The last snapshot; None: there was nothing to change."""
+    superseded: int | None
+    """Older rows that readers do not see any more; None: unknown."""
     is_compacted: bool
 
 
 def apply_changes(
-    table: OpenPaimonTable, plan: Callable[[], Changing], commit: CommitAs | None = None
-) -> Applied:
-    """Change buckets of a table.
+    table: OpenPaimonTable, plan: Callable[[], BucketWork], commit: CommitIdentity | None = None
+) -> AppliedChanges:
+    """Change buckets of a table, again from the start where another writer was faster.
 
     Args:
-        table: It is read anew before each try; nobody else may do that meanwhile.
-        plan: Plans the work on the table as it is now. What it has written is removed if it
-            raises, or if it comes too late.
-        commit: In whose name; by default in a new one.
+        table: The table, which is refreshed before each try; nobody else may do so meanwhile.
+        plan: Plans the work for the table as it is. What it has written is removed if it raises, or
+            if the commit is lost.
+        commit: Who commits; by default a new commit user.
 
     Raises:
-        ConflictError: Others were faster again and again. What is committed by then stays on level
-            0, for the next to lift.
+        ConflictError: Others were faster every time. What is committed by then stays on level 0 and
+            is compacted by the next upsert.
     """
-    own = commit or CommitAs(table.committer().new_user())
-    for attempt in count(1):
+    identity = commit or CommitIdentity(table.committer().new_user())
+
+    is_planning = False
+
+    def attempt() -> tuple[BucketWork, list[BucketChange], AppendCommit | None]:
+        nonlocal is_planning
+        is_planning = False
         table.refresh()
-        own.check(table.snapshot.state)
-        try:
-            work = plan()
-            changes, made = _write(table, work, own)
-            break
-        except (ConflictError, FileGoneError) as error:
-            if attempt == _TRIES or (isinstance(error, FileGoneError) and _is_latest(table)):
-                raise
-        time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**attempt)))
-    else:
-        raise AssertionError("the last try ends the loop")
-    # Who does again what was killed between its snapshots finds nothing to do but the second.
-    if made is None and not (work.compacts and told(table.snapshot.state)):
-        return Applied(changes, None, 0, is_compacted=True)
-    if made is not None and (made.is_whole or not work.compacts):
-        replaced = 0 if made.is_whole else None
-        return Applied(changes, made.snapshot_id, replaced, is_compacted=made.is_whole)
-    compacted = _compacted(table, work.keyed, changes, own)
-    if compacted is None:  # another has done it
-        snapshot_id, replaced = (None, 0) if made is None else (made.snapshot_id, None)
-        return Applied(changes, snapshot_id, replaced, is_compacted=True)
-    return Applied(changes, compacted.snapshot_id, compacted.replaced, is_compacted=True)
+        identity.check(table.snapshot.state)
+        is_planning = True
+        return _append(table, plan(), identity)
+
+    def is_conflict(error: Exception) -> bool:
+        if isinstance(error, FileGoneError):
+            return is_planning and not _is_latest(table)
+        return is_planning and isinstance(error, ConflictError)
+
+    work, changes, appended = retry(
+        attempt, on=is_conflict, attempts=_TRIES, wait=_WAIT, longest_wait=_LONGEST_WAIT
+    )
+    # Repeating an upsert that was killed between its snapshots leaves only the second to do.
+    if appended is None and not (work.compacts and pending_upserts(table.snapshot.state)):
+        return AppliedChanges(changes, None, 0, is_compacted=True)
+    if appended is not None and (appended.is_complete or not work.compacts):
+        superseded = 0 if appended.is_complete else None
+        return AppliedChanges(
+            changes, appended.snapshot_id, superseded, is_compacted=appended.is_complete
+        )
+    compacted = _compact(table, work.keyed, changes, identity)
+    if compacted is None:  # another writer has done it
+        snapshot_id, superseded = (None, 0) if appended is None else (appended.snapshot_id, None)
+        return AppliedChanges(changes, snapshot_id, superseded, is_compacted=True)
+    return AppliedChanges(changes, compacted.snapshot_id, compacted.superseded, is_compacted=True)
 
 
-def _compacted(
-    table: OpenPaimonTable, keyed: KeyedTable, changes: Sequence[BucketChange], commit: CommitAs
-) -> Compacted | None:
-    """Lift what is committed, also in a table whose schema was changed since."""
+def _append(
+    table: OpenPaimonTable, work: BucketWork, commit: CommitIdentity
+) -> tuple[BucketWork, list[BucketChange], AppendCommit | None]:
+    """Write the files and commit them; what is not committed is removed."""
+    changes: list[BucketChange] = []
+    try:
+        changes.extend(work.write())
+    except BaseException:
+        _discard(table, changes)
+        raise
+    try:
+        return work, changes, commit_append(table, changes, commit, compacts=work.compacts)
+    except ConflictError:  # after another error the snapshot may exist
+        _discard(table, changes)
+        raise
+
+
+def _compact(
+    table: OpenPaimonTable,
+    keyed: KeyedTable,
+    changes: Sequence[BucketChange],
+    commit: CommitIdentity,
+) -> CompactCommit | None:
+    """Compact what is committed, even if the schema of the table has changed since."""
     try:
         return commit_compact(table, keyed, changes, commit)
     except ConflictError:
@@ -395,8 +480,8 @@ def _compacted(
         files = table.snapshot
         schemas = {**keyed.schemas, **files.schemas, files.schema.id: files.schema}
         options = writing_options(files.options, files.state.entries, files.schemas)
-        now = replace(keyed, schema=files.schema, schemas=schemas, options=options)
-        return commit_compact(table, now, changes, commit)
+        current = replace(keyed, schema=files.schema, schemas=schemas, options=options)
+        return commit_compact(table, current, changes, commit)
 
 
 def _is_latest(table: OpenPaimonTable) -> bool:
@@ -404,23 +489,5 @@ def _is_latest(table: OpenPaimonTable) -> bool:
     return table.folder.snapshots.latest() == table.snapshot.state.snapshot
 
 
-def _write(
-    table: OpenPaimonTable, work: Changing, commit: CommitAs
-) -> tuple[list[BucketChange], UpsertCommit | None]:
-    changes: list[BucketChange] = []
-    try:
-        changes.extend(work.write())
-    except BaseException:
-        _remove(table, changes)
-        raise
-    try:
-        return changes, commit_append(table, changes, commit, compacts=work.compacts)
-    except ConflictError:  # after another error the snapshot may be there
-        _remove(table, changes)
-        raise
-
-
-def _remove(table: OpenPaimonTable, changes: Iterable[BucketChange]) -> None:
-    """Take back files that no snapshot will name."""
-    with suppress(StorageError):  # `clean` removes them later
-        table.storage.delete(path for one in changes for path in one.written)
+def _discard(table: OpenPaimonTable, changes: Iterable[BucketChange]) -> None:
+    discard(table.storage, (path for change in changes for path in change.written))

@@ -1,11 +1,11 @@
-"""`t.compact()`: everything goes to the top level, without the rows that are not live."""
+"""Full compaction of a table with a primary key, or of some of its partitions."""
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,21 +22,25 @@ from alcid.errors import (
     require,
 )
 from alcid.options import match_column
+from alcid.storage import retry
 from alcid.tables.engine import Progress
 from alcid.tables.paimon.data_files import table_paths
 from alcid.tables.paimon.keyed.bucket import (
     Bucket,
+    BucketCompaction,
     Buckets,
     KeyedTable,
-    Place,
-    Settlement,
     buckets_of,
 )
+from alcid.tables.paimon.keyed.bucket_compaction import (
+    compact_buckets,
+    discard_compactions,
+    pick_all,
+)
 from alcid.tables.paimon.keyed.commit import compact_change
-from alcid.tables.paimon.keyed.key_files import choose_all
-from alcid.tables.paimon.keyed.level_zero import remove_written, settle_buckets
 from alcid.tables.paimon.keyed.upsert import keyed_table
 from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.manifest import BucketId
 from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.table_folder import partition_values
 from alcid.tables.paimon.metadata.table_state import TableState
@@ -48,12 +52,12 @@ if TYPE_CHECKING:
 __all__ = ["CompactReport", "compact"]
 
 _TRIES = 10
-_PAUSE = 0.5  # seconds at most between two tries
+_WAIT, _LONGEST_WAIT = 0.02, 0.5  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class CompactReport:
-    """What a compaction did.
+    """The outcome of a compaction.
 
     >>> print(CompactReport(4, 23, 5, 1_200_000, 34_500_000, 7, 1.25))
     compacted 4 buckets: 23 files became 5, 1,200,000 rows (34.5 MB) written in 1.2 s: snapshot 7
@@ -64,16 +68,16 @@ class CompactReport:
     """
 
     buckets: int
-    """Those that were changed."""
+    """Buckets that were changed."""
     files_before: int
     """Data files of these buckets."""
     files_after: int | None
-    """None, as rows and bytes, of a dry run: what is live shows when it is merged."""
+    """None, as rows and bytes, of a dry run: which rows are live is only known by merging."""
     rows: int | None
-    """Those written anew; files whose keys no other has are not."""
+    """Rows that were rewritten; files whose keys no other file has are not."""
     bytes_written: int | None
     snapshot_id: int | None
-    """The new snapshot; None where there was nothing to do."""
+    """The new snapshot; None: there was nothing to do."""
     seconds: float
     dry_run: bool = False
     """Nothing was changed."""
@@ -104,16 +108,16 @@ def compact(
 ) -> CompactReport:
     """Merge the files of buckets on their top level, in one snapshot of kind COMPACT.
 
-    Rows that others write meanwhile stay on level 0, for the next time.
+    Rows that others write meanwhile stay on level 0, for the next compaction.
 
     Args:
-        table: The table; it is read anew before and after.
-        partition: Values of partition keys, as `{"dt": "20260801"}`; by default all partitions.
-        dry_run: Only say which buckets have something to be merged.
-        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+        table: The table; it is refreshed before and after.
+        partition: Values of partition columns, as `{"dt": "20260801"}`; by default all partitions.
+        dry_run: Only report which buckets there are to compact.
+        progress: How to report progress, see `alcid.tables.engine.telling`.
 
     Raises:
-        ColumnError: The table is not partitioned by a column.
+        ColumnError: A column that the table is not partitioned by.
         LiteralError: A value that a column cannot have.
         UnsupportedError: A table without a primary key, or an option that cannot be followed.
         ConflictError: Others have compacted the same buckets every time.
@@ -121,167 +125,182 @@ def compact(
     begin = time.monotonic()
     if partition is not None:
         require(partition, Mapping, "partition")  # type: ignore[type-abstract]
-    compaction = _Compaction(table, dict(partition or {}), progress)
+    compaction = _TableCompaction(table, dict(partition or {}), progress)
     with table.engine.settings():
         if dry_run:
-            found = compaction.missing()
-            files = sum(len(bucket.files) for bucket in found)
+            buckets = compaction.pending()
+            files = sum(len(bucket.files) for bucket in buckets)
             seconds = time.monotonic() - begin
-            return CompactReport(len(found), files, None, None, None, None, seconds, dry_run=True)
+            return CompactReport(len(buckets), files, None, None, None, None, seconds, dry_run=True)
         snapshot_id = compaction.run()
         table.refresh()
-    return _report(compaction.made, snapshot_id, time.monotonic() - begin)
+    return _report(compaction.compactions, snapshot_id, time.monotonic() - begin)
 
 
-class _Compaction:
-    """What is tried until no other comes between."""
+class _TableCompaction:
+    """A compaction, which is repeated until no other writer interferes."""
 
     def __init__(
-        self, table: OpenPaimonTable, wanted: Mapping[str, Any], progress: Progress | bool | None
+        self,
+        table: OpenPaimonTable,
+        partition: Mapping[str, Any],
+        progress: Progress | bool | None,
     ) -> None:
-        self._table, self._wanted, self._progress = table, wanted, progress
-        self._made: dict[Place, Settlement] = {}
+        self._table, self._partition, self._progress = table, partition, progress
+        self._compactions: dict[BucketId, BucketCompaction] = {}
 
     @property
-    def made(self) -> list[Settlement]:
-        """What there is to be committed."""
-        return list(self._made.values())
+    def compactions(self) -> list[BucketCompaction]:
+        """What is written, to be committed."""
+        return list(self._compactions.values())
 
     def run(self) -> int | None:
-        """Make the snapshot; None if there is nothing to do."""
-        for attempt in range(_TRIES):
+        """Commit a snapshot; None if there is nothing to do."""
+
+        def attempt() -> int | None:
             self._table.refresh()
-            try:
-                self._settle()
-                return self._commit()
-            except (ConflictError, FileGoneError):
-                if attempt == _TRIES - 1:
-                    self._drop()
-                    raise
-            time.sleep(random.uniform(0, min(_PAUSE, 0.02 * 2**attempt)))
-        raise AssertionError("the last try returns or raises")
+            self._compact()
+            return self._commit()
 
-    def missing(self) -> list[Bucket]:
-        """The buckets that have something to be merged; nothing is done."""
+        try:
+            return retry(
+                attempt,
+                on=(ConflictError, FileGoneError),
+                attempts=_TRIES,
+                wait=_WAIT,
+                longest_wait=_LONGEST_WAIT,
+            )
+        except (ConflictError, FileGoneError):
+            self._discard()
+            raise
+
+    def pending(self) -> list[Bucket]:
+        """The buckets that there are to compact."""
         self._table.refresh()
-        keyed, buckets = self._look()
-        return self._open(keyed, buckets)
+        return self._pending(*self._buckets())
 
-    def _look(self) -> tuple[KeyedTable, Buckets]:
+    def _buckets(self) -> tuple[KeyedTable, Buckets]:
         """The table, and its buckets as they are."""
         self._table.committer()  # raises where nothing can be written
         keyed = keyed_table(self._table, "compact")
         return keyed, _buckets(self._table, self._table.snapshot.state)
 
-    def _open(self, keyed: KeyedTable, buckets: Buckets) -> list[Bucket]:
-        """The buckets of which something is to be done, and is not done yet."""
+    def _pending(self, keyed: KeyedTable, buckets: Buckets) -> list[Bucket]:
+        """The buckets that there are to compact, without those that are written already."""
         return [
             bucket
-            for bucket in _chosen(buckets, keyed.schema, self._wanted)
-            if bucket.place not in self._made and choose_all(bucket, keyed.options.num_levels)
+            for bucket in _buckets_of_partitions(buckets, keyed.schema, self._partition)
+            if bucket.id not in self._compactions and pick_all(bucket, keyed.options.num_levels)
         ]
 
-    def _settle(self) -> None:
-        """Do what is to be done; what was done before is kept where nobody has changed it."""
-        keyed, buckets = self._look()
-        fitting = {
-            place: one for place, one in self._made.items() if _goes_with(one.base, buckets[place])
+    def _compact(self) -> None:
+        """Compact the buckets; earlier work stays valid where no other writer changed a bucket."""
+        keyed, buckets = self._buckets()
+        valid = {
+            bucket_id: compaction
+            for bucket_id, compaction in self._compactions.items()
+            if _is_applicable(compaction.base, buckets[bucket_id])
         }
-        lost = [one for place, one in self._made.items() if place not in fitting]
-        remove_written(self._table.storage, lost)
-        self._made = fitting
-        missing = self._open(keyed, buckets)
+        lost = [self._compactions[bucket_id] for bucket_id in self._compactions.keys() - valid]
+        discard_compactions(self._table.storage, lost)
+        self._compactions = valid
         try:
-            made = settle_buckets(
-                self._table.engine, keyed, missing, full=True, progress=self._progress
+            compactions = compact_buckets(
+                self._table.engine,
+                keyed,
+                self._pending(keyed, buckets),
+                full=True,
+                progress=self._progress,
             )
         except BaseException:
-            self._drop()
+            self._discard()
             raise
-        self._made.update((one.base.place, one) for one in made if one is not None)
+        self._compactions.update(
+            (compaction.base.id, compaction) for compaction in compactions if compaction is not None
+        )
 
     def _commit(self) -> int | None:
-        if not self._made:
+        if not self._compactions:
             return None
         state = self._table.snapshot.state
-        snapshot = self._table.committer().commit(self._plan, known=state)
+        snapshot = self._table.committer().commit(self._plan, cached=state)
         return None if snapshot is None else snapshot.id
 
-    def _drop(self) -> None:
-        """Take back all that was written."""
-        remove_written(self._table.storage, self._made.values())
-        self._made = {}
+    def _discard(self) -> None:
+        """Remove everything that was written."""
+        discard_compactions(self._table.storage, self._compactions.values())
+        self._compactions = {}
 
     def _plan(self, state: TableState) -> Change:
-        now = _buckets(self._table, state)
-        for place, one in self._made.items():
-            if not _goes_with(one.base, now[place]):
-                raise ConflictError(f"{one.base.folder}: another has compacted it meanwhile")
-        return compact_change(self._made.values())
+        buckets = _buckets(self._table, state)
+        for bucket_id, compaction in self._compactions.items():
+            if not _is_applicable(compaction.base, buckets[bucket_id]):
+                raise ConflictError(f"{compaction.base.folder}: another has compacted it meanwhile")
+        return compact_change(self._compactions.values())
 
 
 def _buckets(table: OpenPaimonTable, state: TableState) -> Buckets:
     return buckets_of(state, table_paths(table.snapshot.schema, table.snapshot.options))
 
 
-def _goes_with(base: Bucket, now: Bucket) -> bool:
-    """Whether a bucket has nothing but newer files on level 0 besides what it had."""
-    before = {one.entry.identity for one in base.files}
-    after = {one.entry.identity: one for one in now.files}
+def _is_applicable(base: Bucket, now: Bucket) -> bool:
+    """Whether a bucket has changed by nothing but new files on level 0."""
+    before = {file.entry.identity for file in base.files}
+    after = {file.entry.identity: file for file in now.files}
     return (
         before <= after.keys()
         and not any(after[new].file.level for new in after.keys() - before)
-        and {one.name for one in base.vectors} == {one.name for one in now.vectors}
+        and {entry.name for entry in base.vectors} == {entry.name for entry in now.vectors}
     )
 
 
-def _chosen(buckets: Buckets, schema: TableSchema, wanted: Mapping[str, Any]) -> list[Bucket]:
+def _buckets_of_partitions(
+    buckets: Buckets, schema: TableSchema, partition: Mapping[str, Any]
+) -> list[Bucket]:
     """The buckets of the partitions that have these values."""
     partitions = list(buckets.partitions)
     keys = schema.partition_keys
     values = partition_values(partitions, keys, schema.partition_types, file="partitions")
-    fits = np.ones(len(partitions), bool)
-    for given, value in wanted.items():
-        name = match_column(given, keys)
+    is_chosen = np.ones(len(partitions), bool)
+    for column, value in partition.items():
+        name = match_column(column, keys)
         if name is None:
-            known = ", ".join(keys) or "none"
-            raise ColumnError(f"partition: {given} is no partition column, found {known}")
-        column = values.column(name)
-        fits &= _equals(column, value, name)
+            expected = ", ".join(keys) or "none"
+            raise ColumnError(f"partition: {column} is no partition column, found {expected}")
+        is_chosen &= _equals(values.column(name), value, name)
     return [
         bucket
-        for partition, is_fitting in zip(partitions, fits.tolist(), strict=True)
-        if is_fitting
-        for bucket in buckets.of_partition(partition).values()
+        for packed in compress(partitions, is_chosen.tolist())
+        for bucket in buckets.of_partition(packed).values()
     ]
 
 
 def _equals(column: pa.ChunkedArray, value: Any, name: str) -> npt.NDArray[np.bool_]:
     if value is None:
-        found = pc.is_null(column)
+        equal = pc.is_null(column)
     else:
         try:
-            found = pc.equal(column, pa.scalar(value, column.type)).fill_null(False)
+            equal = pc.equal(column, pa.scalar(value, column.type)).fill_null(False)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            told = f"partition {name}: found {value!r}, expected {column.type}"
-            raise LiteralError(told) from None
-    equal: npt.NDArray[np.bool_] = found.to_numpy()
-    return equal
+            problem = f"partition {name}: found {value!r}, expected {column.type}"
+            raise LiteralError(problem) from None
+    mask: npt.NDArray[np.bool_] = equal.to_numpy()
+    return mask
 
 
 def _report(
-    settlements: Sequence[Settlement], snapshot_id: int | None, seconds: float
+    compactions: Sequence[BucketCompaction], snapshot_id: int | None, seconds: float
 ) -> CompactReport:
-    before = sum(len(one.base.files) for one in settlements)
-    gone = {placed.file.name for one in settlements for placed in one.removed}
-    added = [placed.file for one in settlements for placed in one.added]
-    new = [file for file in added if file.name not in gone]
+    before = sum(len(compaction.base.files) for compaction in compactions)
+    removed = {file.file.name for compaction in compactions for file in compaction.removed}
+    added = [file.file for compaction in compactions for file in compaction.added]
+    rewritten = [file for file in added if file.name not in removed]
     return CompactReport(
-        buckets=len(settlements),
+        buckets=len(compactions),
         files_before=before,
-        files_after=before - len(gone) + len(added),
-        rows=sum(file.rows for file in new),
-        bytes_written=sum(file.size for file in new),
+        files_after=before - len(removed) + len(added),
+        rows=sum(file.rows for file in rewritten),
+        bytes_written=sum(file.size for file in rewritten),
         snapshot_id=snapshot_id,
         seconds=seconds,
     )

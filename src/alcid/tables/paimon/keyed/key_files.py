@@ -1,26 +1,15 @@
-"""The data files of a table with a primary key: one sorted run of rows, each key once.
+"""The data files of a table with a primary key: each one sorted run, with every key once.
 
     _KEY_id  _SEQUENCE_NUMBER  _VALUE_KIND  id  name ...
        1            7               0        1  "fig"
        2            9               0        2  "pear"
 
-The columns of the key stand twice, in front and among those of the table, unless
-`data-file.thin-mode` leaves them out in front. Java's writers open a bucket only if the files of
-each level above 0 have keys that rise from file to file, so this is checked before anything is
-written.
+The key columns are stored twice, in front and among those of the table, unless
+`data-file.thin-mode` omits them in front. Paimon's Java opens a bucket only if on each level above
+0 keys ascend from file to file, so `write_sorted_run` checks this before it writes anything.
 
-Rows by their places, of tables that are larger than one Arrow array may be.
-
-Which sorted runs of a bucket a compaction takes, and the level that it puts them on.
-
-    level 0   a  b                  always taken, all of it
-    level 1   ccc                   taken, as there is no level between it and 0
-    level 2   dddd                  taken, so that level 1 is free for the next
-    level 3   eeeeeeeeee            taken if it is not larger than all that is taken before it
-    level 5   ffffffffffffffffff
-
-Level 0 goes to the level below all runs, as long as there is one. Then runs are merged, the newest
-first: each is merged with what is as large as it is, so that a row is not written again too often.
+`KeyReader` reads files of older schemas, too: columns are matched by field id, and values are
+converted to the types that the table has now.
 """
 
 from __future__ import annotations
@@ -36,36 +25,53 @@ import pyarrow.compute as pc
 
 from alcid._arrays import Int64Array, plain
 from alcid.errors import FormatError
+from alcid.formats.deletion_vector import DeletionVector
+from alcid.tables.casts import column_type
 from alcid.tables.key_order import Column, join_columns, rank_rows
-from alcid.tables.paimon.data_files import PlacedFile, stored_schema
+from alcid.tables.paimon.data_files import (
+    DataScan,
+    PlacedFile,
+    open_data,
+    read_present,
+    stored_schema,
+)
 from alcid.tables.paimon.keyed.bucket import Bucket, KeyedTable
-from alcid.tables.paimon.merge_on_read import KIND, NUMBER, are_deletes, key_name  # MOVED
+from alcid.tables.paimon.merge_on_read import (
+    KIND,
+    NUMBER,
+    KeyRows,
+    are_deletes,
+    cast_values,
+    convert_key,
+    convert_values,
+    key_name,
+    read_key_rows,
+    require_column,
+)
+from alcid.tables.paimon.metadata.commit import discard
 from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.statistics import FULL, collect, pack_rows
-from alcid.tables.paimon.write.new_files import NewFiles, Span, WrittenData
+from alcid.tables.paimon.new_files import NewFiles, Span, WrittenData
 from alcid.tables.parquet_writer import GROUP_ROWS, FileWriter, roll_files
 
 __all__ = [
-    "Choice",
-    "KeyRun",
-    "choose_all",
-    "choose_runs",
-    "count_levels",
-    "join_runs",
+    "KeyReader",
+    "SortedRun",
+    "concat_runs",
     "key_file_schema",
     "take_rows",
-    "write_runs",
+    "write_sorted_run",
 ]
 
-_STEP_BYTES = 1 << 28  # of rows that are put together at a time
+_STEP_BYTES = 1 << 28  # of rows that are taken at a time
 
 
-def take_rows(rows: pa.Table, places: Int64Array) -> pa.Table:
-    """The rows of these places, in this order.
+def take_rows(rows: pa.Table, positions: Int64Array) -> pa.Table:
+    """The rows of some positions, in their order, of a table larger than one Arrow array may be.
 
-    `Table.take` makes one array of all chunks of a column first, and fails where that has more than
-    2 GiB of text, however few rows are asked for. Here it is done in steps, and what comes out has
-    a chunk for each.
+    `Table.take` concatenates all chunks of a column first, and fails where they have more than
+    2 GiB of text, however few rows are taken. Here it is done in steps, and the result has a chunk
+    for each.
 
     >>> rows = pa.concat_tables([pa.table({"a": [10, 11]}), pa.table({"a": [12]})])
     >>> take_rows(rows, np.array([2, 0, 2])).column("a").to_pylist()
@@ -73,27 +79,28 @@ def take_rows(rows: pa.Table, places: Int64Array) -> pa.Table:
     """
     batches = rows.to_batches()
     if len(batches) <= 1:
-        return rows.take(pa.array(places))
+        return rows.take(pa.array(positions))
     step = max(_STEP_BYTES * len(rows) // max(rows.nbytes, 1), 1)
     steps = [
-        _gather(batches, places[start : start + step]) for start in range(0, len(places), step)
+        _take_step(batches, positions[start : start + step])
+        for start in range(0, len(positions), step)
     ]
     return pa.concat_tables([rows.slice(0, 0), *steps])
 
 
-def _gather(batches: list[pa.RecordBatch], places: Int64Array) -> pa.Table:
-    """Take them from batch after batch, then bring them into their order."""
+def _take_step(batches: list[pa.RecordBatch], positions: Int64Array) -> pa.Table:
+    """Take the rows batch after batch, then restore their order."""
     ends = np.cumsum([batch.num_rows for batch in batches])
-    order = np.argsort(places, kind="stable")
-    parts = np.split(order, np.searchsorted(places[order], ends[:-1]))
+    order = np.argsort(positions, kind="stable")
+    parts = np.split(order, np.searchsorted(positions[order], ends[:-1]))
     taken = [
-        batch.take(pa.array(places[part] - (end - batch.num_rows)))
+        batch.take(pa.array(positions[part] - (end - batch.num_rows)))
         for batch, end, part in zip(batches, ends, parts, strict=True)
         if len(part)
     ]
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
-    return pa.Table.from_batches(taken).combine_chunks().take(pa.array(back))
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
+    return pa.Table.from_batches(taken).combine_chunks().take(pa.array(inverse))
 
 
 _KEY_ID_OFFSET = (1 << 30) - 1
@@ -102,35 +109,35 @@ _KIND_ID = (1 << 31) - 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KeyRun:
+class SortedRun:
     """Rows of a bucket in the order of their keys, each key once; or a part of such a run."""
 
     rows: pa.Table
     """All columns of the table, in the types of `stored_schema`."""
     numbers: npt.NDArray[np.int64]
-    """Their sequence numbers."""
+    """The sequence numbers."""
     kinds: npt.NDArray[np.int8]
     """0 for +I, 1 for -U, 2 for +U, 3 for -D."""
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def take(self, rows: npt.NDArray[np.int64]) -> KeyRun:
-        """The rows of these places, in this order."""
-        return KeyRun(take_rows(self.rows, rows), self.numbers[rows], self.kinds[rows])
+    def take(self, rows: npt.NDArray[np.int64]) -> SortedRun:
+        """The rows of some positions, in their order."""
+        return SortedRun(take_rows(self.rows, rows), self.numbers[rows], self.kinds[rows])
 
-    def filter(self, mask: npt.NDArray[np.bool_]) -> KeyRun:
+    def filter(self, mask: npt.NDArray[np.bool_]) -> SortedRun:
         """The rows where a mask is true."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
 
-def join_runs(parts: Iterable[KeyRun]) -> KeyRun:
-    """Parts one after the other; at least one."""
-    every = list(parts)
-    return KeyRun(
-        pa.concat_tables([one.rows for one in every]),
-        np.concatenate([one.numbers for one in every]),
-        np.concatenate([one.kinds for one in every]),
+def concat_runs(parts: Iterable[SortedRun]) -> SortedRun:
+    """The concatenation of parts, at least one."""
+    parts = list(parts)
+    return SortedRun(
+        pa.concat_tables([part.rows for part in parts]),
+        np.concatenate([part.numbers for part in parts]),
+        np.concatenate([part.kinds for part in parts]),
     )
 
 
@@ -138,8 +145,8 @@ def key_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
     """The columns of a data file.
 
     Args:
-        schema: Of the table.
-        thin: Leave out the columns of the key in front.
+        schema: The schema of the table.
+        thin: Omit the key columns in front.
 
     >>> from alcid.types import DataType
     >>> key = TableSchema.of([("id", DataType("INT")), ("a", DataType("INT"))], ["id"], [], {})
@@ -151,8 +158,8 @@ def key_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
     return pa.schema(
         [
             *(
-                _required(key_name(one.name), stored.field(one.name).type, one.id + _KEY_ID_OFFSET)
-                for one in keys
+                _required(key_name(key.name), stored.field(key.name).type, key.id + _KEY_ID_OFFSET)
+                for key in keys
             ),
             _required(NUMBER, pa.int64(), _NUMBER_ID),
             _required(KIND, pa.int8(), _KIND_ID),
@@ -161,20 +168,20 @@ def key_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
     )
 
 
-def write_runs(
-    keyed: KeyedTable, bucket: Bucket, chunks: Iterable[KeyRun], *, level: int, source: int
+def write_sorted_run(
+    keyed: KeyedTable, bucket: Bucket, chunks: Iterable[SortedRun], *, level: int, source: int
 ) -> list[WrittenData]:
     """Write one sorted run as files of about `target-file-size`, whose keys do not overlap.
 
     Args:
         keyed: The table.
-        bucket: Where the files belong.
-        chunks: The run in parts, one after the other; without a row there is no file.
-        level: The level that the files are to be on.
-        source: 0 for rows that are new, 1 for those that a compaction has merged.
+        bucket: The bucket of the files.
+        chunks: The run in consecutive parts; without rows no file is written.
+        level: The level of the files.
+        source: The file source: 0 for new rows, 1 for those of a compaction.
 
     Raises:
-        FormatError: A key is not above the one before it; what was written is taken back.
+        FormatError: A key is not above the one before it; what was written is removed.
         UnsupportedError: A value does not fit the table.
     """
     options = keyed.options
@@ -192,18 +199,18 @@ def write_runs(
             values = rows.select(keyed.schema.names)
             span = _span(keyed.schema, rows, level=level, source=source)
             written.append(
-                files.put(bucket.place, bucket.folder, data, values, span, total_buckets=total)
+                files.put(bucket.id, bucket.folder, data, values, span, total_buckets=total)
             )
     except BaseException:
-        files.remove(written)
+        discard(keyed.storage, (path for file in written for path in file.paths))
         raise
     return written
 
 
 def _parts(
-    keyed: KeyedTable, bucket: Bucket, chunks: Iterable[KeyRun], schema: pa.Schema
+    keyed: KeyedTable, bucket: Bucket, chunks: Iterable[SortedRun], schema: pa.Schema
 ) -> Iterator[pa.Table]:
-    """The rows as the files hold them, not more than a row group at a time."""
+    """The rows in the columns of the files, at most a row group at a time."""
     names = list(keyed.schema.key_columns)
     thin = keyed.options.data_file_thin_mode
     last: list[pa.ChunkedArray] = []
@@ -224,9 +231,9 @@ def _parts(
 
 
 def _check_rising(keys: Sequence[Column], count: int, folder: str) -> None:
-    first = plain(keys[0])
-    # What is less for Arrow is less for Paimon; NaN and -0.0 are not, and left to ranks.
-    if pc.all(pc.less(first[:-1], first[1:]), skip_nulls=False).as_py():
+    first_key = plain(keys[0])
+    # Less for Arrow is less for Paimon. NaN and -0.0 are never less, and left to the ranks.
+    if pc.all(pc.less(first_key[:-1], first_key[1:]), skip_nulls=False).as_py():
         return
     wrong = np.flatnonzero(np.diff(rank_rows(keys, count)) <= 0)
     if len(wrong):
@@ -234,7 +241,7 @@ def _check_rising(keys: Sequence[Column], count: int, folder: str) -> None:
 
 
 def _span(schema: TableSchema, rows: pa.Table, *, level: int, source: int) -> Span:
-    """What the manifest says of the rows of a file."""
+    """The keys, sequence numbers and deletes of a file, for its manifest entry."""
     names = schema.key_columns
     types = [schema.types[name] for name in names]
     keys = rows.select(names)
@@ -242,13 +249,13 @@ def _span(schema: TableSchema, rows: pa.Table, *, level: int, source: int) -> Sp
         pa.chunked_array([*key.slice(0, 1).chunks, *key.slice(len(key) - 1).chunks])
         for key in keys.columns
     ]
-    least, most = pack_rows(ends, types)
+    min_key, max_key = pack_rows(ends, types)
     numbers, kinds = rows.column(NUMBER).to_numpy(), rows.column(KIND).to_numpy()
     return Span(
         min_sequence=int(numbers.min()),
         max_sequence=int(numbers.max()),
-        min_key=least,
-        max_key=most,
+        min_key=min_key,
+        max_key=max_key,
         key_stats=collect(keys, types, [FULL] * len(types)),
         level=level,
         delete_rows=int(np.count_nonzero(are_deletes(kinds))),
@@ -260,67 +267,113 @@ def _required(name: str, kind: Any, number: int) -> pa.Field:
     return pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(number)})
 
 
-_LEAST_LEVELS = 2  # level 0, and one for what was compacted
+class KeyReader:
+    """Reads files of a table, the footer of each once."""
+
+    def __init__(self, keyed: KeyedTable) -> None:
+        """Take the table."""
+        self._keyed, self._stored = keyed, stored_schema(keyed.schema)
+        self._scans: dict[str, DataScan] = {}
+
+    def keys(self, placed: PlacedFile, deleted: DeletionVector | None = None) -> KeyRows:
+        """Keys, sequence numbers and kinds of a file; the merge ignores rows that are `deleted`."""
+        keyed, scan = self._keyed, self._open(placed)
+        return read_key_rows(
+            placed,
+            deleted,
+            schema=keyed.schema,
+            schemas=keyed.schemas,
+            options=keyed.options,
+            read=lambda columns: self._read(scan, None, columns),
+        )
+
+    def keys_of(self, run: SortedRun, *, level: int = 0) -> KeyRows:
+        """The same of rows that are not in a file yet, in the same types."""
+        schema, options = self._keyed.schema, self._keyed.options
+        keys, order = (
+            [
+                cast_values(
+                    run.rows.column(name), column_type(schema.types[name]), f"column {name}"
+                )
+                for name in names
+            ]
+            for names in (schema.key_columns, options.sequence_field)
+        )
+        return KeyRows(keys, run.numbers, run.kinds, level, order)
+
+    def runs(self, placed: PlacedFile) -> Iterator[SortedRun]:
+        """All rows of a file in the columns of the table, a row group at a time."""
+        for group, rows in enumerate(self._open(placed).group_rows):
+            if rows:
+                yield self._group(placed, group)
+
+    def take(self, placed: PlacedFile, positions: npt.NDArray[np.int64]) -> SortedRun:
+        """The rows of ascending positions; row groups without one are not read.
+
+        Raises:
+            FormatError: The file does not have so many rows.
+        """
+        if len(positions) and not 0 <= positions[0] <= positions[-1] < placed.file.rows:
+            raise FormatError(
+                "rows",
+                file=placed.path,
+                found=f"{positions[0]} to {positions[-1]}",
+                expected=f"0 to {placed.file.rows - 1}",
+            )
+        parts = [SortedRun(self._stored.empty_table(), np.empty(0, np.int64), np.empty(0, np.int8))]
+        first = 0
+        for group, rows in enumerate(self._open(placed).group_rows):
+            start, stop = np.searchsorted(positions, [first, first + rows])
+            if start < stop:
+                parts.append(self._group(placed, group).take(positions[start:stop] - first))
+            first += rows
+        return concat_runs(parts)
+
+    def _open(self, placed: PlacedFile) -> DataScan:
+        if placed.path not in self._scans:
+            scan = open_data(self._keyed.storage, placed, self._keyed.options)
+            rows, expected = sum(scan.group_rows), placed.file.rows
+            if rows != expected:
+                raise FormatError("rows", file=placed.path, found=rows, expected=expected)
+            self._scans[placed.path] = scan
+        return self._scans[placed.path]
+
+    def _read(self, scan: DataScan, group: int | None, columns: Sequence[str]) -> pa.Table:
+        """Columns of the file, as far as it has them."""
+        groups = None if group is None else [group]
+        return read_present(scan, columns, self._keyed.storage, groups)
+
+    def _group(self, placed: PlacedFile, group: int) -> SortedRun:
+        scan, own = self._open(placed), self._keyed.schemas[placed.file.schema_id].by_id
+        fields = self._keyed.schema.fields
+        names = [own[field.id].name for field in fields if field.id in own]
+        rows = self._read(scan, group, [NUMBER, KIND, *names])
+        keys = self._keyed.schema.key_columns
+        columns = [
+            (convert_key if field.name in keys else convert_values)(
+                require_column(rows, own[field.id].name, placed),
+                own[field.id],
+                field,
+                placed,
+                stored.type,
+            )
+            if field.id in own
+            else pa.nulls(rows.num_rows, stored.type)
+            for field, stored in zip(fields, self._stored, strict=True)
+        ]
+        return SortedRun(
+            pa.Table.from_arrays(columns, schema=self._stored),
+            _integers(rows, NUMBER, pa.int64(), placed),
+            _integers(rows, KIND, pa.int8(), placed),
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What a compaction takes."""
-
-    files: tuple[PlacedFile, ...]
-    """Every file of some of the lowest levels, all of level 0 among them."""
-    level: int
-    """Where they go: below all runs that are not taken."""
-
-
-def count_levels(bucket: Bucket, num_levels: int) -> int:
-    """The levels of a bucket: as many as its table has, or more if its files are on more.
-
-    >>> count_levels(Bucket(b"", 0, "bucket-0/"), 6)
-    6
-    """
-    highest = max((one.file.level for one in bucket.files), default=0)
-    return max(num_levels, highest + 1, _LEAST_LEVELS)
-
-
-def choose_runs(bucket: Bucket, num_levels: int) -> Choice | None:
-    """What to take so that level 0 becomes empty; None if it is.
-
-    Args:
-        bucket: As it is.
-        num_levels: Of its table.
-    """
-    taken = list(bucket.level_zero)
-    if not taken:
-        return None
-    is_merging = False
-    for level, run in _runs(bucket):
-        # The level below it must be free; where runs are merged, one more for the next time.
-        if not is_merging and level > 1:
-            return Choice(tuple(taken), level - 1)
-        if is_merging and level > _LEAST_LEVELS and _size(run) > _size(taken):
-            return Choice(tuple(taken), level - 1)
-        taken.extend(run)
-        is_merging = True
-    return Choice(tuple(taken), count_levels(bucket, num_levels) - 1)
-
-
-def choose_all(bucket: Bucket, num_levels: int) -> Choice | None:
-    """Everything, for the top level; None if it is there, and nothing of it is deleted."""
-    top = count_levels(bucket, num_levels) - 1
-    is_done = all(one.file.level == top and one.file.delete_rows == 0 for one in bucket.files)
-    if is_done and not any(entry.ranges for entry in bucket.vectors):
-        return None
-    return Choice(bucket.files, top)
-
-
-def _runs(bucket: Bucket) -> list[tuple[int, list[PlacedFile]]]:
-    """The levels above 0 that are not empty, the newest first."""
-    found: dict[int, list[PlacedFile]] = {}
-    for one in bucket.sorted_files:
-        found.setdefault(one.file.level, []).append(one)
-    return sorted(found.items())
-
-
-def _size(files: Iterable[PlacedFile]) -> int:
-    return sum(one.file.size for one in files)
+def _integers(rows: pa.Table, name: str, arrow_type: Any, placed: PlacedFile) -> npt.NDArray[Any]:
+    """Sequence numbers or kinds, which every row must have."""
+    values = cast_values(
+        require_column(rows, name, placed), arrow_type, f"{placed.path}: column {name}"
+    )
+    if values.null_count:
+        raise FormatError(f"row without {name}", file=placed.path)
+    integers: npt.NDArray[Any] = values.to_numpy()
+    return integers

@@ -1,18 +1,17 @@
-"""`alcid.upsert_sink`: every batch of a stream is in the table once, whatever is killed when.
+"""`alcid.upsert_sink`: every batch of a stream is committed once, whatever is killed when.
 
-    batch 7 -> APPEND, identifier 7, mark {batch 7}  -> COMPACT, identifier 7, mark {batch 7}
-            ^ killed before: written again           ^ killed here: only the COMPACT is made up for
+    batch 7 -> APPEND, identifier 7, progress 7  -> COMPACT, identifier 7, progress 7
+            ^ killed before: written again        ^ killed here: only the COMPACT is missing
 
-A batch that is not later than the mark is in the table already. The mark is looked at once more in
-the moment of the commit, so of two sinks that write the same batch one is refused.
-
-Which batch of a stream a table has: the mark of a sink, in the properties of snapshots.
+The progress of a sink is a property of its snapshots:
 
     property    alcid.sink.orders
-    its text    {"batch": 7, "instance": "5f1e0c7a-...", "query": "c029bdcc-..."}
+    its value   {"batch": 7, "instance": "5f1e0c7a-...", "query": "c029bdcc-..."}
 
-Each snapshot of a sink carries its mark, and so do later ones of this library. Those of Paimon's
-Java drop it: then it is looked for in the snapshots before, as far as they have not expired.
+A batch that is not later than this is in the table already. The property is checked once more
+within the commit, so of two sinks that write the same batch one is refused. Later snapshots of this
+library keep the property. Those of Paimon's Java drop it: then it is looked for in the snapshots
+before, as far as they have not expired.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ from alcid.errors import (
     OptionError,
     require,
 )
-from alcid.tables.paimon.keyed.commit import CommitAs, finish
-from alcid.tables.paimon.keyed.level_zero import places_of, walk_back
+from alcid.tables.paimon.keyed.commit import CommitIdentity, finish_upsert, pending_buckets
 from alcid.tables.paimon.keyed.upsert import (
     UpsertPlan,
     compacts,
@@ -40,92 +38,92 @@ from alcid.tables.paimon.keyed.upsert import (
     upsert,
 )
 from alcid.tables.paimon.metadata.commit import BATCH
+from alcid.tables.paimon.metadata.options import require_rows_writable
 from alcid.tables.paimon.metadata.snapshot import Snapshot, SnapshotFolder, snapshot_path
 from alcid.tables.paimon.metadata.table_state import TableState
-from alcid.tables.paimon.write.writable import require_rows_writable
 from alcid.tables.reports import UpsertReport
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = ["MarkSearch", "SinkMark", "UpsertSink", "upsert_sink"]
+__all__ = ["ProgressSearch", "SinkProgress", "UpsertSink", "upsert_sink"]
 
 _PREFIX = "alcid.sink."
 
 
 @dataclass(frozen=True, slots=True)
-class SinkMark:
-    """What a sink leaves in its snapshots."""
+class SinkProgress:
+    """How far a sink has come, as a property of its snapshots."""
 
     batch: int
-    """The last batch that is in the table."""
+    """The last batch that is committed."""
     instance: str
-    """The sink object that wrote it."""
+    """The id of the sink object that committed it."""
     query: str | None = None
     """Spark's id of the streaming query, which lives as long as its checkpoint; None: no query."""
 
     @staticmethod
     def key(name: str) -> str:
-        """The property that marks of a name are under."""
+        """The property of a sink of this name."""
         return _PREFIX + name
 
     @classmethod
-    def parse(cls, text: str, *, file: str) -> SinkMark:
-        """Read the value of the property.
+    def parse(cls, text: str, *, file: str) -> SinkProgress:
+        """Parse the value of the property.
 
         Raises:
-            FormatError: It is something else.
+            FormatError: It is damaged.
 
-        >>> SinkMark.parse('{"batch": 7, "instance": "a", "query": null}', file="snapshot-3")
-        SinkMark(batch=7, instance='a', query=None)
+        >>> SinkProgress.parse('{"batch": 7, "instance": "a", "query": null}', file="snapshot-3")
+        SinkProgress(batch=7, instance='a', query=None)
         """
         try:
-            found = json.loads(text)
-            mark = cls(found["batch"], found["instance"], found.get("query"))
+            fields = json.loads(text)
+            progress = cls(fields["batch"], fields["instance"], fields.get("query"))
         except (ValueError, TypeError, LookupError, AttributeError):
-            mark = None
-        if mark is None or type(mark.batch) is not int:
-            raise FormatError("mark of a sink", file=file, found=repr(text)[:80])
-        return mark
+            progress = None
+        if progress is None or type(progress.batch) is not int:
+            raise FormatError("progress of a sink", file=file, found=repr(text)[:80])
+        return progress
 
     def to_json(self) -> str:
         """The value of the property."""
         return json.dumps(asdict(self))
 
 
-class MarkSearch:
-    """Looks for the marks of a name, and does not look at the same snapshots again."""
+class ProgressSearch:
+    """Finds the progress of a sink; snapshots are not searched twice."""
 
     def __init__(self, snapshots: SnapshotFolder, name: str) -> None:
-        """Nothing is read yet."""
-        self._snapshots, self._key = snapshots, SinkMark.key(name)
-        self._known: tuple[Snapshot, SinkMark | None] | None = None
+        """Take the snapshots, and the name of the sink."""
+        self._snapshots, self._key = snapshots, SinkProgress.key(name)
+        self._last: tuple[Snapshot, SinkProgress | None] | None = None
         self.is_complete = True
-        """False once a search has come to where older snapshots have expired."""
+        """False once a search has reached expired snapshots."""
 
-    def find(self, start: Snapshot | None) -> SinkMark | None:
-        """The mark that holds at a snapshot.
+    def find(self, start: Snapshot | None) -> SinkProgress | None:
+        """The progress at a snapshot.
 
         Raises:
-            FormatError: A mark is damaged.
+            FormatError: The property is damaged.
         """
-        mark = self._find(start)
+        progress = self._find(start)
         if start is not None:
-            self._known = start, mark
-        return mark
+            self._last = start, progress
+        return progress
 
-    def _find(self, start: Snapshot | None) -> SinkMark | None:
-        last = 1
-        for snapshot in walk_back(self._snapshots, start):
-            if self._known is not None and snapshot == self._known[0]:
-                return self._known[1]
+    def _find(self, start: Snapshot | None) -> SinkProgress | None:
+        oldest = 1
+        for snapshot in self._snapshots.history(start):
+            if self._last is not None and snapshot == self._last[0]:
+                return self._last[1]
             text = (snapshot.properties or {}).get(self._key)
             if text is not None:
-                return SinkMark.parse(text, file=snapshot_path(snapshot.id))
-            last = snapshot.id
-        self.is_complete = self.is_complete and last == 1
-        if self._known is not None and self._known[0].id < last:
-            return self._known[1]  # nothing was there since, as far as can be seen
+                return SinkProgress.parse(text, file=snapshot_path(snapshot.id))
+            oldest = snapshot.id
+        self.is_complete = self.is_complete and oldest == 1
+        if self._last is not None and self._last[0].id < oldest:
+            return self._last[1]  # nothing since, as far as can be seen
         return None
 
 
@@ -140,24 +138,24 @@ def upsert_sink(
             .start()
         )
 
-    A batch that Spark gives again, as it does after a crash, is written if it is not in the table,
-    and passed over if it is. The sink knows by a mark in the snapshots of the table. If those have
-    expired and Paimon's Java has committed since, nothing is known, and a batch that comes again is
-    written again: that gives the same rows, unless others have written the same keys meanwhile.
+    A batch that Spark repeats, as it does after a crash, is written if it is not in the table, and
+    skipped if it is. The sink knows by a property of the table's snapshots. If these have expired
+    and Paimon's Java has committed since, it does not know, and writes a repeated batch again: that
+    gives the same rows, unless others have written the same keys meanwhile.
 
-    Who calls last has the name: a sink of the same name that is still alive elsewhere is refused
+    The last caller owns the name: a sink of the same name that is still alive elsewhere is refused
     at its next batch.
 
     Args:
         table: A table with a primary key.
-        name: What tells this stream from others that go to the same table. It belongs to one
-            checkpoint: one that begins anew needs a new name, as its batches count from 0 again.
+        name: Identifies this stream among others that write to the same table. It belongs to one
+            checkpoint: a new checkpoint needs a new name, as its batches count from 0 again.
         row_kind: As for `upsert`.
         write_only: As for `upsert`.
 
     Raises:
-        OptionError: A name that is none.
-        UnsupportedError: The table was opened as it was in the past, or takes no upserts.
+        OptionError: An invalid name.
+        UnsupportedError: The table was opened at a past snapshot, or does not support upserts.
 
     A batch may be an Arrow table, too:
 
@@ -179,19 +177,19 @@ def upsert_sink(
 
 
 class UpsertSink:
-    """Takes batches; `upsert_sink` makes one."""
+    """Upserts batches; `upsert_sink` creates one."""
 
     def __init__(
         self, table: OpenPaimonTable, name: str, *, row_kind: str | None, write_only: bool
     ) -> None:
-        """Nothing is done before the first batch."""
+        """Take the table; nothing is read before the first batch."""
         self.table, self.name = table.apart(), name
-        self._given = table
+        self._original = table
         self._row_kind, self._write_only = row_kind, write_only
         self._user, self._instance = f"alcid-sink-{name}", str(uuid.uuid4())
-        self._search = MarkSearch(table.folder.snapshots, name)
+        self._search = ProgressSearch(table.folder.snapshots, name)
         self._has_begun = False
-        self._inherited: SinkMark | None = None  # the mark that was there at the first call
+        self._inherited: SinkProgress | None = None  # the progress at the first call
 
     def __call__(self, rows: Any, batch_id: int) -> UpsertReport | None:
         """Upsert a batch, if it is not in the table.
@@ -201,7 +199,7 @@ class UpsertSink:
             batch_id: Its number; later batches have greater ones, with or without gaps.
 
         Returns:
-            What was done; None if the batch was there already.
+            The outcome; None if the batch is in the table already.
 
         Raises:
             ConflictError: Another sink of the same name has written since this one began.
@@ -210,27 +208,27 @@ class UpsertSink:
         if not 0 <= require(batch_id, int, "batch_id") < BATCH:
             raise OptionError(f"batch_id: found {batch_id}, expected 0 to {BATCH - 1}")
         query = self.table.engine.streaming_query(rows)
-        mark = SinkMark(batch_id, self._instance, query)
-        check, properties = partial(self._check, query=query), partial(self._properties, mark)
-        commit = CommitAs(self._user, batch_id, properties, check)
+        progress = SinkProgress(batch_id, self._instance, query)
+        check, properties = partial(self._check, query=query), partial(self._properties, progress)
+        commit = CommitIdentity(self._user, batch_id, properties, check)
         plan = UpsertPlan(row_kind=self._row_kind, write_only=self._write_only, commit=commit)
         self.table.refresh()
         state = self.table.snapshot.state
         if not self._has_begun:
             self._begin(state, batch_id)
         check(state)
-        found = self._search.find(state.snapshot)
-        if found is None or found.batch < batch_id:
+        committed = self._search.find(state.snapshot)
+        if committed is None or committed.batch < batch_id:
             report = upsert(self.table, rows, plan)
-            self._given.refresh()
+            self._original.refresh()
             return report
-        if found.batch == batch_id and compacts(self.table, plan):
+        if committed.batch == batch_id and compacts(self.table, plan):
             self._finish(state, commit)
-            self._given.refresh()
+            self._original.refresh()
         return None
 
     def _begin(self, state: TableState, batch_id: int) -> None:
-        """Take the name over from whoever had it."""
+        """Take the name over from the sink that had it."""
         self._inherited = self._search.find(state.snapshot)
         self._has_begun = True
         if self._inherited is None and batch_id and not self._search.is_complete:
@@ -242,36 +240,36 @@ class UpsertSink:
             )
 
     def _check(self, state: TableState, *, query: str | None) -> None:
-        """See that the name is still that of this sink, in the state that is committed to."""
-        found = self._search.find(state.snapshot)
-        if found is None:
+        """Check that this sink still owns its name, in the state that it commits to."""
+        committed = self._search.find(state.snapshot)
+        if committed is None:
             return
         sink = f"{self.table.location}: sink {self.name}"
-        if not self._is_fine(found):
+        if not self._is_own(committed):
             raise ConflictError(
-                f"{sink}: another sink of this name is live, and has written batch {found.batch}: "
-                "stop one of the two, or give it a name of its own"
+                f"{sink}: another sink of this name is live, and has written batch "
+                f"{committed.batch}: stop one of the two, or give it a name of its own"
             )
-        if None not in (found.query, query) and found.query != query:
+        if None not in (committed.query, query) and committed.query != query:
             raise OptionError(
-                f"{sink}: batch {found.batch} came from another checkpoint: "
+                f"{sink}: batch {committed.batch} came from another checkpoint: "
                 "give this query a name of its own"
             )
 
-    def _properties(self, mark: SinkMark, state: TableState) -> dict[str, str]:
-        """The mark for a snapshot: the COMPACT of a batch keeps that of a sink that took over."""
-        found = self._search.find(state.snapshot)
-        if found is not None and not self._is_fine(found):
-            mark = found
-        return {SinkMark.key(self.name): mark.to_json()}
+    def _properties(self, progress: SinkProgress, state: TableState) -> dict[str, str]:
+        """The property of a snapshot: a COMPACT keeps that of a sink that took over."""
+        committed = self._search.find(state.snapshot)
+        if committed is not None and not self._is_own(committed):
+            progress = committed
+        return {SinkProgress.key(self.name): progress.to_json()}
 
-    def _is_fine(self, mark: SinkMark) -> bool:
-        """Whether a mark is of this sink, or of the one that it took the name from."""
-        return mark.instance == self._instance or mark == self._inherited
+    def _is_own(self, progress: SinkProgress) -> bool:
+        """Whether it is of this sink, or of the one that this sink took the name from."""
+        return progress.instance == self._instance or progress == self._inherited
 
-    def _finish(self, state: TableState, commit: CommitAs) -> None:
-        """Make up for the COMPACT of a batch, if it is missing."""
+    def _finish(self, state: TableState, commit: CommitIdentity) -> None:
+        """Commit the COMPACT of a batch, if it is missing."""
         snapshots = self.table.folder.snapshots
-        if places := places_of(snapshots, state, commit.upsert):
+        if buckets := pending_buckets(snapshots, state, commit.upsert):
             with self.table.engine.settings():
-                finish(self.table, keyed_table(self.table, "upsert"), places, commit)
+                finish_upsert(self.table, keyed_table(self.table, "upsert"), buckets, commit)

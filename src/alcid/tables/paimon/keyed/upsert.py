@@ -1,14 +1,14 @@
-"""`t.upsert(rows)`: rows take the place of those of their key, or delete them.
+"""`t.upsert(rows)`: rows replace those of their keys, or delete them.
 
-Rows find their buckets, and those of a bucket come to one worker.
+Each row is routed to the bucket of its key, and all rows of a bucket to one worker:
 
-    rows -> hash of the key -> bucket, if the key is known -> channel -> bucket, if the key is new
+    rows -> hash of the key -> bucket, if the key exists -> channel -> bucket, if the key is new
 
-A channel is a worker. Each partition is shared out among some channels that follow each other, from
-one that its hash tells. The first of them owns every bucket, and gets every new key, whose number
-or hash leaves the remainder 0 if divided by how many they are; the next those that leave 1. So new
-keys come to who may put them into buckets of its own, one shuffle is enough, and no two workers
-write to the same bucket.
+A channel is a worker. Each partition is assigned to some consecutive channels, beginning with one
+that its hash determines. The first of them owns all buckets, and gets all new keys, whose number or
+hash leaves the remainder 0 when divided by the number of these channels; the next owns those with
+remainder 1. So new keys arrive at a worker that may add them to its own buckets, one shuffle is
+enough, and no two workers write to the same bucket.
 """
 
 from __future__ import annotations
@@ -21,47 +21,49 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from alcid._arrays import Int32Array, changes, split_by
+from alcid._arrays import Int32Array, Int64Array, changes, split_by
 from alcid.errors import ColumnError, UnsupportedError
 from alcid.formats.binary_row import hash_rows
 from alcid.formats.binary_row.rows import EMPTY_ROW_HASH
 from alcid.formats.buckets import (
     BucketAssigner,
-    BucketOptions,
     Routing,
     fixed_bucket,
 )
-from alcid.index.bundle import PayloadKind
 from alcid.options import OptionValue, match_column
 from alcid.storage.threads import in_order
 from alcid.tables.key_order import rank_rows
 from alcid.tables.paimon.data_files import check_lengths, fit_stored, table_paths
+from alcid.tables.paimon.indexes import wanted_specs
 from alcid.tables.paimon.keyed.bucket import (
     NEW_KEY,
     Bucket,
     BucketChange,
     Buckets,
+    HashIndexes,
     KeyedTable,
-    KnownBuckets,
     buckets_of,
 )
 from alcid.tables.paimon.keyed.bucket_upsert import Batch, upsert_bucket
-from alcid.tables.paimon.keyed.commit import Applied, Changing, CommitAs, apply_changes
+from alcid.tables.paimon.keyed.commit import (
+    AppliedChanges,
+    BucketWork,
+    CommitIdentity,
+    apply_changes,
+)
 from alcid.tables.paimon.merge_on_read import Kinds, parse_kinds
-from alcid.tables.paimon.metadata.options import TableOptions
+from alcid.tables.paimon.metadata.manifest import BucketId
+from alcid.tables.paimon.metadata.options import (
+    TableOptions,
+    WriteOperation,
+    require_rows_writable,
+)
 from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.statistics import EMPTY, pack_rows
-from alcid.tables.paimon.write.index_plan import wanted_specs
-from alcid.tables.paimon.write.writable import (
-    WriteOperation,
-    encoding_of,
-    require_rows_writable,
-    writing_options,
-)
-from alcid.tables.reports import SkippedCounter, UpsertReport
+from alcid.tables.paimon.new_files import count_skipped, encoding_of, writing_options
+from alcid.tables.reports import UpsertReport
 from alcid.tables.schema import TargetColumns
 
 if TYPE_CHECKING:
@@ -78,19 +80,19 @@ __all__ = [
     "upsert_rows",
 ]
 
-_WAITING = 16  # threads, where most of their time is spent waiting
+_REMOTE_THREADS = 16  # which mostly wait for the network
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Routed:
-    """Where rows go."""
+    """The hash, bucket and channel of rows."""
 
     hashes: Int32Array
     buckets: Int32Array
-    """`NEW_KEY` where the channel is to find one."""
+    """`NEW_KEY` where the channel has to assign one."""
     channels: Int32Array
-    arrival: npt.NDArray[np.int64] | None = None
-    """What grows with the time that rows came; None: they are in that order."""
+    arrival: Int64Array | None = None
+    """Numbers that ascend with the arrival of rows; None: rows are in that order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,34 +108,33 @@ class BucketRows:
 class _Partitions:
     """The partitions of rows."""
 
-    codes: npt.NDArray[np.int64]
-    """The place of each row's among the packed ones."""
+    codes: Int64Array
+    """For each row the number of its partition."""
     packed: Sequence[bytes]
     hashes: Int32Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpsertJob:
-    """What every worker does with its rows; it pickles."""
+    """The work of every worker; it can be pickled."""
 
     keyed: KeyedTable
     columns: TargetColumns
     """All columns of the table."""
     kind_column: tuple[int, str] | None
-    """The place among the given columns of the one that says what a row does, and its name. None:
-    all rows are put."""
+    """Position and name of the input column with row kinds; None: all rows are put."""
     buckets: Buckets
-    """The table as it is."""
-    known: KnownBuckets
+    """The buckets of the table."""
+    hash_indexes: HashIndexes
     routing: Routing
     looks_up: bool
-    """Whether older rows are looked for, to be marked in the same upsert."""
+    """Whether older rows are looked up, and superseded in the same upsert."""
 
     def route(self, rows: pa.Table) -> Routed:
-        """Where rows go.
+        """Find the buckets and channels of rows.
 
         Args:
-            rows: As `TargetColumns.rows` gives them.
+            rows: Rows as `TargetColumns.rows` returns them.
 
         Raises:
             UnsupportedError: A partition has another number of buckets than the table.
@@ -146,7 +147,7 @@ class UpsertJob:
         )
         partitions = self._partitions(rows)
         if is_dynamic:
-            buckets = self._known(partitions, hashes)
+            buckets = self._existing_buckets(partitions, hashes)
             numbers = np.where(buckets == NEW_KEY, np.abs(hashes).view(np.uint32), buckets)
         else:
             self._check_buckets(partitions)
@@ -158,16 +159,16 @@ class UpsertJob:
     def parts(
         self, rows: pa.Table, kinds: Kinds, routed: Routed, channel: int = 0
     ) -> Iterator[BucketRows]:
-        """All rows of a channel by bucket; new keys find theirs.
+        """Split the rows of a channel by bucket, and assign buckets to new keys.
 
         Args:
-            rows: As `TargetColumns.rows` gives them.
-            kinds: What they do.
-            routed: What `route` said of them, and when they came.
+            rows: Rows as `TargetColumns.rows` returns them.
+            kinds: Their row kinds.
+            routed: The result of `route`, and the order of arrival.
             channel: The number of the channel.
 
         Raises:
-            UnsupportedError: A text is longer than the table has it.
+            UnsupportedError: A text is longer than its column allows.
             LimitError, OptionError: There is no room for new keys.
         """
         check_lengths(rows, self.keyed.schema)
@@ -176,23 +177,24 @@ class UpsertJob:
         arrival = () if routed.arrival is None else (routed.arrival,)
         order = np.lexsort((*arrival, numbers, partitions.codes))
         starts = np.flatnonzero(changes(partitions.codes[order]) | changes(numbers[order]))
-        whole = rows.combine_chunks()
-        for places in np.split(order, starts[1:]):
-            place = partitions.packed[partitions.codes[places[0]]], int(numbers[places[0]])
+        combined = rows.combine_chunks()
+        for positions in np.split(order, starts[1:]):
+            first = positions[0]
+            bucket_id = partitions.packed[partitions.codes[first]], int(numbers[first])
             yield BucketRows(
-                self.buckets[place],
-                Batch(whole, kinds, places),
-                new.get(place, np.zeros(0, np.int32)),
+                self.buckets[bucket_id],
+                Batch(combined, kinds, positions),
+                new.get(bucket_id, np.zeros(0, np.int32)),
             )
 
     def write(self, parts: Iterable[BucketRows], threads: int) -> Iterator[BucketChange]:
         """Write the rows of buckets; nothing is committed.
 
         Args:
-            parts: The buckets.
-            threads: How many to use; more where a network answers.
+            parts: The rows of each bucket.
+            threads: Number of threads; there are more if the storage is remote.
         """
-        threads = max(threads, _WAITING) if self.keyed.storage.remote else threads
+        threads = max(threads, _REMOTE_THREADS) if self.keyed.storage.remote else threads
         with closing(in_order(self._write, parts, threads)) as changes:
             yield from changes
 
@@ -217,54 +219,54 @@ class UpsertJob:
         )
 
     def _starts(self, partitions: _Partitions) -> Int32Array:
-        """The first channel of each partition: many small ones do not all go to the same."""
+        """The first channel of each partition, which spreads many small ones."""
         return fixed_bucket(partitions.hashes, self.routing.channels)
 
-    def _known(self, partitions: _Partitions, hashes: Int32Array) -> Int32Array:
-        found = np.full(len(hashes), NEW_KEY, np.int32)
-        for rows, partition in _by_code(partitions):
-            found[rows] = self.known.find(partitions.packed[partition], hashes[rows])
-        return found
+    def _existing_buckets(self, partitions: _Partitions, hashes: Int32Array) -> Int32Array:
+        buckets = np.full(len(hashes), NEW_KEY, np.int32)
+        for rows, code in _by_code(partitions):
+            buckets[rows] = self.hash_indexes.find(partitions.packed[code], hashes[rows])
+        return buckets
 
     def _check_buckets(self, partitions: _Partitions) -> None:
         expected = self.keyed.options.bucket
         for partition in partitions.packed:
             for bucket in self.buckets.of_partition(partition).values():
-                for one in bucket.files:
-                    if one.entry.total_buckets != expected:
+                for file in bucket.files:
+                    if file.entry.total_buckets != expected:
                         raise UnsupportedError(
-                            f"bucket={expected}: {one.path} is one of {one.entry.total_buckets} "
+                            f"bucket={expected}: {file.path} is one of {file.entry.total_buckets} "
                             "buckets; rewrite its partition first"
                         )
 
     def _assign(
         self, partitions: _Partitions, routed: Routed, channel: int
-    ) -> tuple[Int32Array, dict[tuple[bytes, int], Int32Array]]:
+    ) -> tuple[Int32Array, dict[BucketId, Int32Array]]:
         """The bucket of every row, and the hashes that are new to buckets."""
-        buckets, new = routed.buckets.copy(), dict[tuple[bytes, int], Int32Array]()
+        buckets, new = routed.buckets.copy(), dict[BucketId, Int32Array]()
         if self.keyed.options.bucket > 0:
             return buckets, new
-        options = BucketOptions.parse(self.keyed.options.given)
+        options = self.keyed.options.dynamic_buckets()
         starts = self._starts(partitions)
-        # Counted from the first channel of a partition, so that its hash does not matter.
+        # Channels are counted from the first of the partition: its hash does not matter here.
         within = Routing(self.routing.assigners, self.routing.assigners)
         for rows, code in _by_code(partitions):
-            unknown = rows[buckets[rows] == NEW_KEY]
-            if not len(unknown):
+            new_rows = rows[buckets[rows] == NEW_KEY]
+            if not len(new_rows):
                 continue
             partition = partitions.packed[code]
             worker = (channel - int(starts[code])) % self.routing.channels
             assigner = BucketAssigner(options, worker, within, partition_hash=0)
             for number, bucket in self.buckets.of_partition(partition).items():
-                assigner.restore_count(number, sum(one.rows for one in bucket.hashes))
-            buckets[unknown] = assigner.assign(routed.hashes[unknown])
+                assigner.restore_count(number, sum(entry.rows for entry in bucket.hashes))
+            buckets[new_rows] = assigner.assign(routed.hashes[new_rows])
             for number, hashes in assigner.new_hashes().items():
                 new[partition, number] = hashes
         return buckets, new
 
 
-def _by_code(partitions: _Partitions) -> Iterator[tuple[npt.NDArray[np.int64], int]]:
-    """The rows of each partition, and its place."""
+def _by_code(partitions: _Partitions) -> Iterator[tuple[Int64Array, int]]:
+    """The rows of each partition, and its number."""
     if len(partitions.packed) == 1:
         yield np.arange(len(partitions.codes)), 0
         return
@@ -275,16 +277,16 @@ def _by_code(partitions: _Partitions) -> Iterator[tuple[npt.NDArray[np.int64], i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpsertPlan:
-    """How rows are to be upserted."""
+    """How rows are upserted."""
 
     row_kind: str | None = None
-    """The column that says what a row does; by default that of the option `rowkind.field`."""
+    """The column with row kinds; by default that of the option `rowkind.field`."""
     write_only: bool = False
     """Leave the rows on level 0, for another job to compact."""
     options: Mapping[str, OptionValue] | None = None
     """The indexes to build; by default those of the table."""
-    commit: CommitAs | None = None
-    """In whose name; by default in a new one."""
+    commit: CommitIdentity | None = None
+    """Who commits; by default a new commit user."""
 
 
 _DEFAULT = UpsertPlan()
@@ -304,55 +306,55 @@ def upsert(table: OpenPaimonTable, rows: Any, plan: UpsertPlan = _DEFAULT) -> Up
 def _upsert_arrow(
     table: OpenPaimonTable, rows: pa.Table | pa.RecordBatch, plan: UpsertPlan
 ) -> UpsertReport:
-    given = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    source = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
 
     def write(job: UpsertJob) -> Iterator[BucketChange]:
-        if not given.num_rows:
+        if not source.num_rows:
             return
-        places = [place for place in job.columns.sources if place is not None]
-        values = job.columns.rows([given.column(place) for place in places])
+        columns = [column for column in job.columns.sources if column is not None]
+        values = job.columns.rows([source.column(column) for column in columns])
         kinds = np.zeros(len(values), np.int8)
         if job.kind_column is not None:
-            place, name = job.kind_column
-            kinds = parse_kinds(given.column(place), column=name)
+            column, name = job.kind_column
+            kinds = parse_kinds(source.column(column), column=name)
         yield from job.write(job.parts(values, kinds, job.route(values)), os.cpu_count() or 1)
 
-    return upsert_rows(table, given.schema, plan, write)
+    return upsert_rows(table, source.schema, plan, write)
 
 
 def upsert_rows(
     table: OpenPaimonTable,
-    given: pa.Schema,
+    input_schema: pa.Schema,
     plan: UpsertPlan,
     write: Callable[[UpsertJob], Iterable[BucketChange]],
     *,
     parallelism: int = 1,
 ) -> UpsertReport:
-    """Upsert rows: each takes the place of that of its key, or deletes it.
+    """Upsert rows: each replaces the row of its key, or deletes it.
 
     Args:
-        table: The table; it is read anew, which nobody else may do meanwhile.
-        given: The columns of the rows. They go by name, narrower types are widened, missing ones
-            are null.
-        plan: How.
-        write: Writes the rows of all buckets, and tells of each. It is called again where another
-            was faster; what it told is removed then, and if it raises.
-        parallelism: How many workers there are to share the buckets among.
+        table: The table; it is refreshed, which nobody else may do meanwhile.
+        input_schema: The columns of the rows. They are matched by name, narrower types are widened,
+            missing columns are null.
+        plan: How to upsert.
+        write: Writes the rows of all buckets, and returns the change of each. It is called again
+            where another writer was faster; what it returned is removed then, and if it raises.
+        parallelism: Number of workers.
 
     Raises:
         ColumnError: A column that the table does not have, or one that is missing and NOT NULL.
         UnsupportedError: A table without a primary key, an option that cannot be followed, a type
-            or a value that does not go into the table.
-        ConflictError: Others were faster again and again.
+            or a value that does not fit the table.
+        ConflictError: Others were faster every time.
     """
     begin = time.monotonic()
 
-    def changing() -> Changing:
-        job = _plan(table, given, plan, parallelism)
-        return Changing(job.keyed, job.looks_up, lambda: write(job))
+    def plan_work() -> BucketWork:
+        job = _plan(table, input_schema, plan, parallelism)
+        return BucketWork(job.keyed, job.looks_up, lambda: write(job))
 
     with table.engine.settings():
-        applied = apply_changes(table, changing, plan.commit)
+        applied = apply_changes(table, plan_work, plan.commit)
     return _report(applied, time.monotonic() - begin)
 
 
@@ -361,7 +363,7 @@ def keyed_table(
     operation: WriteOperation,
     options: Mapping[str, OptionValue] | None = None,
 ) -> KeyedTable:
-    """What work on the buckets of a table needs to know of it.
+    """The table for work on its buckets.
 
     Raises:
         UnsupportedError: An option that the operation cannot follow.
@@ -379,20 +381,20 @@ def keyed_table(
 
 
 def compacts(table: OpenPaimonTable, plan: UpsertPlan) -> bool:
-    """Whether an upsert lifts its rows by itself, so that batch reads see them."""
+    """Whether an upsert compacts its own rows, so that batch readers see them."""
     options = table.snapshot.options
     return options.deletion_vectors and not options.write_only and not plan.write_only
 
 
 def _plan(
-    table: OpenPaimonTable, given: pa.Schema, plan: UpsertPlan, parallelism: int
+    table: OpenPaimonTable, input_schema: pa.Schema, plan: UpsertPlan, parallelism: int
 ) -> UpsertJob:
     files = table.snapshot
     keyed = keyed_table(table, "upsert", plan.options)
     buckets = buckets_of(files.state, table_paths(files.schema, files.options))
-    kind_column, columns = _columns(given, plan, files.schema, files.options)
+    kind_column, columns = _columns(input_schema, plan, files.schema, files.options)
     if files.options.bucket < 0:
-        routing = Routing.plan(BucketOptions.parse(files.options.given), parallelism)
+        routing = Routing.plan(files.options.dynamic_buckets(), parallelism)
     else:
         routing = Routing(parallelism, parallelism)
     return UpsertJob(
@@ -400,46 +402,46 @@ def _plan(
         columns,
         kind_column,
         buckets,
-        KnownBuckets(keyed, buckets),
+        HashIndexes(keyed, buckets),
         routing,
         compacts(table, plan),
     )
 
 
 def _columns(
-    given: pa.Schema, plan: UpsertPlan, schema: TableSchema, options: TableOptions
+    input_schema: pa.Schema, plan: UpsertPlan, schema: TableSchema, options: TableOptions
 ) -> tuple[tuple[int, str] | None, TargetColumns]:
-    """The column that says what rows do, and those of the table, by their places."""
-    wanted = plan.row_kind or options.rowkind_field
-    if wanted is None:
-        return None, fit_stored(given, schema)
-    name = match_column(wanted, given.names)
+    """Position and name of the column with row kinds, and the columns of the table."""
+    kind_column = plan.row_kind or options.rowkind_field
+    if kind_column is None:
+        return None, fit_stored(input_schema, schema)
+    name = match_column(kind_column, input_schema.names)
     if name is None:
-        raise ColumnError(f"row kinds: no column {wanted} among {', '.join(given.names)}")
-    place = given.names.index(name)
+        names = ", ".join(input_schema.names)
+        raise ColumnError(f"row kinds: no column {kind_column} among {names}")
+    position = input_schema.names.index(name)
     if match_column(name, schema.names) is not None:
-        return (place, name), fit_stored(given, schema)
-    fitted = fit_stored(given.remove(place), schema)
-    sources = (one if one is None or one < place else one + 1 for one in fitted.sources)
-    return (place, name), replace(fitted, sources=tuple(sources))
+        return (position, name), fit_stored(input_schema, schema)
+    fitted = fit_stored(input_schema.remove(position), schema)
+    sources = (
+        source if source is None or source < position else source + 1 for source in fitted.sources
+    )
+    return (position, name), replace(fitted, sources=tuple(sources))
 
 
-def _report(applied: Applied, seconds: float) -> UpsertReport:
-    skipped, changes = SkippedCounter(), applied.changes
-    files = [one for change in changes for one in (*change.upserts, *change.deletes)]
-    for one in files:
-        for column, index_type, reason in one.skipped:
-            skipped.add(PayloadKind.index(column, index_type), reason, one.paths[0])
+def _report(applied: AppliedChanges, seconds: float) -> UpsertReport:
+    changes = applied.changes
+    files = [file for change in changes for file in (*change.upserts, *change.deletes)]
     return UpsertReport(
-        rows=sum(one.entry.file.rows for change in changes for one in change.upserts),
-        deletes=sum(one.entry.file.rows for change in changes for one in change.deletes),
-        replaced=applied.replaced,
+        rows=sum(file.entry.file.rows for change in changes for file in change.upserts),
+        deletes=sum(file.entry.file.rows for change in changes for file in change.deletes),
+        replaced=applied.superseded,
         files=len(files),
         buckets=len(changes),
-        bytes_written=sum(one.entry.file.size for one in files),
-        index_bytes=sum(one.index_bytes for one in files),
+        bytes_written=sum(file.entry.file.size for file in files),
+        index_bytes=sum(file.index_bytes for file in files),
         snapshot_id=applied.snapshot_id,
         is_compacted=applied.is_compacted,
         seconds=seconds,
-        skipped=skipped.found,
+        skipped=count_skipped(files),
     )

@@ -23,7 +23,6 @@ in a manifest that is not merged, stays deleted.
 
 from __future__ import annotations
 
-import random
 import time
 import uuid
 from collections import Counter
@@ -45,7 +44,7 @@ from alcid.errors import (
     StorageError,
     UnsupportedError,
 )
-from alcid.storage import Storage
+from alcid.storage import Storage, retry
 from alcid.tables.paimon.metadata.manifest import (
     ADD,
     Identity,
@@ -76,6 +75,7 @@ __all__ = [
     "SnapshotMaker",
     "check",
     "describe",
+    "discard",
     "is_in",
     "merge_entries",
     "merge_manifests",
@@ -334,10 +334,14 @@ BATCH = (1 << 63) - 1
 """The identifier of a commit that is none of a series."""
 
 _TRIES = 200
-_PAUSE = 0.5  # seconds at most between two tries
+_WAIT, _LONGEST_WAIT = 0.01, 0.5  # seconds
 _LARGEST_MANIFEST = 256 << 20  # bytes without compression; readers take 1 GiB
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
+
+
+class _LostRaceError(ConflictError):
+    """Another writer has committed the snapshot of the same number."""
 
 
 class Committer:
@@ -352,7 +356,7 @@ class Committer:
         self,
         plan: Callable[[TableState], Change | None],
         *,
-        known: TableState | None = None,
+        cached: TableState | None = None,
         user: str | None = None,
         identifier: int = BATCH,
     ) -> Snapshot | None:
@@ -362,7 +366,7 @@ class Committer:
             plan: Says what to do to a table in this state; None for nothing. It is called again
                 with the new state where another was faster, and raises ConflictError where what it
                 was to do makes no sense any more.
-            known: An earlier state, if there is one: what it has read is not read again.
+            cached: An earlier state, whose manifests are not read again.
             user: Who commits; by default a new name.
             identifier: The number of the commit in the series of its user.
 
@@ -370,23 +374,31 @@ class Committer:
             ConflictError: The change does not go with the state of the table.
         """
         user = self.new_user() if user is None else user
-        state = TableState(self._storage, None) if known is None else known
-        for attempt in range(_TRIES):
+        state = TableState(self._storage, None) if cached is None else cached
+
+        def attempt() -> Snapshot | None:
+            nonlocal state
             state = state.at(self._snapshots.latest())
-            try:
-                change = plan(state)
-                if change is None:
-                    return None
-                self._check_schema()
-                check(change, state)
-                snapshot = self._try(change, state, user, identifier)
-                if snapshot is not None and self._maker.is_final(snapshot, change):
-                    return snapshot
-            except FileGoneError:  # the snapshot has expired while it was read
-                if self._is_latest(state):
-                    raise
-            time.sleep(random.uniform(0, min(_PAUSE, 0.01 * (attempt + 1))))
-        raise ConflictError(f"{self._storage.location}: others were faster {_TRIES} times in a row")
+            change = plan(state)
+            if change is None:
+                return None
+            self._check_schema()
+            check(change, state)
+            snapshot = self._try(change, state, user, identifier)
+            if snapshot is None or not self._maker.is_final(snapshot, change):
+                raise _LostRaceError(
+                    f"{self._storage.location}: others were faster {_TRIES} times in a row"
+                )
+            return snapshot
+
+        def is_conflict(error: Exception) -> bool:
+            if isinstance(error, FileGoneError):  # a snapshot may expire while it is read
+                return not self._is_latest(state)
+            return isinstance(error, _LostRaceError)
+
+        return retry(
+            attempt, on=is_conflict, attempts=_TRIES, wait=_WAIT, longest_wait=_LONGEST_WAIT
+        )
 
     def new_user(self) -> str:
         """A name for who commits, for two commits that belong together."""
@@ -545,5 +557,10 @@ class _Draft:
 
     def remove(self) -> None:
         """Take all back: another has made the snapshot."""
-        with suppress(StorageError):
-            self._storage.delete(self._paths)
+        discard(self._storage, self._paths)
+
+
+def discard(storage: Storage, paths: Iterable[str]) -> None:
+    """Delete files that no snapshot will have; `clean` removes later what cannot be deleted now."""
+    with suppress(StorageError):
+        storage.delete(paths)

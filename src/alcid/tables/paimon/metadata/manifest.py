@@ -26,6 +26,7 @@ from alcid.tables.paimon.metadata.unknown_fields import UnknownField, put_values
 __all__ = [
     "ADD",
     "DELETE",
+    "BucketId",
     "DataFile",
     "ManifestEntry",
     "ManifestMeta",
@@ -93,6 +94,8 @@ _SCHEMA = record_schema(
     ],
 )
 
+BucketId: TypeAlias = tuple[bytes, int]
+"""A packed partition, and the number of a bucket in it."""
 Identity: TypeAlias = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
 
 
@@ -151,8 +154,13 @@ class ManifestEntry:
     """What a newer Paimon says besides, but for what it says of the file."""
 
     @property
+    def bucket_id(self) -> BucketId:
+        """Its partition and bucket."""
+        return self.partition, self.bucket
+
+    @property
     def identity(self) -> Identity:
-        """What makes it the same as another: all that a reader would read it by."""
+        """The fields by which Paimon matches the DELETE of a file with its ADD."""
         file = self.file
         return (
             *(self.partition, self.bucket, file.level, file.name),

@@ -1,22 +1,24 @@
-"""The keys of Paimon's table options that change nothing here, and the older names of keys.
+"""Every key of Paimon's table options that is not a value here: refused, harmless or renamed.
 
-Every key that a release of Paimon has is honoured (`table_options`), refused (`option_refusals`) or
-in the list below, which says why it may be passed over; a test asks the released Java for a key
-that is nowhere. Keys of later versions, as far as they are known, are listed too.
+A key that a release of Paimon has is in exactly one of three lists, and a test compares them with
+the keys of the released Java:
 
-An option whose key is in none of them is a user's own, and allowed in a table that exists.
+| list                | meaning                                                                   |
+|---------------------|---------------------------------------------------------------------------|
+| `options.HONOURED`  | parsed into a field of `TableOptions`, which some code reads              |
+| `REFUSALS`          | asks for something that an operation cannot do, which raises              |
+| `HARMLESS`          | changes neither the rows that we read nor what our commits must write     |
 
-Options of Paimon that ask for what we do not do: refused by name, never passed over.
-
-A refusal is for an operation: a table whose rows we read right may still be one where a row that we
-append, or delete, breaks a promise that its options make. Values that ask for nothing, as the
-default does, are allowed.
+Refusals are per operation: a table whose rows we read correctly may still have an option that
+forbids an append or a delete. Values that ask for nothing, such as the default, are allowed. Keys
+of later releases are listed as far as they are known. A key that is in none of the lists is the
+user's own, and allowed in an existing table.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -30,17 +32,17 @@ __all__ = [
     "VERBS",
     "Operation",
     "Refusal",
-    "harmless",
-    "in_full",
+    "is_harmless",
     "refusal_of",
     "refuse",
+    "resolve_aliases",
 ]
 
 PAIMON_VERSION: Final = "1.4.2"
-"""The release whose keys are all known."""
+"""The release whose keys are all listed."""
 
 HARMLESS: Final[dict[str, str]] = {
-    # Of speed, order and tolerance of reads: a lost or damaged file is always an error here.
+    # Speed, order and tolerance of reads: a lost or damaged file is always an error here.
     "reading": """
         bucket-append-ordered file-operation.thread-num file-reader-async-threshold read.batch-size
         read.native.enabled read.parallelism scan.ignore-corrupt-files scan.ignore-lost-files
@@ -48,7 +50,7 @@ HARMLESS: Final[dict[str, str]] = {
         scan.plan-auto-tag-for-read.time-retained scan.plan-sort-partition
         source.split.open-file-cost source.split.target-size
     """,
-    # Of speed and memory of writers and commits; what is written is the same table.
+    # Speed and memory of writers and commits: the table comes out the same.
     "writing": """
         async-file-write cache-page-size commit.discard-duplicate-files
         commit.force-create-snapshot commit.max-retries commit.max-retry-wait commit.min-retry-wait
@@ -64,7 +66,7 @@ HARMLESS: Final[dict[str, str]] = {
         write-buffer-spill.max-disk-size write-buffer-spillable write-max-writers-to-spill
         write.batch-memory write.batch-size write.native.enabled
     """,
-    # Of compaction, clustering and look-ups: when Java rewrites files, never what they mean.
+    # Compaction, clustering and look-ups: when Java rewrites files, never what they mean.
     "compaction": """
         clustering.columns clustering.history-partition.idle-to-full-sort
         clustering.history-partition.limit clustering.incremental clustering.incremental.mode
@@ -86,7 +88,7 @@ HARMLESS: Final[dict[str, str]] = {
         record-level.expire-time record-level.time-field sort-compaction.local-sample.magnification
         sort-compaction.range-strategy zorder.var-length-contribution
     """,
-    # Of what Java's jobs remove, tag, mark or report; the next one does it.
+    # What Java's jobs expire, tag, mark or report: the next one does it.
     "expiry": """
         changelog.num-retained.max changelog.num-retained.min changelog.time-retained
         consumer.changelog-only consumer.expiration-time consumer.ignore-progress consumer.mode
@@ -97,12 +99,13 @@ HARMLESS: Final[dict[str, str]] = {
         partition.mark-done-action.custom.class partition.mark-done-action.http.params
         partition.mark-done-action.http.url partition.timestamp-formatter
         partition.timestamp-pattern snapshot.clean-empty-directories snapshot.expire.execution-mode
-        snapshot.expire.limit snapshot.ignore-empty-commit snapshot.watermark-idle-timeout
+        snapshot.expire.limit snapshot.ignore-empty-commit snapshot.num-retained.max
+        snapshot.num-retained.min snapshot.time-retained snapshot.watermark-idle-timeout
         tag.automatic-completion tag.batch.customized-name tag.callback.#.param tag.callbacks
         tag.create-success-file tag.creation-delay tag.creation-period tag.creation-period-duration
         tag.default-time-retained tag.num-retained-max tag.period-formatter tag.time-expire-enabled
     """,
-    # Of streaming reads and of changelogs, which are files of their own.
+    # Streaming reads, and changelogs, which are files of their own.
     "streaming": """
         changelog-file.compression changelog-file.format changelog-file.prefix
         changelog-file.stats-mode consumer-id continuous.discovery-interval
@@ -110,7 +113,7 @@ HARMLESS: Final[dict[str, str]] = {
         sink.watermark-time-zone stream-scan-mode streaming-read-append-overwrite
         streaming-read-overwrite streaming.read.snapshot.delay table-read.sequence-number.enabled
     """,
-    # Of Flink and Spark, which read them from the table for their own jobs.
+    # Options that Flink and Spark read from the table for their own jobs.
     "engines": """
         changelog.precommit-compact.thread-num commit.custom-listeners
         compaction.bucket-distribution-strategy end-input.watermark
@@ -147,7 +150,7 @@ HARMLESS: Final[dict[str, str]] = {
         write.hive-style-dynamic-partition.enabled write.merge-schema
         write.merge-schema.explicit-cast write.merge-schema.type-widening write.use-v2-write
     """,
-    # Of a feature that is refused itself, or that no table has without such a one.
+    # Details of a feature that is itself refused, or that needs one which is.
     "feature": """
         aggregation.remove-record-on-delete bitmap-index.compression bitmap-index.compression-level
         bitmap-index.dictionary-block-size bitmap-index.fallback-scan-max-size blob-as-descriptor
@@ -202,14 +205,14 @@ HARMLESS: Final[dict[str, str]] = {
         vector-search.lateral-join.batch-size vector.target-file-size
         visibility-callback.check-interval visibility-callback.timeout
     """,
-    # Of how a table is made and its schema changed; the keys are in the schema itself by then.
+    # Creating tables and changing schemas: the keys are in the schema itself by then.
     "schema": """
         add-column-before-partition alter-column-null-to-not-null.disabled auto-create
         deletion-vectors.modifiable disable-explicit-type-casting partition path primary-key
     """,
 }
 
-# Families of keys with a name in the middle, or of a writer that other options choose.
+# Families of keys: with a column in the middle, or of a file format's writer.
 _HARMLESS_FORMS: Final = re.compile(
     r"fields\..+\.(aggregate-function|count-limit|distinct|ignore-retract|list-agg-delimiter"
     r"|nested-key|nested-key-null-strategy|nested-sequence-field|sequence-group|ts-field"
@@ -234,26 +237,26 @@ ALIASES: Final[dict[str, str]] = {
     "snapshot.expire.clean-empty-directories": "snapshot.clean-empty-directories",
     "write.compaction-skip": "write-only",
 }
-"""Names of older versions, which Paimon reads where the name of today is not given."""
+"""Names of older versions, which Paimon reads where the current name is absent."""
 
 _HARMLESS_KEYS: Final = frozenset(key for keys in HARMLESS.values() for key in keys.split())
 
 
-def harmless(key: str) -> bool:
+def is_harmless(key: str) -> bool:
     """Whether Paimon has the key, and neither our rows nor our commits depend on it.
 
-    >>> harmless("compaction.size-ratio"), harmless("fields.n.aggregate-function")
+    >>> is_harmless("compaction.size-ratio"), is_harmless("fields.n.aggregate-function")
     (True, True)
-    >>> harmless("merge-engine"), harmless("my-own")
+    >>> is_harmless("merge-engine"), is_harmless("my-own")
     (False, False)
     """
     return key in _HARMLESS_KEYS or _HARMLESS_FORMS.fullmatch(key) is not None
 
 
-def in_full(options: Mapping[str, str]) -> dict[str, str]:
-    """The options under the names of today; one that is given under both names has that of today.
+def resolve_aliases(options: Mapping[str, str]) -> dict[str, str]:
+    """The options under their current names, which win over the older ones.
 
-    >>> in_full({"write.compaction-skip": "true", "bucket": "4"})
+    >>> resolve_aliases({"write.compaction-skip": "true", "bucket": "4"})
     {'bucket': '4', 'write-only': 'true'}
     """
     named = {key: value for key, value in options.items() if key not in ALIASES}
@@ -264,8 +267,8 @@ def in_full(options: Mapping[str, str]) -> dict[str, str]:
 
 
 Operation: TypeAlias = Literal["read", "build", "append", "delete", "upsert", "compact"]
-"""`build` swaps the indexes of files that stay as they are, and `compact` writes rows anew that
-stay as they are; `append`, `delete` and `upsert` change rows."""
+"""`build` replaces the indexes of data files and `compact` rewrites rows, without changing any;
+`append`, `delete` and `upsert` change rows."""
 
 _ALL: Final = frozenset({"read", "build", "append", "delete", "upsert", "compact"})
 _COMMITS: Final = _ALL - {"read"}
@@ -280,15 +283,15 @@ _NUMBERED: Final = frozenset({"upsert", "delete"})
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What makes an option impossible to follow."""
+    """The operations that cannot follow an option, and why."""
 
     operations: frozenset[str]
     why: str
     allowed: tuple[str, ...] = ()
     """Values in lower case that ask for nothing."""
     keyed: bool | None = None
-    """True: only in a table with a primary key, in others Paimon does not look at the option.
-    False: only in a table without."""
+    """True: only in a table with a primary key, as Paimon ignores the option in others. False: only
+    in a table without one."""
 
 
 _OFF: Final = ("false",)
@@ -306,7 +309,7 @@ _KEY_INDEX: Final = Refusal(
 )
 
 REFUSALS: Final[dict[str, Refusal]] = {
-    # What a table is.
+    # Kinds of tables.
     "type": Refusal(_ALL, "only tables of type table are supported", ("table",)),
     "branch": Refusal(_ALL, "remove it, and name the branch when opening", ("main",)),
     "chain-table.enabled": Refusal(_ALL, "chain tables are not supported", _OFF),
@@ -329,7 +332,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "fields.<column>.map.storage-layout": Refusal(
         _ALL, "only the plain layout of maps is supported", ("default",)
     ),
-    # What is read of it.
+    # What a read returns.
     "scan.mode": Refusal(_ALL, _TRAVEL.why, ("default", "latest-full", "full", "latest")),
     "scan.timestamp": _TRAVEL,
     "scan.timestamp-millis": _TRAVEL,
@@ -348,7 +351,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "scan.primary-branch": _BRANCH,
     "scan.fallback-snapshot-branch": _BRANCH,
     "scan.fallback-delta-branch": _BRANCH,
-    # What a commit must do besides.
+    # What every commit would have to do besides.
     "manifest.format": Refusal(
         _COMMITS, "manifests are written in Avro only; write with Paimon's Java", ("avro",)
     ),
@@ -366,7 +369,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "pk-full-text.index.columns": _KEY_INDEX,
     "pk-multivalue.index.columns": _KEY_INDEX,
     "pk-vector.index.columns": _KEY_INDEX,
-    # What a change of rows must do besides.
+    # What a change of rows would have to do besides.
     "changelog-producer": Refusal(
         _MERGES, "no changelog would be written; write with Paimon's Java", ("none",), keyed=True
     ),
@@ -416,7 +419,7 @@ _MAP_LAYOUT: Final = re.compile(r"fields\..+\.map\.storage-layout")
 
 
 def refusal_of(key: str) -> Refusal | None:
-    """The refusal of a key, also of one with a column in it.
+    """The refusal of a key, which may have a column in it.
 
     >>> refusal_of("fields.tags.map.storage-layout").allowed
     ('default',)
@@ -427,7 +430,7 @@ def refusal_of(key: str) -> Refusal | None:
 
 
 def refuse(options: Mapping[str, str], operation: Operation, *, keyed: bool) -> None:
-    """Raise for the first option, by name, that an operation cannot follow.
+    """Raise for the first option, in the order of the keys, that an operation cannot follow.
 
     Raises:
         UnsupportedError: There is one.
@@ -437,8 +440,11 @@ def refuse(options: Mapping[str, str], operation: Operation, *, keyed: bool) -> 
     alcid.errors.UnsupportedError: scan.tag-name=may: cannot read the table: it reads another state
     of the table; remove it, and name a snapshot or tag when opening
     """
-    for key, value, refusal in _refused(options, operation):
-        if refusal.keyed is None or refusal.keyed == keyed:
+    for key, value in sorted(options.items()):
+        refusal = refusal_of(key)
+        if refusal is None or operation not in refusal.operations:
+            continue
+        if value.lower() not in refusal.allowed and refusal.keyed in (None, keyed):
             raise UnsupportedError(f"{key}={value}: cannot {VERBS[operation]}: {refusal.why}")
 
 
@@ -450,13 +456,4 @@ VERBS: Final[dict[Operation, str]] = {
     "upsert": "upsert rows",
     "compact": "compact the table",
 }
-"""What an error says of an operation, behind `cannot`."""
-
-
-def _refused(
-    options: Mapping[str, str], operation: Operation
-) -> Iterator[tuple[str, str, Refusal]]:
-    for key, value in sorted(options.items()):
-        refusal = refusal_of(key)
-        if refusal and operation in refusal.operations and value.lower() not in refusal.allowed:
-            yield key, value, refusal
+"""What error messages call an operation, after `cannot`."""

@@ -1,85 +1,91 @@
-"""What the options of a Paimon table mean here: each is honoured, harmless or refused by name.
+"""The options of a Paimon table as typed values, and the checks before a table is read or written.
 
-How Paimon reads the text of an option: whole numbers, flags, names, sizes and durations.
+`TableOptions.parse` reads them strictly, as Paimon does, and refuses by name what a read cannot
+follow; `require_rows_writable` does the same before rows are written. Keys that have no value here
+are listed in `option_keys`. `file-index.*` options that say what to build are parsed by
+`alcid.options`, those of dynamic buckets by `alcid.BucketOptions`.
 
-A reader takes the text and raises ValueError with what it expected. Paimon does not strip blanks
-from numbers and flags, so that ` true` is an error there, and here.
-
-Options that users write: those of a new table, and what `file-index.*` asks to build.
+A parser takes the text of an option and raises ValueError with what it expected. Paimon does not
+strip blanks from numbers and flags: ` true` is an error there, and here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from datetime import timedelta
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Literal, TypeAlias
 
 from alcid.errors import OptionError, UnsupportedError
+from alcid.formats.buckets import BucketOptions
 from alcid.options import did_you_mean, memory_size, parse_options
 from alcid.tables.paimon.metadata.option_keys import (
     ALIASES,
     HARMLESS,
     REFUSALS,
+    VERBS,
     Operation,
-    harmless,
-    in_full,
+    is_harmless,
     refusal_of,
     refuse,
+    resolve_aliases,
 )
+from alcid.tables.paimon.metadata.schema import TableSchema
 
 __all__ = [
     "HONOURED",
     "MAX_INT",
-    "Reader",
+    "Parser",
     "TableOptions",
+    "WriteOperation",
+    "boolean",
     "check_new_options",
     "choice",
-    "duration",
+    "column_names",
     "file_index_options",
-    "flag",
+    "integer",
     "is_known",
-    "names",
-    "read",
+    "parse_value",
+    "require_rows_writable",
     "size",
-    "whole",
 ]
 
 MAX_INT: Final = 2**31 - 1
-Reader: TypeAlias = Callable[[str], Any]
+Parser: TypeAlias = Callable[[str], Any]
+WriteOperation: TypeAlias = Literal["append", "upsert", "delete", "compact"]
+"""The operations that write data files."""
 
 
-def read(key: str, text: str, reader: Reader) -> Any:
+def parse_value(key: str, text: str, parser: Parser) -> Any:
     """The value of an option.
 
-    >>> read("bucket", "4", whole(-2))
+    >>> parse_value("bucket", "4", integer(-2))
     4
-    >>> read("bucket", "four", whole(-2))
+    >>> parse_value("bucket", "four", integer(-2))
     Traceback (most recent call last):
     alcid.errors.OptionError: bucket: found 'four', expected a whole number from -2 to 2147483647
     """
     try:
-        return reader(text)
+        return parser(text)
     except ValueError as error:
         raise OptionError(f"{key}: found {text!r}, expected {error}") from None
 
 
-def whole(least: int, most: int = MAX_INT) -> Reader:
-    """A reader of whole numbers."""
+def integer(minimum: int, maximum: int = MAX_INT) -> Parser:
+    """A parser of whole numbers."""
 
-    def convert(text: str) -> int:
-        if not re.fullmatch(r"[+-]?[0-9]{1,10}", text) or not least <= int(text) <= most:
-            raise ValueError(f"a whole number from {least} to {most}")
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]{1,10}", text) or not minimum <= int(text) <= maximum:
+            raise ValueError(f"a whole number from {minimum} to {maximum}")
         return int(text)
 
-    return convert
+    return parse
 
 
-def flag(text: str) -> bool:
+def boolean(text: str) -> bool:
     """True or false, in any case.
 
-    >>> flag("TRUE")
+    >>> boolean("TRUE")
     True
     """
     if text.lower() not in ("true", "false"):
@@ -87,27 +93,27 @@ def flag(text: str) -> bool:
     return text.lower() == "true"
 
 
-def choice(*known: str) -> Reader:
-    """A reader of one of some words, in any case; the word comes out as it is listed."""
+def choice(*words: str) -> Parser:
+    """A parser of one of some words, in any case; it returns the word as listed."""
 
-    def convert(text: str) -> str:
-        if text.lower() not in known:
-            raise ValueError(f"{', '.join(known[:-1])} or {known[-1]}")
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"{', '.join(words[:-1])} or {words[-1]}")
         return text.lower()
 
-    return convert
+    return parse
 
 
-def names(text: str) -> tuple[str, ...]:
-    """Names of columns with commas between.
+def column_names(text: str) -> tuple[str, ...]:
+    """Names of columns, separated by commas.
 
-    >>> names("day, hour")
+    >>> column_names("day, hour")
     ('day', 'hour')
     """
-    found = tuple(name.strip() for name in text.split(","))
-    if not all(found) and text.strip():
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names) and text.strip():
         raise ValueError("names of columns with commas between")
-    return found if text.strip() else ()
+    return names if text.strip() else ()
 
 
 def size(text: str) -> int:
@@ -120,34 +126,6 @@ def size(text: str) -> int:
         return memory_size(text)
     except OptionError as error:
         raise ValueError(str(error).partition("expected ")[2]) from None
-
-
-_SECONDS: Final = {
-    unit: seconds
-    for units, seconds in (
-        ("d day days", 86_400.0),
-        ("h hour hours", 3_600.0),
-        ("min m minute minutes", 60.0),
-        ("s sec secs second seconds", 1.0),
-        ("ms milli millis millisecond milliseconds", 1e-3),
-        ("µs micro micros microsecond microseconds", 1e-6),
-        ("ns nano nanos nanosecond nanoseconds", 1e-9),
-    )
-    for unit in units.split()
-}
-
-
-def duration(text: str) -> timedelta:
-    """A span of time; without a unit, milliseconds. Nanoseconds are rounded to microseconds.
-
-    >>> duration("1 h") == duration("3600000") == duration("60min")
-    True
-    """
-    found = re.fullmatch(r"\s*([0-9]{1,19})\s*([a-zµ]*)\s*", text.lower())
-    seconds = _SECONDS.get(found[2] or "ms") if found else None
-    if not found or not seconds or int(found[1]) * seconds > timedelta.max.total_seconds() - 1:
-        raise ValueError("a duration, as 1 h, 30 min, 10s or 500 ms")
-    return timedelta(seconds=int(found[1]) * seconds)
 
 
 _MIB: Final = 2**20
@@ -163,16 +141,13 @@ def _descending(text: str) -> bool:
     return bool(choice("ascending", "descending")(text) == "descending")
 
 
-def _option(key: str, reader: Reader, default: Any) -> Any:
-    return field(default=default, metadata={"key": key, "reader": reader})
+def _option(key: str, parser: Parser, default: Any) -> Any:
+    return field(default=default, metadata={"key": key, "parser": parser})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """The options that change what is read, or what a commit writes, as values.
-
-    The options of dynamic buckets are read by `alcid.BucketOptions`, those of indexes by
-    `option_checks.file_index_options`.
+    """The options that change what is read, or what a commit writes.
 
     >>> options = TableOptions.parse(
     ...     {"bucket": "4", "target-file-size": "64 mb"}, has_primary_key=True
@@ -181,101 +156,90 @@ class TableOptions:
     (4, 67108864, 'deduplicate')
     """
 
-    bucket: int = _option("bucket", whole(-2), -1)
-    """How many buckets there are; -1 for buckets as needed, or none in a table without a key."""
-    bucket_key: tuple[str, ...] = _option("bucket-key", names, ())
-    """What rows are put into buckets by; empty for the primary key."""
-    bucket_function_type: str = _option(
-        "bucket-function.type", choice("default", "mod", "hive"), "default"
-    )
-    """Buckets tell about keys only if this is default: else read all of them."""
+    bucket: int = _option("bucket", integer(-2), -1)
+    """Number of buckets; -1: dynamic, or in a table without a primary key, no buckets."""
+    bucket_key: tuple[str, ...] = _option("bucket-key", column_names, ())
+    """The columns that are hashed to find the bucket of a row; empty: the primary key."""
     file_format: str = _option("file.format", str.lower, "parquet")
-    """Of new files: parquet, orc or avro. The name of a file says what that file is."""
+    """Format of new files: parquet, orc or avro. Existing ones are told by their names."""
     file_compression: str = _option("file.compression", str.lower, "zstd")
-    zstd_level: int = _option("file.compression.zstd-level", whole(-MAX_INT), 1)
+    zstd_level: int = _option("file.compression.zstd-level", integer(-MAX_INT), 1)
     target_file_size: int = _option("target-file-size", size, 256 * _MIB)
-    """Half as much, by default, in a table with a primary key."""
+    """By default half of it in a table with a primary key."""
     data_file_prefix: str = _option("data-file.prefix", str, "data-")
     data_file_path_directory: str | None = _option("data-file.path-directory", str, None)
-    """The folder in the table that holds the folders of partitions and buckets."""
-    external_paths: tuple[str, ...] = _option("data-file.external-paths", names, ())
-    """Folders outside of the table that data files may lie in, as whole paths."""
-    data_file_thin_mode: bool = _option("data-file.thin-mode", flag, False)
-    """Whether new files leave out the `_KEY_` columns; a table may have files of both kinds."""
-    index_file_in_data_file_dir: bool = _option("index-file-in-data-file-dir", flag, False)
-    orc_timestamp_ltz_legacy: bool = _option("orc.timestamp-ltz.legacy.type", flag, True)
-    """Whether ORC files hold TIMESTAMP_LTZ as the wall clock of the zone of their writer."""
-    deletion_vectors: bool = _option("deletion-vectors.enabled", flag, False)
-    bitmap64: bool = _option("deletion-vectors.bitmap64", flag, False)
-    merge_on_read: bool = _option("deletion-vectors.merge-on-read", flag, False)
-    """With vectors: whether files of level 0 are seen. Without, they always are."""
+    """The folder of the table that contains those of partitions and buckets."""
+    external_paths: tuple[str, ...] = _option("data-file.external-paths", column_names, ())
+    """Folders outside of the table that may have data files, as absolute paths."""
+    data_file_thin_mode: bool = _option("data-file.thin-mode", boolean, False)
+    """Whether new files omit the `_KEY_` columns; a table may have files of both kinds."""
+    index_file_in_data_file_dir: bool = _option("index-file-in-data-file-dir", boolean, False)
+    orc_timestamp_ltz_legacy: bool = _option("orc.timestamp-ltz.legacy.type", boolean, True)
+    """Whether ORC files store TIMESTAMP_LTZ as wall clock time in the zone of their writer."""
+    deletion_vectors: bool = _option("deletion-vectors.enabled", boolean, False)
+    bitmap64: bool = _option("deletion-vectors.bitmap64", boolean, False)
+    merge_on_read: bool = _option("deletion-vectors.merge-on-read", boolean, False)
+    """Whether reads see level 0 although there are deletion vectors; without, they always do."""
     dv_target_size: int = _option("deletion-vector.index-file.target-size", size, 2 * _MIB)
     merge_engine: str = _option(
         "merge-engine",
         choice("deduplicate", "partial-update", "aggregation", "first-row"),
         "deduplicate",
     )
-    sequence_field: tuple[str, ...] = _option("sequence.field", names, ())
+    sequence_field: tuple[str, ...] = _option("sequence.field", column_names, ())
     sequence_descending: bool = _option("sequence.field.sort-order", _descending, False)
-    ignore_delete: bool = _option("ignore-delete", flag, False)
-    """Whether rows of the kinds -U and -D take no part, neither in an upsert nor in a merge."""
-    ignore_update_before: bool = _option("ignore-update-before", flag, False)
-    """Whether an upsert passes over rows of the kind -U."""
+    ignore_delete: bool = _option("ignore-delete", boolean, False)
+    """Whether upserts and merges ignore rows of the kinds -U and -D."""
+    ignore_update_before: bool = _option("ignore-update-before", boolean, False)
+    """Whether upserts ignore rows of the kind -U."""
     rowkind_field: str | None = _option("rowkind.field", str, None)
-    """The column that tells an upsert the kind of each row: +I, +U, -U or -D."""
-    changelog_producer: str = _option(
-        "changelog-producer", choice("none", "input", "full-compaction", "lookup"), "none"
-    )
-    write_only: bool = _option("write-only", flag, False)
-    """Whether another job compacts: then a write stops at level 0."""
-    compaction_trigger: int = _option("num-sorted-run.compaction-trigger", whole(1), 5)
-    num_levels: int = _option("num-levels", whole(1), 6)
-    """By default one more than runs that trigger a compaction; the top level is one less."""
+    """The column with the kind of each upserted row: +I, +U, -U or -D."""
+    write_only: bool = _option("write-only", boolean, False)
+    """Whether another job compacts, so that upserts leave their rows on level 0."""
+    compaction_trigger: int = _option("num-sorted-run.compaction-trigger", integer(1), 5)
+    num_levels: int = _option("num-levels", integer(1), 6)
+    """By default `compaction_trigger` + 1; levels count from 0."""
     partition_default_name: str = _option("partition.default-name", str, "__DEFAULT_PARTITION__")
-    partition_legacy_name: bool = _option("partition.legacy-name", flag, True)
-    """Whether paths spell a DATE as its number of days, not as its text."""
+    partition_legacy_name: bool = _option("partition.legacy-name", boolean, True)
+    """Whether paths spell a DATE as its number of days instead of its text."""
     file_index_in_manifest_threshold: int = _option("file-index.in-manifest-threshold", size, 500)
-    """An index of more bytes has a file of its own."""
-    file_index_read_enabled: bool = _option("file-index.read.enabled", flag, True)
+    """A larger index gets a file of its own."""
+    file_index_read_enabled: bool = _option("file-index.read.enabled", boolean, True)
     stats_mode: str = _option("metadata.stats-mode", _stats_mode, "truncate(16)")
-    stats_keep_first_columns: int = _option("metadata.stats-keep-first-n-columns", whole(-1), -1)
-    stats_dense_store: bool = _option("metadata.stats-dense-store", flag, True)
-    """Whether columns without statistics are left out of them; older readers need all columns."""
+    stats_keep_first_columns: int = _option("metadata.stats-keep-first-n-columns", integer(-1), -1)
+    stats_dense_store: bool = _option("metadata.stats-dense-store", boolean, True)
+    """Whether statistics omit columns that have none; older readers need all columns."""
     manifest_compression: str = _option("manifest.compression", str.lower, "zstd")
     manifest_target_file_size: int = _option("manifest.target-file-size", size, 8 * _MIB)
-    manifest_merge_min_count: int = _option("manifest.merge-min-count", whole(0), 30)
-    snapshot_num_retained_min: int = _option("snapshot.num-retained.min", whole(1), 10)
-    snapshot_num_retained_max: int = _option("snapshot.num-retained.max", whole(1), MAX_INT)
-    snapshot_time_retained: timedelta = field(
-        default=timedelta(hours=1), metadata={"key": "snapshot.time-retained", "reader": duration}
-    )
+    manifest_merge_min_count: int = _option("manifest.merge-min-count", integer(0), 30)
     commit_user_prefix: str | None = _option("commit.user-prefix", str, None)
-    """What a commit user starts with, an underscore behind it."""
+    """Prefix of commit users, before an underscore."""
     has_primary_key: bool = False
-    given: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
-    """The options as the table has them, older names replaced."""
+    raw: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    """All options of the table as text, under their current names."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, has_primary_key: bool) -> TableOptions:
-        """Read the options of a table that is to be read.
+        """Parse the options of a table, and check that it can be read.
 
         Raises:
-            OptionError: A value that Paimon does not take either.
-            UnsupportedError: An option without which the rows would be wrong.
+            OptionError: A value that Paimon does not accept either.
+            UnsupportedError: An option that is not supported, so that rows would be wrong.
         """
-        given = in_full(options)
-        refuse(given, "read", keyed=has_primary_key)
-        values: dict[str, Any] = {}
-        for key, (name, reader) in HONOURED.items():
-            if key in given:
-                values[name] = read(key, given[key], reader)
+        raw = resolve_aliases(options)
+        refuse(raw, "read", keyed=has_primary_key)
+        values = {
+            name: parse_value(key, raw[key], parser)
+            for key, (name, parser) in HONOURED.items()
+            if key in raw
+        }
         if has_primary_key:
             values.setdefault("target_file_size", 128 * _MIB)
-        if "compaction_trigger" in values:
-            values.setdefault("num_levels", min(values["compaction_trigger"] + 1, MAX_INT))
-        found = cls(**values, has_primary_key=has_primary_key, given=given)
-        found._require_readable()
-        return found
+        parsed = cls(**values, has_primary_key=has_primary_key, raw=raw)
+        if "num_levels" not in values:
+            parsed = replace(parsed, num_levels=min(parsed.compaction_trigger + 1, MAX_INT))
+        parsed._require_readable()
+        return parsed
 
     def _require_readable(self) -> None:
         if self.bucket == -2:
@@ -295,9 +259,10 @@ class TableOptions:
 
     @property
     def skips_level_0(self) -> bool:
-        """Whether a batch read sees only what was compacted, where a key has one row, unmarked.
+        """Whether batch reads skip level 0 and do not merge the other levels.
 
-        Files of level 0 are then left out, and the others are not merged.
+        Each key then has one live row in the compacted files, and its older rows are deleted by
+        deletion vectors.
         """
         compacted = self.merge_engine == "first-row"
         if self.deletion_vectors:
@@ -305,10 +270,10 @@ class TableOptions:
         return self.has_primary_key and compacted
 
     def require_writable(self, operation: Operation) -> None:
-        """Raise if an operation would write what breaks a promise that the options make.
+        """Raise if there is an option that an operation cannot follow.
 
         Raises:
-            UnsupportedError: There is an option that the operation cannot follow.
+            UnsupportedError: There is one.
 
         >>> options = TableOptions.parse({"changelog-producer": "input"}, has_primary_key=True)
         >>> options.require_writable("build")
@@ -317,13 +282,13 @@ class TableOptions:
         alcid.errors.UnsupportedError: changelog-producer=input: cannot delete rows: no changelog
         would be written; write with Paimon's Java
         """
-        refuse(self.given, operation, keyed=self.has_primary_key)
+        refuse(self.raw, operation, keyed=self.has_primary_key)
 
     def stats_modes(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """What statistics each column of a file gets: its own mode, else that of the table.
+        """The statistics mode of each column: its own, or that of the table.
 
         Args:
-            columns: The columns of the table, in order: `stats_keep_first_columns` counts them.
+            columns: The columns of the table, in order, as `stats_keep_first_columns` counts them.
 
         >>> TableOptions.parse({"fields.b.stats-mode": "full"}, has_primary_key=False).stats_modes(
         ...     ["a", "b"]
@@ -334,22 +299,100 @@ class TableOptions:
         modes = []
         for position, column in enumerate(columns):
             key = f"fields.{column}.stats-mode"
-            if key in self.given:
-                modes.append(read(key, self.given[key], _stats_mode))
+            if key in self.raw:
+                modes.append(parse_value(key, self.raw[key], _stats_mode))
             else:
                 modes.append("none" if 0 <= most <= position else self.stats_mode)
         return tuple(modes)
 
+    def dynamic_buckets(self) -> BucketOptions:
+        """The options of a table with dynamic buckets.
 
-HONOURED: Final[dict[str, tuple[str, Reader]]] = {
-    option.metadata["key"]: (option.name, option.metadata["reader"])
+        Raises:
+            OptionError: A bad value, or the number of buckets is fixed.
+        """
+        return BucketOptions.parse(self.raw)
+
+
+HONOURED: Final[dict[str, tuple[str, Parser]]] = {
+    option.metadata["key"]: (option.name, option.metadata["parser"])
     for option in fields(TableOptions)
     if option.metadata
 }
-"""The attribute of an option, and what reads its text."""
+"""The field of each option that is parsed, and its parser. Some code reads each of them."""
+
+_TEXTS: Final = ("CHAR", "VARCHAR")
 
 
-_BUCKETS: Final = (
+def require_rows_writable(
+    schema: TableSchema, options: TableOptions, operation: WriteOperation
+) -> None:
+    """Raise, before anything is written, if an operation cannot follow schema or options.
+
+    Raises:
+        UnsupportedError: The operation needs a primary key that the table does not have, or the
+            other way round; or there is an option that the operation cannot follow.
+        OptionError: Options that no table can have.
+    """
+    if operation == "append" and schema.primary_keys:
+        raise UnsupportedError("append: the table has a primary key, which takes an upsert")
+    if operation in ("upsert", "compact") and not schema.primary_keys:
+        hint = "; append rows to it" if operation == "upsert" else ""
+        raise UnsupportedError(f"{operation}: the table has no primary key{hint}")
+    options.require_writable(operation)
+    if operation == "delete":  # it writes data files, too
+        options.require_writable("compact")
+    cannot = f"cannot {VERBS[operation]}"
+    if options.file_format != "parquet":
+        raise UnsupportedError(
+            f"file.format={options.file_format}: {cannot}: only parquet is written; after Paimon's "
+            "ALTER TABLE ... SET ('file.format' = 'parquet') new files are, and old ones stay"
+        )
+    if operation in ("append", "upsert"):
+        for column in schema.fields:
+            if column.default_value is not None:
+                raise UnsupportedError(
+                    f"column {column.name}: {cannot}: its default value is not filled in"
+                )
+    if schema.primary_keys:
+        _check_primary_key(schema, options, operation)
+    elif options.bucket > 0 and not options.bucket_key:
+        raise OptionError(f"bucket={options.bucket}: {cannot}: there is no bucket-key")
+    for key, names in (
+        ("bucket-key", options.bucket_key),
+        ("sequence.field", options.sequence_field if schema.primary_keys else ()),
+    ):
+        for name in names:
+            if name not in schema.names:
+                raise OptionError(f"{key}={name}: {cannot}: there is no such column")
+
+
+def _check_primary_key(
+    schema: TableSchema, options: TableOptions, operation: WriteOperation
+) -> None:
+    keys, cannot = ", ".join(schema.primary_keys), f"cannot {VERBS[operation]}"
+    for name in schema.partition_keys:
+        if name not in schema.primary_keys:
+            raise UnsupportedError(
+                f"{operation}: the primary key ({keys}) does not contain the partition key {name}: "
+                "rows would move between partitions, which is not supported"
+            )
+    if options.bucket < 0:
+        options.dynamic_buckets()
+    for name in options.bucket_key:
+        if name not in schema.primary_keys:
+            raise OptionError(f"bucket-key={name}: {cannot}: it is not in the primary key ({keys})")
+    row_kind = options.rowkind_field
+    if operation == "upsert" and row_kind is not None:
+        if row_kind not in schema.names:
+            raise OptionError(f"rowkind.field={row_kind}: {cannot}: there is no such column")
+        if (data_type := schema.types[row_kind]).root not in _TEXTS:
+            raise OptionError(
+                f"rowkind.field={row_kind}: {cannot}: found {data_type}, expected STRING"
+            )
+
+
+_DYNAMIC_BUCKETS: Final = (
     "dynamic-bucket.assigner-parallelism",
     "dynamic-bucket.initial-buckets",
     "dynamic-bucket.max-buckets",
@@ -363,7 +406,7 @@ def check_new_options(options: Mapping[str, str]) -> None:
     """Raise for an option of a new table whose key Paimon does not have, most likely misspelt.
 
     Raises:
-        OptionError: An unknown key, or `file-index.*` options that are not in order.
+        OptionError: An unknown key, or invalid `file-index.*` options.
 
     >>> check_new_options({"deletion-vector.enabled": "true"})
     Traceback (most recent call last):
@@ -389,34 +432,34 @@ def is_known(key: str) -> bool:
     """
     return (
         key in HONOURED
-        or key in _BUCKETS
+        or key in _DYNAMIC_BUCKETS
         or key in ALIASES
-        or harmless(key)
+        or is_harmless(key)
         or refusal_of(key) is not None
         or _COLUMN_STATS.fullmatch(key) is not None
     )
 
 
 def _all_keys() -> list[str]:
-    passed_over = [key for keys in HARMLESS.values() for key in keys.split()]
-    return [*HONOURED, *REFUSALS, *_BUCKETS, *passed_over]
+    ignored = [key for keys in HARMLESS.values() for key in keys.split()]
+    return [*HONOURED, *REFUSALS, *_DYNAMIC_BUCKETS, *ignored]
 
 
 def file_index_options(options: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The `file-index.*` options that say what to build, and what is wrong with the others.
+    """The `file-index.*` options that say what to build, and the problems with all others.
 
-    Paimon passes over keys that it does not know, so that a table may have some: they are to be
-    told to the user, and are no reason to build nothing.
+    Paimon ignores keys that it does not know, so a table may have some: report them to the user,
+    and build the rest.
 
     >>> file_index_options({"file-index.bitmap.columns": "a", "file-index.bitmap.version": "1"})
     ({'file-index.bitmap.columns': 'a'},
      ['file-index.bitmap.version: use file-index.bitmap.<column>.version'])
     """
-    asked = [key for key in options if key.startswith("file-index.")]
+    keys = [key for key in options if key.startswith("file-index.")]
     usable: dict[str, str] = {}
     problems = []
-    # Options of columns are right or wrong by the lists of columns: these first.
-    for key in sorted(asked, key=lambda key: (not key.endswith(".columns"), key)):
+    # The lists of columns first: the options of a column depend on them.
+    for key in sorted(keys, key=lambda key: (not key.endswith(".columns"), key)):
         if key in _INDEX_TABLE_KEYS:
             continue
         try:

@@ -8,7 +8,7 @@ and hash indexes are in one index manifest, which holds all of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -209,6 +209,18 @@ class SnapshotFolder:
         """The numbers of all snapshots, ascending."""
         paths = self._listed("snapshot")
         return sorted(int(found[1]) for path in paths if (found := _NAME.fullmatch(path)))
+
+    def history(self, start: Snapshot | None) -> Iterator[Snapshot]:
+        """A snapshot, then those before it that have not expired, the newest first."""
+        if start is None:
+            return
+        yield start
+        for number in reversed(self.numbers()):
+            if number < start.id:
+                try:
+                    yield self.get(number)
+                except FileGoneError:  # expired since they were listed, as are all before it
+                    return
 
     def hint(self, snapshot: Snapshot) -> None:
         """Say which snapshot is the newest; and the earliest, if it is the first.

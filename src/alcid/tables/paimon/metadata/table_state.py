@@ -18,6 +18,7 @@ from alcid.formats.deletion_vector import DeletionVectorRange
 from alcid.storage import Storage
 from alcid.tables.paimon.metadata.manifest import (
     ADD,
+    BucketId,
     Identity,
     ManifestEntry,
     ManifestMeta,
@@ -97,7 +98,12 @@ class IndexEntry:
     global_index: Mapping[str, Any] | None = None
     """Of kinds that are not used here: what is said of them."""
     unknown: tuple[UnknownField, ...] = ()
-    """What a newer Paimon says besides; it is written again with the rest."""
+    """Fields of a newer Paimon, which are written again with the entry."""
+
+    @property
+    def bucket_id(self) -> BucketId:
+        """Its partition and bucket."""
+        return self.partition, self.bucket
 
 
 def read_index_manifest(data: bytes, *, file: str) -> list[IndexEntry]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from alcid._arrays import IntArray
 from alcid.errors import (
     AlcidError,
     ColumnError,
@@ -22,25 +22,40 @@ from alcid.errors import (
     StorageError,
     UnsupportedError,
 )
-from alcid.formats.buckets import BucketOptions
-from alcid.index.bundle import PayloadKind
-from alcid.options import ColumnNames, OptionValue, fold_name
-from alcid.tables.paimon.data_files import fit_stored, table_paths
-from alcid.tables.paimon.metadata.commit import Change, Committer
-from alcid.tables.paimon.metadata.manifest import ManifestEntry
-from alcid.tables.paimon.metadata.options import TableOptions, check_new_options
+from alcid.formats.binary_row import hash_rows
+from alcid.formats.buckets import fixed_bucket
+from alcid.options import ColumnNames, IndexSpec, OptionValue, fold_name
+from alcid.storage import Storage
+from alcid.tables.key_order import sort_rows
+from alcid.tables.paimon.data_files import check_lengths, fit_stored, table_paths
+from alcid.tables.paimon.indexes import table_specs, wanted_specs
+from alcid.tables.paimon.metadata.commit import Change, Committer, discard
+from alcid.tables.paimon.metadata.manifest import BucketId, ManifestEntry
+from alcid.tables.paimon.metadata.options import (
+    TableOptions,
+    check_new_options,
+    require_rows_writable,
+)
 from alcid.tables.paimon.metadata.schema import TableSchema
+from alcid.tables.paimon.metadata.statistics import EMPTY, pack_rows
 from alcid.tables.paimon.metadata.table_state import TableState
-from alcid.tables.paimon.write.index_plan import table_specs, wanted_specs
-from alcid.tables.paimon.write.new_files import DataJob, WrittenData
-from alcid.tables.paimon.write.writable import encoding_of, require_rows_writable, writing_options
-from alcid.tables.reports import AppendReport, SkippedCounter
+from alcid.tables.paimon.new_files import (
+    NewFiles,
+    Span,
+    WrittenData,
+    count_skipped,
+    encoding_of,
+    writing_options,
+)
+from alcid.tables.parquet_writer import GROUP_ROWS, Encoding, FileWriter, equal_runs, roll_files
+from alcid.tables.reports import AppendReport
+from alcid.tables.schema import TargetColumns
 from alcid.types import DataType
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = ["append_arrow", "append_rows", "continue_sequence", "new_schema"]
+__all__ = ["DataJob", "append_arrow", "append_rows", "continue_sequence", "new_schema"]
 
 
 def append_arrow(
@@ -86,15 +101,11 @@ def append_rows(
         try:
             written.extend(write(job))
         except BaseException:
-            _remove(job, written)
+            discard(job.storage, (path for file in written for path in file.paths))
             raise
         state = table.snapshot.state
         snapshot = _commit(committer, job, written, state) if written else None
         _see(table, snapshot)
-    skipped = SkippedCounter()
-    for one in written:
-        for column, index_type, reason in one.skipped:
-            skipped.add(PayloadKind.index(column, index_type), reason, one.paths[0])
     return AppendReport(
         len(written),
         sum(one.entry.file.rows for one in written),
@@ -102,7 +113,7 @@ def append_rows(
         sum(one.index_bytes for one in written),
         0,
         time.monotonic() - begin,
-        skipped.found,
+        count_skipped(written),
         snapshot,
     )
 
@@ -125,7 +136,7 @@ def _plan(
 
 
 def _commit(
-    committer: Committer, job: DataJob, written: Sequence[WrittenData], known: TableState
+    committer: Committer, job: DataJob, written: Sequence[WrittenData], state: TableState
 ) -> int | None:
     """Let the files count; the number of the snapshot."""
     entries = [one.entry for one in written]
@@ -134,10 +145,10 @@ def _commit(
             lambda state: Change(
                 kind="APPEND", added=continue_sequence(entries, state, job.options)
             ),
-            known=known,
+            cached=state,
         )
     except (ConflictError, UnsupportedError):  # after another error the snapshot may be there
-        _remove(job, written)
+        discard(job.storage, (path for file in written for path in file.paths))
         raise
     return None if snapshot is None else snapshot.id
 
@@ -186,10 +197,103 @@ def continue_sequence(
     return numbered
 
 
-def _remove(job: DataJob, written: Sequence[WrittenData]) -> None:
-    """Take back files that no snapshot will name."""
-    with suppress(StorageError):  # `clean` removes them later
-        job.storage.delete(path for one in written for path in one.paths)
+@dataclass(frozen=True, slots=True)
+class DataJob:
+    """What every worker does with its rows; it pickles."""
+
+    storage: Storage
+    schema: TableSchema
+    options: TableOptions
+    columns: TargetColumns
+    """All columns of the table: those of its partitions stand in the files too."""
+    specs: tuple[IndexSpec, ...]
+    encoding: Encoding
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenData]:
+        """Write rows; those of a partition and bucket are best given one after the other.
+
+        Args:
+            batches: The given columns, as `TargetColumns.rows` takes them; others behind them are
+                passed over.
+
+        Raises:
+            UnsupportedError: A value does not fit the table.
+        """
+        return _Writer(self).run(
+            self.columns.rows(batch.columns) for batch in batches if batch.num_rows
+        )
+
+    def write_table(self, given: pa.Table) -> Iterator[WrittenData]:
+        """Write all rows of a table, whatever their order; those of a bucket stay in theirs."""
+        sources = [place for place in self.columns.sources if place is not None]
+        rows = self.columns.rows([given.column(place) for place in sources])
+        return _Writer(self).run(self._arranged(rows))
+
+    def _arranged(self, rows: pa.Table) -> Iterator[pa.Table]:
+        keys = self._keys(rows)
+        order = sort_rows(keys, len(rows))[0] if keys else None
+        for start in range(0, len(rows), GROUP_ROWS):
+            if order is None:
+                yield rows.slice(start, GROUP_ROWS)
+            else:
+                yield rows.take(pa.array(order[start : start + GROUP_ROWS]))
+
+    def _keys(self, rows: pa.Table) -> list[pa.ChunkedArray | pa.Array]:
+        """What tells rows of different files apart: their partition and bucket."""
+        keys = [rows.column(name) for name in self.schema.partition_keys]
+        buckets = self.buckets(rows)
+        return keys if buckets is None else [*keys, pa.array(buckets)]
+
+    def buckets(self, rows: pa.Table) -> IntArray | None:
+        """The bucket of each row; None in a table without buckets.
+
+        Args:
+            rows: As `TargetColumns.rows` gives them.
+        """
+        options = self.options
+        if options.bucket < 0:
+            return None
+        columns = [rows.column(name) for name in options.bucket_key]
+        hashes = hash_rows(columns, [self.schema.types[name] for name in options.bucket_key])
+        return fixed_bucket(hashes, options.bucket)
+
+
+class _Writer:
+    """One worker, at one try."""
+
+    def __init__(self, job: DataJob) -> None:
+        self._job = job
+        self._paths = table_paths(job.schema, job.options)
+        self._files = NewFiles(job.storage, job.schema, job.options, job.specs)
+
+    def run(self, tables: Iterable[pa.Table]) -> Iterator[WrittenData]:
+        """Write rows that are as files hold them."""
+        job = self._job
+        for place, file in roll_files(
+            (part for rows in tables for part in self._parts(rows)),
+            lambda: FileWriter(job.columns.schema, None, job.encoding),
+            target_bytes=job.options.target_file_size,
+        ):
+            data, rows = file.close()
+            yield self._files.put(
+                place,
+                self._paths.bucket(*place),
+                data,
+                rows,
+                Span(min_sequence=0, max_sequence=len(rows) - 1),
+                total_buckets=job.options.bucket,
+            )
+
+    def _parts(self, rows: pa.Table) -> Iterator[tuple[BucketId, pa.Table]]:
+        job = self._job
+        check_lengths(rows, job.schema)
+        keys = [pa.chunked_array(key).combine_chunks() for key in job._keys(rows)]
+        count = len(job.schema.partition_keys)
+        for start, stop in equal_runs(keys, len(rows)):
+            values = [key.slice(start, 1) for key in keys[:count]]
+            partition = pack_rows(values, job.schema.partition_types)[0] if values else EMPTY
+            bucket = keys[count][start].as_py() if len(keys) > count else 0
+            yield (partition, bucket), rows.slice(start, stop - start)
 
 
 _OWN_NAMES = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
@@ -261,7 +365,7 @@ def _check_names(names: Sequence[str]) -> None:
 def _check_fields(schema: TableSchema, options: TableOptions) -> None:
     """See that upserts find the columns that options name."""
     if options.bucket < 0:
-        BucketOptions.parse(options.given)
+        options.dynamic_buckets()
     kinds = [] if options.rowkind_field is None else [options.rowkind_field]
     for key, names in (("sequence.field", options.sequence_field), ("rowkind.field", kinds)):
         for name in names:

@@ -38,6 +38,7 @@ from alcid.tables.build import IndexFilesCounter, is_among, require_choice
 from alcid.tables.engine import Progress, telling
 from alcid.tables.paimon.data_files import PlacedFile
 from alcid.tables.paimon.files import PaimonFiles
+from alcid.tables.paimon.indexes import given_specs, table_specs
 from alcid.tables.paimon.metadata.manifest import ManifestEntry
 from alcid.tables.paimon.metadata.snapshot import Snapshot
 from alcid.tables.paimon.metadata.table_state import IndexEntry
@@ -46,12 +47,10 @@ from alcid.tables.paimon.write.index_plan import (
     IndexWork,
     Intent,
     Made,
-    given_specs,
     intents,
     place_every,
     read_containers,
     table_name,
-    table_specs,
 )
 from alcid.tables.paimon.write.index_swap import (
     Swap,
@@ -377,7 +376,7 @@ def key_indexes(files: PaimonFiles) -> list[IndexInfo]:
     levels = _levels(files.state.entries)
     names = {one.id: one.name for one in files.schema.fields}
     found: dict[tuple[str, str], list[IndexEntry]] = {
-        asked: [] for asked in _asked(files.options.given, files.schema.names)
+        asked: [] for asked in _asked(files.options.raw, files.schema.names)
     }
     for entry in files.state.indexes:
         number = (entry.global_index or {}).get("_INDEX_FIELD_ID")

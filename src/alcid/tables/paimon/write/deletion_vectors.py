@@ -20,27 +20,17 @@ from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, De
 from alcid.formats.deletion_vector.file import WrittenVectors
 from alcid.storage import Storage
 from alcid.storage.threads import run_in_threads
-from alcid.tables.paimon.data_files import PlacedFile
-from alcid.tables.paimon.deletion_vectors import index_path, vectors_twice
+from alcid.tables.paimon.deletion_vectors import DeletedRows, index_path, vectors_twice
 from alcid.tables.paimon.metadata.commit import Change
+from alcid.tables.paimon.metadata.manifest import BucketId
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry, TableState
 
-__all__ = ["Mark", "VectorChanges"]
+__all__ = ["VectorChanges"]
 
-_Bucket = tuple[bytes, int]
-"""A partition, and the number of a bucket in it."""
 _Vectors = dict[str, DeletionVector]
 """By the name of the data file."""
 _NO_ROWS = DeletionVector()
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Rows of a data file that are to be deleted."""
-
-    file: PlacedFile
-    rows: DeletionVector
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +54,21 @@ class _Swap:
 class VectorChanges:
     """Marks rows in a table, whatever its state is when it comes to the commit."""
 
-    def __init__(self, storage: Storage, options: TableOptions, marks: Sequence[Mark]) -> None:
+    def __init__(
+        self, storage: Storage, options: TableOptions, deleted: Sequence[DeletedRows]
+    ) -> None:
         """Take rows of data files, at least one of each."""
         self._storage, self._options = storage, options
-        self._folders: dict[_Bucket, str] = {}
-        self._marks: dict[_Bucket, _Vectors] = {}
+        self._folders: dict[BucketId, str] = {}
+        self._marks: dict[BucketId, _Vectors] = {}
         wide = DeletionVector(bits=64 if options.bitmap64 else None)
-        for mark in marks:
-            bucket = mark.file.entry.partition, mark.file.entry.bucket
-            self._folders[bucket] = mark.file.folder
-            self._marks.setdefault(bucket, {})[mark.file.file.name] = mark.rows | wide
+        for rows in deleted:
+            bucket = rows.file.entry.bucket_id
+            self._folders[bucket] = rows.file.folder
+            self._marks.setdefault(bucket, {})[rows.file.file.name] = rows.rows | wide
         self._unique, self._numbers = uuid.uuid4(), count()
         self._written: list[str] = []
-        self._known: dict[tuple[_Bucket, tuple[_Held, ...]], _Swap] = {}
+        self._known: dict[tuple[BucketId, tuple[_Held, ...]], _Swap] = {}
         self._swaps: list[_Swap] = []
 
     @property
@@ -98,13 +90,13 @@ class VectorChanges:
         """
         for name, problem in vectors_twice(state.indexes):
             raise FormatError(f"{problem}, which repair merges", file=name)
-        live: dict[_Bucket, set[str]] = {}
+        live: dict[BucketId, set[str]] = {}
         for one in state.entries:
             live.setdefault((one.partition, one.bucket), set()).add(one.file.name)
         for bucket, marks in self._marks.items():
             for name in marks.keys() - live.get(bucket, set()):
                 raise ConflictError(f"{self._folders[bucket]}{name}: is not there any more")
-        held: dict[_Bucket, list[_Held]] = {bucket: [] for bucket in self._marks}
+        held: dict[BucketId, list[_Held]] = {bucket: [] for bucket in self._marks}
         for entry in state.indexes:
             bucket = entry.partition, entry.bucket
             if entry.index_type == DELETION_VECTORS and bucket in held:
@@ -134,13 +126,13 @@ class VectorChanges:
         """Remove all index files: nothing is committed."""
         self._storage.delete(self._written)
 
-    def _swap(self, bucket: _Bucket, held: tuple[_Held, ...]) -> _Swap:
+    def _swap(self, bucket: BucketId, held: tuple[_Held, ...]) -> _Swap:
         """Mark the rows of a bucket; what was written for the same state is taken again."""
         if (bucket, held) not in self._known:
             self._known[bucket, held] = self._new_swap(bucket, held)
         return self._known[bucket, held]
 
-    def _new_swap(self, bucket: _Bucket, held: tuple[_Held, ...]) -> _Swap:
+    def _new_swap(self, bucket: BucketId, held: tuple[_Held, ...]) -> _Swap:
         marks, has_buckets = self._marks[bucket], self._options.bucket > 0
         read = [
             (one.entry, self._read(bucket, one))
@@ -174,14 +166,14 @@ class VectorChanges:
         for vectors in (changed, left):
             yield from DeletionVectorFile.roll(vectors, target_size=self._options.dv_target_size)
 
-    def _read(self, bucket: _Bucket, held: _Held) -> Mapping[str, DeletionVector]:
+    def _read(self, bucket: BucketId, held: _Held) -> Mapping[str, DeletionVector]:
         if not held.ranges:
             return {}
         source = self._storage.source(self._path(bucket, held.entry), held.entry.size)
         with DeletionVectorFile.open(source) as file:
             return file.read_all(held.ranges)
 
-    def _write(self, bucket: _Bucket, written: WrittenVectors) -> IndexEntry:
+    def _write(self, bucket: BucketId, written: WrittenVectors) -> IndexEntry:
         entry = IndexEntry(
             *bucket,
             DELETION_VECTORS,
@@ -195,6 +187,6 @@ class VectorChanges:
         self._storage.put(path, written.data)
         return entry
 
-    def _path(self, bucket: _Bucket, entry: IndexEntry) -> str:
+    def _path(self, bucket: BucketId, entry: IndexEntry) -> str:
         beside = self._options.index_file_in_data_file_dir
         return index_path(entry, self._folders[bucket], beside_data=beside)

@@ -10,7 +10,6 @@ Which indexes are asked for: by the options of a Paimon table, or by those that 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,6 @@ from itertools import count, groupby
 import pyarrow as pa
 
 from alcid.errors import (
-    AlcidWarning,
     ColumnError,
     FileGoneError,
     FormatError,
@@ -35,9 +33,7 @@ from alcid.index.bundle import PayloadKind
 from alcid.options import (
     ColumnNames,
     IndexSpec,
-    OptionValue,
     default_options,
-    parse_options,
 )
 from alcid.storage import Storage
 from alcid.storage.threads import in_order
@@ -51,7 +47,7 @@ from alcid.tables.paimon.data_files import (
 )
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.indexes import index_sources
-from alcid.tables.paimon.metadata.options import TableOptions, file_index_options
+from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import Field, TableSchema
 from alcid.tables.reports import SkippedCounter
 from alcid.types import INDEX_TYPES, DataType
@@ -61,14 +57,11 @@ __all__ = [
     "IndexWork",
     "Intent",
     "Made",
-    "given_specs",
     "intents",
     "place_every",
     "put_sidecar",
     "read_containers",
     "table_name",
-    "table_specs",
-    "wanted_specs",
 ]
 
 Found = Container | FormatError | None
@@ -365,57 +358,3 @@ def put_sidecar(storage: Storage, placed: PlacedFile, first: int, data: bytes) -
         else:
             return name
     raise AssertionError("numbers do not end")
-
-
-def table_specs(schema: TableSchema) -> tuple[list[IndexSpec], list[str]]:
-    """The indexes that the options of a table ask for, and what is wrong with its options.
-
-    Paimon passes over options that it does not know, so that they are to be told to the user, and
-    are no reason to build nothing.
-
-    >>> from alcid.types import DataType
-    >>> options = {"file-index.bitmap.columns": "ID,no", "file-index.bitmap.version": "1"}
-    >>> specs, problems = table_specs(TableSchema.of([("id", DataType("INT"))], [], [], options))
-    >>> [(spec.column, spec.index_type) for spec in specs]
-    [('id', 'bitmap')]
-    >>> problems
-    ['file-index.bitmap.version: use file-index.bitmap.<column>.version',
-     'column no: not in the table']
-    """
-    usable, problems = file_index_options(schema.options)
-    found, names = [], ColumnNames(schema.names)
-    for spec in parse_options(usable) if usable else ():
-        try:
-            found.append(_spelled(spec, names))
-        except (ColumnError, UnsupportedError) as error:
-            problems.append(str(error))
-    return found, list(dict.fromkeys(problems))
-
-
-def given_specs(schema: TableSchema, options: Mapping[str, OptionValue]) -> list[IndexSpec]:
-    """The indexes that given options ask for.
-
-    Raises:
-        OptionError: An option that cannot be, or none that asks for an index.
-        ColumnError: The table has no such column.
-    """
-    names = ColumnNames(schema.names)
-    return [_spelled(spec, names) for spec in parse_options(options)]
-
-
-def _spelled(spec: IndexSpec, names: ColumnNames) -> IndexSpec:
-    """An index as the table spells its column."""
-    name = names.find(spec.top_level)
-    return replace(spec, column=name + spec.column[len(name) :])
-
-
-def wanted_specs(
-    schema: TableSchema, options: Mapping[str, OptionValue] | None
-) -> tuple[IndexSpec, ...]:
-    """The indexes of new files: those of the given options, or by default of the table's."""
-    if options is not None:
-        return tuple(given_specs(schema, options)) if options else ()
-    specs, problems = table_specs(schema)
-    for problem in problems:
-        warnings.warn(f"no index: {problem}", AlcidWarning, stacklevel=2)
-    return tuple(specs)

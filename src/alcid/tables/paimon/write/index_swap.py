@@ -142,7 +142,7 @@ def _commit(table: OpenPaimonTable, plan: Callable[[TableState], Change | None])
     while True:
         schema = table.snapshot.schema.id
         try:
-            return table.committer().commit(plan, known=table.snapshot.state)
+            return table.committer().commit(plan, cached=table.snapshot.state)
         except ConflictError:
             # A new schema does not matter here: files stay what they are.
             table.refresh()

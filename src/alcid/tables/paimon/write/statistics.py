@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from alcid.errors import ConflictError, FileGoneError, UnsupportedError
-from alcid.storage import Listing
+from alcid.storage import Listing, retry
 from alcid.tables.bundle_folder import FOLDER, BundleFolder
 from alcid.tables.engine import Progress
 from alcid.tables.paimon.deletion_vectors import vector_places
@@ -86,17 +86,14 @@ def kept_stats(table: OpenPaimonTable) -> pa.Table | None:
 def _count(
     table: OpenPaimonTable, columns: Collection[str] | None, progress: Progress | bool | None
 ) -> tuple[PaimonFiles, int, list[ColumnCount]]:
-    for left in reversed(range(_TRIES)):
+    def attempt() -> tuple[PaimonFiles, int, list[ColumnCount]]:
         files = _latest_files(table)
-        try:
-            known = _known(table, files)
-            found = count_columns(files, table.engine, columns, known=known, progress=progress)
-        except FileGoneError:  # compacted and expired, since it was opened
-            if not left:
-                raise
-        else:
-            return files, *found
-    raise AssertionError("the last try returns or raises")
+        known = _known(table, files)
+        counts = count_columns(files, table.engine, columns, known=known, progress=progress)
+        return files, *counts
+
+    # A file may be compacted and expire while it is read.
+    return retry(attempt, on=FileGoneError, attempts=_TRIES)
 
 
 def _known(table: OpenPaimonTable, files: PaimonFiles) -> KnownCounts | None:
@@ -164,7 +161,7 @@ def _keep(
     table.storage.put(path, _analyze_json(files, number, rows, counts))
     try:
         change = Change(kind="ANALYZE", statistics=name)
-        table.committer().commit(lambda _state: change, known=files.state)
+        table.committer().commit(lambda _state: change, cached=files.state)
     except ConflictError:  # after any other error it may be named by a snapshot
         table.storage.delete([path])
         raise

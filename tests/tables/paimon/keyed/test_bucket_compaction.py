@@ -19,9 +19,9 @@ from alcid.errors import ConflictError, FormatError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.engine import Share
 from alcid.tables.paimon.data_files import PlacedFile
-from alcid.tables.paimon.keyed import level_zero
-from alcid.tables.paimon.keyed.key_reading import KeyReader
-from alcid.tables.paimon.keyed.level_zero import SettleWork, settle
+from alcid.tables.paimon.keyed import bucket_compaction
+from alcid.tables.paimon.keyed.bucket_compaction import CompactWork, compact_bucket
+from alcid.tables.paimon.keyed.key_files import KeyReader
 from alcid.tables.paimon.keyed.live_rows import merge_rows
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.manifest import ManifestEntry
@@ -56,16 +56,16 @@ def test_a_file_alone_is_lifted_to_the_top_and_nothing_is_written(tmp_path: Path
     table = BucketTable(tmp_path)
     placed = table.put({1: "a", 2: "b"})
     assert table.rows() == {}
-    settlement = settle(table.keyed, table.bucket)
-    assert settlement is not None
-    assert settlement.written == ()
-    assert settlement.marked == 0
-    assert [one.entry for one in settlement.removed] == [placed.entry]
+    compaction = compact_bucket(table.keyed, table.bucket)
+    assert compaction is not None
+    assert compaction.written == ()
+    assert compaction.superseded == 0
+    assert [one.entry for one in compaction.removed] == [placed.entry]
     lifted = placed.entry.with_file(replace(placed.file, level=5))
-    assert [one.entry for one in settlement.added] == [lifted]
-    table.commit(settlement)
+    assert [one.entry for one in compaction.added] == [lifted]
+    table.commit(compaction)
     assert table.rows() == {1: "a", 2: "b"}
-    assert settle(table.keyed, table.bucket) is None
+    assert compact_bucket(table.keyed, table.bucket) is None
 
 
 def test_older_rows_are_marked_at_their_places(tmp_path: Path) -> None:
@@ -73,12 +73,12 @@ def test_older_rows_are_marked_at_their_places(tmp_path: Path) -> None:
     old = table.put({1: "a", 3: "c", 5: "e", 7: "g"}, level=5)
     other = table.put({20: "t"}, level=4)
     new = table.put({2: "B", 3: "C", 7: "G"})
-    settlement = settle(table.keyed, table.bucket)
-    assert settlement is not None
-    assert settlement.marked == 2
-    assert settlement.vectors is not None
-    assert settlement.written == (f"index/{settlement.vectors.name}",)
-    table.commit(settlement)
+    compaction = compact_bucket(table.keyed, table.bucket)
+    assert compaction is not None
+    assert compaction.superseded == 2
+    assert compaction.vectors is not None
+    assert compaction.written == (f"index/{compaction.vectors.name}",)
+    table.commit(compaction)
     assert table.marks == {old.file.name: [1, 3]}
     assert table.levels == {old.file.name: 5, other.file.name: 4, new.file.name: 3}
     assert table.rows() == {1: "a", 2: "B", 3: "C", 5: "e", 7: "G", 20: "t"}
@@ -90,7 +90,7 @@ def test_marks_are_added_to_those_there_are_and_others_are_kept(tmp_path: Path) 
     other = table.put({20: "t", 21: "u"}, level=4)
     table.mark({old.file.name: [0], other.file.name: [1]})
     table.put({3: "C"})
-    table.commit(settle(table.keyed, table.bucket))
+    table.commit(compact_bucket(table.keyed, table.bucket))
     assert table.marks == {old.file.name: [0, 2], other.file.name: [1]}
     assert len(table.bucket.vectors) == 1
     entry = table.bucket.vectors[0]
@@ -108,11 +108,11 @@ def test_without_new_marks_the_index_file_stays(tmp_path: Path) -> None:
     table.mark({old.file.name: [0]})
     (before,) = table.bucket.vectors
     table.put({1: "A", 9: "i"})  # the row of key 1 is marked already
-    settlement = settle(table.keyed, table.bucket)
-    assert settlement is not None
-    assert settlement.vectors == before
-    assert settlement.written == ()
-    table.commit(settlement)
+    compaction = compact_bucket(table.keyed, table.bucket)
+    assert compaction is not None
+    assert compaction.vectors == before
+    assert compaction.written == ()
+    table.commit(compaction)
     assert table.bucket.vectors == (before,)
     assert table.rows() == {1: "A", 2: "b", 9: "i"}
 
@@ -122,11 +122,11 @@ def test_vectors_of_files_that_are_gone_are_dropped(tmp_path: Path) -> None:
     old = table.put({1: "a", 2: "b"}, level=5)
     table.mark({old.file.name: [0]})
     table.put({2: None})
-    settlement = settle(table.keyed, table.bucket, full=True)
-    assert settlement is not None
-    assert settlement.added == ()
-    assert settlement.vectors is None
-    table.commit(settlement)
+    compaction = compact_bucket(table.keyed, table.bucket, full=True)
+    assert compaction is not None
+    assert compaction.added == ()
+    assert compaction.vectors is None
+    table.commit(compaction)
     assert table.bucket.files == ()
     assert table.bucket.vectors == ()
     assert table.rows() == {}
@@ -137,11 +137,11 @@ def test_an_index_file_without_vectors_goes(tmp_path: Path) -> None:
     table = BucketTable(tmp_path)
     table.put({1: "a"})
     bucket = table.bucket
-    empty = IndexEntry(*bucket.place, "DELETION_VECTORS", "index-java-0", 1, 0, ())
+    empty = IndexEntry(*bucket.id, "DELETION_VECTORS", "index-java-0", 1, 0, ())
     bucket = replace(bucket, vectors=(empty,))
-    settlement = settle(table.keyed, bucket)
-    assert settlement is not None
-    assert settlement.vectors is None
+    compaction = compact_bucket(table.keyed, bucket)
+    assert compaction is not None
+    assert compaction.vectors is None
 
 
 # -- files that are merged -------------------------------------------------------------------
@@ -151,10 +151,10 @@ def test_files_that_share_keys_are_merged_and_rows_keep_their_numbers(tmp_path: 
     table = BucketTable(tmp_path)
     table.put({1: "a", 3: "c", 5: "e"})
     table.put({2: "B", 3: "C", 4: "D"})
-    settlement = settle(table.keyed, table.bucket)
-    assert settlement is not None
-    assert settlement.marked == 0  # readers saw none of them
-    table.commit(settlement)
+    compaction = compact_bucket(table.keyed, table.bucket)
+    assert compaction is not None
+    assert compaction.superseded == 0  # readers saw none of them
+    table.commit(compaction)
     placed = only_file(table)
     assert (placed.file.level, placed.file.source, placed.file.delete_rows) == (5, 1, 0)
     assert stored(table, placed) == [
@@ -164,7 +164,7 @@ def test_files_that_share_keys_are_merged_and_rows_keep_their_numbers(tmp_path: 
         (4, "D", 5, 0),
         (5, "e", 2, 0),
     ]
-    assert settlement.written == (placed.path,)
+    assert compaction.written == (placed.path,)
     assert table.rows() == {1: "a", 2: "B", 3: "C", 4: "D", 5: "e"}
 
 
@@ -172,7 +172,7 @@ def test_rows_that_delete_are_not_written_again(tmp_path: Path) -> None:
     table = BucketTable(tmp_path)
     old = table.put({1: "a", 2: "b", 3: "c"}, level=5)
     table.put({2: None, 4: "d", 9: None})
-    table.commit(settle(table.keyed, table.bucket))
+    table.commit(compact_bucket(table.keyed, table.bucket))
     assert table.marks == {old.file.name: [1]}
     (new,) = [one for one in table.bucket.files if one.file.level == 4]
     assert stored(table, new) == [(4, "d", 4, 0)]
@@ -186,7 +186,7 @@ def test_rows_that_delete_are_found_though_the_manifest_counts_none(tmp_path: Pa
     lying = table.put({1: None, 2: "b"})
     entry = lying.entry.with_file(replace(lying.file, delete_rows=0, extra_files=("x",)))
     commit(table.table, Change(kind="COMPACT", deleted=[lying.entry], added=[entry]))
-    table.commit(settle(table.keyed, table.bucket))
+    table.commit(compact_bucket(table.keyed, table.bucket))
     assert stored(table, only_file(table)) == [(2, "b", 1, 0)]
 
 
@@ -195,7 +195,7 @@ def test_a_count_that_is_unknown_becomes_none(tmp_path: Path) -> None:
     placed = table.put({1: "a"})
     entry = placed.entry.with_file(replace(placed.file, delete_rows=None, extra_files=("x",)))
     commit(table.table, Change(kind="COMPACT", deleted=[placed.entry], added=[entry]))
-    table.commit(settle(table.keyed, table.bucket))
+    table.commit(compact_bucket(table.keyed, table.bucket))
     assert only_file(table).file.delete_rows == 0
     assert only_file(table).file.name == placed.file.name
 
@@ -204,11 +204,11 @@ def test_files_of_deletes_only_leave_nothing(tmp_path: Path) -> None:
     table = BucketTable(tmp_path)
     old = table.put({1: "a", 2: "b"}, level=5)
     table.put({2: None, 3: None})
-    settlement = settle(table.keyed, table.bucket)
-    assert settlement is not None
-    assert settlement.added == ()
-    assert settlement.marked == 1
-    table.commit(settlement)
+    compaction = compact_bucket(table.keyed, table.bucket)
+    assert compaction is not None
+    assert compaction.added == ()
+    assert compaction.superseded == 1
+    table.commit(compaction)
     assert table.levels == {old.file.name: 5}
     assert table.marks == {old.file.name: [1]}
 
@@ -217,7 +217,7 @@ def test_ignored_deletes_delete_nothing_and_go(tmp_path: Path) -> None:
     table = BucketTable(tmp_path, {"ignore-delete": "true"})
     table.put({1: "a", 2: "b"}, level=5)
     table.put({2: None, 3: "c"})
-    table.commit(settle(table.keyed, table.bucket))
+    table.commit(compact_bucket(table.keyed, table.bucket))
     assert table.marks == {}
     assert table.rows() == {1: "a", 2: "b", 3: "c"}
 
@@ -225,7 +225,7 @@ def test_ignored_deletes_delete_nothing_and_go(tmp_path: Path) -> None:
 def test_a_key_twice_in_a_file_of_level_zero_is_written_once(tmp_path: Path) -> None:
     table = BucketTable(tmp_path)
     placed = _repeat(table, table.put({1: "a", 2: "b", 3: "c"}), [0, 1, 1, 2])
-    table.commit(settle(table.keyed, table.bucket))
+    table.commit(compact_bucket(table.keyed, table.bucket))
     assert only_file(table).file.name != placed.file.name
     assert stored(table, only_file(table)) == [(1, "a", 0, 0), (2, "b", 1, 0), (3, "c", 2, 0)]
 
@@ -235,7 +235,7 @@ def test_a_file_whose_keys_are_not_in_order_is_an_error(tmp_path: Path) -> None:
     placed = _repeat(table, table.put({1: "a", 2: "b", 3: "c"}), [0, 2, 1])
     before = table.table.storage.list(under="bucket-0").paths.to_pylist()
     with pytest.raises(FormatError) as raised:
-        settle(table.keyed, table.bucket)
+        compact_bucket(table.keyed, table.bucket)
     assert str(raised.value) == f"{placed.path}: key of row 2 is below the one before"
     assert table.table.storage.list(under="bucket-0").paths.to_pylist() == before
 
@@ -258,7 +258,7 @@ def test_small_files_that_follow_each_other_become_one(tmp_path: Path) -> None:
     table = BucketTable(tmp_path)
     for first in (1, 3, 5):
         table.put({first: "a", first + 1: "b"})
-    table.commit(settle(table.keyed, table.bucket))
+    table.commit(compact_bucket(table.keyed, table.bucket))
     assert [row[0] for row in stored(table, only_file(table))] == [1, 2, 3, 4, 5, 6]
 
 
@@ -266,7 +266,7 @@ def test_large_files_are_lifted_as_they_are(tmp_path: Path) -> None:
     table = BucketTable(tmp_path, LARGE_FILES)
     names = [table.put({first: "a", first + 1: "b"}).file.name for first in (1, 3, 5)]
     table.put({6: "B", 7: "C"})  # merged with the last
-    table.commit(settle(table.keyed, table.bucket))
+    table.commit(compact_bucket(table.keyed, table.bucket))
     assert {name: level for name, level in table.levels.items() if name in names} == {
         names[0]: 5,
         names[1]: 5,
@@ -284,7 +284,7 @@ def test_level_zero_wins_whatever_the_numbers(tmp_path: Path) -> None:
     middle = table.put({2: "B"}, level=4, number=200)
     table.mark({old.file.name: [1]})
     table.put({1: "A", 2: "BB"}, number=50)
-    table.commit(settle(table.keyed, table.bucket))
+    table.commit(compact_bucket(table.keyed, table.bucket))
     assert table.marks == {old.file.name: [0, 1], middle.file.name: [0]}
     assert table.rows() == {1: "A", 2: "BB"}
 
@@ -293,7 +293,7 @@ def test_level_zero_wins_where_runs_are_merged(tmp_path: Path) -> None:
     table = BucketTable(tmp_path)
     table.put({1: "a", 2: "b"}, level=5, number=100)
     table.put({1: "A"}, number=50)
-    table.commit(settle(table.keyed, table.bucket, full=True))
+    table.commit(compact_bucket(table.keyed, table.bucket, full=True))
     assert stored(table, only_file(table)) == [(1, "A", 50, 0), (2, "b", 101, 0)]
 
 
@@ -301,7 +301,7 @@ def test_among_files_of_level_zero_the_number_decides(tmp_path: Path) -> None:
     table = BucketTable(tmp_path)
     table.put({1: "new"}, number=7)
     table.put({1: "old"}, number=3)
-    table.commit(settle(table.keyed, table.bucket))
+    table.commit(compact_bucket(table.keyed, table.bucket))
     assert table.rows() == {1: "new"}
 
 
@@ -314,7 +314,7 @@ def test_where_readers_merge_the_number_decides_as_it_does_for_them(
     table.put({1: "A", 3: "C"}, number=50)
     before = table.rows()
     assert before == {1: "a", 2: "b", 3: "C"}
-    table.commit(settle(table.keyed, table.bucket, full=True))
+    table.commit(compact_bucket(table.keyed, table.bucket, full=True))
     assert table.rows() == before
 
 
@@ -322,10 +322,10 @@ def test_a_greater_sequence_field_wins_from_an_older_file(tmp_path: Path) -> Non
     table = BucketTable(tmp_path, SEQUENCE)
     old = table.put({1: "a", 2: "b", 3: "c", 4: "d"}, level=5, at=[5, 5, 5, None])
     new = table.put({1: "A", 2: "B", 3: "C", 4: "D", 5: "E"}, at=[4, 5, 6, None, 0])
-    settlement = settle(table.keyed, table.bucket)
-    assert settlement is not None
-    assert settlement.marked == 3
-    table.commit(settlement)
+    compaction = compact_bucket(table.keyed, table.bucket)
+    assert compaction is not None
+    assert compaction.superseded == 3
+    table.commit(compaction)
     assert table.marks == {old.file.name: [1, 2, 3], new.file.name: [0]}
     assert table.levels == {old.file.name: 5, new.file.name: 4}
     assert table.rows() == {1: "a", 2: "B", 3: "C", 4: "D", 5: "E"}
@@ -335,7 +335,7 @@ def test_a_delete_with_a_lesser_sequence_field_deletes_nothing(tmp_path: Path) -
     table = BucketTable(tmp_path, {**SEQUENCE, "sequence.field.sort-order": "descending"})
     table.put({1: "a", 2: "b"}, level=5, at=[5, 5])
     table.put({1: None, 2: None}, at=[6, 4])
-    table.commit(settle(table.keyed, table.bucket))
+    table.commit(compact_bucket(table.keyed, table.bucket))
     assert table.rows() == {1: "a"}
 
 
@@ -350,10 +350,10 @@ def test_runs_are_merged_where_no_level_is_free(tmp_path: Path) -> None:
     middle, low = table.bucket.files[1:]
     table.mark({top.file.name: [1, 2, 3, 4], middle.file.name: [1, 2]})
     table.put({3: "0-3", 4: None, 5: "0-5"})
-    settlement = settle(table.keyed, table.bucket)
-    assert settlement is not None
-    assert {one.file.name for one in settlement.removed} >= {middle.file.name, low.file.name}
-    table.commit(settlement)
+    compaction = compact_bucket(table.keyed, table.bucket)
+    assert compaction is not None
+    assert {one.file.name for one in compaction.removed} >= {middle.file.name, low.file.name}
+    table.commit(compaction)
     (merged,) = [one for one in table.bucket.files if one.file.name != top.file.name]
     assert merged.file.level == 2
     assert [row[:2] for row in stored(table, merged)] == [
@@ -373,11 +373,11 @@ def test_full_leaves_one_run_without_vectors(tmp_path: Path) -> None:
     table.put({2: "B", 8: "h"}, level=4)
     table.mark({top.file.name: [1]})
     table.put({3: None, 9: "i"})
-    table.commit(settle(table.keyed, table.bucket, full=True))
+    table.commit(compact_bucket(table.keyed, table.bucket, full=True))
     assert only_file(table).file.level == 5
     assert table.bucket.vectors == ()
     assert table.rows() == {1: "a", 2: "B", 8: "h", 9: "i"}
-    assert settle(table.keyed, table.bucket, full=True) is None
+    assert compact_bucket(table.keyed, table.bucket, full=True) is None
 
 
 def test_full_leaves_files_of_the_top_level_alone_that_nothing_is_to_be_done_to(
@@ -388,11 +388,11 @@ def test_full_leaves_files_of_the_top_level_alone_that_nothing_is_to_be_done_to(
     marked = table.put({11: "k", 12: "l"}, level=5)
     table.mark({marked.file.name: [0]})
     lifted = table.put({21: "u"}, level=4)
-    settlement = settle(table.keyed, table.bucket, full=True)
-    assert settlement is not None
-    assert [one.file.name for one in settlement.removed] == [marked.file.name, lifted.file.name]
-    assert settlement.vectors is None
-    table.commit(settlement)
+    compaction = compact_bucket(table.keyed, table.bucket, full=True)
+    assert compaction is not None
+    assert [one.file.name for one in compaction.removed] == [marked.file.name, lifted.file.name]
+    assert compaction.vectors is None
+    table.commit(compaction)
     (new,) = table.levels.keys() - {kept.file.name, lifted.file.name}
     assert table.levels == {kept.file.name: 5, lifted.file.name: 5, new: 5}
     assert table.rows() == {1: "a", 2: "b", 12: "l", 21: "u"}
@@ -404,12 +404,14 @@ def test_small_files_of_the_top_level_are_not_written_again_for_nothing(tmp_path
         table.put({first: "a", first + 1: "b"}, level=5)
     bucket = table.bucket
     unknown = [replace(one, entry=_uncounted(one.entry)) for one in bucket.files[:1]]
-    settlement = settle(table.keyed, replace(bucket, files=(*unknown, bucket.files[1])), full=True)
+    compaction = compact_bucket(
+        table.keyed, replace(bucket, files=(*unknown, bucket.files[1])), full=True
+    )
     assert (
-        settlement is not None
+        compaction is not None
     )  # what has no count of deletes is written anew, with its neighbour
-    assert len(settlement.removed) == 2
-    assert settle(table.keyed, bucket, full=True) is None
+    assert len(compaction.removed) == 2
+    assert compact_bucket(table.keyed, bucket, full=True) is None
 
 
 def _uncounted(entry: ManifestEntry) -> ManifestEntry:
@@ -420,9 +422,9 @@ def test_without_vectors_only_a_full_compaction_does_anything(tmp_path: Path) ->
     table = BucketTable(tmp_path, NO_VECTORS)
     table.put({1: "a", 2: "b"})
     table.put({2: None, 3: "c"})
-    assert settle(table.keyed, table.bucket) is None
+    assert compact_bucket(table.keyed, table.bucket) is None
     before = table.rows()
-    table.commit(settle(table.keyed, table.bucket, full=True))
+    table.commit(compact_bucket(table.keyed, table.bucket, full=True))
     assert only_file(table).file.level == 5
     assert table.rows() == before == {1: "a", 3: "c"}
 
@@ -438,9 +440,11 @@ def test_files_that_share_keys_never_come_to_one_level(
     table.put({1: "a", 5: "e", 7: "g"})
     table.put({3: "C", 5: "E", 9: "I"})
     before = sorted(table.table.storage.list().paths.to_pylist())
-    monkeypatch.setattr(level_zero, "key_sections", lambda files, _schema: [[one] for one in files])
+    monkeypatch.setattr(
+        bucket_compaction, "key_sections", lambda files, _schema: [[one] for one in files]
+    )
     with pytest.raises(FormatError, match=r"overlaps data-.* on level 5"):
-        settle(table.keyed, table.bucket)
+        compact_bucket(table.keyed, table.bucket)
     assert sorted(table.table.storage.list().paths.to_pylist()) == before
 
 
@@ -448,11 +452,11 @@ def test_vectors_of_a_bucket_without_files_go(tmp_path: Path) -> None:
     table = BucketTable(tmp_path)
     placed = table.put({1: "a", 2: "b"}, level=5)
     table.mark({placed.file.name: [0]})
-    settlement = settle(table.keyed, replace(table.bucket, files=()), full=True)
-    assert settlement is not None
-    assert settlement.vectors is None
-    assert settlement.removed == settlement.added == ()
-    assert settlement.written == ()
+    compaction = compact_bucket(table.keyed, replace(table.bucket, files=()), full=True)
+    assert compaction is not None
+    assert compaction.vectors is None
+    assert compaction.removed == compaction.added == ()
+    assert compaction.written == ()
 
 
 def test_work_does_the_same_elsewhere(tmp_path: Path) -> None:
@@ -460,11 +464,11 @@ def test_work_does_the_same_elsewhere(tmp_path: Path) -> None:
     table = BucketTable(tmp_path)
     old = table.put({1: "a", 2: "b"}, level=5)
     table.put({2: "B"})
-    work = SettleWork(table.keyed, [table.bucket], full=False)
+    work = CompactWork(table.keyed, [table.bucket], full=False)
     told: list[tuple[int, int]] = []
     done = pickle.loads(pickle.dumps(work))(Share(np.array([0]), 1), lambda *new: told.append(new))
-    (settlement,) = pickle.loads(pickle.dumps(done))
-    table.commit(settlement)
+    (compaction,) = pickle.loads(pickle.dumps(done))
+    table.commit(compaction)
     assert told == [(2, 3)]
     assert table.marks == {old.file.name: [1]}
     assert table.rows() == {1: "a", 2: "B"}
@@ -478,7 +482,7 @@ def test_files_of_a_later_schema_are_a_conflict(tmp_path: Path) -> None:
     later = placed.entry.with_file(replace(placed.file, schema_id=7))
     bucket = replace(table.bucket, files=(replace(placed, entry=later),))
     with pytest.raises(ConflictError, match="of a schema that came later"):
-        settle(keyed, bucket)
+        compact_bucket(keyed, bucket)
 
 
 # -- rows in the order of keys ---------------------------------------------------------------
@@ -503,7 +507,7 @@ def test_rows_come_by_key_whatever_the_chunks(tmp_path: Path, chunk_rows: int) -
 
 
 _batch = st.dictionaries(st.integers(0, 9), st.none() | st.text("ab", max_size=2), min_size=1)
-_step = st.one_of(_batch, st.just("settle"), st.just("full"))
+_step = st.one_of(_batch, st.just("compact"), st.just("full"))
 
 
 @settings(max_examples=40)
@@ -521,9 +525,9 @@ def test_any_order_of_writes_and_compactions_leaves_the_newest_rows(
             model |= {key: value for key, value in step.items() if value is not None}
             model = {key: value for key, value in model.items() if step.get(key, "") is not None}
         else:
-            settlement = settle(table.keyed, table.bucket, full=step == "full")
-            if settlement is not None:
-                table.commit(settlement)
+            compaction = compact_bucket(table.keyed, table.bucket, full=step == "full")
+            if compaction is not None:
+                table.commit(compaction)
             seen = dict(model)
         assert table.rows() == dict(sorted(seen.items()))
         assert table.rows(merge_on_read=True) == dict(sorted(model.items()))

@@ -9,7 +9,7 @@ import pytest
 from alcid.formats.deletion_vector import DeletionVectorRange
 from alcid.tables.paimon.data_files import PlacedFile
 from alcid.tables.paimon.keyed.bucket import Bucket
-from alcid.tables.paimon.keyed.key_files import choose_all, choose_runs, count_levels
+from alcid.tables.paimon.keyed.bucket_compaction import count_levels, pick_all, pick_runs
 from alcid.tables.paimon.metadata.manifest import ADD, DataFile, ManifestEntry
 from alcid.tables.paimon.metadata.statistics import EMPTY, NO_STATS
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry
@@ -75,40 +75,40 @@ def bucket_of(sizes: Mapping[int, Sequence[int]], vectors: Sequence[str] | None 
 def test_level_zero_goes_below_the_runs_that_are_not_taken(
     sizes: dict[int, list[int]], taken: list[int], level: int
 ) -> None:
-    found = choose_runs(bucket_of(sizes), LEVELS)
+    found = pick_runs(bucket_of(sizes), LEVELS)
     assert found is not None
     assert [one.file.name for one in found.files] == [
         f"{one}-{number}" for one in taken for number in range(len(sizes[one]))
     ]
-    assert found.level == level
+    assert found.output_level == level
 
 
 def test_without_level_zero_nothing_is_taken() -> None:
-    assert choose_runs(bucket_of({1: [1], 5: [1]}, ["5-0"]), LEVELS) is None
-    assert choose_runs(bucket_of({}), LEVELS) is None
+    assert pick_runs(bucket_of({1: [1], 5: [1]}, ["5-0"]), LEVELS) is None
+    assert pick_runs(bucket_of({}), LEVELS) is None
 
 
 def test_all_goes_to_the_top_level() -> None:
     for sizes, top in (({0: [1]}, 5), ({4: [1]}, 5), ({3: [1], 5: [1]}, 5), ({0: [1], 7: [1]}, 7)):
         bucket = bucket_of(sizes)
-        found = choose_all(bucket, LEVELS)
+        found = pick_all(bucket, LEVELS)
         assert found is not None
         assert found.files == bucket.files
-        assert found.level == top
+        assert found.output_level == top
 
 
 def test_what_is_on_the_top_level_is_taken_only_for_its_deleted_rows() -> None:
-    assert choose_all(bucket_of({}), LEVELS) is None
-    assert choose_all(bucket_of({5: [1, 1]}), LEVELS) is None
-    assert choose_all(bucket_of({5: [1, 1]}, []), LEVELS) is None
-    assert choose_all(bucket_of({5: [1, 1]}, ["5-1"]), LEVELS) is not None
+    assert pick_all(bucket_of({}), LEVELS) is None
+    assert pick_all(bucket_of({5: [1, 1]}), LEVELS) is None
+    assert pick_all(bucket_of({5: [1, 1]}, []), LEVELS) is None
+    assert pick_all(bucket_of({5: [1, 1]}, ["5-1"]), LEVELS) is not None
     for told in (1, None):  # a count that is unknown makes readers merge
         files = (file_of("a", 5, 1, delete_rows=told),)
-        assert choose_all(Bucket(EMPTY, 0, "bucket-0/", files), LEVELS) is not None
+        assert pick_all(Bucket(EMPTY, 0, "bucket-0/", files), LEVELS) is not None
 
 
 def test_there_is_always_a_level_above_zero() -> None:
     assert count_levels(bucket_of({}), 1) == 2
-    found = choose_runs(bucket_of({0: [1]}), 1)
+    found = pick_runs(bucket_of({0: [1]}), 1)
     assert found is not None
-    assert found.level == 1
+    assert found.output_level == 1

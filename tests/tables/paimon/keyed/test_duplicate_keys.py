@@ -330,7 +330,7 @@ def test_an_index_file_without_vectors_is_removed(tmp_path: Path, ranges: tuple[
     table.upsert(rows_of(range(5), "old"))
     table.storage.put("index/index-empty-0", b"\1")
     (bucket,) = buckets(table)
-    entry = IndexEntry(*bucket.place, DELETION_VECTORS, "index-empty-0", 1, 0, ranges)
+    entry = IndexEntry(*bucket.id, DELETION_VECTORS, "index-empty-0", 1, 0, ranges)
     forge(tmp_path, indexes=lambda known: [*known, entry])
     table.refresh()
     assert [one.what for one in table.verify().warnings] == ["deletion vectors"]

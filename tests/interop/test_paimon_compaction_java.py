@@ -15,8 +15,8 @@ from alcid import PaimonTable
 from alcid.tables.engine import Threads
 from alcid.tables.paimon.data_files import table_paths
 from alcid.tables.paimon.keyed.bucket import buckets_of
+from alcid.tables.paimon.keyed.bucket_compaction import compact_buckets
 from alcid.tables.paimon.keyed.commit import compact_change
-from alcid.tables.paimon.keyed.level_zero import settle_buckets
 from alcid.tables.paimon.keyed.upsert import keyed_table
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS
 from tests.golden.paimon_tables_jvm import JavaPaimon
@@ -44,7 +44,9 @@ def settle_all(table: PaimonTable) -> None:
     files = table.snapshot
     keyed = keyed_table(table, "compact")
     buckets = list(buckets_of(files.state, table_paths(files.schema, files.options)))
-    made = [one for one in settle_buckets(Threads(), keyed, buckets, full=False) if one is not None]
+    made = [
+        one for one in compact_buckets(Threads(), keyed, buckets, full=False) if one is not None
+    ]
     if made:
         assert table.committer().commit(lambda _: compact_change(made)) is not None
 

@@ -1,4 +1,4 @@
-"""What all formats need of Arrow and NumPy: arrays without their wrapping."""
+"""Array aliases, and small helpers for arrays of NumPy and Arrow."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ __all__ = [
     "TICKS_PER_SECOND",
     "BoolArray",
     "Float64Array",
+    "Int8Array",
+    "Int16Array",
     "Int32Array",
     "Int64Array",
     "IntArray",
     "UInt8Array",
+    "UInt32Array",
     "UInt64Array",
     "byte_offsets",
     "changes",
@@ -33,9 +36,12 @@ __all__ = [
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Float64Array: TypeAlias = npt.NDArray[np.float64]
+Int8Array: TypeAlias = npt.NDArray[np.int8]
+Int16Array: TypeAlias = npt.NDArray[np.int16]
 Int32Array: TypeAlias = npt.NDArray[np.int32]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 UInt8Array: TypeAlias = npt.NDArray[np.uint8]
+UInt32Array: TypeAlias = npt.NDArray[np.uint32]
 UInt64Array: TypeAlias = npt.NDArray[np.uint64]
 IntArray: TypeAlias = npt.NDArray[Any]
 """Integers of any width."""
@@ -172,7 +178,7 @@ def byte_offsets(keys: pa.LargeBinaryArray) -> IntArray:
     return np.frombuffer(keys.buffers()[1], np.int64)[keys.offset : keys.offset + len(keys) + 1]
 
 
-def changes(values: IntArray) -> npt.NDArray[np.bool_]:
+def changes(values: IntArray) -> BoolArray:
     """True where a value differs from the one before, and for the first."""
     differs = np.ones(len(values), bool)
     differs[1:] = values[1:] != values[:-1]
@@ -188,7 +194,7 @@ def split_by(items: IntArray, numbers: IntArray) -> list[IntArray]:
     return np.split(items, np.flatnonzero(changes(numbers))[1:])
 
 
-def least_bytes(lower: npt.NDArray[np.uint64], upper: npt.NDArray[np.uint64]) -> IntArray:
+def least_bytes(lower: UInt64Array, upper: UInt64Array) -> IntArray:
     """How many bytes hold each 128-bit number with its sign: 1 to 16.
 
     >>> least_bytes(np.array([127, 128], np.uint64), np.zeros(2, np.uint64)).tolist()

@@ -20,11 +20,10 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import BoolArray, Int64Array, plain
+from alcid._arrays import BoolArray, Float64Array, Int64Array, plain
 from alcid.errors import LimitError, UnsupportedError
 from alcid.expressions import Predicate, col
 from alcid.formats.file_index import BUILDERS
@@ -33,7 +32,7 @@ from alcid.formats.theta import ThetaSketch
 from alcid.index.bundle import ColumnStatistics
 from alcid.index.bundle.statistics import statistics_array
 from alcid.options import default_options
-from alcid.types import INDEX_TYPES, DataType, indexes_for
+from alcid.types import FLOAT_TYPES, INDEX_TYPES, DataType, indexes_for
 
 __all__ = [
     "ColumnFacts",
@@ -77,7 +76,7 @@ def all_bytes(rows: Int64Array, chosen: Int64Array, sizes: Int64Array) -> int:
     return int(sizes.sum() + scale * (rows[others].astype(np.float64) ** power).sum())
 
 
-def all_distinct(each: npt.NDArray[np.float64], together: float, share: float) -> float:
+def all_distinct(each: Float64Array, together: float, share: float) -> float:
     """How many distinct values all files have.
 
     Args:
@@ -316,7 +315,6 @@ def gather_facts(
 _LOOK_UPS = 3
 _RANGE = 0.001  # of the rows
 _UNORDERED = ("BOOLEAN", "BINARY", "VARBINARY")
-_RARELY_EQUAL = ("FLOAT", "DOUBLE")
 
 
 def typical_queries(
@@ -334,7 +332,7 @@ def typical_queries(
     if not filled:
         return
     pooled = _literals(pa.concat_arrays(filled))
-    if data_type.root not in _RARELY_EQUAL:
+    if data_type.root not in FLOAT_TYPES:
         looked_up = [_literal(pooled[int(place)]) for place in spread(len(pooled), _LOOK_UPS)]
         for value in dict.fromkeys(looked_up):
             if value is not None:

@@ -12,10 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from alcid._arrays import Int64Array
+from alcid._arrays import BoolArray, Int8Array, Int64Array
 from alcid.advise.file_bounds import FileBounds, own_bounds
 from alcid.datafiles.parquet import FileLayout
 from alcid.formats.deletion_vector import DeletionVector
@@ -25,12 +24,7 @@ from alcid.formats.file_index.reader import IndexReader
 from alcid.formats.source import BytesSource, Range, Section, Source
 from alcid.index.bundle import State, Statistics
 from alcid.index.bundle.probing import Answer
-from alcid.scan import (
-    Bounds,
-    DataFiles,
-    FileScan,
-    TableFiles,
-)
+from alcid.scan import Bounds, DataFiles, FileScan, TableFiles
 from alcid.storage import Traffic
 from alcid.types import DataType
 
@@ -63,15 +57,15 @@ class MemoryIndexes:
         """The index types that some file has for a column, those that read the least first."""
         return [index_type for index_type in READERS if (column, index_type) in self._payloads]
 
-    def states(self, column: str, index_type: str) -> npt.NDArray[np.int8]:
+    def states(self, column: str, index_type: str) -> Int8Array:
         """One of `State` for each file."""
         states = np.full(self._count, State.ABSENT, np.int8)
         states[list(self._payloads.get((column, index_type), ()))] = State.FRESH
         return states
 
-    def fresh(self, column: str, index_type: str) -> npt.NDArray[np.bool_]:
+    def fresh(self, column: str, index_type: str) -> BoolArray:
         """The files that have one."""
-        fresh: npt.NDArray[np.bool_] = self.states(column, index_type) == State.FRESH
+        fresh: BoolArray = self.states(column, index_type) == State.FRESH
         return fresh
 
     def lengths(self, column: str, index_type: str) -> Int64Array:
@@ -90,7 +84,7 @@ class MemoryIndexes:
 
     def lacking(
         self, _column: str, files: Int64Array, _keys: Sequence[Key], _key_type: KeyType
-    ) -> npt.NDArray[np.bool_]:
+    ) -> BoolArray:
         """Those of a sample are few, and asked one by one."""
         return np.zeros(len(files), bool)
 

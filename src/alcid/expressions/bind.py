@@ -32,9 +32,9 @@ from alcid.expressions.expression import (
     plain,
 )
 from alcid.expressions.like import Pattern, read_pattern
-from alcid.expressions.literals import INTEGERS, share_digits
+from alcid.expressions.literals import share_digits
 from alcid.expressions.probes import Question, literal_kind, probe_for
-from alcid.types import DataType
+from alcid.types import CHARACTER_TYPES, INTEGER_TYPES, DataType
 
 __all__ = [
     "BoundAnd",
@@ -54,8 +54,7 @@ TypeOf = Callable[[str], DataType | None]
 Context = TypeVar("Context")
 Result = TypeVar("Result")
 
-_TEXTS = ("CHAR", "VARCHAR")
-_EXACT = (*INTEGERS, "DECIMAL")
+_EXACT = (*INTEGER_TYPES, "DECIMAL")
 _CALENDAR = ("DATE", "TIMESTAMP")
 
 
@@ -168,7 +167,7 @@ class BoundUnknown(BoundPredicate):
         if self.pattern is None:
             return False
         data_type = self.type_of(self.pattern.column)
-        return data_type is None or data_type.root in _TEXTS
+        return data_type is None or data_type.root in CHARACTER_TYPES
 
     def ends(self) -> Iterator[BoundLeaf | BoundUnknown]:
         """The leaves and unknown parts."""
@@ -201,7 +200,11 @@ class BoundLeaf(BoundPredicate):
         """Whether rows are only compared with literals."""
         # LIKE on a column that is no text compares the text that its values are cast to.
         data_type = self.data_type
-        return not isinstance(self.predicate, Like) or data_type is None or data_type.root in _TEXTS
+        return (
+            not isinstance(self.predicate, Like)
+            or data_type is None
+            or data_type.root in CHARACTER_TYPES
+        )
 
     def probe(self, data_type: DataType) -> Question:
         """The probe for indexes and statistics of the column, where it has a type in a file.

@@ -14,7 +14,7 @@ from alcid.expressions.row_tests import RowType
 from alcid.expressions.row_values import RowColumn
 from alcid.formats.file_index.keys import map_key_column
 from alcid.options import ColumnNames
-from alcid.types import DataType
+from alcid.types import TIME_TYPES, DataType
 
 __all__ = ["ColumnTypes", "Columns", "RowField", "RowSchema", "RowTable"]
 
@@ -112,7 +112,6 @@ def _from_arrow(name: str, given: object) -> DataType:
 
 
 _BYTES = ("CHAR", "VARCHAR", "BINARY", "VARBINARY", "BLOB")
-_MOMENTS = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 _FAMILIES = (
     ("TINYINT", "SMALLINT", "INT", "BIGINT"),
     ("FLOAT", "DOUBLE"),
@@ -164,7 +163,7 @@ class RowField:
             )
         if declared.root in _BYTES:
             return declared
-        if declared.root in _MOMENTS:
+        if declared.root in TIME_TYPES:
             return DataType(declared.root, precision=max(declared.precision, own.precision))
         return own
 

@@ -34,12 +34,7 @@ from decimal import Decimal
 import numpy as np
 
 from alcid.errors import LiteralError
-from alcid.expressions.casts_from_text import (
-    SessionTimestamp,
-    to_boolean,
-    to_double,
-    to_integer,
-)
+from alcid.expressions.casts_from_text import SessionTimestamp, to_boolean, to_double, to_integer
 from alcid.expressions.expression import plain
 from alcid.expressions.literal_keys import (
     BIGINT_DIGITS,
@@ -59,10 +54,9 @@ from alcid.expressions.literal_keys import (
     place_of_timestamp,
 )
 from alcid.formats.file_index.keys import key_type
-from alcid.types import DataType
+from alcid.types import INTEGER_TYPES, DataType
 
 __all__ = [
-    "INTEGERS",
     "bounds_of",
     "common_digits",
     "padded_keys",
@@ -100,7 +94,6 @@ def padded_keys(text: bytes, length: int) -> list[bytes] | None:
     return [bare + b" " * spaces for spaces in range(max(missing, 0) + 1)]
 
 
-INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _DIGITS = {
     "TINYINT": Digits(3, 0),
     "SMALLINT": Digits(5, 0),
@@ -167,7 +160,7 @@ def _place(
             return _among_floating(value, key_type(data_type).width)
         case "DECIMAL":
             return _among_exact(value, data_type, mixed, digits)
-        case root if root in INTEGERS:
+        case root if root in INTEGER_TYPES:
             return _among_exact(value, data_type, mixed, digits)
         case "CHAR" | "VARCHAR":
             return _among_bytes(value, data_type) if isinstance(value, str) else None
@@ -210,7 +203,7 @@ def common_digits(literals: Sequence[object], data_type: DataType) -> Digits | N
     >>> common_digits([Decimal("0.5"), 10**20], DataType("DECIMAL", precision=18, scale=18))
     Digits(precision=38, scale=17)
     """
-    if data_type.root != "DECIMAL" and data_type.root not in INTEGERS:
+    if data_type.root != "DECIMAL" and data_type.root not in INTEGER_TYPES:
         return None
     common = _digits_of_column(data_type)
     for digits in dict.fromkeys(map(_listed_digits, literals)):  # once each: a list may be long

@@ -39,17 +39,10 @@ from alcid.expressions.expression import (
     plain,
 )
 from alcid.expressions.literal_keys import Place
-from alcid.expressions.literals import (
-    INTEGERS,
-    bounds_of,
-    common_digits,
-    padded_keys,
-    padded_place,
-    place,
-)
+from alcid.expressions.literals import bounds_of, common_digits, padded_keys, padded_place, place
 from alcid.formats.file_index.keys import Key, key_type
 from alcid.formats.file_index.reader import ANY, IndexReader, Selection, no_row
-from alcid.types import DataType
+from alcid.types import INTEGER_TYPES, DataType
 
 __all__ = [
     "EVERY_KEY",
@@ -273,7 +266,7 @@ def _ignores_nulls(operator: Operator, literal: object, data_type: DataType) -> 
 
     It finds out without a look at the row, so that null rows match too.
     """
-    if data_type.root not in INTEGERS or not isinstance(literal, int | Decimal):
+    if data_type.root not in INTEGER_TYPES or not isinstance(literal, int | Decimal):
         return False
     if operator in ("<", "<="):
         return literal > _GREATEST_LONG

@@ -32,15 +32,7 @@ from alcid.expressions.casts_from_text import (
     to_timestamp,
     wall_of,
 )
-from alcid.expressions.expression import (
-    Comparison,
-    In,
-    IsNull,
-    Leaf,
-    Like,
-    Operator,
-    plain,
-)
+from alcid.expressions.expression import Comparison, In, IsNull, Leaf, Like, Operator, plain
 from alcid.expressions.literal_keys import (
     Digits,
     Place,
@@ -52,12 +44,7 @@ from alcid.expressions.literal_keys import (
     session_zone,
     wall_clock,
 )
-from alcid.expressions.literals import (
-    INTEGERS,
-    bounds_of,
-    common_digits,
-    place,
-)
+from alcid.expressions.literals import bounds_of, common_digits, place
 from alcid.expressions.probes import (
     Anything,
     Interval,
@@ -69,7 +56,7 @@ from alcid.expressions.probes import (
     merge,
     probe_for,
 )
-from alcid.types import MAX_LENGTH, DataType
+from alcid.types import INTEGER_TYPES, MAX_LENGTH, TIME_TYPES, DataType
 
 __all__ = [
     "Cut",
@@ -203,7 +190,6 @@ def _at(moment: int, nanos: int) -> Cut:
     return Cut(((None, begin),), ((begin, end),))
 
 
-_MOMENTS = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 _TICKS = DataType("BIGINT")
 _STRING = DataType("VARCHAR", length=MAX_LENGTH)
 _WHOLE_DAYS = ("Y", "M", "W", "D")
@@ -255,7 +241,7 @@ def row_probe(leaf: Leaf, row_type: RowType) -> Question | None:
 
 def _is_exact(question: Question, data_type: DataType) -> bool:
     """Whether keys can be asked for in place of values; a tick is of the column, a key is not."""
-    if isinstance(question, Nulls | Anything) or data_type.root in _MOMENTS:
+    if isinstance(question, Nulls | Anything) or data_type.root in TIME_TYPES:
         return False
     return question.exact
 
@@ -292,7 +278,7 @@ def _compared(operator: Operator, cut: Cut, data_type: DataType) -> Question:
 
 
 def _merge(intervals: Iterable[Interval], data_type: DataType) -> tuple[Interval, ...]:
-    return merge(intervals, _TICKS if data_type.root in _MOMENTS else data_type)
+    return merge(intervals, _TICKS if data_type.root in TIME_TYPES else data_type)
 
 
 def _equal(literals: list[object], row_type: RowType) -> list[Interval]:
@@ -310,7 +296,7 @@ def _equal(literals: list[object], row_type: RowType) -> list[Interval]:
 def _cut_for(operator: Operator, literal: object, row_type: RowType) -> Cut:
     """The cut for one operator: beside a DECIMAL, integers are rounded only to find equal ones."""
     data_type = row_type.data_type
-    if data_type.root not in INTEGERS or not isinstance(literal, Decimal):
+    if data_type.root not in INTEGER_TYPES or not isinstance(literal, Decimal):
         return _cut(literal, row_type)
     if operator in ("=", "<=>", "<>"):
         return _cut(literal, row_type, common_digits([literal], data_type))
@@ -321,7 +307,7 @@ def _cut(literal: object, row_type: RowType, digits: Digits | None = None) -> Cu
     data_type, literal = row_type.data_type, plain(literal)
     if data_type.root == "CHAR":
         return cut_padded(str(literal), row_type.longest)
-    if data_type.root in _MOMENTS:
+    if data_type.root in TIME_TYPES:
         return cut_moments(literal, data_type, row_type.nanos)
     if data_type.root == "DATE" and _is_zoned(literal):
         return cut_day(literal)
@@ -333,7 +319,7 @@ def _alike(literals: list[object], data_type: DataType) -> list[object]:
     """The literals of a list brought to one type, as Spark does first."""
     if data_type.root == "DATE":
         return _alike_dates(literals)
-    if data_type.root != "DECIMAL" and data_type.root not in INTEGERS:
+    if data_type.root != "DECIMAL" and data_type.root not in INTEGER_TYPES:
         return literals
     if not _are_doubles(literals, data_type):
         return literals

@@ -24,17 +24,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import BoolArray, IntArray, plain
+from alcid._arrays import BoolArray, Int64Array, IntArray, plain
 from alcid.expressions.like import Pattern
-from alcid.expressions.probes import (
-    Anything,
-    Interval,
-    Nulls,
-    Outside,
-    Question,
-    Within,
-    points,
-)
+from alcid.expressions.probes import Anything, Interval, Nulls, Outside, Question, Within, points
 from alcid.formats.file_index.keys import KeyType, float_order, order_float
 
 __all__ = ["RowColumn", "Wide", "numbers_in", "numbers_within", "to_mask"]
@@ -117,7 +109,7 @@ _FEW_INTERVALS = 6
 class Wide:
     """Integers of 128 bits, as the two halves of each."""
 
-    def __init__(self, words: npt.NDArray[np.int64]) -> None:
+    def __init__(self, words: Int64Array) -> None:
         """Take words of 64 bits, the lower half of each number first."""
         self._words = words
         self.upper = words[1::2]

@@ -22,11 +22,10 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import Int64Array
+from alcid._arrays import BoolArray, Float64Array, Int64Array
 from alcid.errors import EvaluationError, PredicateError
 from alcid.expressions.casts_from_text import (
     Zone,
@@ -54,7 +53,7 @@ from alcid.expressions.scalar_values import (
     rescaled,
     within_width,
 )
-from alcid.types import DataType
+from alcid.types import DATETIME_TYPES, FLOAT_TYPES, DataType
 
 __all__ = [
     "FIELDS",
@@ -186,15 +185,13 @@ def dates_of(values: Values) -> Values:
     return Values(DATE, values.data // _DAY, values.valid)
 
 
-_FLOATING = ("FLOAT", "DOUBLE")
-_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 _TARGETS: dict[str, tuple[str, ...]] = {
-    "BOOLEAN": (*INTEGERS, *_FLOATING, "VARCHAR"),
-    **dict.fromkeys(INTEGERS, ("BOOLEAN", *INTEGERS, *_FLOATING, "DECIMAL", "VARCHAR")),
-    **dict.fromkeys(_FLOATING, ("BOOLEAN", *INTEGERS, *_FLOATING)),
+    "BOOLEAN": (*INTEGERS, *FLOAT_TYPES, "VARCHAR"),
+    **dict.fromkeys(INTEGERS, ("BOOLEAN", *INTEGERS, *FLOAT_TYPES, "DECIMAL", "VARCHAR")),
+    **dict.fromkeys(FLOAT_TYPES, ("BOOLEAN", *INTEGERS, *FLOAT_TYPES)),
     "DECIMAL": ("BOOLEAN", *INTEGERS, "DOUBLE", "DECIMAL", "VARCHAR"),
-    "VARCHAR": ("BOOLEAN", *INTEGERS, *_FLOATING, "DECIMAL", *_TIMES),
-    **dict.fromkeys(_TIMES, (*_TIMES, "VARCHAR")),
+    "VARCHAR": ("BOOLEAN", *INTEGERS, *FLOAT_TYPES, "DECIMAL", *DATETIME_TYPES),
+    **dict.fromkeys(DATETIME_TYPES, (*DATETIME_TYPES, "VARCHAR")),
 }
 _SHORT_INTEGER = r"^-?[0-9]{1,18}$"
 _FRACTION = re.compile(r"([+-]?)([0-9]*)\.([0-9]*)")
@@ -229,11 +226,11 @@ def cast(values: Values, target: DataType, failure: Failure) -> Values:
         return _to_text(values)
     if source.root == "VARCHAR":
         return _from_text(values, target, failure)
-    if source.root in _TIMES:
+    if source.root in DATETIME_TYPES:
         return _among_times(values, target)
     if target.root == "BOOLEAN":
         return Values(BOOLEAN, (values.data != 0).astype(bool), values.valid)
-    if target.root in _FLOATING:
+    if target.root in FLOAT_TYPES:
         return _to_floating(values, target)
     if target.root == "DECIMAL":
         data, beyond = rescaled(values.data, source.scale, target)
@@ -260,7 +257,7 @@ def _to_floating(values: Values, target: DataType) -> Values:
 
 def _to_integer(values: Values, target: DataType, failure: Failure) -> Values:
     data, source = values.data, values.type
-    if source.root in _FLOATING:
+    if source.root in FLOAT_TYPES:
         return _floating_to_integer(values, target, failure)
     if source.root == "DECIMAL" and source.scale:
         power = 10**source.scale
@@ -293,7 +290,7 @@ def _floating_to_integer(values: Values, target: DataType, failure: Failure) -> 
     return found.without(~fits, failure, f"a number does not fit into {target}")
 
 
-def _truncate(whole: npt.NDArray[np.float64], fits: npt.NDArray[np.bool_]) -> Any:
+def _truncate(whole: Float64Array, fits: BoolArray) -> Any:
     return np.where(fits, whole, 0.0).astype(np.int64)
 
 

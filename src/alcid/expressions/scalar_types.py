@@ -39,11 +39,9 @@ from alcid.expressions.scalar_values import (
 )
 from alcid.expressions.sql_parser import write_sql
 from alcid.expressions.strings import Strings
-from alcid.types import DataType
+from alcid.types import DATETIME_TYPES, FLOAT_TYPES, DataType
 
 __all__ = [
-    "FLOATING",
-    "TIMES",
     "Batch",
     "Scalar",
     "TypeRules",
@@ -203,8 +201,6 @@ def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-FLOATING = ("FLOAT", "DOUBLE")
-TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 _LEAST_SCALE = 6
 _MOST_SHOWN = 80
@@ -249,9 +245,9 @@ class TypeRules:
         roots = {first.root, second.root}
         if is_number(first) and is_number(second):
             return self.common_number(node, first, second)
-        if roots <= set(TIMES):
+        if roots <= set(DATETIME_TYPES):
             return TIMESTAMP_LTZ if "TIMESTAMP_LTZ" in roots else TIMESTAMP
-        if compared and "VARCHAR" in roots and roots & set(TIMES):  # a literal, or refused
+        if compared and "VARCHAR" in roots and roots & set(DATETIME_TYPES):  # a literal, or refused
             return second if first == STRING else first
         return self.refuse(node, f"{first} beside {second}: write the CAST that is meant")
 
@@ -319,7 +315,7 @@ def shortened(text: str) -> str:
 
 def is_number(data_type: DataType) -> bool:
     """Whether it is an integer, FLOAT, DOUBLE or DECIMAL."""
-    return data_type.root in INTEGERS or data_type.root in (*FLOATING, "DECIMAL")
+    return data_type.root in INTEGERS or data_type.root in (*FLOAT_TYPES, "DECIMAL")
 
 
 def _as_decimal(data_type: DataType) -> DataType:

@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import BoolArray, plain
+from alcid._arrays import BoolArray, Int64Array, plain
 from alcid.errors import EvaluationError
 from alcid.expressions.expression import Operator
 from alcid.expressions.row_values import to_mask
@@ -194,9 +194,7 @@ def _half_up(dividend: npt.NDArray[Any], divisor: Any) -> npt.NDArray[Any]:
     return quotient
 
 
-def within_width(
-    data: npt.NDArray[Any], data_type: DataType
-) -> tuple[npt.NDArray[np.int64], BoolArray]:
+def within_width(data: npt.NDArray[Any], data_type: DataType) -> tuple[Int64Array, BoolArray]:
     """Integers as those of a type, wrapped around, and which of them do not fit."""
     bits = INTEGERS[data_type.root]
     least, most = -(1 << bits - 1), (1 << bits - 1) - 1
@@ -247,8 +245,8 @@ def compute(sign: str, left: Values, right: Values, to: DataType, failure: Failu
 
 
 def _compute_integers(
-    sign: str, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], to: DataType
-) -> tuple[npt.NDArray[np.int64], BoolArray]:
+    sign: str, left: Int64Array, right: Int64Array, to: DataType
+) -> tuple[Int64Array, BoolArray]:
     if sign == "%":  # with the sign of the dividend; -1 aside, which overflows within
         rest = np.fmod(left, np.where(right == -1, 1, right))
         return rest, np.zeros(len(rest), bool)

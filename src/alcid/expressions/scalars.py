@@ -37,8 +37,6 @@ from alcid.expressions.scalar_casts import (
     walls_of,
 )
 from alcid.expressions.scalar_types import (
-    FLOATING,
-    TIMES,
     Batch,
     Scalar,
     TypeRules,
@@ -79,7 +77,7 @@ from alcid.expressions.sql_parser import parse_sql
 from alcid.expressions.sql_reader import NotALiteralError, column_name, read_literal
 from alcid.expressions.strings import Strings, take_strings
 from alcid.options import did_you_mean, match_column
-from alcid.types import DataType
+from alcid.types import DATETIME_TYPES, FLOAT_TYPES, DataType
 
 __all__ = ["Condition", "bind_condition", "bind_scalar"]
 
@@ -271,7 +269,7 @@ class _Binder(TypeRules):
             self.refuse(node)
         zero = constant(0, INT)
         to, failure = child.type, self.failure
-        if to.root in FLOATING:
+        if to.root in FLOAT_TYPES:
             return Scalar(to, lambda batch: negated(child.values(batch)))
         if to.root == "DECIMAL":  # which always fits
             return Scalar(to, lambda batch: negated(child.values(batch)))
@@ -400,7 +398,7 @@ class _Binder(TypeRules):
         if first is None or second is None or not (is_number(first) and is_number(second)):
             self.refuse(node, "it takes numbers")
         roots = {first.root, second.root}
-        if roots & set(FLOATING) or (sign == "/" and "DECIMAL" not in roots):
+        if roots & set(FLOAT_TYPES) or (sign == "/" and "DECIMAL" not in roots):
             common = DOUBLE if sign == "/" else self.common_number(node, first, second)
             to = common
         elif "DECIMAL" in roots:
@@ -431,7 +429,7 @@ class _Binder(TypeRules):
         inner = node.this.unnest()
         if not isinstance(node, exp.TryCast) and isinstance(inner, exp.Literal):
             return self.typed_literal(node, target)
-        if target.root in TIMES and isinstance(inner, exp.Literal) and inner.is_string:
+        if target.root in DATETIME_TYPES and isinstance(inner, exp.Literal) and inner.is_string:
             # DATE 'today' comes as a CAST, which Spark refuses where it takes the literal.
             return self.typed_literal(node, target)
         child = self.bind(inner)
@@ -533,7 +531,7 @@ class _Binder(TypeRules):
 
     def time_field(self, node: exp.Expr, part: str, child: Scalar) -> Scalar:
         kind, is_clock = child.type, part in ("hour", "minute", "second")
-        if kind is None or kind.root not in TIMES or (is_clock and kind == DATE):
+        if kind is None or kind.root not in DATETIME_TYPES or (is_clock and kind == DATE):
             self.refuse(node, f"it takes a date or a timestamp, found {kind}")
         failure = self.failure
 
@@ -549,7 +547,7 @@ class _Binder(TypeRules):
     def date_trunc(self, node: exp.Expr, arguments: Sequence[exp.Expr]) -> Scalar:
         unit, child = self.bind(arguments[0]), self.bind(arguments[1])
         known = UNITS.get(str(unit.literal).lower()) if unit.is_literal else None
-        if known is None or child.type is None or child.type.root not in TIMES:
+        if known is None or child.type is None or child.type.root not in DATETIME_TYPES:
             self.refuse(node)
         instants = cast_scalar(child, TIMESTAMP_LTZ, self.failure)
         return Scalar(TIMESTAMP_LTZ, lambda batch: truncated(known, instants.values(batch)))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from alcid._arrays import changes
+from alcid._arrays import BoolArray, Int32Array, changes
 from alcid.errors import FormatError, LimitError, UnsupportedError
 from alcid.formats.source import BytesSource
 
@@ -59,12 +59,12 @@ class HashIndex:
         if not np.all(given[1:] > given[:-1]):  # our own files are ascending
             given.sort()
             given = given[changes(given)]
-        self._hashes: npt.NDArray[np.int32] = given
+        self._hashes: Int32Array = given
         self._hashes.flags.writeable = False
         self._duplicates = 0
 
     @property
-    def hashes(self) -> npt.NDArray[np.int32]:
+    def hashes(self) -> Int32Array:
         """Ascending, each once."""
         return self._hashes
 
@@ -104,7 +104,7 @@ class HashIndex:
         """The file of these hashes."""
         return self.hashes.astype(_STORED).tobytes()
 
-    def contains(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+    def contains(self, hashes: Hashes) -> BoolArray:
         """Which of the hashes are in the index.
 
         >>> HashIndex([1, 2]).contains([2, 3, 1]).tolist()
@@ -154,7 +154,7 @@ class HashIndex:
         return f"<HashIndex of {len(self)} hashes>"
 
 
-def hash_array(hashes: Hashes | int) -> npt.NDArray[np.int32]:
+def hash_array(hashes: Hashes | int) -> Int32Array:
     """Hashes as a NumPy array, or one hash as an array without a dimension.
 
     Raises:

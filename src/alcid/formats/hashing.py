@@ -33,12 +33,14 @@ from typing import Any, TypeAlias
 
 import mmh3
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from alcid._arrays import (
+    Int32Array,
+    Int64Array,
     IntArray,
     UInt8Array,
+    UInt32Array,
     UInt64Array,
     byte_offsets,
 )
@@ -171,7 +173,7 @@ def rotate(values: UInt64Array, by: int) -> UInt64Array:
     return rotated
 
 
-State: TypeAlias = npt.NDArray[np.uint32]
+State: TypeAlias = UInt32Array
 
 _SEED = 42
 _MASK = (1 << 32) - 1
@@ -221,7 +223,7 @@ def mix_bytes(state: int, data: bytes | memoryview) -> int:
     return mixed ^ mixed >> 16 ^ len(data)
 
 
-def finish(state: State, lengths: npt.NDArray[np.int64] | int) -> npt.NDArray[np.int32]:
+def finish(state: State, lengths: Int64Array | int) -> Int32Array:
     """The hashes of rows of these lengths in bytes.
 
     >>> state = start(1)

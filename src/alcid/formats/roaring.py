@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
-from alcid._arrays import IntArray, UInt8Array
+from alcid._arrays import BoolArray, IntArray, UInt8Array, UInt32Array
 from alcid.formats.source import Section
 
 __all__ = [
@@ -95,7 +94,7 @@ def parse(section: Section, offset: int, data: memoryview, row_count: int) -> tu
     return bitmap, len(again)
 
 
-def to_rows(bitmap: BitMap) -> npt.NDArray[np.uint32]:
+def to_rows(bitmap: BitMap) -> UInt32Array:
     """The rows of a bitmap, ascending.
 
     >>> to_rows(BitMap([7, 3])).tolist()
@@ -104,7 +103,7 @@ def to_rows(bitmap: BitMap) -> npt.NDArray[np.uint32]:
     return np.asarray(bitmap.to_array(), np.uint32)
 
 
-def serialize_rows(rows: npt.NDArray[np.uint32], starts: IntArray) -> Serialized:
+def serialize_rows(rows: UInt32Array, starts: IntArray) -> Serialized:
     """Serialise the bitmaps of `rows[starts[i]:starts[i + 1]]`, each ascending.
 
     >>> serialize_rows(np.array([5], np.uint32), np.array([0, 1]))[0].hex(" ", 4)
@@ -168,7 +167,7 @@ class _Frame:
         low: IntArray,
         container: IntArray,
         first: IntArray,
-        run_begins: npt.NDArray[np.bool_],
+        run_begins: BoolArray,
         local: IntArray | None = None,
     ) -> None:
         """Write the rows of array and run containers.

@@ -41,19 +41,13 @@ from alcid.errors import (
 from alcid.formats.file_index import BUILDERS
 from alcid.formats.file_index.keys import KeyColumn, map_key_column, read_column
 from alcid.formats.source import Source
-from alcid.index.bundle import (
-    BundleWriter,
-    ColumnStatistics,
-    FileEntry,
-    PayloadKind,
-    Statistics,
-)
+from alcid.index.bundle import BundleWriter, ColumnStatistics, FileEntry, PayloadKind, Statistics
 from alcid.index.bundle.columns import pack_pages, schema_bytes
 from alcid.index.bundle.format import INDEX
 from alcid.index.bundle.statistics import statistics_array
 from alcid.options import ColumnNames, IndexSpec
 from alcid.storage.cached import CachedSource
-from alcid.types import DataType
+from alcid.types import BYTE_STRING_TYPES, DataType
 
 __all__ = [
     "IndexName",
@@ -151,9 +145,6 @@ def build_payloads(
     return made
 
 
-_TEXT = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
-
-
 def value_statistics(
     column: FileColumn, values: pa.Array | pa.ChunkedArray
 ) -> ColumnStatistics | None:
@@ -198,7 +189,7 @@ def _of_chunks(
         return ColumnStatistics(data_type, nulls=nulls, has_nan=has_nan)
     least = min(bounded, key=lambda chunk: chunk.minimum)
     most = max(bounded, key=lambda chunk: chunk.maximum)
-    is_text = data_type.root in _TEXT
+    is_text = data_type.root in BYTE_STRING_TYPES
     try:
         found = ColumnStatistics(
             data_type,

@@ -14,10 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from alcid._arrays import Int64Array
+from alcid._arrays import BoolArray, Int64Array
 from alcid.datafiles.parquet import FileLayout
 from alcid.datafiles.parquet.decoding import rows_without_columns
 from alcid.errors import UnsupportedError
@@ -133,7 +132,7 @@ class RowPositions:
         positions = numbers if self._groups is None else self._groups.positions(numbers)
         return RowPositions(len(rows), files, positions)
 
-    def filter(self, mask: npt.NDArray[np.bool_]) -> RowPositions:
+    def filter(self, mask: BoolArray) -> RowPositions:
         """Some of the rows."""
         return self.take(np.flatnonzero(mask))
 

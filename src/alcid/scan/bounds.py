@@ -36,9 +36,9 @@ from alcid.expressions import (
 from alcid.expressions.row_values import RowColumn
 from alcid.formats.file_index.keys import float_order, key_type, read_column
 from alcid.index.bundle import Statistics
-from alcid.types import DataType
+from alcid.types import BYTE_STRING_TYPES, FLOAT_TYPES, TIME_TYPES, DataType
 
-__all__ = ["TEXTS", "Bounds", "Verdict", "judge"]
+__all__ = ["Bounds", "Verdict", "judge"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,11 +110,7 @@ def judge(
     return predicate.accept(_Pruning(evaluate), count)
 
 
-_MOMENTS = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
-_FLOATS = ("FLOAT", "DOUBLE")
-TEXTS = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
-"""Types whose values are compared byte by byte."""
-_FRACTIONS = (*_FLOATS, "DECIMAL")
+_FRACTIONS = (*FLOAT_TYPES, "DECIMAL")
 _SHARE_OF_TEXT = 0.01  # of a text equal to another, as nothing is known
 
 
@@ -134,7 +130,7 @@ class Bounds:
         with np.errstate(divide="ignore", invalid="ignore"):
             self._null_share = np.where((nulls >= 0) & (rows > 0), nulls / rows, 0.0)
         has_nan = values.field("has_nan").fill_null(True).to_numpy(zero_copy_only=False)
-        self._no_nan = ~has_nan if self._type.root in _FLOATS else np.ones(len(values), bool)
+        self._no_nan = ~has_nan if self._type.root in FLOAT_TYPES else np.ones(len(values), bool)
         least, most = (_as_keys(values.field(name), self._type) for name in ("min", "max"))
         self._has_least, self._has_most = (
             self._known & pc.is_valid(bound).to_numpy(zero_copy_only=False)
@@ -209,9 +205,9 @@ class Bounds:
         return np.minimum(total, 1.0)
 
     def _share(self, interval: Interval) -> Float64Array:
-        if self._type.root in TEXTS or self._type.root == "BOOLEAN":
+        if self._type.root in BYTE_STRING_TYPES or self._type.root == "BOOLEAN":
             bounded = interval[1] is not None and interval[0] is not None
-            few = _SHARE_OF_TEXT if self._type.root in TEXTS else 0.5
+            few = _SHARE_OF_TEXT if self._type.root in BYTE_STRING_TYPES else 0.5
             return np.full(len(self._known), few if bounded else 0.5)
         least, most = self._numbers
         begin, end = (self._number(bound) for bound in interval)
@@ -233,7 +229,7 @@ class Bounds:
     def _number(self, bound: object) -> float | None:
         if not isinstance(bound, int):
             return None
-        if self._type.root in _FLOATS:
+        if self._type.root in FLOAT_TYPES:
             kind = key_type(self._type)
             return math.inf if bound >= kind.maximum else float_order(bound, kind.width)
         return float(bound) / 10**self._type.scale if self._type.root == "DECIMAL" else float(bound)
@@ -248,7 +244,7 @@ def _plain(bounds: pa.Array) -> list[Any]:
 
 def _as_keys(bounds: pa.Array, data_type: DataType) -> pa.Array:
     """Bounds that compare with keys: for times and timestamps, the keys themselves."""
-    if data_type.root not in _MOMENTS or pa.types.is_null(bounds.type):
+    if data_type.root not in TIME_TYPES or pa.types.is_null(bounds.type):
         return bounds
     try:
         column = read_column(bounds, data_type)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from alcid._arrays import BoolArray
+from alcid._arrays import BoolArray, Float64Array, Int64Array
 from alcid.errors import ColumnError, UnsupportedError
 from alcid.options import ColumnNames
 from alcid.types import DataType
@@ -61,7 +60,7 @@ class TableColumns:
         columns: Sequence[Column],
         partitions: Mapping[str, DataType],
         schemas: Sequence[Sequence[Column]],
-        schema_of: npt.NDArray[np.int64],
+        schema_of: Int64Array,
         spelled: Sequence[Mapping[str, str]] | None = None,
         conversions: Sequence[Mapping[str, Conversion]] | None = None,
     ) -> None:
@@ -90,7 +89,7 @@ class TableColumns:
             else tuple(names.get for names in spelled)
         )
 
-    def part(self, files: npt.NDArray[np.int64]) -> TableColumns:
+    def part(self, files: Int64Array) -> TableColumns:
         """The same columns, of some of the files."""
         schemas = [list(schema.values()) for schema in self.schemas]
         columns = list(self.columns.values())
@@ -99,7 +98,7 @@ class TableColumns:
             columns, self.partitions, schemas, schema_of, self._given, self._conversions
         )
 
-    def share(self, count: int) -> npt.NDArray[np.float64]:
+    def share(self, count: int) -> Float64Array:
         """Roughly how much of each file so many columns are."""
         totals = np.array([max(len(schema), 1) for schema in self.schemas], np.float64)
         return np.minimum(count / totals, 1.0)[self.schema_of]

@@ -14,11 +14,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import Int64Array
+from alcid._arrays import Int16Array, Int64Array
 from alcid._text import count_text, size_text
 from alcid.scan.table_files import DataFiles
 
@@ -241,7 +240,7 @@ class OutcomeCodes:
     def __init__(self, files: int) -> None:
         """Begin with so many files of which nothing is known."""
         self._outcomes: dict[Outcome, int] = {}
-        self.codes: npt.NDArray[np.int16] = np.full(files, -1, np.int16)
+        self.codes: Int16Array = np.full(files, -1, np.int16)
 
     def code(self, outcome: Outcome) -> int:
         """The number that stands for an outcome."""

@@ -33,18 +33,13 @@ from alcid.expressions import (
     points,
 )
 from alcid.formats.file_index.keys import key_type
-from alcid.formats.file_index.reader import (
-    ANY,
-    EVERY,
-    Selection,
-    no_row,
-)
+from alcid.formats.file_index.reader import ANY, EVERY, Selection, no_row
 from alcid.index.bundle import State
-from alcid.scan.bounds import TEXTS
 from alcid.scan.columns import ColumnGroup
 from alcid.scan.leaves import TableLeaf, TablePredicate, joint_share
 from alcid.scan.stages import IndexUses
 from alcid.scan.table_files import TableFiles
+from alcid.types import BYTE_STRING_TYPES
 
 __all__ = ["PAGE_ROWS", "Positions", "can_answer", "expected_bytes", "is_worth_it", "listed_keys"]
 
@@ -207,7 +202,7 @@ class _Estimating(BoundVisitor[None, _Estimate]):
                 needed = expected_bytes(index_type, leaf.question(group), lengths, rows[files])
                 cost = np.where(has & ~able, needed, cost)
                 able |= has
-            if group.data_type is not None and group.data_type.root in TEXTS:
+            if group.data_type is not None and group.data_type.root in BYTE_STRING_TYPES:
                 rare = _RARE * len(listed_keys(leaf.question(group)) or ())
                 share = np.where(group.files[files] & (rare > 0), np.minimum(share, rare), share)
         return _Estimate(node, able, cost, share, usable=tuple(usable))

@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from alcid._arrays import BoolArray, Int64Array
+from alcid._arrays import BoolArray, Int16Array, Int64Array
 from alcid.errors import AlcidError
 from alcid.scan.candidates import Candidates
 from alcid.storage import Traffic, metered
@@ -38,7 +37,7 @@ class IndexUses:
     def __init__(self, files: int) -> None:
         """Begin with nothing noted for any of so many files of a table."""
         self._files = files
-        self._columns: dict[tuple[str, str], npt.NDArray[np.int16]] = {}
+        self._columns: dict[tuple[str, str], Int16Array] = {}
         self._codes = {outcome: code for code, outcome in enumerate(_OUTCOMES)}
         self.damage: list[AlcidError] = []
         """Errors of damaged indexes, which were not used."""
@@ -80,7 +79,7 @@ class IndexUses:
             if code and count
         }
 
-    def _column(self, predicate: str, index: str) -> npt.NDArray[np.int16]:
+    def _column(self, predicate: str, index: str) -> Int16Array:
         column = self._columns.get((predicate, index))
         if column is None:
             nothing = np.zeros(self._files, np.int16)

@@ -10,11 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from alcid._arrays import Int64Array
+from alcid._arrays import BoolArray, Int8Array, Int64Array
 from alcid.datafiles.parquet import Coalescing, FileLayout, ReadReport
 from alcid.datafiles.parquet.decoding import Int96Unit
 from alcid.formats.deletion_vector import DeletionVector
@@ -22,12 +20,7 @@ from alcid.formats.file_index import READERS
 from alcid.formats.file_index.bitmap_search import BitmapSearch
 from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.file_index.reader import IndexReader
-from alcid.formats.source import (
-    Range,
-    ReadMany,
-    Source,
-    read_each,
-)
+from alcid.formats.source import Range, ReadMany, Source, read_each
 from alcid.index.bundle import (
     BundleSet,
     CheckedSource,
@@ -60,10 +53,10 @@ class Indexes(Protocol):
     def types(self, column: str) -> list[str]:
         """The index types that some file has for a column, those that read the least first."""
 
-    def states(self, column: str, index_type: str) -> npt.NDArray[np.int8]:
+    def states(self, column: str, index_type: str) -> Int8Array:
         """One of `State` for each file."""
 
-    def fresh(self, column: str, index_type: str) -> npt.NDArray[np.bool_]:
+    def fresh(self, column: str, index_type: str) -> BoolArray:
         """The files that have one which can be used."""
 
     def lengths(self, column: str, index_type: str) -> Int64Array:
@@ -76,7 +69,7 @@ class Indexes(Protocol):
 
     def lacking(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
-    ) -> npt.NDArray[np.bool_]:
+    ) -> BoolArray:
         """Which of some files have a fresh bitmap with none of the keys, as far as that is cheap.
 
         Of the others nothing is said.
@@ -120,13 +113,13 @@ class BundleIndexes:
         """The index types that some file has for a column, those that read the least first."""
         return [index_type for index_type in READERS if (column, index_type) in self._kinds]
 
-    def states(self, column: str, index_type: str) -> npt.NDArray[np.int8]:
+    def states(self, column: str, index_type: str) -> Int8Array:
         """One of `State` for each file."""
         return self._coverage(column, index_type).states
 
-    def fresh(self, column: str, index_type: str) -> npt.NDArray[np.bool_]:
+    def fresh(self, column: str, index_type: str) -> BoolArray:
         """The files that have one which can be used."""
-        fresh: npt.NDArray[np.bool_] = self.states(column, index_type) == State.FRESH
+        fresh: BoolArray = self.states(column, index_type) == State.FRESH
         return fresh
 
     def lengths(self, column: str, index_type: str) -> Int64Array:
@@ -150,7 +143,7 @@ class BundleIndexes:
 
     def lacking(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
-    ) -> npt.NDArray[np.bool_]:
+    ) -> BoolArray:
         """Which files have a bitmap with none of the keys: small ones are read, many in one."""
         coverage, search = self._coverage(column, "bitmap"), BitmapSearch(keys, key_type)
         return lacking(coverage, files, search, self._read_ranges, gap=self._gap)

@@ -6,9 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
+from alcid._arrays import Int64Array
 from alcid.config import Settings, using
 from alcid.scan import ReadPlan, Scan, ScanPlan
 from alcid.spark import jvm
@@ -53,7 +51,7 @@ class SparkEngine:
             )
         )
 
-    def map(self, work: Work[R], sizes: npt.NDArray[np.int64], tell: Tell) -> list[R]:
+    def map(self, work: Work[R], sizes: Int64Array, tell: Tell) -> list[R]:
         """Do work on all items, as a job of few tasks."""
         return run_shares(self.session, work, sizes, tell)
 

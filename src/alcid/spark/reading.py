@@ -20,31 +20,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
+from alcid._arrays import Int64Array
 from alcid.config import Settings, current_settings, using
 from alcid.datafiles.parquet.columns import COLLATED, OLD_CALENDAR
 from alcid.errors import UnsupportedError, require
 from alcid.expressions import Constant
 from alcid.options import match_column
-from alcid.scan import (
-    ReadPlan,
-    Scan,
-    ScanPlan,
-    TableFiles,
-    table_schema,
-)
+from alcid.scan import ReadPlan, Scan, ScanPlan, TableFiles, table_schema
 from alcid.scan.sorting import SortKey
 from alcid.spark import jvm
 from alcid.spark.jobs import make_shares, over_shares
-from alcid.spark.schema import (
-    arrow_for_spark,
-    conform_batches,
-    quoted,
-    spark_schema,
-)
+from alcid.spark.schema import arrow_for_spark, conform_batches, quoted, spark_schema
 from alcid.tables.iceberg.delegated import HandedScan
 from alcid.tables.iceberg.files import IcebergFiles
 
@@ -304,7 +293,7 @@ class ReadTask:
     """
 
     plan: ReadPlan
-    shares: Sequence[npt.NDArray[np.int64]]
+    shares: Sequence[Int64Array]
     """The places of candidates."""
     settings: Settings
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from alcid._arrays import Int64Array
 from alcid.errors import FileGoneError, OptionError, StorageError
 
 __all__ = [
@@ -46,7 +46,7 @@ class Listing:
 
     paths: Any
     """A string array; relative to the storage, not to the folder that was listed."""
-    sizes: NDArray[np.int64]
+    sizes: Int64Array
     versions: Any
     """A string array. A file whose size and version are the same has not changed.
 

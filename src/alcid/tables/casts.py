@@ -50,18 +50,16 @@ import pyarrow.compute as pc
 
 from alcid._arrays import Int64Array
 from alcid.errors import UnsupportedError
-from alcid.types import DataType
+from alcid.types import FLOAT_TYPES, INTEGER_TYPES, DataType
 
 __all__ = ["CASTS", "FieldConversion", "TypedField", "cast_leaf", "column_type", "convert"]
 
-INTEGERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-FLOATS: Final = ("FLOAT", "DOUBLE")
-_NUMBERS: Final = (*INTEGERS, *FLOATS, "DECIMAL")
+_NUMBERS: Final = (*INTEGER_TYPES, *FLOAT_TYPES, "DECIMAL")
 _TEXT_TO: Final = (*_NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR", "VARBINARY")
 CASTS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("TINYINT", "SMALLINT"), (*_NUMBERS, "BOOLEAN", "VARCHAR")),
     **dict.fromkeys(("INT", "BIGINT"), (*_NUMBERS, "BOOLEAN", "VARCHAR", "TIMESTAMP")),
-    **dict.fromkeys(FLOATS, (*FLOATS, *INTEGERS)),
+    **dict.fromkeys(FLOAT_TYPES, (*FLOAT_TYPES, *INTEGER_TYPES)),
     "DECIMAL": (*_NUMBERS, "VARCHAR"),
     "BOOLEAN": (*_NUMBERS, "VARCHAR"),
     **dict.fromkeys(("CHAR", "VARCHAR"), _TEXT_TO),
@@ -154,7 +152,7 @@ def _float_to_integer(values: pa.Array, arrow_type: Any) -> pa.Array:
 def _of_text(values: pa.Array, before: DataType, after: DataType, arrow_type: Any) -> pa.Array:
     """Of a text as an integer, digits behind a point are cut off."""
     made, is_fine = values, values.is_valid()
-    if after.root in INTEGERS:
+    if after.root in INTEGER_TYPES:
         is_fine = pc.match_substring_regex(values, _WHOLE)  # Arrow would take hexadecimal ones
         made = pc.replace_substring_regex(values, _WHOLE, r"\1\2")
     elif after.root == "BOOLEAN":

@@ -19,11 +19,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import IntArray, changes, plain
+from alcid._arrays import Int64Array, IntArray, changes, plain
 from alcid.errors import UnsupportedError
 from alcid.formats.file_index.distinct import rank_bytes
 from alcid.formats.file_index.keys import order_floats
@@ -63,9 +62,7 @@ def join_columns(parts: Sequence[Sequence[Column]]) -> list[pa.Array]:
     return joined
 
 
-def rank_rows(
-    columns: Sequence[Column], row_count: int, *, descending: bool = False
-) -> npt.NDArray[np.int64]:
+def rank_rows(columns: Sequence[Column], row_count: int, *, descending: bool = False) -> Int64Array:
     """The rank of every row among the distinct ones, from 0; equal rows share a rank.
 
     Args:
@@ -96,7 +93,7 @@ def sort_rows(columns: Sequence[Column], row_count: int) -> tuple[IntArray, IntA
 
 def _codes(
     columns: Sequence[Column], row_count: int, *, descending: bool
-) -> tuple[npt.NDArray[np.int64], int]:
+) -> tuple[Int64Array, int]:
     """Integers that compare as the rows do, and how many they may be."""
     codes, span = np.zeros(row_count, np.int64), 1
     for column in columns if row_count else ():
@@ -105,9 +102,7 @@ def _codes(
     return codes, span
 
 
-def _append(
-    codes: npt.NDArray[np.int64], span: int, word: IntArray
-) -> tuple[npt.NDArray[np.int64], int]:
+def _append(codes: Int64Array, span: int, word: IntArray) -> tuple[Int64Array, int]:
     """Codes below `span` with a less significant word behind them."""
     low = int(word.min())
     width = int(word.max()) - low + 1
@@ -122,7 +117,7 @@ def _append(
     return codes * width + below, span * width
 
 
-def _dense(values: IntArray) -> npt.NDArray[np.int64]:
+def _dense(values: IntArray) -> Int64Array:
     """The rank of every value among the distinct ones."""
     order = np.argsort(values, kind="stable")
     ranks = np.empty(len(values), np.int64)

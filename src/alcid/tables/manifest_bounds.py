@@ -6,29 +6,21 @@ is read then.
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import BoolArray, IntArray
+from alcid._arrays import BoolArray, Int64Array, IntArray
 from alcid.index.bundle.statistics import bound_type, statistics_type
-from alcid.types import DataType
+from alcid.types import BYTE_STRING_TYPES, FLOAT_TYPES, DataType
 
-__all__ = ["FLOATS", "TEXT", "checked_bounds"]
-
-FLOATS: Final = ("FLOAT", "DOUBLE")
-TEXT: Final = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
-"""Types whose bounds may be cut, so that they are never exact."""
+__all__ = ["checked_bounds"]
 
 
 def checked_bounds(
     data_type: DataType,
     least: pa.Array,
     most: pa.Array,
-    nulls: npt.NDArray[np.int64],
+    nulls: Int64Array,
     row_counts: IntArray,
     *,
     refused: BoolArray,
@@ -54,7 +46,7 @@ def checked_bounds(
     """
     count = len(nulls)
     refused = refused | (nulls > row_counts)
-    if data_type.root in FLOATS:
+    if data_type.root in FLOAT_TYPES:
         is_number = pc.invert(pc.or_kleene(pc.is_nan(least), pc.is_nan(most)).fill_null(False))
         least, most = _numbers(least, most, is_number)
         # Who takes NaN for a bound does not count it apart.
@@ -66,7 +58,7 @@ def checked_bounds(
         crossed = _mask(pc.greater(least, most).fill_null(False))
         bounded = _mask(pc.or_(pc.is_valid(least), pc.is_valid(most)))
         refused |= crossed | (bounded & (nulls == row_counts))
-    is_text = data_type.root in TEXT
+    is_text = data_type.root in BYTE_STRING_TYPES
     children = [
         least,
         most,

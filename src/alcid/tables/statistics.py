@@ -35,19 +35,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import plain
+from alcid._arrays import BoolArray, Int64Array, plain
 from alcid.datafiles.parquet.decoding import int96_as
-from alcid.errors import (
-    FileGoneError,
-    FormatError,
-    LimitError,
-    OptionError,
-    UnsupportedError,
-)
+from alcid.errors import FileGoneError, FormatError, LimitError, OptionError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.puffin import THETA_SKETCH, PuffinReader, create
 from alcid.formats.puffin.writer import DISTINCT_VALUES, created_by
@@ -90,7 +83,7 @@ class ColumnCount:
 class KnownCounts:
     """What was counted of some files of a table, which are as they were."""
 
-    is_new: npt.NDArray[np.bool_]
+    is_new: BoolArray
     """For each file of the table, whether it has come since."""
     counts: Mapping[str, ColumnCount]
     """By column."""
@@ -437,13 +430,13 @@ class StatisticsWork:
                 counts[name] = _Counted(problem=problem)
         return counts
 
-    def _live(self, file: int) -> npt.NDArray[np.bool_] | None:
+    def _live(self, file: int) -> BoolArray | None:
         """Which rows count; None: all."""
         deleted = self.deletions.get(file)
         return None if not deleted else ~deleted.contains(np.arange(self.files.rows[file]))
 
 
-def _count_partition(values: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> _Counted:
+def _count_partition(values: pa.ChunkedArray, rows: Int64Array) -> _Counted:
     """What the paths say, of files with rows."""
     values = values.filter(pa.array(rows > 0))
     nulls = int(rows[rows > 0][pc.is_null(values).to_numpy()].sum())

@@ -24,19 +24,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from alcid.expressions import (
-    And,
-    Column,
-    Comparison,
-    Not,
-    Or,
-    Predicate,
-    col,
-)
+from alcid._arrays import Int64Array
+from alcid.expressions import And, Column, Comparison, Not, Or, Predicate, col
 from alcid.expressions.expression import plain
 from alcid.types import DataType
 
@@ -272,7 +264,7 @@ class SampleColumn:
     layout: Literal["cycle", "runs"] = "cycle"
 
     @cached_property
-    def picks(self) -> npt.NDArray[np.int64]:
+    def picks(self) -> Int64Array:
         """For each row, its place in the pattern."""
         rows = np.arange(self.row_count)
         length = len(self.pattern)
@@ -283,7 +275,7 @@ class SampleColumn:
         """The value of each row, in the form of `alcid.testing.oracle`."""
         return [self.pattern[pick] for pick in self.picks.tolist()]
 
-    def rows_of(self, places: Iterable[int]) -> npt.NDArray[np.int64]:
+    def rows_of(self, places: Iterable[int]) -> Int64Array:
         """The rows that show one of these places of the pattern.
 
         >>> SampleColumn(DataType("INT"), (7, None), 5).rows_of([1]).tolist()

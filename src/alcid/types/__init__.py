@@ -12,12 +12,31 @@ Decimal128Type(decimal128(10, 2))
 from __future__ import annotations
 
 from alcid.types.data_type import (
+    BYTE_STRING_TYPES,
+    CHARACTER_TYPES,
+    DATETIME_TYPES,
+    FLOAT_TYPES,
     INDEX_TYPES,
+    INTEGER_TYPES,
     MAX_LENGTH,
     ROOTS,
+    TIME_TYPES,
     DataType,
     indexes_for,
     require_index,
 )
 
-__all__ = ["INDEX_TYPES", "MAX_LENGTH", "ROOTS", "DataType", "indexes_for", "require_index"]
+__all__ = [
+    "BYTE_STRING_TYPES",
+    "CHARACTER_TYPES",
+    "DATETIME_TYPES",
+    "FLOAT_TYPES",
+    "INDEX_TYPES",
+    "INTEGER_TYPES",
+    "MAX_LENGTH",
+    "ROOTS",
+    "TIME_TYPES",
+    "DataType",
+    "indexes_for",
+    "require_index",
+]

@@ -1,9 +1,4 @@
-"""The type of a column, in Paimon's terms.
-
-Arrow types <-> ours.
-
-Which index takes which type.
-"""
+"""Column types in Paimon's terms: families of them, as Arrow's types, which indexes take them."""
 
 from __future__ import annotations
 
@@ -16,9 +11,15 @@ from pyarrow import types
 from alcid.errors import UnsupportedError
 
 __all__ = [
+    "BYTE_STRING_TYPES",
+    "CHARACTER_TYPES",
+    "DATETIME_TYPES",
+    "FLOAT_TYPES",
     "INDEX_TYPES",
+    "INTEGER_TYPES",
     "MAX_LENGTH",
     "ROOTS",
+    "TIME_TYPES",
     "DataType",
     "from_arrow",
     "indexes_for",
@@ -29,20 +30,30 @@ __all__ = [
 MAX_LENGTH = 2**31 - 1
 """The length of STRING, which is VARCHAR(2147483647), and of BYTES."""
 
+INTEGER_TYPES: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+FLOAT_TYPES: Final = ("FLOAT", "DOUBLE")
+CHARACTER_TYPES: Final = ("CHAR", "VARCHAR")
+BYTE_STRING_TYPES: Final = (*CHARACTER_TYPES, "BINARY", "VARBINARY")
+"""Types whose values compare byte by byte. Bounds of these may be cut, and are then not exact."""
+TIME_TYPES: Final = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
+"""Types with fractions of a second, of which each has a precision."""
+DATETIME_TYPES: Final = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
+"""Types of points in time, which Spark converts into each other."""
+
 _NO_PARAMETERS = (
-    *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"),
+    *("BOOLEAN", *INTEGER_TYPES, *FLOAT_TYPES),
     *("DATE", "ARRAY", "MAP", "ROW", "MULTISET", "VARIANT", "BLOB"),
 )
 # What each parameter may be, both ends included; a parameter that is not named here is 0.
 _LIMITS: dict[str, dict[str, tuple[int, int]]] = {
     **{root: {} for root in _NO_PARAMETERS},
     "DECIMAL": {"precision": (1, 38), "scale": (0, 38)},
-    **{root: {"precision": (0, 9)} for root in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")},
-    **{root: {"length": (1, MAX_LENGTH)} for root in ("CHAR", "VARCHAR", "BINARY", "VARBINARY")},
+    **{root: {"precision": (0, 9)} for root in TIME_TYPES},
+    **{root: {"length": (1, MAX_LENGTH)} for root in BYTE_STRING_TYPES},
     "VECTOR": {"length": (1, MAX_LENGTH)},
 }
 _CHILDREN = {"ARRAY": 1, "MULTISET": 1, "VECTOR": 1, "MAP": 2}
-_VECTOR_ELEMENTS = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
+_VECTOR_ELEMENTS = ("BOOLEAN", *INTEGER_TYPES, *FLOAT_TYPES)
 
 ROOTS = tuple(_LIMITS)
 """Every value that `DataType.root` takes."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from alcid._arrays import UInt32Array
 from alcid._text import count_text
 from alcid.cli.columns import IndexedColumns
 from alcid.errors import FormatError, OptionError
@@ -196,7 +197,7 @@ class RowValues(Protocol):
 
     row_count: int
 
-    def contents(self) -> tuple[npt.NDArray[np.uint32], Any]:
+    def contents(self) -> tuple[UInt32Array, Any]:
         """Every row that has a key, and the keys."""
 
     def is_null(self) -> Selection:

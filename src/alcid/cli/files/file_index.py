@@ -11,10 +11,9 @@ from itertools import chain, islice
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
-from alcid._arrays import IntArray
+from alcid._arrays import Int64Array, IntArray
 from alcid._text import count_text
 from alcid.cli.columns import IndexedColumns
 from alcid.cli.files.contents import Facts, State, problem_of
@@ -371,7 +370,7 @@ def _even(count: int) -> list[int]:
 
 def _equal(keys: Sequence[Key]) -> list[int]:
     """Starts of bars of equal width among ascending integers, without empty bars."""
-    numbers: npt.NDArray[np.int64] = np.array(keys, np.int64)
+    numbers: Int64Array = np.array(keys, np.int64)
     width = (int(numbers[-1]) - int(numbers[0])) // _MAX_BARS + 1
     cuts = [int(numbers[0]) + bar * width for bar in range(_MAX_BARS)]
     inside = np.array([cut for cut in cuts if cut <= numbers[-1]], np.int64)

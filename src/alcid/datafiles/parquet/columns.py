@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from alcid._arrays import storage_type
 from alcid.datafiles.parquet.footer import leaf_count
 from alcid.errors import FormatError, UnsupportedError
-from alcid.types import DataType
+from alcid.types import DATETIME_TYPES, DataType
 
 __all__ = [
     "COLLATED",
@@ -46,7 +46,6 @@ _LEGACY_MOMENTS, _LEGACY_INT96 = b"org.apache.spark.legacyDateTime", b"org.apach
 _FIRST_CORRECT = {_LEGACY_MOMENTS: b"3.0.0", _LEGACY_INT96: b"3.1.0"}
 _OLD_SCHEMA = b"StructType("  # of Spark before 1.2, which had neither CHAR(n) nor collations
 _CHAR, _COLLATIONS = "__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS"
-_MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +169,7 @@ def _describe(
 
 def _moments(data_type: DataType) -> bool:
     """Whether there are dates or timestamps in it."""
-    return data_type.root in _MOMENTS or any(map(_moments, data_type.children))
+    return data_type.root in DATETIME_TYPES or any(map(_moments, data_type.children))
 
 
 def _is_old(metadata: Mapping[bytes, bytes], key: bytes) -> bool:

@@ -27,9 +27,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from alcid._arrays import Int64Array
+from alcid._arrays import Int64Array, UInt8Array
 from alcid.errors import FormatError
 
 __all__ = [
@@ -373,7 +372,7 @@ class LazyStructs(Sequence[Struct]):
 _MOST_BYTES = 9  # 63 bits, which an int64 holds; Parquet's offsets, sizes and rows are no larger
 
 
-def read_varints(data: npt.NDArray[np.uint8], starts: Int64Array, counts: Int64Array) -> Int64Array:
+def read_varints(data: UInt8Array, starts: Int64Array, counts: Int64Array) -> Int64Array:
     """The `counts[i]` varints from `starts[i]` on, for each i, one after the other.
 
     A varint of more than 63 bits, or one that does not end within the data, becomes -1.

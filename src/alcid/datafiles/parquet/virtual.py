@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from alcid._arrays import Int64Array, without_extensions
+from alcid._arrays import Int64Array, UInt8Array, without_extensions
 from alcid.datafiles.parquet.decoding import (
     Int96Unit,
     arrow_file,
@@ -53,7 +52,7 @@ class _Shape:
     """The parts of a footer that only depend on the columns."""
 
     head: bytes
-    group: npt.NDArray[np.uint8]
+    group: UInt8Array
     """A row group."""
     holes: Int64Array
     """The bytes in it that are numbers: five for each leaf, two at the end."""

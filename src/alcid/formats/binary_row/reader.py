@@ -27,6 +27,7 @@ from alcid._arrays import (
     BoolArray,
     Int64Array,
     IntArray,
+    UInt8Array,
     UInt64Array,
     byte_offsets,
     plain,
@@ -54,7 +55,7 @@ Stored: TypeAlias = "pa.Array | pa.ChunkedArray | Sequence[bytes | None]"
 class StoredRows:
     """Rows that lie anywhere in `data`."""
 
-    data: npt.NDArray[np.uint8]
+    data: UInt8Array
     starts: Int64Array
     lengths: Int64Array
     present: BoolArray
@@ -297,14 +298,12 @@ class ColumnReader:
             raise LimitError(f"{problem}, an array has at most {_MOST_BYTES}")
 
 
-def _gather(
-    data: npt.NDArray[np.uint8], starts: Int64Array, sizes: Int64Array
-) -> npt.NDArray[np.uint8]:
+def _gather(data: UInt8Array, starts: Int64Array, sizes: Int64Array) -> UInt8Array:
     """Byte strings that lie anywhere, one after the other."""
     begins = np.cumsum(sizes) - sizes
     places = np.repeat(starts - begins, sizes)
     places += np.arange(len(places))
-    gathered: npt.NDArray[np.uint8] = data[places]
+    gathered: UInt8Array = data[places]
     return gathered
 
 

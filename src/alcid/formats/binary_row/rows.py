@@ -28,21 +28,13 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types as arrow_types
 
-from alcid._arrays import Int64Array, UInt64Array, plain
+from alcid._arrays import Int32Array, Int64Array, UInt64Array, plain
 from alcid.errors import ColumnError, LimitError, UnsupportedError
 from alcid.formats import hashing
-from alcid.formats.binary_row.slots import (
-    INTEGERS,
-    ByteTail,
-    MisfitError,
-    Slots,
-    Tail,
-    read_slots,
-)
+from alcid.formats.binary_row.slots import INTEGERS, ByteTail, MisfitError, Slots, Tail, read_slots
 from alcid.formats.hashing import State
 from alcid.types import DataType
 
@@ -182,9 +174,7 @@ _LONGEST_ROW = (1 << 31) - 1
 _ROW_KIND_BITS = 8
 
 
-def hash_rows(
-    columns: Columns, types: Sequence[DataType | str] | None = None
-) -> npt.NDArray[np.int32]:
+def hash_rows(columns: Columns, types: Sequence[DataType | str] | None = None) -> Int32Array:
     """The hash of every row, without making the rows.
 
     Args:
@@ -245,7 +235,7 @@ class BinaryRows:
     def __iter__(self) -> Iterator[bytes]:
         return map(self.__getitem__, range(len(self)))
 
-    def hashes(self) -> npt.NDArray[np.int32]:
+    def hashes(self) -> Int32Array:
         """The hash of every row.
 
         >>> import pyarrow as pa
@@ -286,7 +276,7 @@ class _Block:
         if np.max(end) > _LONGEST_ROW:
             raise LimitError(f"a row has at most {_LONGEST_ROW} bytes, found {np.max(end)}")
 
-    def hashes(self) -> npt.NDArray[np.int32]:
+    def hashes(self) -> Int32Array:
         """The hash of every row."""
         state = self._after_null_bits()
         for slots in self._slots():

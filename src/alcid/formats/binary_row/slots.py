@@ -43,8 +43,10 @@ from pyarrow import types
 from alcid._arrays import (
     DAY_IN_MILLIS,
     TICKS_PER_SECOND,
+    BoolArray,
     Int64Array,
     IntArray,
+    UInt8Array,
     UInt64Array,
     least_bytes,
 )
@@ -111,9 +113,7 @@ class WordTail:
 class ByteTail:
     """Byte strings, padded with zeros to whole words; those that fit into the slot have no tail."""
 
-    def __init__(
-        self, data: npt.NDArray[np.uint8], starts: Int64Array, lengths: Int64Array
-    ) -> None:
+    def __init__(self, data: UInt8Array, starts: Int64Array, lengths: Int64Array) -> None:
         """Take strings that lie anywhere in `data`."""
         self._data = data
         counts = lengths + 7 >> 3
@@ -153,7 +153,7 @@ class ByteTail:
             yield int(self._order[place]), index, padded
 
 
-def words_at(data: npt.NDArray[np.uint8], positions: Int64Array) -> UInt64Array:
+def words_at(data: UInt8Array, positions: Int64Array) -> UInt64Array:
     """The 8 bytes at each position, little-endian; zeros stand beyond the end of the data."""
     if len(data) < 8:
         data = np.concatenate((data, np.zeros(8, np.uint8)))
@@ -171,7 +171,7 @@ NO_TAIL = WordTail()
 """Of a column that is all in its slot."""
 
 
-Nulls: TypeAlias = npt.NDArray[np.bool_] | None
+Nulls: TypeAlias = BoolArray | None
 
 INTEGERS: Final = {"TINYINT": "i1", "SMALLINT": "i2", "INT": "i4", "BIGINT": "i8"}
 """The NumPy types of integers."""
@@ -260,7 +260,7 @@ def _narrow(values: IntArray, dtype: str, nulls: Nulls) -> Slots:
     return _unsigned(values.astype(dtype).view(f"u{dtype[1:]}"), nulls)
 
 
-def _refuse(misfits: npt.NDArray[np.bool_]) -> None:
+def _refuse(misfits: BoolArray) -> None:
     if misfits.any():
         raise MisfitError(int(misfits.argmax()))
 
@@ -299,13 +299,13 @@ def _unscaled(array: pa.Array, nulls: Nulls) -> tuple[UInt64Array, UInt64Array]:
     return words[:, 0], words[:, 1]
 
 
-def _is_beyond(lower: UInt64Array, upper: UInt64Array, digits: int) -> npt.NDArray[np.bool_]:
+def _is_beyond(lower: UInt64Array, upper: UInt64Array, digits: int) -> BoolArray:
     """Whether a number has more digits than that."""
     sign = _sign(upper)
     size, upper_size = lower ^ sign, upper ^ sign  # one less than its value, if negative
     most_upper, most = divmod(10**digits - 1, 1 << 64)
     most_size = np.uint64(most) + sign  # the sum wraps: one less, if negative
-    beyond: npt.NDArray[np.bool_] = upper_size > np.uint64(most_upper)
+    beyond: BoolArray = upper_size > np.uint64(most_upper)
     beyond |= (upper_size == np.uint64(most_upper)) & (size > most_size)
     return beyond
 
@@ -345,7 +345,7 @@ def _byte_strings(array: pa.Array, nulls: Nulls) -> Slots:
     return Slots(fixed, nulls, ByteTail(data, starts, lengths))
 
 
-def _places(array: pa.Array) -> tuple[npt.NDArray[np.uint8], Int64Array, Int64Array]:
+def _places(array: pa.Array) -> tuple[UInt8Array, Int64Array, Int64Array]:
     """The bytes of an array, and where in them each value starts and how long it is."""
     *_, places, data = array.buffers()
     count, begin = len(array), array.offset

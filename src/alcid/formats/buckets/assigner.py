@@ -17,17 +17,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from alcid._arrays import Int32Array, changes
-from alcid.errors import (
-    AlcidError,
-    AlcidWarning,
-    FormatError,
-    LimitError,
-    OptionError,
-    require,
-)
+from alcid._arrays import BoolArray, Int16Array, Int32Array, changes
+from alcid.errors import AlcidError, AlcidWarning, FormatError, LimitError, OptionError, require
 from alcid.formats.binary_row.rows import EMPTY_ROW_HASH
 from alcid.formats.buckets.routing import MOST_BUCKETS, BucketOptions, Routing
 from alcid.formats.hash_index import Hashes, HashIndex, hash_array
@@ -35,7 +27,7 @@ from alcid.formats.hashing import mix_hash
 
 __all__ = ["UNKNOWN", "BucketAssigner", "Buckets", "KnownHashes"]
 
-Buckets: TypeAlias = npt.NDArray[np.int16]
+Buckets: TypeAlias = Int16Array
 
 UNKNOWN: Final = -1
 _PLACE_BITS: Final = 16
@@ -208,7 +200,7 @@ class BucketAssigner:
         if keys and self._routing.owns(self._channel, bucket):
             self._counts[bucket] = self._counts.get(bucket, 0) + keys
 
-    def assign(self, hashes: Hashes) -> npt.NDArray[np.int32]:
+    def assign(self, hashes: Hashes) -> Int32Array:
         """The bucket of each key, by its hash; as if the keys came one after the other.
 
         Raises:
@@ -228,7 +220,7 @@ class BucketAssigner:
         found = [self._assign(given[start : start + _BATCH]) for start in batches]
         return np.concatenate([np.zeros(0, np.int32), *found])
 
-    def _assign(self, given: Int32Array) -> npt.NDArray[np.int32]:
+    def _assign(self, given: Int32Array) -> Int32Array:
         by_hash = np.sort(given.astype(np.int64) << 32 | np.arange(len(given)))
         rows, ordered = by_hash & 0xFFFFFFFF, (by_hash >> 32).astype(np.int32)
         first = np.flatnonzero(changes(ordered))
@@ -270,10 +262,8 @@ class BucketAssigner:
         buckets, keys = len(self._counts), sum(self._counts.values())
         return f"<BucketAssigner of channel {self._channel}, buckets: {buckets}, keys: {keys}>"
 
-    def _is_mine(self, hashes: Int32Array) -> npt.NDArray[np.bool_]:
-        mine: npt.NDArray[np.bool_] = (
-            self._routing.channel(self._partition_hash, hashes) == self._channel
-        )
+    def _is_mine(self, hashes: Int32Array) -> BoolArray:
+        mine: BoolArray = self._routing.channel(self._partition_hash, hashes) == self._channel
         return mine
 
     def _load(self) -> None:

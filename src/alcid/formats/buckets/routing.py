@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from alcid._arrays import Int32Array, UInt32Array
 from alcid.errors import OptionError
 from alcid.formats.hash_index import Hashes, hash_array
 
@@ -91,7 +91,7 @@ def _key(name: str) -> str:
     return _PREFIX + name.replace("_", "-")
 
 
-def fixed_bucket(hashes: Hashes | int, buckets: int) -> npt.NDArray[np.int32]:
+def fixed_bucket(hashes: Hashes | int, buckets: int) -> Int32Array:
     """The bucket of each hash in a table of a fixed number of buckets.
 
     >>> fixed_bucket([7, -7, -(2**31)], 4).tolist()
@@ -100,7 +100,7 @@ def fixed_bucket(hashes: Hashes | int, buckets: int) -> npt.NDArray[np.int32]:
     return _remainder(hashes, buckets).astype(np.int32)
 
 
-def _remainder(hashes: Hashes | int, divisor: int) -> npt.NDArray[np.uint32]:
+def _remainder(hashes: Hashes | int, divisor: int) -> UInt32Array:
     """The remainder without its sign, which in Java is that of the hash."""
     if not 1 <= divisor <= _MAX_INT:
         raise OptionError(f"found {divisor} to share hashes among, expected 1 to {_MAX_INT}")
@@ -110,7 +110,7 @@ def _remainder(hashes: Hashes | int, divisor: int) -> npt.NDArray[np.uint32]:
 
 def assigner_of(
     partition_hashes: Hashes | int, key_hashes: Hashes | int, channels: int, assigners: int
-) -> npt.NDArray[np.int32]:
+) -> Int32Array:
     """The channel, 0 to `channels` - 1, that assigns a bucket to each key, as Paimon has it.
 
     Each partition starts at a channel of its own and goes on over `assigners` of them. See
@@ -171,9 +171,7 @@ class Routing:
         assigners = min(options.initial_buckets or channels, channels)
         return cls(channels - channels % max(assigners, 1), assigners)
 
-    def channel(
-        self, partition_hashes: Hashes | int, key_hashes: Hashes | int
-    ) -> npt.NDArray[np.int32]:
+    def channel(self, partition_hashes: Hashes | int, key_hashes: Hashes | int) -> Int32Array:
         """The channel of each key.
 
         >>> Routing(4, 2).channel([0, 1, 3], [6, 6, -7]).tolist()

@@ -13,11 +13,10 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import AbstractBitMap, BitMap
 
-from alcid._arrays import IntArray
+from alcid._arrays import BoolArray, Int64Array, IntArray, UInt32Array
 from alcid.errors import LimitError, UnsupportedError
 
 __all__ = [
@@ -78,7 +77,7 @@ def largest(bitmaps: Bitmaps) -> int | None:
     return int(key << 32 | bitmaps[key].max())
 
 
-def between(bitmaps: Bitmaps, first: int, last: int) -> npt.NDArray[np.int64]:
+def between(bitmaps: Bitmaps, first: int, last: int) -> Int64Array:
     """The positions from `first` to `last`, ascending.
 
     >>> between(group([5, 6, 2**32, 2**32 + 7]), 6, 2**32)
@@ -100,7 +99,7 @@ def between(bitmaps: Bitmaps, first: int, last: int) -> npt.NDArray[np.int64]:
     return positions
 
 
-def contains(bitmaps: Bitmaps, positions: Positions) -> npt.NDArray[np.bool_]:
+def contains(bitmaps: Bitmaps, positions: Positions) -> BoolArray:
     """Whether each of the positions is in the set; one beyond every limit of an array is not.
 
     >>> contains(group([5, 70000]), np.array([-1, 5, 6]))
@@ -223,6 +222,6 @@ def _ascending(values: IntArray) -> IntArray:
     return values if bool((values[:-1] <= values[1:]).all()) else np.sort(values)
 
 
-def _bitmap(values: npt.NDArray[np.uint32]) -> BitMap:
+def _bitmap(values: UInt32Array) -> BitMap:
     """The bitmap of ascending values; from any other kind of array it would take ten times."""
     return BitMap(array("I", values.tobytes()))

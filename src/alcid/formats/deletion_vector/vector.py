@@ -25,13 +25,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import AbstractBitMap, BitMap
 
-from alcid.errors import (
-    ChecksumError,
-    LimitError,
-    OptionError,
-    UnsupportedError,
-    require,
-)
+from alcid._arrays import BoolArray, Int64Array
+from alcid.errors import ChecksumError, LimitError, OptionError, UnsupportedError, require
 from alcid.formats import roaring
 from alcid.formats.deletion_vector.positions import (
     LARGEST_KEY,
@@ -311,7 +306,7 @@ class DeletionVector:
 
     def contains(
         self, positions: npt.NDArray[Any] | pa.Array | pa.ChunkedArray | Iterable[int]
-    ) -> npt.NDArray[np.bool_]:
+    ) -> BoolArray:
         """Whether the row at each of these positions is deleted; no row is, beyond the limits."""
         return contains(self._bitmaps, positions)
 
@@ -337,7 +332,7 @@ class DeletionVector:
         deleted = self._bitmaps.get(0)  # a bitmap has 32 bits, so that no other key matters
         return live if deleted is None else live - deleted
 
-    def to_numpy(self) -> npt.NDArray[np.int64]:
+    def to_numpy(self) -> Int64Array:
         """The positions, ascending."""
         return between(self._bitmaps, 0, LARGEST_POSITION)
 

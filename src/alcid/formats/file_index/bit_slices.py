@@ -19,18 +19,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
-from alcid._arrays import IntArray
+from alcid._arrays import IntArray, UInt32Array, UInt64Array
 from alcid.formats.cursor import Cursor, Writer
-from alcid.formats.roaring import (
-    CONTAINER_BYTES,
-    load,
-    serialize_bits,
-    serialize_rows,
-    to_rows,
-)
+from alcid.formats.roaring import CONTAINER_BYTES, load, serialize_bits, serialize_rows, to_rows
 from alcid.formats.source import Section
 
 __all__ = [
@@ -111,7 +104,7 @@ class BitSlices:
             self._slices[index] = self._load(index)
         return self._slices[index]
 
-    def codes(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+    def codes(self) -> tuple[UInt32Array, UInt64Array]:
         """All rows that have a code, ascending, and their codes."""
         rows = to_rows(self.existing)
         codes = np.zeros(len(rows), np.uint64)

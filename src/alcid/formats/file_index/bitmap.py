@@ -31,10 +31,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
-from alcid._arrays import IntArray
+from alcid._arrays import IntArray, UInt32Array
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.file_index.dictionary import chunk_starts, encode, key_sizes
 from alcid.formats.file_index.distinct import Groups, check_size, group
@@ -289,7 +288,7 @@ class BitmapReader(IndexReader, ABC):
     def block_size(self) -> int | None:
         """A block size by which the same keys come to the same blocks; None if there are none."""
 
-    def contents(self) -> tuple[npt.NDArray[np.uint32], Keys]:
+    def contents(self) -> tuple[UInt32Array, Keys]:
         """Every row that has a key, and the keys.
 
         Raises:

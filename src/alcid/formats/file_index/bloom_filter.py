@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from alcid._arrays import IntArray, UInt64Array, changes
+from alcid._arrays import BoolArray, IntArray, UInt8Array, UInt32Array, UInt64Array, changes
 from alcid.errors import LimitError
 from alcid.formats.cursor import Writer
 from alcid.formats.file_index.dictionary import integers_at
@@ -105,8 +104,8 @@ def fill(hashes: UInt64Array, functions: int, bits: int) -> bytes:
 
 
 def bit_positions(
-    hashes: UInt64Array, functions: int, bits: int | npt.NDArray[np.uint32]
-) -> Sequence[npt.NDArray[np.uint32]]:
+    hashes: UInt64Array, functions: int, bits: int | UInt32Array
+) -> Sequence[UInt32Array]:
     """The bit of each hash, for each function."""
     low, high = hashes.astype(np.uint32), (hashes >> np.uint64(32)).astype(np.uint32)
     positions = []
@@ -159,7 +158,7 @@ class BloomFilterReader(IndexReader):
                 return ANY
         return no_row()
 
-    def may_have(self, hashes: UInt64Array) -> npt.NDArray[np.bool_]:
+    def may_have(self, hashes: UInt64Array) -> BoolArray:
         """For each hash whether the filter lets it pass; reads the filter whole."""
         found = np.ones(len(hashes), np.bool_)
         step = max(_BLOCK * 8 // self.functions, 1)
@@ -171,14 +170,14 @@ class BloomFilterReader(IndexReader):
         return found
 
     @staticmethod
-    def _all_set(data: npt.NDArray[np.uint8], probes: IntArray) -> npt.NDArray[np.bool_]:
+    def _all_set(data: UInt8Array, probes: IntArray) -> BoolArray:
         return (data[probes >> 3] >> (probes & 7) & 1).all(axis=1)  # type: ignore[no-any-return]
 
     def _column(self, keys: Sequence[Key]) -> KeyColumn:
         return KeyColumn(len(keys), self._key_type, key_array(keys, self._key_type), None)
 
     @cached_property
-    def filter(self) -> npt.NDArray[np.uint8]:
+    def filter(self) -> UInt8Array:
         """All bytes of the filter."""
         return np.frombuffer(self._section.read(_HEAD, self._section.length - _HEAD), np.uint8)
 
@@ -187,7 +186,7 @@ _MOST_BYTES = 1 << 28
 _MOST_STACKED_FUNCTIONS = 64
 
 
-def are_usual(payloads: Sequence[bytes]) -> npt.NDArray[np.bool_]:
+def are_usual(payloads: Sequence[bytes]) -> BoolArray:
     """Which filters hold some bits, and have a number of hash functions that is often seen.
 
     Others are asked one by one, and say what is wrong with them.
@@ -199,15 +198,11 @@ def are_usual(payloads: Sequence[bytes]) -> npt.NDArray[np.bool_]:
     heads = b"".join([payload[:_HEAD].ljust(_HEAD, b"\0") for payload in payloads])
     functions = np.frombuffer(heads, ">u4")
     is_sized = (lengths > _HEAD) & (lengths < _MOST_BYTES)
-    usual: npt.NDArray[np.bool_] = (
-        is_sized & (functions > 0) & (functions <= _MOST_STACKED_FUNCTIONS)
-    )
+    usual: BoolArray = is_sized & (functions > 0) & (functions <= _MOST_STACKED_FUNCTIONS)
     return usual
 
 
-def may_have_any(
-    payloads: Sequence[bytes], keys: Sequence[Key], key_type: KeyType
-) -> npt.NDArray[np.bool_]:
+def may_have_any(payloads: Sequence[bytes], keys: Sequence[Key], key_type: KeyType) -> BoolArray:
     """For each of some usual filters, whether one of the keys may be there.
 
     >>> import pyarrow as pa
@@ -231,5 +226,5 @@ def may_have_any(
         at = (starts + _HEAD)[:, None] + (positions >> 3)
         is_set = (data[at] >> (positions & 7).astype(np.uint8) & 1).astype(np.bool_)
         found &= is_set | (functions <= number)[:, None]
-    may_have: npt.NDArray[np.bool_] = np.logical_or.reduce(found, axis=1)
+    may_have: BoolArray = np.logical_or.reduce(found, axis=1)
     return may_have

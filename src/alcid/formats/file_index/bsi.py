@@ -16,10 +16,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
-from alcid._arrays import IntArray
+from alcid._arrays import IntArray, UInt32Array
 from alcid.errors import UnsupportedError
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.file_index.bit_slices import BitSlices, serialize_presence, serialize_slices
@@ -150,7 +149,7 @@ class BsiReader(IndexReader):
     def _existing(self) -> BitMap:
         return BitMap().union(*(part.existing for part in self.parts if part))
 
-    def contents(self) -> tuple[npt.NDArray[np.uint32], IntArray]:
+    def contents(self) -> tuple[UInt32Array, IntArray]:
         """Every row that has a value, and the values.
 
         Raises:

@@ -22,9 +22,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from alcid._arrays import IntArray
+from alcid._arrays import BoolArray, IntArray, UInt8Array
 from alcid.errors import FormatError, LimitError
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.source import Section, Source
@@ -190,10 +189,10 @@ class _Shape:
     numbers: struct.Struct
     """The bytes before the first pair of numbers, that pair, the bytes behind it, and so on."""
     texts: tuple[bytes, ...]
-    head: npt.NDArray[np.uint8]
+    head: UInt8Array
     places: IntArray
     """Where the bytes of the numbers are."""
-    is_text: npt.NDArray[np.bool_]
+    is_text: BoolArray
     """Which bytes are not those of numbers."""
 
     @classmethod

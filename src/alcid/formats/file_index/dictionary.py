@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import IntArray, byte_offsets
+from alcid._arrays import IntArray, UInt8Array, byte_offsets
 from alcid.errors import LimitError
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.file_index.keys import Key, Keys, KeyType, are_ascending
@@ -96,7 +95,7 @@ def _binary(numbers: IntArray) -> pa.LargeBinaryArray:
     return pa.Array.from_buffers(pa.large_binary(), len(numbers), buffers)
 
 
-def integers_at(data: npt.NDArray[np.uint8], starts: IntArray) -> IntArray:
+def integers_at(data: UInt8Array, starts: IntArray) -> IntArray:
     """Big-endian 32-bit integers at any byte of `data`."""
     if not len(starts):
         return np.zeros(0, np.int64)
@@ -227,9 +226,7 @@ class KeyDictionary:
         self._check(chunks)
         return chunks
 
-    def _parse(
-        self, part: Section, starts: IntArray, heads: npt.NDArray[np.uint8], keys_base: int
-    ) -> Chunks:
+    def _parse(self, part: Section, starts: IntArray, heads: UInt8Array, keys_base: int) -> Chunks:
         """Chunk heads back to back, each where its offset says."""
         ends = np.append(starts[1:], len(heads))
         keys_at = starts + 1
@@ -263,7 +260,7 @@ class KeyDictionary:
             keys_base - len(heads) + starts,
         )
 
-    def _keys(self, data: npt.NDArray[np.uint8], starts: IntArray, sizes: IntArray) -> list[Key]:
+    def _keys(self, data: UInt8Array, starts: IntArray, sizes: IntArray) -> list[Key]:
         """The keys that take `sizes` bytes each from `starts`."""
         if not self._key_type.is_bytes:
             stored = data[starts[:, None] + np.arange(self._key_type.width)].view(

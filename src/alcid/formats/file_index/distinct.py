@@ -14,11 +14,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import IntArray, byte_offsets, changes
+from alcid._arrays import (
+    BoolArray,
+    Int64Array,
+    IntArray,
+    UInt8Array,
+    UInt32Array,
+    byte_offsets,
+    changes,
+)
 from alcid.errors import LimitError
 from alcid.formats.file_index.hashes import hash_column
 from alcid.formats.file_index.keys import KeyColumn, Keys
@@ -97,9 +104,7 @@ def _rank(values: pa.LargeBinaryArray) -> tuple[IntArray, IntArray]:
     return order, _dense(place, order)
 
 
-def _sort_ties(
-    ties: IntArray, place: IntArray, words: IntArray
-) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+def _sort_ties(ties: IntArray, place: IntArray, words: IntArray) -> tuple[IntArray, BoolArray]:
     """Ties by place and word, and where either changes."""
     if place.any():  # ties of several places
         words = (place << 32) | _dense(words, np.argsort(words))
@@ -109,7 +114,7 @@ def _sort_ties(
 
 def _sort_whole(
     ties: IntArray, place: IntArray, values: pa.LargeBinaryArray
-) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+) -> tuple[IntArray, BoolArray]:
     """Ties by place and value, compared to the end, and where either changes."""
     table = pa.table({"place": place, "value": values.take(pa.array(ties))})
     order = pc.sort_indices(table, [("place", "ascending"), ("value", "ascending")]).to_numpy()
@@ -131,7 +136,7 @@ def _shared_prefix(values: pa.LargeBinaryArray) -> int:
     return next(differs, min(len(low), len(high)))
 
 
-def _words(data: npt.NDArray[np.uint8], starts: IntArray, left: IntArray) -> npt.NDArray[np.int64]:
+def _words(data: UInt8Array, starts: IntArray, left: IntArray) -> Int64Array:
     """Seven bytes, then how many were left, as integers that sort as signed."""
     every = np.ndarray((len(data) - 7,), ">u8", data, strides=(1,))
     count = np.minimum(left, _MORE).astype(np.uint64)
@@ -165,8 +170,8 @@ class Groups:
     """The rows of the key `keys[i]` are `rows[starts[i]:starts[i + 1]]`, ascending."""
 
     keys: Keys
-    rows: npt.NDArray[np.uint32]
-    starts: npt.NDArray[np.int64]
+    rows: UInt32Array
+    starts: Int64Array
 
 
 def check_size(column: KeyColumn) -> None:
@@ -229,9 +234,7 @@ def _fits_a_word(column: KeyColumn) -> bool:
     return span.bit_length() + column.row_count.bit_length() <= _WORD_BITS
 
 
-def _sort_words(
-    column: KeyColumn, rows: npt.NDArray[np.uint32]
-) -> tuple[IntArray, npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+def _sort_words(column: KeyColumn, rows: UInt32Array) -> tuple[IntArray, UInt32Array, Int64Array]:
     """Distinct keys, `rows` by key, and where those of each key start."""
     keys = column.keys
     least = np.int64(keys.min() if len(keys) else 0)

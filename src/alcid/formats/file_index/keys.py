@@ -38,12 +38,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import (
-    DAY_IN_MILLIS,
-    TICKS_PER_SECOND,
-    IntArray,
-    plain,
-)
+from alcid._arrays import DAY_IN_MILLIS, TICKS_PER_SECOND, IntArray, UInt32Array, plain
 from alcid.errors import LimitError, UnsupportedError
 from alcid.formats.cursor import Cursor
 from alcid.types import DataType
@@ -225,18 +220,18 @@ class KeyColumn:
     row_count: int
     key_type: KeyType
     keys: Keys
-    rows: npt.NDArray[np.uint32] | None
+    rows: UInt32Array | None
     """The row of each key, or None if every row has one."""
     first_nan: int | None = None
     """The bits of the first NaN, which the range-bitmap keeps as they are."""
 
     @property
-    def key_rows(self) -> npt.NDArray[np.uint32]:
+    def key_rows(self) -> UInt32Array:
         """The row of each key."""
         return np.arange(self.row_count, dtype=np.uint32) if self.rows is None else self.rows
 
     @property
-    def null_rows(self) -> npt.NDArray[np.uint32]:
+    def null_rows(self) -> UInt32Array:
         """The rows without a key."""
         if self.rows is None:
             return np.zeros(0, np.uint32)
@@ -290,7 +285,7 @@ def read_column(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> KeyCo
 
 
 def _integers(
-    array: pa.Array, data_type: DataType, kind: KeyType, rows: npt.NDArray[np.uint32] | None
+    array: pa.Array, data_type: DataType, kind: KeyType, rows: UInt32Array | None
 ) -> IntArray:
     """Integer keys of an array without nulls, whose values stand in `rows`."""
     arrow_type = array.type
@@ -309,9 +304,7 @@ def _integers(
             return array.cast(pa.from_numpy_dtype(kind.dtype)).to_numpy()  # type: ignore[no-any-return]
 
 
-def _narrow(
-    array: pa.Array, keys: IntArray, kind: KeyType, rows: npt.NDArray[np.uint32] | None
-) -> IntArray:
+def _narrow(array: pa.Array, keys: IntArray, kind: KeyType, rows: UInt32Array | None) -> IntArray:
     """Keys of the width that is stored; a date or a time may be beyond it."""
     beyond = np.flatnonzero((keys > kind.maximum) | (keys < kind.minimum))
     if len(beyond):
@@ -319,14 +312,12 @@ def _narrow(
     return keys.astype(kind.dtype, copy=False)
 
 
-def _does_not_fit(
-    array: pa.Array, position: int, rows: npt.NDArray[np.uint32] | None
-) -> UnsupportedError:
+def _does_not_fit(array: pa.Array, position: int, rows: UInt32Array | None) -> UnsupportedError:
     row = position if rows is None else int(rows[position])
     return UnsupportedError(f"{array[position]} in row {row} does not fit a key")
 
 
-def _ticks(array: pa.Array, kind: KeyType, rows: npt.NDArray[np.uint32] | None) -> IntArray:
+def _ticks(array: pa.Array, kind: KeyType, rows: UInt32Array | None) -> IntArray:
     """Milliseconds or microseconds, rounded down; the units of Arrow are finer or coarser."""
     width = array.type.bit_width
     ticks: IntArray = array.view(pa.int32() if width == 32 else pa.int64()).to_numpy()
@@ -342,9 +333,7 @@ def _ticks(array: pa.Array, kind: KeyType, rows: npt.NDArray[np.uint32] | None) 
     return ticks * factor
 
 
-def _unscaled(
-    array: pa.Array, data_type: DataType, rows: npt.NDArray[np.uint32] | None
-) -> IntArray:
+def _unscaled(array: pa.Array, data_type: DataType, rows: UInt32Array | None) -> IntArray:
     """The unscaled numbers of a DECIMAL column, which must fit 64 bits."""
     if not pa.types.is_decimal(array.type):  # unsigned 64-bit integers
         array = array.cast(pa.decimal128(20, 0))

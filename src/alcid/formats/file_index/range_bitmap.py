@@ -20,9 +20,9 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
+from alcid._arrays import UInt32Array
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.file_index.bit_slices import BitSlices, read_slices, write_slices
 from alcid.formats.file_index.dictionary import KeyDictionary, encode, write_dictionary
@@ -225,7 +225,7 @@ class RangeBitmapReader(IndexReader):
                 rows |= zeros if among is None else zeros & among
         return rows
 
-    def contents(self) -> tuple[npt.NDArray[np.uint32], Keys]:
+    def contents(self) -> tuple[UInt32Array, Keys]:
         """Every row that has a key, and the keys.
 
         Raises:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import Int64Array
+from alcid._arrays import Int8Array, Int64Array
 from alcid.errors import AlcidError, DamagedIndexWarning, FormatError
 from alcid.index.bundle.files import FileTable, Statistics
 from alcid.index.bundle.format import PayloadKind
@@ -213,7 +213,7 @@ class BundleSet:
         warnings.warn(f"left out: {error}", DamagedIndexWarning, stacklevel=3)
 
 
-def _raise_to(states: npt.NDArray[np.int8], files: Int64Array, state: State) -> None:
+def _raise_to(states: Int8Array, files: Int64Array, state: State) -> None:
     states[files] = np.maximum(states[files], np.int8(state))
 
 

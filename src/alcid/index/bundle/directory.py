@@ -28,9 +28,8 @@ from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from alcid._arrays import Int64Array
+from alcid._arrays import Int64Array, UInt8Array
 from alcid.errors import ChecksumError, LimitError, UnsupportedError
 from alcid.formats.source import Section
 
@@ -59,7 +58,7 @@ RESIDUE = 0x2144DF1C
 _CRCS = [0]
 """The CRC of so many whole blocks that are right; filled as far as it was needed."""
 
-Length = TypeVar("Length", int, npt.NDArray[np.int64])
+Length = TypeVar("Length", int, Int64Array)
 
 
 def block_count(length: Length) -> Length:
@@ -146,7 +145,7 @@ class Directory:
     """The file of each entry, as its row in the table of files; ascending."""
     lengths: Int64Array
     """The length of each payload; 0: nothing was written, see `Bundle.index`."""
-    heads: npt.NDArray[np.uint8]
+    heads: UInt8Array
     """The first four bytes of each payload: an array of n rows."""
 
     def __len__(self) -> int:

@@ -15,20 +15,13 @@ from enum import IntEnum
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 
-from alcid._arrays import Int64Array
+from alcid._arrays import Int8Array, Int64Array
 from alcid.errors import ChecksumError, FormatError, UnsupportedError
 from alcid.formats.file_index import READERS
 from alcid.formats.file_index.keys import KeyType
 from alcid.formats.file_index.reader import EmptyReader, IndexReader
-from alcid.formats.source import (
-    Range,
-    ReadMany,
-    Section,
-    Source,
-    read_each,
-)
+from alcid.formats.source import Range, ReadMany, Section, Source, read_each
 from alcid.index.bundle.directory import (
     BLOCK,
     CONTENT,
@@ -243,7 +236,7 @@ class Coverage:
     kind: PayloadKind
     series: tuple[Series | None, ...]
     """The payloads of each bundle."""
-    states: npt.NDArray[np.int8]
+    states: Int8Array
     """One of `State` for each file."""
     bundles: Int64Array
     """The bundle that has it, by its number in the set; -1: none."""

@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from alcid._arrays import Int64Array, UInt64Array
+from alcid._arrays import BoolArray, Int64Array, UInt64Array
 from alcid.errors import ChecksumError, FormatError
 from alcid.formats.file_index.bitmap_search import BitmapSearch
 from alcid.formats.file_index.bloom_filter import bit_positions
@@ -60,13 +59,13 @@ class Filters:
     functions: Int64Array
 
     @property
-    def usual(self) -> npt.NDArray[np.bool_]:
+    def usual(self) -> BoolArray:
         """Those that hold some bits, and have a number of hash functions that can be."""
         lengths, functions = self.lengths, self.functions
-        usual: npt.NDArray[np.bool_] = (lengths > HEAD) & (lengths < 1 << 28)
+        usual: BoolArray = (lengths > HEAD) & (lengths < 1 << 28)
         return usual & (functions > 0) & (functions <= MOST_FUNCTIONS)
 
-    def take(self, chosen: npt.NDArray[np.bool_]) -> Filters:
+    def take(self, chosen: BoolArray) -> Filters:
         """Some of them."""
         return Filters(
             self.series,
@@ -107,7 +106,7 @@ _BUNDLE = 1 << 48  # of one address space for all bundles; no bundle is as long
 class Answer:
     """What the filters say, for each file asked."""
 
-    may_match: npt.NDArray[np.bool_]
+    may_match: BoolArray
     """False where no row has one of the keys."""
     damage: dict[int, FormatError] = field(default_factory=dict)
     """What is damaged, by the place of the file in the listing.
@@ -212,9 +211,7 @@ class _Probe:
             )
         ]
 
-    def answer(
-        self, parts: Sequence[bytes]
-    ) -> tuple[npt.NDArray[np.bool_], list[tuple[int, FormatError]]]:
+    def answer(self, parts: Sequence[bytes]) -> tuple[BoolArray, list[tuple[int, FormatError]]]:
         """Whether each filter may have a key, and which are damaged; `parts` is what was read."""
         begins, ends = self._reads
         lengths = ends - begins
@@ -243,7 +240,7 @@ class _Probe:
             for place in np.flatnonzero(is_bad.any(axis=(0, 2))).tolist():
                 first = int(block[:, place][is_bad[:, place]].min())
                 errors.append((int(self._filters.places[place]), self._error(first)))
-        may_match: npt.NDArray[np.bool_] = is_set.all(axis=0).any(axis=1)
+        may_match: BoolArray = is_set.all(axis=0).any(axis=1)
         return may_match, errors
 
     def _error(self, number: int) -> ChecksumError:
@@ -267,7 +264,7 @@ def lacking(
     read_many: ReadMany = read_each,
     *,
     gap: int = 0,
-) -> npt.NDArray[np.bool_]:
+) -> BoolArray:
     """Which of some files have a bitmap index that holds none of the keys.
 
     False where that is not known: there is none, or it is large or damaged, or of a version that is

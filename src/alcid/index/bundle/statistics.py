@@ -17,20 +17,18 @@ import pyarrow.compute as pc
 
 from alcid._arrays import plain
 from alcid.errors import UnsupportedError
-from alcid.types import DataType
+from alcid.types import BYTE_STRING_TYPES, FLOAT_TYPES, DataType
 
 __all__ = ["LONGEST_BOUND", "ColumnStatistics", "bound_type", "statistics_array", "statistics_type"]
 
 LONGEST_BOUND = 64
 """Bytes of text that are kept of a bound."""
 
-_FLOATS = ("FLOAT", "DOUBLE")
-_BYTES = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _ORDERED = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL"),
     *("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"),
-    *_FLOATS,
-    *_BYTES,
+    *FLOAT_TYPES,
+    *BYTE_STRING_TYPES,
 )
 
 
@@ -71,17 +69,17 @@ class ColumnStatistics:
         if pa.types.is_null(kind):
             return cls(data_type, nulls=nulls, has_nan=False)
         try:
-            values = values.cast(pa.large_binary() if data_type.root in _BYTES else kind)
+            values = values.cast(pa.large_binary() if data_type.root in BYTE_STRING_TYPES else kind)
         except pa.ArrowException as error:
             raise UnsupportedError(f"statistics of {data_type}: {error}") from None
         values = values.drop_null()
         has_nan = False
-        if data_type.root in _FLOATS:
+        if data_type.root in FLOAT_TYPES:
             is_nan = pc.is_nan(values)
             has_nan = bool(pc.any(is_nan).as_py())
             values = values.filter(pc.invert(is_nan)) if has_nan else values
         least, most = pc.min_max(values).values()
-        if data_type.root in _BYTES:
+        if data_type.root in BYTE_STRING_TYPES:
             least, most = least.as_py(), most.as_py()
         return cls(
             data_type,
@@ -94,7 +92,7 @@ class ColumnStatistics:
 
 def bound_type(data_type: DataType) -> Any:
     """The Arrow type of bounds: text as its bytes, null where values have no order."""
-    if data_type.root in _BYTES:
+    if data_type.root in BYTE_STRING_TYPES:
         return pa.binary()
     return data_type.to_arrow() if data_type.root in _ORDERED else pa.null()
 
@@ -136,13 +134,13 @@ def statistics_array(
         raise UnsupportedError(f"statistics of column {column!r}, {data_type}: {error}") from None
     min_exact = [entry.minimum_exact for entry in present]
     max_exact = [entry.maximum_exact for entry in present]
-    if data_type.root in _FLOATS:
+    if data_type.root in FLOAT_TYPES:
         minima = _zeros_as(-0.0, _numbers(minima, [entry.minimum for entry in present], column))
         maxima = _zeros_as(0.0, _numbers(maxima, [entry.maximum for entry in present], column))
         has_nan = [entry.has_nan for entry in present]
     else:
         has_nan = [False] * len(present)
-    if data_type.root in _BYTES:
+    if data_type.root in BYTE_STRING_TYPES:
         minima, min_exact = _cut(minima, min_exact, _cut_down)
         maxima, max_exact = _cut(maxima, max_exact, _cut_up)
     children = [

@@ -38,12 +38,11 @@ from alcid.tables.iceberg.metadata.transforms import (
     transform_bounds,
 )
 from alcid.tables.manifest_bounds import checked_bounds
-from alcid.types import DataType
+from alcid.types import FLOAT_TYPES, DataType
 
 __all__ = ["BucketedBounds", "Buckets", "FilePartitions", "column_metrics", "null_counts"]
 
 _IDENTITY = "identity"
-_FLOATS = ("FLOAT", "DOUBLE")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +112,7 @@ class FilePartitions:
         for source, known in self.identities.items():
             data_type = types.get(source)
             # Zeros and NaN of floats are not told apart by partitions as they are by rows.
-            if known.null_count or data_type is None or data_type.root in _FLOATS:
+            if known.null_count or data_type is None or data_type.root in FLOAT_TYPES:
                 continue
             try:
                 found[source] = known.field("value").cast(data_type.to_arrow())
@@ -131,7 +130,7 @@ class FilePartitions:
         """
         values = known.values
         for one in self._parted(source):
-            if known.data_type.root in _FLOATS:
+            if known.data_type.root in FLOAT_TYPES:
                 continue
             chosen = pa.array(np.flatnonzero(one.files))
             bounds = transform_bounds(one.transform, one.values.take(chosen), known.data_type)

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from alcid._arrays import Int64Array
@@ -69,7 +67,7 @@ class ConformedScan:
         """The bytes of a row group when it is decompressed."""
         return self.scan.group_bytes(group)
 
-    def column_sizes(self, columns: Sequence[str]) -> npt.NDArray[np.int64]:
+    def column_sizes(self, columns: Sequence[str]) -> Int64Array:
         """Bytes of some columns of the table in each row group."""
         return self.scan.column_sizes([one.name for one in self._present(columns).values()])
 

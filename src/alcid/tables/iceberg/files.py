@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import BoolArray, Int64Array
+from alcid._arrays import BoolArray, Int8Array, Int64Array
 from alcid.datafiles.parquet.decoding import int96_as
 from alcid.errors import AlcidError, DamagedIndexWarning, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
@@ -241,7 +240,7 @@ class _KnownIndexes(BundleIndexes):
         super().__init__(bundles, places.read_ranges, gap=storage.gap, remote=storage.remote)
         self._known = known
 
-    def states(self, column: str, index_type: str) -> npt.NDArray[np.int8]:
+    def states(self, column: str, index_type: str) -> Int8Array:
         """One of `State` for each file."""
         states = super().states(column, index_type)
         return np.where(self._known, states, np.int8(State.ABSENT))

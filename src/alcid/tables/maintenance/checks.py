@@ -13,22 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid._arrays import (
+    # MOVED,
     IntArray,
-    value_text,  # MOVED
+    UInt32Array,
+    value_text,
 )
 from alcid._text import count_text
-from alcid.errors import (
-    AlcidError,
-    ColumnError,
-    FormatError,
-    LimitError,
-    UnsupportedError,
-)
+from alcid.errors import AlcidError, ColumnError, FormatError, LimitError, UnsupportedError
 from alcid.formats.file_index import READERS
 from alcid.formats.file_index.bitmap import BitmapReader
 from alcid.formats.file_index.bloom_filter import BloomFilterReader, fill
@@ -48,7 +43,7 @@ __all__ = ["Checked", "Difference", "compare_index"]
 _NULL, _UNKNOWN = -1, -2
 _MOST_ROWS = 1 << 22  # that an index may have beyond those of its file; damage may state any number
 
-Rows = npt.NDArray[np.uint32]
+Rows = UInt32Array
 
 
 @dataclass(frozen=True, slots=True)

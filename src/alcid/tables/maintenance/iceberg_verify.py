@@ -15,10 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from alcid._arrays import BoolArray
 from alcid.config import current_settings, using
 from alcid.datafiles.parquet import ParquetScan, open_scan
 from alcid.errors import (
@@ -110,10 +110,10 @@ def _says_something(stated: pa.StructScalar) -> bool:
     return stated.is_valid and any(stated[name].is_valid for name in _TOLD)
 
 
-def is_readable(data: pa.Table) -> npt.NDArray[np.bool_]:
+def is_readable(data: pa.Table) -> BoolArray:
     """Which files are of a format that is looked into, and not encrypted."""
     is_parquet = pc.equal(pc.utf8_upper(data["file_format"]), "PARQUET")
-    found: npt.NDArray[np.bool_] = pc.and_(is_parquet, data["key_metadata"].is_null()).to_numpy()
+    found: BoolArray = pc.and_(is_parquet, data["key_metadata"].is_null()).to_numpy()
     return found
 
 
@@ -126,7 +126,7 @@ class DataFileWork:
     """Paths and sizes of the statistics files with bundles, the oldest first."""
     data: pa.Table
     """The entries of the files."""
-    read: npt.NDArray[np.bool_]
+    read: BoolArray
     """Which ones to read; the others are only looked for."""
     fields: Sequence[Field]
     """The columns of the table."""
@@ -156,7 +156,7 @@ class DataFileWork:
     def _check(
         self,
         files: pa.Table,
-        read: npt.NDArray[np.bool_],
+        read: BoolArray,
         indexes: FileChecker,
         metrics: MetricsChecker,
         file: int,

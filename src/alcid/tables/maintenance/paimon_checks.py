@@ -14,17 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from alcid._arrays import Int64Array
 from alcid.datafiles.orc import OrcScan
-from alcid.errors import (
-    ColumnError,
-    FileGoneError,
-    FormatError,
-    LimitError,
-    UnsupportedError,
-)
+from alcid.errors import ColumnError, FileGoneError, FormatError, LimitError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
 from alcid.formats.file_index import BUILDERS
 from alcid.formats.file_index.container import Container
@@ -38,20 +32,10 @@ from alcid.tables.key_order import join_columns, rank_rows
 from alcid.tables.maintenance.checks import Checked
 from alcid.tables.maintenance.file_check import stored_options, untrue_of
 from alcid.tables.maintenance.findings import STATISTICS
-from alcid.tables.paimon.data_files import (
-    DataScan,
-    PlacedFile,
-    open_data,
-    read_present,
-)
+from alcid.tables.paimon.data_files import DataScan, PlacedFile, open_data, read_present
 from alcid.tables.paimon.files import bounds_of
 from alcid.tables.paimon.indexes import index_sources
-from alcid.tables.paimon.merge_on_read import (
-    KIND,
-    NUMBER,
-    are_deletes,
-    key_name,
-)
+from alcid.tables.paimon.merge_on_read import KIND, NUMBER, are_deletes, key_name
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.snapshot import MAIN, snapshot_path
@@ -234,7 +218,7 @@ def check_keys(
 
 
 def _check_order(
-    ranks: npt.NDArray[np.int64], least: int, most: int, *, level: int
+    ranks: Int64Array, least: int, most: int, *, level: int
 ) -> Iterator[tuple[str, str]]:
     # Some writers repeat a key on level 0; merging leaves one of them.
     steps = np.diff(ranks)

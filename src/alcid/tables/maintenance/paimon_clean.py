@@ -32,9 +32,8 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from alcid._arrays import Int64Array
+from alcid._arrays import BoolArray, Int64Array
 from alcid.errors import FileGoneError, FormatError
 from alcid.storage import Storage
 from alcid.storage.threads import run_in_threads
@@ -284,7 +283,7 @@ def _path(name: str) -> str:
     return f"{MANIFEST_FOLDER}/{name}"
 
 
-def _live(manifests: Sequence[_Manifest], count: int) -> npt.NDArray[np.bool_]:
+def _live(manifests: Sequence[_Manifest], count: int) -> BoolArray:
     """Which entries are live: added in one of them, and deleted in none."""
     live = np.zeros(count, bool)
     for one in manifests:

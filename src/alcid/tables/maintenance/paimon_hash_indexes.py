@@ -31,10 +31,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from alcid._arrays import Int32Array, changes
+from alcid._arrays import BoolArray, Int32Array, Int64Array, changes
 from alcid.formats.binary_row import hash_rows
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.hash_index import HashIndex
@@ -141,13 +140,13 @@ class Claim:
 
     names: Sequence[str]
     """The files of the bucket."""
-    files: npt.NDArray[np.int64]
+    files: Int64Array
     """Of each row the place of its file."""
-    positions: npt.NDArray[np.int64]
+    positions: Int64Array
     keys: Sequence[pa.Array]
     sequence: Sequence[pa.Array]
     hashes: Int32Array
-    is_live: npt.NDArray[np.bool_]
+    is_live: BoolArray
     """Whether readers see the row as it is; others can neither win nor be marked."""
     known: Int32Array
     """Which of the hashes the index of the bucket has; ascending."""
@@ -170,7 +169,7 @@ def claim_hashes(
     marked, reader = read_vectors(keyed, bucket), KeyReader(keyed)
     unmerged = is_read_unmerged(keyed, bucket)
     index = HashIndex(hashes)
-    parts: list[tuple[KeyRows, npt.NDArray[np.int64], Int32Array]] = []
+    parts: list[tuple[KeyRows, Int64Array, Int32Array]] = []
     for placed in bucket.files:
         name, rows = placed.file.name, reader.keys(placed)
         found = _hashes(keyed, rows)
@@ -240,9 +239,7 @@ def judge(claims: Sequence[Claim], hashes: Int32Array, *, descending: bool) -> l
     return verdicts
 
 
-def _lost(
-    claims: Sequence[Claim], buckets: npt.NDArray[np.int64], *, descending: bool
-) -> npt.NDArray[np.bool_]:
+def _lost(claims: Sequence[Claim], buckets: Int64Array, *, descending: bool) -> BoolArray:
     """Which rows, counted through all claims, are live beside a newer one of their key."""
     lost = np.zeros(len(buckets), bool)
     filled = [one for one in claims if len(one.hashes)]
@@ -259,7 +256,7 @@ def _lost(
     return lost
 
 
-def _marks(claim: Claim, lost: npt.NDArray[np.bool_]) -> dict[str, DeletionVector]:
+def _marks(claim: Claim, lost: BoolArray) -> dict[str, DeletionVector]:
     return {
         claim.names[file]: DeletionVector(claim.positions[lost & (claim.files == file)])
         for file in np.unique(claim.files[lost]).tolist()
@@ -271,7 +268,7 @@ def _hashes(keyed: KeyedTable, rows: KeyRows) -> Int32Array:
 
 
 def _taken(
-    parts: Sequence[tuple[Sequence[Column], npt.NDArray[np.int64]]],
+    parts: Sequence[tuple[Sequence[Column], Int64Array]],
 ) -> list[pa.Array]:
     chosen = [
         [column.take(pa.array(rows)) for column in columns] for columns, rows in parts if len(rows)

@@ -35,7 +35,7 @@ from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.table_folder import Paths
 from alcid.tables.schema import TargetColumns, fit_columns
-from alcid.types import DataType
+from alcid.types import CHARACTER_TYPES, DataType
 from alcid.types.data_type import MAX_LENGTH
 
 __all__ = [
@@ -231,7 +231,6 @@ def place_files(
 
 _MICROSECONDS = 6
 _MILLISECONDS = 3
-_TEXTS = ("CHAR", "VARCHAR")
 _BINARIES = ("BINARY", "VARBINARY")
 _NOT_WRITTEN = ("VARIANT", "BLOB", "VECTOR")
 
@@ -292,9 +291,11 @@ def check_lengths(rows: pa.Table, schema: TableSchema) -> None:
     """
     for one in schema.fields:
         kind, values = one.data_type, rows.column(one.name)
-        if kind.root not in _TEXTS + _BINARIES or kind.length == MAX_LENGTH:
+        if kind.root not in CHARACTER_TYPES + _BINARIES or kind.length == MAX_LENGTH:
             continue
-        lengths = pc.utf8_length(values) if kind.root in _TEXTS else pc.binary_length(values)
+        lengths = (
+            pc.utf8_length(values) if kind.root in CHARACTER_TYPES else pc.binary_length(values)
+        )
         longest = pc.max(lengths).as_py() or 0
         if longest > kind.length:
             raise UnsupportedError(f"column {one.name}: found length {longest}, expected {kind}")

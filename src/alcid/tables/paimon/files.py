@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,7 +23,7 @@ from alcid.index.bundle.statistics import bound_type, statistics_type
 from alcid.scan import Bounds, Column, TableColumns
 from alcid.storage import Listing, Storage
 from alcid.tables.casts import FieldConversion, column_type, convert
-from alcid.tables.manifest_bounds import TEXT, checked_bounds
+from alcid.tables.manifest_bounds import checked_bounds
 from alcid.tables.open_files import OpenFiles, places_of
 from alcid.tables.paimon.data_files import (
     INT96_UNIT,
@@ -42,7 +41,7 @@ from alcid.tables.paimon.metadata.schema import Field, TableSchema
 from alcid.tables.paimon.metadata.statistics import RowStats, salvage_packed
 from alcid.tables.paimon.metadata.table_folder import partition_values
 from alcid.tables.paimon.metadata.table_state import TableState
-from alcid.types import MAX_LENGTH, DataType
+from alcid.types import BYTE_STRING_TYPES, MAX_LENGTH, DataType
 
 __all__ = ["PaimonFiles", "bounds_of"]
 
@@ -77,7 +76,7 @@ def bounds_of(
         least = most = pa.nulls(len(stats))
     else:
         # Text is compared by its bytes: it does not matter here whether they are characters.
-        kinds = [_ANY_BYTES if item.root in TEXT else item for item in types]
+        kinds = [_ANY_BYTES if item.root in BYTE_STRING_TYPES else item for item in types]
         least, least_lost = salvage_packed([item and item.minimum for item in stats], column, kinds)
         most, most_lost = salvage_packed([item and item.maximum for item in stats], column, kinds)
         refused |= least_lost | most_lost
@@ -96,7 +95,7 @@ def bounds_of(
 
 def _nulls(
     stats: Sequence[RowStats | None], column: int, width: int
-) -> tuple[npt.NDArray[np.int64], BoolArray]:
+) -> tuple[Int64Array, BoolArray]:
     """The null counts, negative where not known, and which files have no statistics to be used."""
     counts = [_UNKNOWN if item is None else item.null_counts for item in stats]
     nulls = [

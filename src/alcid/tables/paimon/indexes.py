@@ -20,9 +20,8 @@ from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from alcid._arrays import Int64Array
+from alcid._arrays import BoolArray, Int8Array, Int64Array
 from alcid.errors import (
     AlcidWarning,
     ColumnError,
@@ -144,9 +143,9 @@ class IndexPlaces:
         self.lengths = np.zeros(count, np.int64)
 
     @property
-    def is_there(self) -> npt.NDArray[np.bool_]:
+    def is_there(self) -> BoolArray:
         """The files that have one."""
-        found: npt.NDArray[np.bool_] = self.starts != _ABSENT
+        found: BoolArray = self.starts != _ABSENT
         return found
 
 
@@ -322,7 +321,7 @@ class PaimonIndexes:
         known = self._containers.places
         return [index_type for index_type in READERS if (column, index_type) in known]
 
-    def states(self, column: str, index_type: str) -> npt.NDArray[np.int8]:
+    def states(self, column: str, index_type: str) -> Int8Array:
         """One of `State` for each file."""
         states = np.where(self._containers.damaged, State.DAMAGED, State.ABSENT).astype(np.int8)
         places = self._containers.places.get((column, index_type))
@@ -334,9 +333,9 @@ class PaimonIndexes:
                 states[is_there & places.is_there] = State.STALE
         return states
 
-    def fresh(self, column: str, index_type: str) -> npt.NDArray[np.bool_]:
+    def fresh(self, column: str, index_type: str) -> BoolArray:
         """The files that have one which can be used."""
-        fresh: npt.NDArray[np.bool_] = self.states(column, index_type) == State.FRESH
+        fresh: BoolArray = self.states(column, index_type) == State.FRESH
         return fresh
 
     def lengths(self, column: str, index_type: str) -> Int64Array:
@@ -371,7 +370,7 @@ class PaimonIndexes:
 
     def lacking(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
-    ) -> npt.NDArray[np.bool_]:
+    ) -> BoolArray:
         """Which files have a bitmap at hand with none of the keys; a container has no checksum."""
         search = BitmapSearch(keys, key_type)
         bitmaps = self._containers.at_hand(column, "bitmap", files)

@@ -38,7 +38,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from alcid._arrays import Int64Array, IntArray, plain, split_by, value_text
+from alcid._arrays import BoolArray, Int8Array, Int64Array, IntArray, plain, split_by, value_text
 from alcid._text import count_text
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
@@ -74,7 +74,7 @@ __all__ = [
     "visible_entries",
 ]
 
-Kinds: TypeAlias = npt.NDArray[np.int8]
+Kinds: TypeAlias = Int8Array
 """As the files have them: 0 for +I, 1 for -U, 2 for +U, 3 for -D."""
 
 _NAMES: Final = ("+I", "-U", "+U", "-D")
@@ -109,7 +109,7 @@ def parse_kinds(values: pa.Array | pa.ChunkedArray, *, column: str) -> Kinds:
     return kinds
 
 
-def are_deletes(kinds: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
+def are_deletes(kinds: npt.NDArray[np.integer[Any]]) -> BoolArray:
     """Which of them delete.
 
     >>> are_deletes(np.array([0, 1, 2, 3], np.int8)).tolist()
@@ -118,7 +118,7 @@ def are_deletes(kinds: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
     return np.asarray(kinds & 1 == 1)
 
 
-def is_effective(kinds: Kinds, options: TableOptions) -> npt.NDArray[np.bool_]:
+def is_effective(kinds: Kinds, options: TableOptions) -> BoolArray:
     """Which of them the options of a table do not ignore."""
     if options.ignore_delete:
         return ~are_deletes(kinds)
@@ -215,13 +215,13 @@ def _greatest(keys: IntArray, ages: Sequence[IntArray]) -> IntArray:
     return left
 
 
-def _deleted_before(file: KeyRows) -> npt.NDArray[np.bool_]:
+def _deleted_before(file: KeyRows) -> BoolArray:
     if file.deleted is None:
         return np.zeros(len(file), bool)
     return file.deleted.contains(np.arange(len(file)))
 
 
-def _deletes(file: KeyRows) -> npt.NDArray[np.bool_]:
+def _deletes(file: KeyRows) -> BoolArray:
     """True for -U and -D."""
     kinds = _integers(file, file.kinds)
     wrong = np.flatnonzero((kinds < 0) | (kinds > _MOST_KIND))
@@ -231,7 +231,7 @@ def _deletes(file: KeyRows) -> npt.NDArray[np.bool_]:
     return are_deletes(kinds)
 
 
-def _integers(file: KeyRows, values: npt.NDArray[Any] | Column) -> npt.NDArray[np.int64]:
+def _integers(file: KeyRows, values: npt.NDArray[Any] | Column) -> Int64Array:
     """Sequence numbers or kinds, of which no row lacks one."""
     if not isinstance(values, np.ndarray):
         array = plain(values)

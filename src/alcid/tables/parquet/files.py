@@ -7,28 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from alcid._arrays import Int64Array
 from alcid.datafiles.parquet import ParquetScan
 from alcid.datafiles.parquet.columns import FileColumn, file_columns
 from alcid.datafiles.parquet.footer import row_count_problem
-from alcid.errors import (
-    AlcidError,
-    DamagedIndexWarning,
-    FileGoneError,
-    require,
-)
+from alcid.errors import AlcidError, DamagedIndexWarning, FileGoneError, require
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.index.bundle import BundleSet
 from alcid.index.bundle.columns import schema_bytes, schema_columns
 from alcid.options import fold_name
-from alcid.scan import (
-    Bounds,
-    BundleIndexes,
-    Column,
-    TableColumns,
-)
+from alcid.scan import Bounds, BundleIndexes, Column, TableColumns
 from alcid.storage import Listing, Storage, Traffic
 from alcid.tables.open_files import OpenFiles, PlacedColumn, known_layouts, places_of
 from alcid.tables.parquet.partitions import Partitions
@@ -146,7 +136,7 @@ class FolderFiles(OpenFiles):
         more = f"; so do {len(others)} other files" if others else ""
         return (f"{first}, which count{more}",)
 
-    def load_deletions(self, _files: npt.NDArray[np.int64], /) -> None:
+    def load_deletions(self, _files: Int64Array, /) -> None:
         """They were given."""
 
     @property

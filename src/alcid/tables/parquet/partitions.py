@@ -64,13 +64,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid.config import current_settings
-from alcid.errors import (
-    ColumnError,
-    FormatError,
-    LiteralError,
-    OptionError,
-    UnsupportedError,
-)
+from alcid.errors import ColumnError, FormatError, LiteralError, OptionError, UnsupportedError
 from alcid.expressions.casts_from_text import (
     Zone,
     find_zone,
@@ -82,7 +76,7 @@ from alcid.expressions.casts_from_text import (
 )
 from alcid.expressions.columns import Columns
 from alcid.options import match_column
-from alcid.types import MAX_LENGTH, DataType
+from alcid.types import MAX_LENGTH, TIME_TYPES, DataType
 
 __all__ = [
     "NULL",
@@ -104,7 +98,6 @@ _TIMESTAMP = DataType("TIMESTAMP_LTZ", precision=6)
 _STRING = DataType("VARCHAR", length=MAX_LENGTH)
 _BYTES = DataType("VARBINARY", length=MAX_LENGTH)
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-_MOMENTS = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 _MOST_DIGITS = 38
 # The digits that Spark gives to integers beside a decimal.
 _DIGITS = {"INT": 10, "BIGINT": 20}
@@ -200,7 +193,7 @@ def require_readable(data_type: DataType) -> None:
     Traceback (most recent call last):
     alcid.errors.UnsupportedError: a partition column cannot be CHAR(3): take STRING
     """
-    plain = *_BITS, *_MOMENTS, "BOOLEAN", "FLOAT", "DOUBLE", "DECIMAL", "DATE"
+    plain = *_BITS, *TIME_TYPES, "BOOLEAN", "FLOAT", "DOUBLE", "DECIMAL", "DATE"
     if data_type.root not in plain and data_type not in (_STRING, _BYTES):
         text = data_type.root in ("CHAR", "VARCHAR")
         hint = ": take STRING" if text else ": take BYTES" if data_type.root == "BINARY" else ""

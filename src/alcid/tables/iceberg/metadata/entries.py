@@ -23,11 +23,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import IntArray, byte_offsets
+from alcid._arrays import BoolArray, IntArray, UInt8Array, byte_offsets
 from alcid.errors import FormatError
 from alcid.types import DataType
 
@@ -219,7 +218,7 @@ def decoded_bounds(values: pa.Array, data_type: DataType) -> pa.Array:
 class _Stored:
     """Where the bytes of each value lie; those of null have no length."""
 
-    data: npt.NDArray[np.uint8]
+    data: UInt8Array
     starts: IntArray
     lengths: IntArray
 
@@ -266,5 +265,5 @@ def _decimals(stored: _Stored, data_type: DataType) -> pa.Array:
     return pc.if_else(fits, found, None).cast(data_type.to_arrow())
 
 
-def _bits(mask: npt.NDArray[np.bool_]) -> Any:
+def _bits(mask: BoolArray) -> Any:
     return pa.py_buffer(np.packbits(mask, bitorder="little"))

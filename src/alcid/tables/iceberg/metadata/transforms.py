@@ -39,15 +39,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import mmh3
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import TICKS_PER_SECOND, Int64Array, byte_offsets, plain
+from alcid._arrays import TICKS_PER_SECOND, BoolArray, Int32Array, Int64Array, byte_offsets, plain
 from alcid.errors import UnsupportedError
 from alcid.formats.hashing import ByteValues, finish, mix
 from alcid.formats.theta.sketch import decimal_values
-from alcid.types import DataType
+from alcid.types import FLOAT_TYPES, DataType
 
 __all__ = [
     "UNITS",
@@ -116,7 +115,7 @@ def _days(numbers: Int64Array, transform: str) -> Int64Array:
     return units.astype("datetime64[D]").astype(np.int64)
 
 
-def _array(numbers: Int64Array, unknown: npt.NDArray[np.bool_], arrow_type: Any) -> pa.Array:
+def _array(numbers: Int64Array, unknown: BoolArray, arrow_type: Any) -> pa.Array:
     narrow = numbers.astype(np.int32) if pa.types.is_date32(arrow_type) else numbers
     return pa.array(narrow, mask=unknown).view(arrow_type)
 
@@ -194,7 +193,6 @@ def _prefixes(values: pa.Array, lengths: pa.Array, width: int) -> Bounds:
 
 _WITH_NUMBER: Final = re.compile(r"(bucket|truncate)\[([0-9]{1,10})\]")
 _TEXT: Final = ("VARCHAR", "VARBINARY")
-_FLOATS: Final = ("FLOAT", "DOUBLE")
 
 
 class TransformBounds(NamedTuple):
@@ -203,7 +201,7 @@ class TransformBounds(NamedTuple):
     least: pa.Array
     """Of the Arrow type of the column, but text as its bytes."""
     most: pa.Array
-    all_null: npt.NDArray[np.bool_]
+    all_null: BoolArray
     """True where every row is null."""
 
 
@@ -276,7 +274,7 @@ def _identity(values: pa.Array, data_type: DataType) -> tuple[pa.Array, pa.Array
     if data_type.children:
         return None
     values = values.cast(pa.binary() if data_type.root in _TEXT else data_type.to_arrow())
-    if data_type.root not in _FLOATS:
+    if data_type.root not in FLOAT_TYPES:
         return values, values
     # -0.0 equals 0.0, though they are two partitions; NaN is no bound.
     values = pc.if_else(pc.is_nan(values), None, values)
@@ -303,9 +301,7 @@ def has_buckets(data_type: DataType) -> bool:
     return data_type.root in (*_NUMBERS, *_TEXT, "DECIMAL")
 
 
-def bucket_of(
-    values: pa.Array | pa.ChunkedArray, data_type: DataType, count: int
-) -> npt.NDArray[np.int32]:
+def bucket_of(values: pa.Array | pa.ChunkedArray, data_type: DataType, count: int) -> Int32Array:
     """The bucket of each value that a query asks for; do not give whole columns of text.
 
     Args:
@@ -328,7 +324,7 @@ def bucket_of(
     return (hashes & _NO_SIGN) % np.int32(count)
 
 
-def _hashes(values: pa.Array, data_type: DataType) -> npt.NDArray[np.int32]:
+def _hashes(values: pa.Array, data_type: DataType) -> Int32Array:
     if values.null_count:
         raise UnsupportedError("null is in no bucket")
     if data_type.root in _TEXT:
@@ -343,7 +339,7 @@ def _hashes(values: pa.Array, data_type: DataType) -> npt.NDArray[np.int32]:
     return finish(state, 8)
 
 
-def _of_bytes(values: ByteValues) -> npt.NDArray[np.int32]:
+def _of_bytes(values: ByteValues) -> Int32Array:
     view = values.data.data
     ends = zip(values.starts, np.broadcast_to(values.lengths, len(values)), strict=True)
     hashes = [mmh3.mmh3_32_sintdigest(view[start : start + length]) for start, length in ends]

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from alcid._arrays import Int16Array, Int32Array
 from alcid.errors import FormatError
 from alcid.formats.buckets.assigner import UNKNOWN, KnownHashes
 from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile
@@ -302,7 +302,7 @@ class HashIndexes:
         """Pickle without what is loaded."""
         return HashIndexes, (self._keyed, self._buckets)
 
-    def find(self, partition: bytes, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int16]:
+    def find(self, partition: bytes, hashes: Int32Array) -> Int16Array:
         """The bucket of each key of a partition, or `NEW_KEY`."""
         if partition not in self._loaded:
             self._loaded[partition] = self._load(partition)
@@ -325,13 +325,13 @@ class _PartitionHashes:
     there are hashes, one map of all hashes is built.
     """
 
-    def __init__(self, by_bucket: dict[int, npt.NDArray[np.int32]]) -> None:
+    def __init__(self, by_bucket: dict[int, Int32Array]) -> None:
         """Take the ascending hashes of each bucket."""
         self._by_bucket = by_bucket
         self._probes_left = sum(map(len, by_bucket.values()))
         self._map: KnownHashes | None = None
 
-    def find(self, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int16]:
+    def find(self, hashes: Int32Array) -> Int16Array:
         """The bucket of each hash; of several, the last, as in Paimon."""
         self._probes_left -= len(hashes) * len(self._by_bucket)
         if self._probes_left < 0 and self._map is None and self._by_bucket:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import BoolArray, IntArray, plain
+from alcid._arrays import BoolArray, Int32Array, Int64Array, IntArray, plain
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.hash_index import HashIndex
 from alcid.tables.key_order import Column, join_columns, rank_rows, sort_rows
@@ -103,7 +103,7 @@ def write_change(
     bucket: Bucket,
     run: SortedRun,
     *,
-    new_hashes: npt.NDArray[np.int32] | None = None,
+    new_hashes: Int32Array | None = None,
     vectors: VectorUpdate | None = None,
 ) -> BucketChange:
     """Write a run to level 0, and prepare its compaction.
@@ -308,7 +308,7 @@ class Batch:
     rows: pa.Table
     """Rows of any bucket, in the columns of the table."""
     kinds: Kinds
-    positions: npt.NDArray[np.int64]
+    positions: Int64Array
     """The rows of the bucket."""
 
 
@@ -316,7 +316,7 @@ def upsert_bucket(
     keyed: KeyedTable,
     bucket: Bucket,
     batch: Batch,
-    new_hashes: npt.NDArray[np.int32],
+    new_hashes: Int32Array,
     *,
     looks_up: bool,
 ) -> BucketChange:
@@ -391,7 +391,7 @@ def _sorted_run(keyed: KeyedTable, batch: Batch, first_number: int) -> SortedRun
 
 
 def _take_columns(
-    rows: pa.Table, names: Iterable[str], positions: npt.NDArray[np.int64]
+    rows: pa.Table, names: Iterable[str], positions: Int64Array
 ) -> list[pa.ChunkedArray]:
     columns: list[pa.ChunkedArray] = take_rows(rows.select(list(names)), positions).columns
     return columns

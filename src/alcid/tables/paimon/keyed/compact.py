@@ -9,18 +9,12 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from alcid._arrays import BoolArray
 from alcid._text import count_text
-from alcid.errors import (
-    ColumnError,
-    ConflictError,
-    FileGoneError,
-    LiteralError,
-    require,
-)
+from alcid.errors import ColumnError, ConflictError, FileGoneError, LiteralError, require
 from alcid.options import match_column
 from alcid.storage import retry
 from alcid.tables.engine import Progress
@@ -275,7 +269,7 @@ def _buckets_of_partitions(
     ]
 
 
-def _equals(column: pa.ChunkedArray, value: Any, name: str) -> npt.NDArray[np.bool_]:
+def _equals(column: pa.ChunkedArray, value: Any, name: str) -> BoolArray:
     if value is None:
         equal = pc.is_null(column)
     else:
@@ -284,7 +278,7 @@ def _equals(column: pa.ChunkedArray, value: Any, name: str) -> npt.NDArray[np.bo
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             problem = f"partition {name}: found {value!r}, expected {column.type}"
             raise LiteralError(problem) from None
-    mask: npt.NDArray[np.bool_] = equal.to_numpy()
+    mask: BoolArray = equal.to_numpy()
     return mask
 
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import Int64Array, plain
+from alcid._arrays import BoolArray, Int8Array, Int64Array, plain
 from alcid.errors import FormatError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.casts import column_type
@@ -114,19 +114,19 @@ class SortedRun:
 
     rows: pa.Table
     """All columns of the table, in the types of `stored_schema`."""
-    numbers: npt.NDArray[np.int64]
+    numbers: Int64Array
     """The sequence numbers."""
-    kinds: npt.NDArray[np.int8]
+    kinds: Int8Array
     """0 for +I, 1 for -U, 2 for +U, 3 for -D."""
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def take(self, rows: npt.NDArray[np.int64]) -> SortedRun:
+    def take(self, rows: Int64Array) -> SortedRun:
         """The rows of some positions, in their order."""
         return SortedRun(take_rows(self.rows, rows), self.numbers[rows], self.kinds[rows])
 
-    def filter(self, mask: npt.NDArray[np.bool_]) -> SortedRun:
+    def filter(self, mask: BoolArray) -> SortedRun:
         """The rows where a mask is true."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
@@ -307,7 +307,7 @@ class KeyReader:
             if rows:
                 yield self._group(placed, group)
 
-    def take(self, placed: PlacedFile, positions: npt.NDArray[np.int64]) -> SortedRun:
+    def take(self, placed: PlacedFile, positions: Int64Array) -> SortedRun:
         """The rows of ascending positions; row groups without one are not read.
 
         Raises:

@@ -31,6 +31,7 @@ from alcid.tables.paimon.metadata.option_keys import (
     resolve_aliases,
 )
 from alcid.tables.paimon.metadata.schema import TableSchema
+from alcid.types import CHARACTER_TYPES
 
 __all__ = [
     "HONOURED",
@@ -321,8 +322,6 @@ HONOURED: Final[dict[str, tuple[str, Parser]]] = {
 }
 """The field of each option that is parsed, and its parser. Some code reads each of them."""
 
-_TEXTS: Final = ("CHAR", "VARCHAR")
-
 
 def require_rows_writable(
     schema: TableSchema, options: TableOptions, operation: WriteOperation
@@ -386,7 +385,7 @@ def _check_primary_key(
     if operation == "upsert" and row_kind is not None:
         if row_kind not in schema.names:
             raise OptionError(f"rowkind.field={row_kind}: {cannot}: there is no such column")
-        if (data_type := schema.types[row_kind]).root not in _TEXTS:
+        if (data_type := schema.types[row_kind]).root not in CHARACTER_TYPES:
             raise OptionError(
                 f"rowkind.field={row_kind}: {cannot}: found {data_type}, expected STRING"
             )

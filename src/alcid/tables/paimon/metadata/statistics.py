@@ -44,7 +44,7 @@ from alcid.formats.binary_row.reader import (
 )
 from alcid.formats.binary_row.rows import Columns, RowColumn
 from alcid.formats.binary_row.slots import words_at
-from alcid.types import DataType
+from alcid.types import CHARACTER_TYPES, FLOAT_TYPES, TIME_TYPES, DataType
 
 __all__ = [
     "EMPTY",
@@ -160,9 +160,6 @@ def _counts(rows: StoredRows) -> Int64Array:
 
 Kind: TypeAlias = Literal["none", "counts", "truncate", "full"]
 
-_TEXTS: Final = ("CHAR", "VARCHAR")
-_FLOATS: Final = ("FLOAT", "DOUBLE")
-_MOMENTS: Final = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 _BOUNDED: Final = READABLE - {"BINARY", "VARBINARY"}
 _NULL_TYPE: Final = DataType("INT")
 _TRUNCATE: Final = re.compile(r"truncate\(([0-9]+)\)")
@@ -260,17 +257,17 @@ def _bounds(column: RowColumn, mode: StatsMode) -> pa.Array:
     values, data_type = column.array, column.data_type
     if values.null_count == len(values):
         return pa.nulls(2)
-    if data_type.root in _FLOATS:
+    if data_type.root in FLOAT_TYPES:
         values = values.cast(data_type.to_arrow())  # never narrower
         if pc.any(pc.is_nan(values)).as_py():
             return pa.nulls(2)
     least, most = pc.min_max(values).values()
-    if data_type.root in _FLOATS:  # -0.0 equals 0.0 for Arrow, and lies below it for Java
+    if data_type.root in FLOAT_TYPES:  # -0.0 equals 0.0 for Arrow, and lies below it for Java
         return pa.array([least.as_py() or -0.0, most.as_py() or 0.0], values.type)
-    if data_type.root in _TEXTS and mode.kind == "truncate":
+    if data_type.root in CHARACTER_TYPES and mode.kind == "truncate":
         return _cut_pair(least.as_buffer(), most.as_buffer(), mode.length)
     pair = pa.array([least, most], values.type)
-    return _whole(pair, column) if data_type.root in _MOMENTS else pair
+    return _whole(pair, column) if data_type.root in TIME_TYPES else pair
 
 
 def _whole(pair: pa.Array, column: RowColumn) -> pa.Array:

@@ -11,13 +11,12 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
 import alcid
 from alcid import ConflictError, OptionError
+from alcid._arrays import Int64Array
 from alcid.errors import FileGoneError
 from alcid.formats.file_index import BUILDERS
 from alcid.formats.file_index.keys import read_column
@@ -26,16 +25,17 @@ from alcid.index.bundle import BundleWriter, PayloadKind
 from alcid.options import parse_options
 from alcid.spark.iceberg import SparkCatalogTable
 from alcid.storage import Storage
-from alcid.tables.engine import Tell, Work
+from alcid.tables.engine import Task
 from alcid.tables.iceberg.metadata.table_metadata import TableMetadata
 from alcid.tables.iceberg_table import IcebergTable
 from alcid.tables.maintenance.findings import IndexCheck, VerifyReport
+from alcid.tables.progress import ReportProgress, no_progress
 from alcid.types import DataType
 from tests.iceberg.lake import LAKE
 from tests.iceberg.saved import SavedTable
 from tests.iceberg.vectors import local_path
 from tests.tables.iceberg.delete_files import write_keys, write_positions
-from tests.tables.maintaining import Shares, checks, problems, with_payload
+from tests.tables.maintaining import Workers, checks, problems, with_payload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +91,7 @@ def positions(lake: SparkSession) -> Iterator[SavedTable]:
 
 
 def verified(saved: SavedTable, *, sample: float = 1.0, shares: int = 1) -> VerifyReport:
-    return IcebergTable(saved, engine=Shares(shares)).verify(sample)
+    return IcebergTable(saved, engine=Workers(shares)).verify(sample)
 
 
 def current(saved: SavedTable) -> int:
@@ -569,18 +569,24 @@ def test_a_statistics_file_that_was_replaced_meanwhile_is_no_problem(vectors: Sa
     assert (found.problems, found.unindexed, seen) == ((), 3, [later])
 
 
-class Replacing(Shares):
+class Replacing(Workers):
     """Workers that find a bundle gone, some times."""
 
     def __init__(self, times: int) -> None:
         super().__init__(1)
         self.times = times
 
-    def map(self, work: Work[R], sizes: npt.NDArray[np.int64], tell: Tell) -> list[R]:
+    def map(
+        self,
+        function: Callable[[Task[Any]], Any],
+        items: Any,
+        sizes: Int64Array,
+        report: ReportProgress = no_progress,
+    ) -> list[Any]:
         self.times -= 1
         if self.times >= 0:
             raise FileGoneError("gone", file="1-alcid.stats")
-        return super().map(work, sizes, tell)
+        return super().map(function, items, sizes, report)
 
 
 def test_a_bundle_that_is_replaced_while_it_is_read_is_looked_for_again(

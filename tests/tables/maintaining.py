@@ -10,41 +10,42 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from alcid._arrays import Int64Array
 from alcid.index.build import IndexedFile, index_file
 from alcid.index.bundle import BundleWriter, ColumnStatistics, PayloadKind
 from alcid.options import parse_options
 from alcid.storage import Storage
 from alcid.tables.bundle_folder import FOLDER, BundleFolder
-from alcid.tables.engine import (
-    Share,
-    Tell,
-    Threads,
-    Work,
-)
+from alcid.tables.engine import Task, Threads, take_items
 from alcid.tables.maintenance.findings import IndexCheck, VerifyReport
 from alcid.tables.maintenance.parquet import verify
 from alcid.tables.open_files import list_data_files
+from alcid.tables.progress import ReportProgress, no_progress
 
 R = TypeVar("R")
 Files = dict[str, IndexedFile]
 
 
-class Shares(Threads):
+class Workers(Threads):
     """An engine of several workers, to which work goes and from which results come in bytes."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
         self._count = count
 
-    def map(self, work: Work[R], sizes: npt.NDArray[np.int64], tell: Tell) -> list[R]:
-        sent = pickle.dumps(work)
+    def map(
+        self,
+        function: Callable[[Task[Any]], Any],
+        items: Any,
+        sizes: Int64Array,
+        report: ReportProgress = no_progress,
+    ) -> list[Any]:
         parts = np.array_split(np.arange(len(sizes)), self._count)
+        sent = [pickle.dumps((function, take_items(items, part))) for part in parts if len(part)]
         return [
-            pickle.loads(pickle.dumps(pickle.loads(sent)(Share(part, 1), tell)))
-            for part in parts
-            if len(part)
+            pickle.loads(pickle.dumps(again(Task(some, 1, report))))
+            for again, some in map(pickle.loads, sent)
         ]
 
 

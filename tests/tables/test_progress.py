@@ -7,8 +7,8 @@ import io
 import pytest
 
 from alcid.cli.printing import choose_progress
-from alcid.tables import engine
-from alcid.tables.engine import ProgressLines, telling
+from alcid.tables import progress
+from alcid.tables.progress import ProgressLines, track_progress
 
 
 class Clock:
@@ -23,17 +23,17 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(engine, "time", made)
+    monkeypatch.setattr(progress, "time", made)
     return made
 
 
 def test_lines_come_each_ten_seconds_and_at_the_end(clock: Clock) -> None:
     stream = io.StringIO()
     lines = ProgressLines(stream)
-    with telling(lines, "indexing", 4) as tell:
+    with track_progress(lines, "indexing", 4) as report:
         for seconds in (4, 4, 4, 4):
             clock.now += seconds
-            tell(1, 1000)
+            report(1, 1000)
     assert stream.getvalue() == (
         "indexing: 3/4 files, 3,000 rows, 12 s\nindexing: 4/4 files, 4,000 rows, 16 s\n"
     )
@@ -42,25 +42,25 @@ def test_lines_come_each_ten_seconds_and_at_the_end(clock: Clock) -> None:
 def test_short_work_prints_nothing_and_the_next_begins_anew(clock: Clock) -> None:
     stream = io.StringIO()
     lines = ProgressLines(stream)
-    with telling(lines, "indexing", 1) as tell:
+    with track_progress(lines, "indexing", 1) as report:
         clock.now += 9
-        tell(1, 10)
-    with telling(lines, "counting", 1) as tell:
+        report(1, 10)
+    with track_progress(lines, "counting", 1) as report:
         clock.now += 9
-        tell(1, 10)
+        report(1, 10)
     assert stream.getvalue() == ""
-    with telling(lines, "verifying", 2) as tell:
+    with track_progress(lines, "verifying", 2) as report:
         clock.now += 10
-        tell(2, 10)
+        report(2, 10)
     assert stream.getvalue() == "verifying: 2/2 files, 10 rows, 10 s\n"
 
 
 def test_a_function_is_told_after_each_file() -> None:
-    told: list[tuple[int, int, int]] = []
-    with telling(lambda *state: told.append(state), "indexing", 2) as tell:
-        tell(1, 5)
-        tell(1, 7)
-    assert told == [(1, 2, 5), (2, 2, 12)]
+    calls: list[tuple[int, int, int]] = []
+    with track_progress(lambda *state: calls.append(state), "indexing", 2) as report:
+        report(1, 5)
+        report(1, 7)
+    assert calls == [(1, 2, 5), (2, 2, 12)]
 
 
 def test_a_command_shows_a_bar_on_a_terminal_and_lines_elsewhere(

@@ -28,7 +28,7 @@ from alcid.tables.parquet.indexes import FolderIndexes
 from alcid.tables.parquet_table import ParquetTable
 from alcid.tables.statistics import compute_stats, read_stats
 from tests.tables.folders import OPTIONS, bundle_names, fill, path_of, put_table, rows_of
-from tests.tables.maintaining import Shares, folder_of
+from tests.tables.maintaining import Workers, folder_of
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_many_values_are_counted_within_some_percent_and_by_any_workers(local: S
         put_table(local, f"part-{number}.parquet", table)
     results = [
         (counted(local, engine=engine).to_pylist(), sketches(local))
-        for engine in (Threads(), Shares(1), Shares(2), Shares(5))
+        for engine in (Threads(), Workers(1), Workers(2), Workers(5))
     ]
     assert results[1:] == results[:1] * 3
     whole, found = pa.concat_tables(tables), read_stats(folder_of(local), list_data_files(local))

@@ -48,7 +48,7 @@ from tests.tables.folders import (
 )
 from tests.tables.maintaining import (
     Files,
-    Shares,
+    Workers,
     checks,
     folder_of,
     forge,
@@ -163,7 +163,7 @@ def test_the_same_is_found_everywhere_and_by_any_number_of_workers(storage: Stor
     forge(storage, EVERY, swap)
     reports = [
         replace(verify(storage, folder_of(storage), engine), seconds=0.0)
-        for engine in (Threads(), Shares(1), Shares(3), Shares(4))
+        for engine in (Threads(), Workers(1), Workers(3), Workers(4))
     ]
     assert problems(reports[0]) == [(FIRST, "bitmap of 'class_id'")]
     assert [report == reports[0] for report in reports] == [True] * 4

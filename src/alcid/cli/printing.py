@@ -31,7 +31,7 @@ from alcid.inspect import save_html
 from alcid.inspect.byte_map.regions import decimal_text, not_finite, value_text
 
 if TYPE_CHECKING:
-    from alcid.tables.engine import Progress
+    from alcid.tables.progress import Progress
 
 __all__ = [
     "JsonOutput",
@@ -359,6 +359,6 @@ def choose_progress(*, quiet: bool) -> Progress | bool:
     """
     if quiet or sys.stderr.isatty():
         return not quiet
-    from alcid.tables.engine import ProgressLines
+    from alcid.tables.progress import ProgressLines
 
     return ProgressLines()

@@ -92,6 +92,24 @@ class ReadPlan:
         numbers = (np.cumsum(sizes) - sizes) // _TOGETHER
         yield from split_by(np.asarray(indices, np.int64), numbers)
 
+    def part(self, positions: Int64Array) -> ReadPlan:
+        """Some of the candidates, to be read elsewhere: it pickles, and has no other files."""
+        chosen = self.candidates.take(positions)
+        vectors = {
+            index: self.deletions.get(file)
+            for index, (file, selection) in enumerate(chosen.items())
+            if selection.exact or selection.claims
+        }
+        return ReadPlan(
+            self.files.part(chosen.files),
+            self.where,
+            self.where_columns,
+            self.columns,
+            chosen.renumbered(),
+            self.use_statistics,
+            {index: vector for index, vector in vectors.items() if vector},
+        )
+
     @property
     def sizes(self) -> Int64Array:
         """Roughly the bytes that are read of each candidate: a row takes its page along."""
@@ -142,21 +160,7 @@ class ScanPlan(ReadPlan):
 
     def read_plan(self) -> ReadPlan:
         """The same to be read elsewhere: it pickles, with no more files than it reads."""
-        indexed = [
-            (index, file)
-            for index, (file, selection) in enumerate(self.candidates.items())
-            if selection.exact or selection.claims
-        ]
-        vectors = {index: self.deletions.get(file) for index, file in indexed}
-        return ReadPlan(
-            self.table.part(self.candidates.files),
-            self.where,
-            self.where_columns,
-            self.columns,
-            self.candidates.renumbered(),
-            self.use_statistics,
-            {index: vector for index, vector in vectors.items() if vector},
-        )
+        return self.part(np.arange(len(self.candidates.files)))
 
 
 class ScanEngine(Protocol):

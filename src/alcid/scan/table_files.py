@@ -273,6 +273,9 @@ class DataFiles(Protocol):
     def traffic(self) -> Traffic:
         """What was read since the table was opened."""
 
+    def part(self, files: Int64Array) -> DataFiles:
+        """Some of the files, to be read elsewhere: it pickles, and knows no indexes."""
+
 
 class TableFiles(DataFiles, Protocol):
     """The files of a table at one moment, with what is known of them without reading them."""
@@ -302,6 +305,3 @@ class TableFiles(DataFiles, Protocol):
 
     def load_deletions(self, files: Int64Array, /) -> None:
         """Make ready the deleted rows of some files, in one round of reads."""
-
-    def part(self, files: Int64Array) -> DataFiles:
-        """Some of the files, to be read elsewhere: it pickles, and knows no indexes."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from alcid._arrays import Int64Array
@@ -11,14 +11,15 @@ from alcid.config import Settings, using
 from alcid.scan import ReadPlan, Scan, ScanPlan
 from alcid.spark import jvm
 from alcid.spark.append import append_to_folder
-from alcid.spark.jobs import run_shares
+from alcid.spark.jobs import map_tasks
 from alcid.spark.paimon import append_to_paimon, upsert_to_paimon
 from alcid.spark.reading import count_by_spark, to_spark, way_of
 from alcid.spark.session import require_version
-from alcid.tables.engine import Share, Tell, Work
+from alcid.tables.engine import Items, Task
 from alcid.tables.paimon.keyed.upsert import UpsertPlan
 from alcid.tables.paimon.open_table import OpenPaimonTable
 from alcid.tables.parquet_table import ParquetTable
+from alcid.tables.progress import ReportProgress, no_progress
 from alcid.tables.reports import AppendReport, UpsertReport
 
 if TYPE_CHECKING:
@@ -51,9 +52,15 @@ class SparkEngine:
             )
         )
 
-    def map(self, work: Work[R], sizes: Int64Array, tell: Tell) -> list[R]:
-        """Do work on all items, as a job of few tasks."""
-        return run_shares(self.session, work, sizes, tell)
+    def map(
+        self,
+        function: Callable[[Task[Items]], R],
+        items: Items,
+        sizes: Int64Array,
+        report: ReportProgress = no_progress,
+    ) -> list[R]:
+        """Divide items into tasks of a job, and return the result of each."""
+        return map_tasks(self.session, function, items, sizes, report)
 
     def to_spark(self, scan: Scan) -> DataFrame:
         """The rows of a scan."""
@@ -82,8 +89,7 @@ class SparkEngine:
             counted = count_by_spark(self.session, plan)
         if counted is not None or plan.is_small:
             return counted
-        work = CountWork(plan.read_plan())
-        return sum(self.map(work, work.plan.sizes, lambda *_: None))
+        return sum(self.map(_count_rows, plan.read_plan(), plan.sizes))
 
     def note(self, scan: Scan) -> str | None:
         """How `to_spark` reads, and why."""
@@ -91,12 +97,6 @@ class SparkEngine:
         return None if way is None else str(way)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CountWork:
-    """Counts the rows of candidates, for `Engine.map`."""
-
-    plan: ReadPlan
-
-    def __call__(self, share: Share, _tell: Tell) -> int:
-        """The rows of a share that match."""
-        return sum(map(len, self.plan.read(share.items.tolist())))
+def _count_rows(task: Task[ReadPlan]) -> int:
+    """How many rows of the candidates match."""
+    return sum(map(len, task.items.read(range(len(task.items.candidates)))))

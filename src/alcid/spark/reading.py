@@ -15,7 +15,7 @@ All of them give the same columns, types and rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from alcid._arrays import Int64Array
 from alcid.config import Settings, current_settings, using
 from alcid.datafiles.parquet.columns import COLLATED, OLD_CALENDAR
 from alcid.errors import UnsupportedError, require
@@ -32,8 +31,13 @@ from alcid.options import match_column
 from alcid.scan import ReadPlan, Scan, ScanPlan, TableFiles, table_schema
 from alcid.scan.sorting import SortKey
 from alcid.spark import jvm
-from alcid.spark.jobs import make_shares, over_shares
-from alcid.spark.schema import arrow_for_spark, conform_batches, quoted, spark_schema
+from alcid.spark.jobs import over_tasks, split_by_bytes, tasks_of
+from alcid.spark.schema import (
+    arrow_for_spark,
+    conform_batches,
+    quoted,
+    spark_schema,
+)
 from alcid.tables.iceberg.delegated import HandedScan
 from alcid.tables.iceberg.files import IcebergFiles
 
@@ -43,11 +47,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_TOP",
-    "ReadTask",
+    "ReadTasks",
     "Way",
     "choose_way",
     "count_by_spark",
     "only_for_spark",
+    "split_plan",
     "to_spark",
     "way_of",
 ]
@@ -286,35 +291,28 @@ def _choose_way(spark: SparkSession, plan: ScanPlan) -> Way:
 
 
 @dataclass(frozen=True, eq=False)
-class ReadTask:
-    """What a task does, as `mapInArrow` calls it: read the rows of the shares with these numbers.
+class ReadTasks:
+    """Reads the rows of tasks, as `mapInArrow` calls it."""
 
-    Their numbers come as rows of one column.
-    """
-
-    plan: ReadPlan
-    shares: Sequence[Int64Array]
-    """The places of candidates."""
     settings: Settings
 
-    @classmethod
-    def of(cls, plan: ScanPlan, cores: int) -> ReadTask:
-        """Share out what is read."""
-        part = plan.read_plan()
-        return cls(part, make_shares(part.sizes, cores), current_settings())
-
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the shares whose numbers come."""
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from self.read(number)
+        """The rows of the tasks that come as rows."""
+        for _, plan in tasks_of(batches):
+            yield from self.read(plan)
 
-    def read(self, number: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a share, in the types that Spark takes."""
-        schema = arrow_for_spark(table_schema(self.plan.files, self.plan.columns))
+    def read(self, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
+        """The rows of a task, in the types that Spark takes."""
+        schema = arrow_for_spark(table_schema(plan.files, plan.columns))
         with using(self.settings):
-            for part in self.plan.read(self.shares[number].tolist()):
+            for part in plan.read(range(len(plan.candidates))):
                 yield from conform_batches(part.table, schema)
+
+
+def split_plan(plan: ScanPlan, cores: int) -> list[ReadPlan]:
+    """What each task reads, without the files of the others."""
+    whole = plan.read_plan()
+    return [whole.part(positions) for positions in split_by_bytes(whole.sizes, cores)]
 
 
 def _from_arrow(spark: SparkSession, rows: pa.Table) -> DataFrame:
@@ -327,9 +325,9 @@ def _from_arrow(spark: SparkSession, rows: pa.Table) -> DataFrame:
 
 
 def _from_tasks(spark: SparkSession, plan: ScanPlan) -> DataFrame:
-    task = ReadTask.of(plan, jvm.parallelism(spark))
+    tasks = split_plan(plan, jvm.parallelism(spark))
     schema = spark_schema(table_schema(plan.files, plan.columns))
-    return over_shares(spark, len(task.shares), task, schema)
+    return over_tasks(spark, tasks, ReadTasks(current_settings()), schema)
 
 
 def _from_files(spark: SparkSession, plan: ScanPlan) -> DataFrame:

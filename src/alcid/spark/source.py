@@ -25,15 +25,13 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from alcid.config import Settings, current_settings, using
 from alcid.errors import ColumnError, OptionError, PredicateError, UnsupportedError
-from alcid.scan import ScanPlan
-from alcid.spark.jobs import make_shares
-from alcid.spark.reading import ReadTask, only_for_spark
+from alcid.scan import ReadPlan, ScanPlan
+from alcid.spark.reading import ReadTasks, only_for_spark, split_plan
 from alcid.spark.schema import spark_schema
 from alcid.tables.parquet_table import ParquetTable
 
@@ -195,10 +193,10 @@ def source_for(cores: int) -> type[AlcidSource]:
 class Slice(InputPartition):  # type: ignore[misc]
     """The rows that one task reads."""
 
-    def __init__(self, task: ReadTask) -> None:
-        """Take a task of one share."""
+    def __init__(self, plan: ReadPlan, settings: Settings) -> None:
+        """Take what is read, and the settings to read it with."""
         super().__init__(None)
-        self.task = task
+        self.plan, self.settings = plan, settings
 
 
 class FolderReader(DataSourceReader):  # type: ignore[misc]
@@ -242,12 +240,14 @@ class FolderReader(DataSourceReader):  # type: ignore[misc]
                 raise UnsupportedError(f"{special}: read the files with spark.read.parquet")
             if self._options.timezone is None:
                 _check_zones(plan)
-            shares = make_shares(plan.sizes, self._cores) if len(plan.sizes) else []
-            return [Slice(_task(plan, share)) for share in shares]
+            parts = split_plan(plan, self._cores) if len(plan.sizes) else []
+            return [Slice(part, current_settings()) for part in parts]
 
     def read(self, partition: Slice | None) -> Iterator[pa.RecordBatch]:
         """The rows of a slice; Spark asks for one even where there is none."""
-        return iter(()) if partition is None else partition.task.read(0)
+        if partition is None:
+            return iter(())
+        return ReadTasks(partition.settings).read(partition.plan)
 
 
 def _settings(options: SourceOptions) -> Settings:
@@ -267,12 +267,6 @@ def _check_zones(plan: ScanPlan) -> None:
                 f"column {name}: a timestamp in the paths or in the option where, and Spark does "
                 'not tell a data source its time zone: give it as .option("timezone", ...)'
             )
-
-
-def _task(plan: ScanPlan, share: np.ndarray[Any, np.dtype[np.int64]]) -> ReadTask:
-    """One task for some candidates, that holds nothing of the others."""
-    part = replace(plan, candidates=plan.candidates.take(share)).read_plan()
-    return ReadTask(part, [np.arange(len(share))], current_settings())
 
 
 def _check_columns(table: ParquetTable, wanted: StructType) -> None:

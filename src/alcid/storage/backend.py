@@ -58,6 +58,11 @@ class Listing:
     def __len__(self) -> int:
         return len(self.sizes)
 
+    def part(self, positions: NDArray[np.int64]) -> Listing:
+        """Some of the files."""
+        taken = pa.array(positions)
+        return Listing(self.paths.take(taken), self.sizes[positions], self.versions.take(taken))
+
 
 def listing_of(entries: Iterable[Entry], *, suffix: str | None, location: str) -> Listing:
     """The entries whose path ends with `suffix`, as columns."""

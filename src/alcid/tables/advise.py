@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -50,8 +51,9 @@ from alcid.errors import (
 from alcid.options import BitmapOptions, IndexSpec
 from alcid.scan import DataFiles, TableFiles
 from alcid.storage.threads import in_order
-from alcid.tables.engine import Engine, Progress, Share, Tell, telling
+from alcid.tables.engine import Engine, Task
 from alcid.tables.open_files import DescribedScan, OpenFiles
+from alcid.tables.progress import Progress, ReportProgress, track_progress
 from alcid.types import DataType, indexes_for
 
 __all__ = ["SamplePages", "SampleWork", "advise"]
@@ -99,27 +101,38 @@ class SamplePages:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SampleWork:
-    """The work on the sample, for `Engine.map`: an item is a file."""
+class FilesToSample:
+    """Files of the sample."""
 
     files: DataFiles
-    places: Int64Array
+    positions: Int64Array
     """Of each of these files in the table."""
+
+    def part(self, positions: Int64Array) -> FilesToSample:
+        """Some of the files."""
+        return FilesToSample(self.files.part(positions), self.positions[positions])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampleWork:
+    """Samples the columns of files, for `Engine.map`."""
+
     columns: tuple[str, ...]
 
-    def __call__(self, share: Share, tell: Tell) -> list[ColumnSample]:
-        """Look at the files of a share."""
-        found: list[ColumnSample] = []
-        items = share.items.tolist()
-        with closing(in_order(self._look, items, share.threads)) as results:
-            for file, some in zip(items, results, strict=False):
-                found += some
-                tell(1, int(self.files.rows[file]))
-        return found
+    def __call__(self, task: Task[FilesToSample]) -> list[ColumnSample]:
+        """Read the files of a task."""
+        samples: list[ColumnSample] = []
+        rows = task.items.files.rows
+        sample = partial(self._sample, task.items)
+        with closing(in_order(sample, range(len(rows)), task.threads)) as results:
+            for file, of_file in enumerate(results):
+                samples += of_file
+                task.report(1, int(rows[file]))
+        return samples
 
-    def _look(self, file: int) -> list[ColumnSample]:
+    def _sample(self, items: FilesToSample, file: int) -> list[ColumnSample]:
         """Read a file column by column, so that one is in memory at a time."""
-        files, found = self.files, []
+        files, found = items.files, []
         (scan,) = files.open([file])
         for column in self.columns:
             group = next(one for one in files.columns.groups(column) if one.files[file])
@@ -133,7 +146,7 @@ class SampleWork:
                 sample_column(
                     values,
                     group.data_type,
-                    file=int(self.places[file]),
+                    file=int(items.positions[file]),
                     column=column,
                     own_name=group.name,
                     map_key=None if group.name == own else spec.map_key,
@@ -172,8 +185,8 @@ def advise(
     work = _Advising(files, engine, asked, chosen, bounds, pages)
     # Typical queries are of one column each, so that few have to be in memory together.
     batches = [list(wanted)] if asked else _batches(list(wanted), int(files.rows[chosen].sum()))
-    with telling(progress, "sampling", len(chosen) * len(batches)) as tell:
-        judged = [work.judge(batch, tell) for batch in batches]
+    with track_progress(progress, "sampling", len(chosen) * len(batches)) as report:
+        judged = [work.judge(batch, report) for batch in batches]
     judged.append(work.judge_unread(wanted))
     found = {one.column: one for some in judged for one in some.columns}
     return Advice(
@@ -208,13 +221,14 @@ class _Advising:
     bounds: FileBounds
     pages: SamplePages
 
-    def judge(self, names: Sequence[str], tell: Tell) -> _Judged:
+    def judge(self, names: Sequence[str], report: ReportProgress) -> _Judged:
         """Read columns of the sample, and say which of their indexes pay."""
         files, asked = self.files, self.asked
         samples: list[ColumnSample] = []
         if names and len(self.chosen):
-            work = SampleWork(files.part(self.chosen), self.chosen, tuple(names))
-            for part in self.engine.map(work, files.sizes[self.chosen], tell):
+            items = FilesToSample(files.part(self.chosen), self.chosen)
+            sizes = files.sizes[self.chosen]
+            for part in self.engine.map(SampleWork(tuple(names)), items, sizes, report):
                 samples += part
         self.bounds.take(samples)
         facts = []

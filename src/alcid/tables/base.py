@@ -31,14 +31,14 @@ from alcid.scan import (
     table_schema,
 )
 from alcid.storage import Storage
-from alcid.tables.engine import Engine, Progress, Share, Tell, Threads, telling
+from alcid.tables.engine import Engine, Task, Threads
+from alcid.tables.progress import Progress, track_progress
 
 if TYPE_CHECKING:
     from alcid.advise import Advice, GivenQuery
-    from alcid.tables.engine import Progress
     from alcid.tables.reports import IndexInfo
 
-__all__ = ["FindWork", "FoundRows", "Table", "find_rows"]
+__all__ = ["FoundRows", "Table", "find_in_task", "find_rows"]
 
 Files = TypeVar("Files", bound=TableFiles)
 
@@ -224,7 +224,7 @@ def find_rows(
     Args:
         table: The table.
         where: What they match.
-        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Raises:
         PredicateError: The predicate cannot be read, or has a part that only Spark can evaluate.
@@ -233,17 +233,19 @@ def find_rows(
     plan = _plan_rows(table, where)
     is_certain = plan.files.columns.partitions.keys() >= set(plan.where_columns)
     # Else rows are looked at before they are deleted: an index, or bounds, may be wrong unnoticed.
-    found = dict(_known(plan)) if is_certain else {}
+    matching = dict(_known(plan)) if is_certain else {}
     undecided = ~(plan.candidates.exact & is_certain)
     rest = replace(plan, candidates=plan.candidates.filter(undecided))
-    work = FindWork(rest.read_plan())
     engine = Threads() if rest.is_small else table.engine
-    sizes = work.plan.sizes
+    items, sizes = rest.read_plan(), rest.sizes
     shown = progress if len(sizes) else False
-    with table.engine.settings(), telling(shown, "looking for rows", len(sizes)) as tell:
-        for share in engine.map(work, sizes, tell):
-            found |= {int(rest.candidates.files[place]): rows for place, rows in share.items()}
-    return FoundRows(plan.table, {file: found[file] for file in sorted(found) if found[file]})
+    with table.engine.settings(), track_progress(shown, "looking for rows", len(sizes)) as report:
+        parts = engine.map(find_in_task, items, sizes, report) if len(sizes) else []
+    vectors = [vector for part in parts for vector in part]
+    matching |= dict(zip(rest.candidates.files.tolist(), vectors, strict=True))
+    return FoundRows(
+        plan.table, {file: matching[file] for file in sorted(matching) if matching[file]}
+    )
 
 
 def _plan_rows(table: Table[Any], where: str | Predicate) -> ScanPlan:
@@ -265,24 +267,18 @@ def _known(plan: ScanPlan) -> Iterator[tuple[int, DeletionVector]]:
         yield file, DeletionVector(rows)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FindWork:
-    """Finds the rows of candidates that match, for `Engine.map`."""
-
-    plan: ReadPlan
-
-    def __call__(self, share: Share, tell: Tell) -> dict[int, DeletionVector]:
-        """The positions, by the place of the candidate."""
-        found: dict[int, DeletionVector] = {}
-        told = 0
-        for part in self.plan.read(share.items.tolist()):
-            files, positions = part.rows.files, part.rows.positions
-            for file in np.unique(files).tolist():
-                rows = DeletionVector(positions[files == file])
-                found[file] = found[file] | rows if file in found else rows
-            # They come in order, but for few, so that those before the last are done.
-            done = max(told, int(np.searchsorted(share.items, files.max(initial=0))))
-            tell(done - told, len(files))
-            told = done
-        tell(len(share.items) - told, 0)
-        return found
+def find_in_task(task: Task[ReadPlan]) -> list[DeletionVector]:
+    """The positions of the rows that match, for each candidate; for `Engine.map`."""
+    count = len(task.items.candidates)
+    vectors = [DeletionVector()] * count
+    reported = 0
+    for part in task.items.read(range(count)):
+        files, positions = part.rows.files, part.rows.positions
+        for file in np.unique(files).tolist():
+            vectors[file] = vectors[file] | DeletionVector(positions[files == file])
+        # They come in order, but for few, so that those before the last are done.
+        done = max(reported, int(files.max(initial=0)))
+        task.report(done - reported, len(files))
+        reported = done
+    task.report(count - reported, 0)
+    return vectors

@@ -41,7 +41,7 @@ from alcid.options import IndexSpec
 from alcid.storage import Listing, Storage
 from alcid.storage.threads import in_order
 from alcid.tables.bundle_folder import FULL_BYTES, BundleFolder
-from alcid.tables.engine import Share, Tell
+from alcid.tables.engine import Task
 from alcid.tables.reports import BuildReport, IndexFiles, SkippedCounter
 from alcid.types import INDEX_TYPES
 
@@ -50,10 +50,12 @@ __all__ = [
     "BuildPlan",
     "BuildWork",
     "Built",
+    "FilePlan",
+    "FileToIndex",
     "IndexFilesCounter",
     "Listed",
-    "Task",
     "files_by_schema",
+    "files_to_index",
     "is_among",
     "plan_build",
     "preview_build",
@@ -62,11 +64,11 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class FilePlan:
     """A file to read."""
 
     file: int
-    """Its place in the listing."""
+    """Its position in the listing."""
     specs: tuple[IndexSpec, ...]
     known: bool
     """Whether a bundle has all else: its columns, statistics and pages."""
@@ -76,18 +78,22 @@ class Task:
 class BuildPlan:
     """The files to read, in the order of the listing, and how many need not be."""
 
-    tasks: tuple[Task, ...]
+    files: tuple[FilePlan, ...]
     fresh: int
+
+    def sizes(self, listing: Listing) -> Int64Array:
+        """The bytes of each of the files."""
+        return listing.sizes[[planned.file for planned in self.files]]
 
     def with_files(
         self, paths: Sequence[str], chosen: Collection[str], specs: Sequence[IndexSpec]
     ) -> BuildPlan:
         """The plan with all indexes of some files, by their paths, whether fresh or not."""
-        tasks = {task.file: task for task in self.tasks}
+        files = {planned.file: planned for planned in self.files}
         for file, path in enumerate(paths):
             if path in chosen:
-                tasks[file] = Task(file, tuple(specs), known=False)
-        return BuildPlan(tuple(tasks[file] for file in sorted(tasks)), len(paths) - len(tasks))
+                files[file] = FilePlan(file, tuple(specs), known=False)
+        return BuildPlan(tuple(files[file] for file in sorted(files)), len(paths) - len(files))
 
 
 def plan_build(
@@ -123,8 +129,8 @@ def plan_build(
             damaged = bundles.coverage(kind).states == State.DAMAGED
             known &= ~damaged
     wanted = missing.any(axis=0) | ~known
-    tasks = tuple(
-        Task(
+    planned = tuple(
+        FilePlan(
             int(file),
             tuple(
                 spec for spec, is_missing in zip(specs, missing[:, file], strict=True) if is_missing
@@ -133,7 +139,7 @@ def plan_build(
         )
         for file in np.flatnonzero(wanted)
     )
-    return BuildPlan(tasks, len(listing) - len(tasks))
+    return BuildPlan(planned, len(listing) - len(planned))
 
 
 def files_by_schema(bundles: BundleSet) -> Iterator[tuple[bytes, np.ndarray]]:
@@ -178,54 +184,89 @@ class Built:
         self.skipped.merge(other.skipped)
 
 
+@dataclass(frozen=True, slots=True)
+class FileToIndex:
+    """A file of which indexes are built."""
+
+    path: str
+    size: int
+    version: str | None
+    """Empty if it never changes; None if its file system does not say when it changed."""
+    name: str
+    """What bundles call it."""
+    specs: tuple[IndexSpec, ...]
+    known: bool
+    """Whether a bundle has all else: its columns, statistics and pages."""
+
+
+def files_to_index(
+    plan: BuildPlan, listing: Listing, names: pa.StringArray | None = None
+) -> list[FileToIndex]:
+    """The files of a plan, for `BuildWork`.
+
+    Args:
+        plan: What to build.
+        listing: All files.
+        names: What bundles call each file, if not by its path; such files never change.
+    """
+    chosen = listing.part(np.array([planned.file for planned in plan.files], np.int64))
+    paths = chosen.paths.to_pylist()
+    return [
+        FileToIndex(
+            path,
+            int(size),
+            version if names is None else "",
+            path if names is None else names[planned.file].as_py(),
+            planned.specs,
+            planned.known,
+        )
+        for planned, path, size, version in zip(
+            plan.files, paths, chosen.sizes, chosen.versions.to_pylist(), strict=True
+        )
+    ]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BuildWork:
-    """The work of a build, for `Engine.map`: an item is a task, which is a file."""
+    """Builds the indexes of files, for `Engine.map`."""
 
     storage: Storage
     folder: BundleFolder
-    listing: Listing
-    tasks: Sequence[Task]
-    names: pa.StringArray | None = None
-    """What bundles call each file, if not by its path; such files never change."""
     resolve: Resolve | None = None
     """As for `index_file`."""
 
-    def __call__(self, share: Share, tell: Tell) -> Built:
-        """Read the files of a share, and write bundles."""
-        tasks = [self.tasks[item] for item in share.items.tolist()]
-        return _Builder(self, tell).run(tasks, share.threads)
+    def __call__(self, task: Task[Sequence[FileToIndex]]) -> Built:
+        """Read the files of a task, and write bundles."""
+        return _Builder(self, task).run()
 
 
 class _Builder:
     """Reads files, and writes bundles."""
 
-    def __init__(self, work: BuildWork, tell: Tell) -> None:
-        self._storage, self._folder, self._listing = work.storage, work.folder, work.listing
-        self._names, self._resolve = work.names, work.resolve
-        self._tell = tell
+    def __init__(self, work: BuildWork, task: Task[Sequence[FileToIndex]]) -> None:
+        self._storage, self._folder, self._resolve = work.storage, work.folder, work.resolve
+        self._task = task
         self._batch: deque[IndexedFile] = deque()
         self._batch_bytes, self._batch_began = 0, 0.0
         self._built = Built()
 
-    def run(self, tasks: Sequence[Task], threads: int) -> Built:
-        """Build what the tasks ask for."""
+    def run(self) -> Built:
+        """Build the indexes of all files of the task."""
         self._batch_began = time.monotonic()
-        with closing(in_order(self._index, tasks, threads)) as results:
-            for done, (task, found) in enumerate(zip(tasks, results, strict=True), 1):
+        files = self._task.items
+        with closing(in_order(self._index, files, self._task.threads)) as results:
+            for done, (file, found) in enumerate(zip(files, results, strict=True), 1):
                 before = self._built.rows
-                self._take(task, found)
+                self._take(file, found)
                 late = time.monotonic() - self._batch_began >= BATCH_SECONDS
-                if done == len(tasks) or self._batch_bytes >= BATCH_BYTES or late:
+                if done == len(files) or self._batch_bytes >= BATCH_BYTES or late:
                     self._publish()
-                self._tell(1, self._built.rows - before)
+                self._task.report(1, self._built.rows - before)
         return self._built
 
-    def _index(self, task: Task) -> IndexedFile | AlcidError:
+    def _index(self, file: FileToIndex) -> IndexedFile | AlcidError:
         """What is kept of a file, or why nothing is; it must be the same before and after."""
-        path, size = self._listing.paths[task.file].as_py(), int(self._listing.sizes[task.file])
-        never_changes = self._names is not None
-        version = "" if never_changes else self._listing.versions[task.file].as_py()
+        path, size, version = file.path, file.size, file.version
         if version is None:
             return UnsupportedError(f"{path}: its file system does not say when it changed")
         source = self._storage.source(path, size, version or None)
@@ -233,28 +274,22 @@ class _Builder:
         try:
             found = index_file(
                 source,
-                task.specs,
-                path=self._name(task),
+                file.specs,
+                path=file.name,
                 size=size,
                 version=version,
                 resolve=self._resolve,
             )
         except (FormatError, LimitError, StorageError, UnsupportedError) as error:
             found = error
-        if not never_changes and not self._storage.is_same(path, size, version):
+        if version and not self._storage.is_same(path, size, version):
             return FileGoneError("changed or removed while it was read", file=source.name)
         if isinstance(found, StorageError) and not isinstance(found, FileGoneError):
             raise found  # not the file's fault, so that others would fail too
         return found
 
-    def _name(self, task: Task) -> str:
-        """What bundles call the file."""
-        names = self._listing.paths if self._names is None else self._names
-        name: str = names[task.file].as_py()
-        return name
-
-    def _take(self, task: Task, found: IndexedFile | AlcidError) -> None:
-        built, path = self._built, self._name(task)
+    def _take(self, file: FileToIndex, found: IndexedFile | AlcidError) -> None:
+        built, path = self._built, file.name
         if isinstance(found, AlcidError):
             built.skipped.add(None, str(found), path)
             built.failed += 1
@@ -263,7 +298,7 @@ class _Builder:
             if kind.type == INDEX:
                 built.skipped.add(kind, reason, path)
         indexes = {kind for kind in found.payloads if kind.type == INDEX}
-        if task.known:
+        if file.known:
             if not indexes:
                 built.unchanged += 1
                 return
@@ -368,17 +403,17 @@ def preview_build(
         resolve: How the column of an index is found in a file.
     """
     missing = IndexFilesCounter()
-    for task in plan.tasks:
-        columns = None if task.known else files.columns(task.file)
+    for planned in plan.files:
+        columns = None if planned.known else files.columns(planned.file)
         resolve_index = None if columns is None else resolve(columns)
-        for spec in task.specs:
+        for spec in planned.specs:
             reason = _problem(spec, resolve_index)
             kind = PayloadKind.index(spec.column, spec.index_type)
             if reason:
-                skipped.add(kind, reason, files.paths[task.file])
+                skipped.add(kind, reason, files.paths[planned.file])
             else:
-                missing.add(kind, int(files.rows[task.file]), int(files.sizes[task.file]))
-    chosen = [task.file for task in plan.tasks]
+                missing.add(kind, int(files.rows[planned.file]), int(files.sizes[planned.file]))
+    chosen = [planned.file for planned in plan.files]
     return BuildReport(
         len(files.paths) + others,
         len(chosen),

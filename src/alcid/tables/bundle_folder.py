@@ -40,7 +40,6 @@ from alcid.index.bundle import (
     open_bundles,
 )
 from alcid.storage import Listing, Storage
-from alcid.tables.open_files import take_files
 
 __all__ = [
     "FOLDER",
@@ -318,7 +317,7 @@ def merge_folder(
     for number, part in enumerate(parts, 1):
         data = io.BytesIO()
         merge(
-            contents.against(take_files(listing, part)),
+            contents.against(listing.part(part)),
             data,
             chosen=chosen,
             kinds=kinds,

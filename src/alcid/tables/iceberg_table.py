@@ -14,7 +14,6 @@ import pyarrow as pa
 from alcid.expressions import Predicate
 from alcid.options import OptionValue
 from alcid.scan import Scan
-from alcid.tables.engine import Progress
 from alcid.tables.iceberg.bundles import build
 from alcid.tables.iceberg.bundles.build import append
 from alcid.tables.iceberg.bundles.statistics import compute_stats
@@ -26,6 +25,7 @@ from alcid.tables.maintenance.findings import RepairReport, VerifyReport
 from alcid.tables.maintenance.iceberg_clean import clean
 from alcid.tables.maintenance.iceberg_repair import repair
 from alcid.tables.maintenance.iceberg_verify import verify
+from alcid.tables.progress import Progress
 from alcid.tables.reports import AppendReport, BuildReport, DeleteReport, IndexInfo
 
 __all__ = ["IcebergTable"]

@@ -17,10 +17,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Lock
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -60,7 +59,6 @@ __all__ = [
     "known_layouts",
     "list_data_files",
     "places_of",
-    "take_files",
     "take_values",
 ]
 
@@ -84,13 +82,7 @@ def list_data_files(storage: Storage) -> Listing:
     named = pc.match_substring_regex(listing.paths, _SUFFIX, ignore_case=True)
     bare = pc.match_substring_regex(listing.paths, _NO_DOT)
     chosen = pc.or_(named, pc.and_(bare, pa.array(listing.sizes > 0)))
-    return take_files(listing, np.flatnonzero(chosen.to_numpy(zero_copy_only=False)))
-
-
-def take_files(listing: Listing, places: npt.NDArray[Any]) -> Listing:
-    """Some of the files, by their places."""
-    taken = pa.array(places)
-    return Listing(listing.paths.take(taken), listing.sizes[places], listing.versions.take(taken))
+    return listing.part(np.flatnonzero(chosen.to_numpy(zero_copy_only=False)))
 
 
 _DataScan = ParquetScan | OrcScan | AvroScan
@@ -192,7 +184,7 @@ class OpenFiles:
         taken = pa.array(files)
         return (
             self._storage,
-            take_files(self.listing, files),
+            self.listing.part(files),
             self.rows[files],
             self.columns.part(files),
             self._schemas,

@@ -15,7 +15,6 @@ import pyarrow as pa
 from alcid.errors import UnsupportedError
 from alcid.expressions import Predicate
 from alcid.options import OptionValue
-from alcid.tables.engine import Progress
 from alcid.tables.maintenance.clean import CleanReport
 from alcid.tables.maintenance.findings import RepairReport, VerifyReport
 from alcid.tables.maintenance.paimon_clean import clean
@@ -29,6 +28,7 @@ from alcid.tables.paimon.write import build
 from alcid.tables.paimon.write.append import append_arrow
 from alcid.tables.paimon.write.build import key_indexes
 from alcid.tables.paimon.write.statistics import compute_stats
+from alcid.tables.progress import Progress
 from alcid.tables.reports import AppendReport, BuildReport, DeleteReport, IndexInfo, UpsertReport
 
 __all__ = ["PaimonTable"]

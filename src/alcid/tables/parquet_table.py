@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from alcid.errors import ColumnError, FileGoneError, OptionError
 from alcid.options import OptionValue, parse_options
-from alcid.tables.engine import Progress
 from alcid.tables.maintenance.clean import CleanReport, clean
 from alcid.tables.maintenance.findings import RepairReport, VerifyReport
 from alcid.tables.maintenance.parquet import repair, verify
 from alcid.tables.parquet.open_table import OpenParquetTable
+from alcid.tables.progress import Progress
 from alcid.tables.reports import AppendReport, BuildReport
 from alcid.tables.statistics import compute_stats
 

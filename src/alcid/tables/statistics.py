@@ -32,6 +32,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -49,8 +50,8 @@ from alcid.scan import Column, DataFiles, TableFiles
 from alcid.storage import Listing
 from alcid.storage.threads import in_order
 from alcid.tables.bundle_folder import STATISTICS_PREFIX, BundleFolder, new_name, written_at
-from alcid.tables.engine import Engine, Progress, Share, Tell, telling
-from alcid.tables.open_files import take_files
+from alcid.tables.engine import Engine, Task
+from alcid.tables.progress import Progress, track_progress
 from alcid.types import DataType
 
 __all__ = [
@@ -176,7 +177,7 @@ def known_counts(folder: BundleFolder, listing: Listing) -> KnownCounts | None:
         told = b64decode(reader.properties[_HASHES])
         before = {told[at : at + _HASH] for at in range(0, len(told), _HASH)}
         is_new = np.array([one not in before for one in _hashes(listing)], bool)
-        if _digest(take_files(listing, np.flatnonzero(~is_new))) != reader.properties[_DIGEST]:
+        if _digest(listing.part(np.flatnonzero(~is_new))) != reader.properties[_DIGEST]:
             return None
         counts = [
             ColumnCount(
@@ -285,7 +286,7 @@ def compute_stats(
         engine: What reads them.
         columns: Those to count; by default all that can be counted, which nested and collated ones
             cannot.
-        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Returns:
         For each column its name, type, distinct values, rows and nulls.
@@ -339,12 +340,14 @@ def count_columns(
             counts[name] = _Counted(known.counts[name].sketch, known.counts[name].nulls)
     _log.info("statistics: %d of %d files are read", len(every) if inside else 0, len(rows))
     if inside and len(every):
-        own = {
-            place: deletions[one] for place, one in enumerate(every.tolist()) if one in deletions
-        }
-        work = StatisticsWork(files.part(every), tuple(inside), own)
-        with telling(progress, "counting", len(every)) as tell:
-            for part in engine.map(work, files.sizes[every], tell):
+        vectors = tuple(map(deletions.get, every.tolist()))
+        with track_progress(progress, "counting", len(every)) as report:
+            for part in engine.map(
+                StatisticsWork(tuple(inside)),
+                CountedFiles(files.part(every), vectors),
+                files.sizes[every],
+                report,
+            ):
                 for name, counted in part.items():
                     counts[name].add(counted)
     for name in set(chosen) - set(inside):
@@ -388,30 +391,46 @@ def _problem(files: TableFiles, column: Column) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StatisticsWork:
-    """The work of `compute_stats`, for `Engine.map`: an item is a file."""
+class CountedFiles:
+    """Files whose values are counted, and the rows of each that do not count."""
 
     files: DataFiles
-    columns: tuple[str, ...]
-    deletions: Mapping[int, DeletionVector]
-    """The rows that do not count, by file."""
+    deletions: tuple[DeletionVector | None, ...]
 
-    def __call__(self, share: Share, tell: Tell) -> _Counts:
-        """Count the values of the files of a share."""
+    def part(self, positions: Int64Array) -> CountedFiles:
+        """Some of the files."""
+        deletions = tuple(self.deletions[position] for position in positions.tolist())
+        return CountedFiles(self.files.part(positions), deletions)
+
+    def live_rows(self, file: int) -> BoolArray | None:
+        """Which rows count; None: all."""
+        deleted = self.deletions[file]
+        return None if not deleted else ~deleted.contains(np.arange(self.files.rows[file]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatisticsWork:
+    """Counts the distinct values of columns, for `Engine.map`."""
+
+    columns: tuple[str, ...]
+
+    def __call__(self, task: Task[CountedFiles]) -> _Counts:
+        """Count the values of the files of a task."""
         total = {name: _Counted() for name in self.columns}
-        items = share.items.tolist()
-        with closing(in_order(self._count, items, share.threads)) as results:
-            for file, counts in zip(items, results, strict=False):
+        rows = task.items.files.rows
+        count = partial(self._count, task.items)
+        with closing(in_order(count, range(len(rows)), task.threads)) as results:
+            for file, counts in enumerate(results):
                 for name, counted in counts.items():
                     total[name].add(counted)
-                tell(1, int(self.files.rows[file]))
+                task.report(1, int(rows[file]))
         return total
 
-    def _count(self, file: int) -> _Counts:
+    def _count(self, items: CountedFiles, file: int) -> _Counts:
         """Count the values of a file, column by column, so that one is in memory at a time."""
-        files, counts = self.files, {}
+        files, counts = items.files, {}
         (scan,) = files.open([file])
-        live = self._live(file)
+        live = items.live_rows(file)
         for name in self.columns:
             own = files.columns.file_name(file, name)
             if own is None:
@@ -429,11 +448,6 @@ class StatisticsWork:
                 problem = f"{files.paths[file].as_py()}: {str(error).splitlines()[0]}"
                 counts[name] = _Counted(problem=problem)
         return counts
-
-    def _live(self, file: int) -> BoolArray | None:
-        """Which rows count; None: all."""
-        deleted = self.deletions.get(file)
-        return None if not deleted else ~deleted.contains(np.arange(self.files.rows[file]))
 
 
 def _count_partition(values: pa.ChunkedArray, rows: Int64Array) -> _Counted:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -23,11 +22,11 @@ from alcid.errors import (
 from alcid.formats.file_index.container import Container, write_container
 from alcid.formats.source import BytesSource
 from alcid.storage import Storage
-from alcid.tables.engine import Share
+from alcid.tables.engine import Task
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.manifest import ADD, DELETE
 from alcid.tables.paimon.write.build import build, drop, indexes
-from alcid.tables.paimon.write.index_plan import IndexWork, Intent, place_every
+from alcid.tables.paimon.write.index_plan import IndexItem, IndexWork, Intent, place_every
 from alcid.tables.reports import IndexInfo
 from alcid.types import DataType
 from tests.tables.paimon.index_contents import (
@@ -400,11 +399,11 @@ def test_progress_is_told_for_files_that_are_worked_on(table: PaimonTable) -> No
 def test_work_is_done_the_same_elsewhere(table: PaimonTable) -> None:
     build(table, {**BITMAP, **BLOOM})
     intents = [Intent(one, keep=(("name", "bitmap"),)) for one in place_every(table.snapshot)[0]]
-    work = IndexWork(table.storage, intents, [0, 0], 1 << 20, table.snapshot.options)
-    again = pickle.loads(pickle.dumps(work))
-    share = Share(np.array([1]), 2)
-    (made,) = again(share, lambda *_: None)
-    assert [made] == work(share, lambda *_: None)
+    work = IndexWork(table.storage, 1 << 20, table.snapshot.options)
+    items = [IndexItem(1, intents[1], 0)]
+    again, sent = pickle.loads(pickle.dumps((work, items)))
+    (made,) = again(Task(sent, 2))
+    assert [made] == work(Task(items, 2))
     assert (made.item, made.sidecar) == (1, None)
     container = Container.open(BytesSource(made.embedded or b""))
     assert [(one.column, one.index_type) for one in container.entries] == [("name", "bitmap")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,13 @@ import pytest
 
 import alcid
 from alcid import PaimonTable
+from alcid._arrays import Int64Array
 from alcid.errors import ConflictError, UnsupportedError
 from alcid.tables.base import find_rows
-from alcid.tables.engine import (
-    Share,
-    Tell,
-    Threads,
-    Work,
-)
+from alcid.tables.engine import Task, Threads, take_items
 from alcid.tables.paimon.delete import delete
 from alcid.tables.paimon.metadata.commit import Change, Committer
+from alcid.tables.progress import ReportProgress, no_progress
 from alcid.tables.reports import DeleteReport
 from tests.tables.paimon.small_tables import (
     append,
@@ -180,11 +178,20 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
 
 
 class Elsewhere(Threads):
-    """Shares of one item each, which are pickled."""
+    """Tasks of one item each, which are pickled."""
 
-    def map(self, work: Work[Any], sizes: Any, tell: Tell) -> list[Any]:
-        again = pickle.dumps(work)
-        return [pickle.loads(again)(Share(np.array([item]), 1), tell) for item in range(len(sizes))]
+    def map(
+        self,
+        function: Callable[[Task[Any]], Any],
+        items: Any,
+        sizes: Int64Array,
+        report: ReportProgress = no_progress,
+    ) -> list[Any]:
+        sent = [
+            pickle.dumps((function, take_items(items, np.array([position]))))
+            for position in range(len(sizes))
+        ]
+        return [again(Task(some, 1, report)) for again, some in map(pickle.loads, sent)]
 
 
 def test_tasks_elsewhere_write_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

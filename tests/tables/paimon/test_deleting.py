@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from alcid import (
     FileIndex,
     PaimonTable,
 )
+from alcid._arrays import Int64Array
 from alcid.errors import (
     ConflictError,
     DamagedIndexWarning,
@@ -29,18 +30,14 @@ from alcid.errors import (
 )
 from alcid.scan import ScanPlan
 from alcid.storage import Storage
-from alcid.tables.engine import (
-    Share,
-    Tell,
-    Threads,
-    Work,
-)
+from alcid.tables.engine import Task, Threads, take_items
 from alcid.tables.paimon.delete import delete
 from alcid.tables.paimon.deletion_vectors import DeletedRows
 from alcid.tables.paimon.metadata.commit import Change, Committer
 from alcid.tables.paimon.metadata.statistics import FULL, collect
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from alcid.tables.paimon.write.deletion_vectors import VectorChanges
+from alcid.tables.progress import ReportProgress, no_progress
 from alcid.tables.reports import DeleteReport
 from tests.tables.paimon.small_tables import (
     VECTORS,
@@ -401,10 +398,20 @@ def test_index_files_of_a_lost_race_are_removed(tmp_path: Path) -> None:
 class Pieces(Threads):
     """An engine that sends each file elsewhere."""
 
-    def map(self, work: Work[Any], sizes: Any, tell: Tell) -> list[Any]:
+    def map(
+        self,
+        function: Callable[[Task[Any]], Any],
+        items: Any,
+        sizes: Int64Array,
+        report: ReportProgress = no_progress,
+    ) -> list[Any]:
+        sent = [
+            pickle.dumps((function, take_items(items, np.array([position]))))
+            for position in range(len(sizes))
+        ]
         return [
-            pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(work))(share, tell)))
-            for share in (Share(np.array([item]), 1) for item in range(len(sizes)))
+            pickle.loads(pickle.dumps(again(Task(some, 1, report))))
+            for again, some in map(pickle.loads, sent)
         ]
 
 

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from alcid import PaimonTable
+from alcid._arrays import Int64Array
 from alcid.errors import ConflictError
 from alcid.storage import Storage
-from alcid.tables.engine import Tell, Threads, Work
+from alcid.tables.engine import Task, Threads
 from alcid.tables.paimon.delete import delete
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.write.build import build, drop, indexes
+from alcid.tables.progress import ReportProgress, no_progress
 from tests.tables.paimon.index_contents import (
     BESIDE,
     BITMAP,
@@ -140,8 +142,14 @@ class Meddling(Threads):
         super().__init__()
         self._meddle = meddle
 
-    def map(self, work: Work[Any], sizes: Any, tell: Tell) -> list[Any]:
-        found = super().map(work, sizes, tell)
+    def map(
+        self,
+        function: Callable[[Task[Any]], Any],
+        items: Any,
+        sizes: Int64Array,
+        report: ReportProgress = no_progress,
+    ) -> list[Any]:
+        found = super().map(function, items, sizes, report)
         self._meddle()
         return found
 

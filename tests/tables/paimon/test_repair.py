@@ -23,7 +23,7 @@ from alcid.tables.maintenance.findings import ROLL_BACK
 from alcid.tables.maintenance.paimon_repair_vectors import VectorMender, VectorRepair
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.table_state import IndexEntry
-from tests.tables.maintaining import Shares
+from tests.tables.maintaining import Workers
 from tests.tables.paimon.forging import (
     flip,
     forge,
@@ -59,7 +59,7 @@ def test_all_that_is_wrong_is_mended_in_one_commit(tmp_path: Path) -> None:
         tmp_path,
         lambda entry: [flipped(entry, 0) if entry.file.name == first else entry],
     )
-    table = PaimonTable(table.storage, engine=Shares(3))
+    table = PaimonTable(table.storage, engine=Workers(3))
     report = repaired(table)
     assert sorted(one.done for one in report.mended) == [
         "built anew",

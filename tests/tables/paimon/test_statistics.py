@@ -26,7 +26,7 @@ from alcid.tables.paimon.write.statistics import compute_stats, kept_stats
 from alcid.tables.paimon_table import PaimonTable
 from alcid.tables.statistics import count_columns
 from tests.golden.paimon_tables import table_names, unpack_table
-from tests.tables.maintaining import Shares
+from tests.tables.maintaining import Workers
 from tests.tables.paimon import small_tables
 from tests.tables.paimon.forging import forge, snapshot_of, state_of
 
@@ -75,7 +75,7 @@ def test_golden_tables_are_counted_as_their_rows_are_read(tmp_path: Path, name: 
 
 def test_any_number_of_workers_makes_the_same_sketches(tmp_path: Path) -> None:
     sketches = []
-    for number, engine in enumerate((None, Shares(1), Shares(3))):
+    for number, engine in enumerate((None, Workers(1), Workers(3))):
         table = unpack_table("key_vectors", tmp_path / str(number))
         compute_stats(opened(table, engine))
         (name,) = files_in(table, "_alcid")

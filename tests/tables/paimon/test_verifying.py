@@ -31,7 +31,7 @@ from alcid.tables.paimon.metadata.statistics import FULL, collect, pack_rows
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from alcid.types import DataType
 from tests.golden.paimon_tables import table_names, unpack_table
-from tests.tables.maintaining import Shares, checks
+from tests.tables.maintaining import Workers, checks
 from tests.tables.paimon.forging import (
     flip,
     forge,
@@ -77,7 +77,7 @@ def only(table: Path, **change: Any) -> str:
 def test_golden_tables_are_sound(tmp_path: Path, name: str) -> None:
     table = unpack_table(name, tmp_path)
     entries = state_of(table).entries
-    for engine in (Threads(), Shares(3)):
+    for engine in (Threads(), Workers(3)):
         report = verified(table, engine)
         assert (found(report), report.warnings, report.leftovers) == ([], (), ())
         assert (report.files, report.checked) == (len(entries), len(entries))

@@ -38,7 +38,6 @@ from alcid.index.bundle.format import OWN_TYPES
 from alcid.index.bundle.writer import amend
 from alcid.options import OptionValue
 from alcid.storage.backend import Location
-from alcid.tables.engine import Progress
 from alcid.tables.iceberg.bundles import build
 from alcid.tables.iceberg.bundles.publish import BUNDLE_SUFFIX, publish
 from alcid.tables.iceberg.bundles.statistics import compute_stats
@@ -59,6 +58,7 @@ from alcid.tables.maintenance.iceberg_clean import clean
 from alcid.tables.maintenance.iceberg_repair_vectors import VectorRepair, plan_vectors
 from alcid.tables.maintenance.iceberg_verify import verify
 from alcid.tables.maintenance.parquet import BUILT_ANEW, is_of_bundle, look_into
+from alcid.tables.progress import Progress
 
 if TYPE_CHECKING:
     from alcid.tables.iceberg.open_table import OpenIcebergTable
@@ -311,7 +311,7 @@ def repair(
         table: The table; it is refreshed.
         older_than: As for `clean`.
         dry_run: Only say what would be done.
-        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Raises:
         OptionError: An age below 0.

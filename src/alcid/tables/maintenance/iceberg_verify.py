@@ -31,7 +31,7 @@ from alcid.errors import (
 )
 from alcid.index.bundle import BundleSet, open_bundles
 from alcid.storage.threads import in_order
-from alcid.tables.engine import Progress, Share, Tell, telling
+from alcid.tables.engine import Task
 from alcid.tables.iceberg.bounds import column_metrics
 from alcid.tables.iceberg.bundles import BundleFinder, FoundBundles, bundles_against
 from alcid.tables.iceberg.data_files import ConformedScan
@@ -53,6 +53,7 @@ from alcid.tables.maintenance.iceberg_checks import (
 )
 from alcid.tables.maintenance.iceberg_clean import find_leftovers
 from alcid.tables.maintenance.parquet import check_share, choose_files, look_into
+from alcid.tables.progress import Progress, track_progress
 
 if TYPE_CHECKING:
     from alcid.tables.iceberg.open_table import OpenIcebergTable
@@ -124,27 +125,23 @@ class DataFileWork:
     places: Places
     bundles: Sequence[tuple[str, int]]
     """Paths and sizes of the statistics files with bundles, the oldest first."""
-    data: pa.Table
-    """The entries of the files."""
-    read: BoolArray
-    """Which ones to read; the others are only looked for."""
     fields: Sequence[Field]
     """The columns of the table."""
     mapping: NameMapping | None
     """What names mean in files without ids."""
 
-    def __call__(self, share: Share, tell: Tell) -> Checked:
-        """Look at the files of a share."""
-        total, files = Checked(), self.data.take(pa.array(share.items))
+    def __call__(self, task: Task[pa.Table]) -> Checked:
+        """Look at the files of a task: their entries, and `_READ`, whether to read them."""
+        total, files = Checked(), task.items
         # Bundles spell columns as their files do, whatever the rule for queries is.
         with using(replace(current_settings(), case_sensitive=True)):
             indexes = FileChecker(self._bundles(files), self.places.read_ranges)
             metrics = MetricsChecker(files, self.fields, self.mapping)
-            check = partial(self._check, files, self.read[share.items], indexes, metrics)
-            with closing(in_order(check, range(len(files)), share.threads)) as results:
+            check = partial(self._check, files, indexes, metrics)
+            with closing(in_order(check, range(len(files)), task.threads)) as results:
                 for found in results:
                     total.add(found)
-                    tell(1, found.rows)
+                    task.report(1, found.rows)
         return total
 
     def _bundles(self, files: pa.Table) -> BundleSet:
@@ -156,7 +153,6 @@ class DataFileWork:
     def _check(
         self,
         files: pa.Table,
-        read: BoolArray,
         indexes: FileChecker,
         metrics: MetricsChecker,
         file: int,
@@ -172,7 +168,7 @@ class DataFileWork:
             if source.size != size:
                 problem = f"found {source.size:,}, the manifest says {size:,}"
                 found.findings.add(path, "bytes", problem)
-            elif read[file]:
+            elif files[_READ][file].as_py():
                 found.checked, found.rows = 1, rows
                 scan = metrics.open(open_scan(source))
                 if (held := sum(scan.group_rows)) != rows:
@@ -210,6 +206,7 @@ _LOOKED_AT = (
     *("file_path", "file_size_in_bytes", "record_count"),
     *("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"),
 )
+_READ = "is_read"
 _NOT_READ = "not looked into: neither Parquet nor Puffin, or encrypted"
 
 
@@ -232,7 +229,7 @@ def verify(
     Args:
         table: The table.
         sample: Which share of the data files to read; one at least. All are looked for.
-        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Raises:
         OptionError: A share that is not above 0 and at most 1.
@@ -312,15 +309,15 @@ class _Verifying:
         work = DataFileWork(
             self._table.places,
             [(one.path, one.size) for one in found.files],
-            data.select(_LOOKED_AT),
-            chosen & readable,
             self._table.snapshot.schema.fields,
             NameMapping.of(self._metadata.properties),
         )
-        sizes = np.where(work.read, data["file_size_in_bytes"].to_numpy(), 0)
+        read = chosen & readable
+        files = data.select(_LOOKED_AT).append_column(_READ, pa.array(read))
+        sizes = np.where(read, data["file_size_in_bytes"].to_numpy(), 0)
         if len(data):
-            with telling(progress, "verifying", len(data)) as tell:
-                for part in self._table.engine.map(work, sizes, tell):
+            with track_progress(progress, "verifying", len(data)) as report:
+                for part in self._table.engine.map(work, files, sizes, report):
                     self._total.add(part)
 
     def _look_at_others(self) -> None:
@@ -354,9 +351,8 @@ class _Verifying:
         total = Checked()
         if checks:
             sizes = np.array([check.size for check in checks], np.int64)
-            with telling(False, "verifying", 0) as tell:
-                for part in self._table.engine.map(CheckWork(snapshot, checks), sizes, tell):
-                    total.add(part)
+            for part in self._table.engine.map(CheckWork(snapshot), checks, sizes):
+                total.add(part)
         return total
 
     def _require_snapshot(self) -> None:
@@ -373,19 +369,17 @@ class CheckWork:
     """The work on all other files, for `Engine.map`: an item is a check."""
 
     snapshot: CheckedSnapshot
-    checks: Sequence[Check]
 
-    def __call__(self, share: Share, tell: Tell) -> Checked:
-        """Do the checks of a share."""
+    def __call__(self, task: Task[Sequence[Check]]) -> Checked:
+        """Do the checks of a task."""
         total = Checked()
-        with closing(in_order(self._check, share.items.tolist(), share.threads)) as results:
+        with closing(in_order(self._check, task.items, task.threads)) as results:
             for found in results:
                 total.add(found)
-                tell(0, 0)
         return total
 
-    def _check(self, item: int) -> Checked:
-        return self.checks[item].run(self.snapshot)
+    def _check(self, check: Check) -> Checked:
+        return check.run(self.snapshot)
 
 
 def _ignore(_error: AlcidError) -> None:

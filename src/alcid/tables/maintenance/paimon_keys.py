@@ -19,12 +19,7 @@ from alcid.errors import FileGoneError, FormatError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.storage import Storage
 from alcid.storage.threads import in_order
-from alcid.tables.engine import (
-    Engine,
-    Share,
-    Tell,
-    Threads,
-)
+from alcid.tables.engine import Engine, Task, Threads
 from alcid.tables.maintenance.paimon_hash_indexes import (
     Claim,
     Verdict,
@@ -229,8 +224,8 @@ class _Look:
             return []
         sizes = np.array([size(one) for one in items], np.int64)
         engine = Threads() if sizes.sum() <= _SMALL else self.engine
-        parts = engine.map(_LookWork(self.keyed, call, items), sizes, lambda *_: None)
-        return [one for part in parts for one in part]
+        parts = engine.map(_LookWork(self.keyed, call), items, sizes)
+        return [result for part in parts for result in part]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,16 +234,14 @@ class _LookWork(Generic[_Item, _Result]):
 
     keyed: KeyedTable
     call: Callable[[KeyedTable, _Item], _Result]
-    items: Sequence[_Item]
 
-    def __call__(self, share: Share, _tell: Tell) -> list[_Result | None]:
-        """Look at the items of a share."""
-        places = share.items.tolist()
-        with closing(in_order(self._look, places, share.threads)) as results:
+    def __call__(self, task: Task[Sequence[_Item]]) -> list[_Result | None]:
+        """Look at the items of a task."""
+        with closing(in_order(self._look, task.items, task.threads)) as results:
             return list(results)
 
-    def _look(self, place: int) -> _Result | None:
+    def _look(self, item: _Item) -> _Result | None:
         try:
-            return self.call(self.keyed, self.items[place])
+            return self.call(self.keyed, item)
         except (FormatError, FileGoneError):
             return None

@@ -33,7 +33,6 @@ from alcid.errors import (
 from alcid.formats.file_index.container import Container, Entry
 from alcid.formats.file_index.keys import key_type
 from alcid.options import IndexOptions, IndexSpec, default_options
-from alcid.tables.engine import Progress
 from alcid.tables.maintenance.clean import CleanReport, check_age
 from alcid.tables.maintenance.file_check import stored_options
 from alcid.tables.maintenance.findings import (
@@ -77,6 +76,7 @@ from alcid.tables.paimon.write.index_plan import (
     table_name,
 )
 from alcid.tables.paimon.write.index_swap import Swap, is_possible
+from alcid.tables.progress import Progress
 from alcid.tables.reports import SkippedCounter
 from alcid.types import INDEX_TYPES, DataType
 
@@ -387,7 +387,7 @@ def repair(
     Args:
         table: The table; it is refreshed.
         older_than: As for `clean`.
-        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Raises:
         OptionError: An age below 0.

@@ -23,7 +23,7 @@ from alcid.errors import (
 )
 from alcid.storage import Storage
 from alcid.storage.threads import in_order
-from alcid.tables.engine import Engine, Progress, Share, Tell, telling
+from alcid.tables.engine import Engine, Task
 from alcid.tables.maintenance.checks import Checked
 from alcid.tables.maintenance.clean import Leftover, ListedFile, list_files
 from alcid.tables.maintenance.findings import Findings, VerifyReport
@@ -55,6 +55,7 @@ from alcid.tables.paimon.metadata.table_state import (
     TableState,
     read_index_manifest,
 )
+from alcid.tables.progress import Progress, track_progress
 
 __all__ = ["VerifyWork", "read_state", "verify"]
 
@@ -169,7 +170,7 @@ def verify(
         engine: What reads the files.
         sample: Which share of the data files to read; one at least. All are looked for.
         seed: Another number takes other files.
-        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
         branch: Of the table.
 
     Raises:
@@ -225,23 +226,22 @@ class VerifyWork:
     """The work of `verify`, for `Engine.map`: an item is a check."""
 
     table: CheckedTable
-    checks: Sequence[Check]
 
-    def __call__(self, share: Share, tell: Tell) -> Checked:
-        """Do the checks of a share."""
+    def __call__(self, task: Task[Sequence[Check]]) -> Checked:
+        """Do the checks of a task."""
         total = Checked()
         # Indexes spell columns as their files do, whatever the rule for queries is.
         with (
             using(replace(current_settings(), case_sensitive=True)),
-            closing(in_order(self._check, share.items.tolist(), share.threads)) as results,
+            closing(in_order(self._check, task.items, task.threads)) as results,
         ):
             for found in results:
                 total.add(found)
-                tell(found.checked, found.rows)
+                task.report(found.checked, found.rows)
         return total
 
-    def _check(self, item: int) -> Checked:
-        return self.checks[item].run(self.table)
+    def _check(self, check: Check) -> Checked:
+        return check.run(self.table)
 
 
 def _run(
@@ -255,8 +255,8 @@ def _run(
         return
     files = sum(isinstance(one, DataFileCheck) for one in checks)
     sizes = np.array([one.size for one in checks], np.int64)
-    with telling(progress, "verifying", files) as tell:
-        for part in engine.map(VerifyWork(table, tuple(checks)), sizes, tell):
+    with track_progress(progress, "verifying", files) as report:
+        for part in engine.map(VerifyWork(table), checks, sizes, report):
             total.add(part)
 
 

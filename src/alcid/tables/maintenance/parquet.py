@@ -45,7 +45,7 @@ from alcid.storage import Listing, Storage
 from alcid.storage.threads import in_order
 from alcid.tables.build import plan_build
 from alcid.tables.bundle_folder import BundleFolder, FolderBundles, bundle_name
-from alcid.tables.engine import Engine, Progress, Share, Tell, telling
+from alcid.tables.engine import Engine, Task
 from alcid.tables.maintenance.checks import Checked
 from alcid.tables.maintenance.clean import Leftover, check_age, clean, find_leftovers
 from alcid.tables.maintenance.file_check import FileChecker
@@ -59,7 +59,8 @@ from alcid.tables.maintenance.findings import (
     RepairReport,
     VerifyReport,
 )
-from alcid.tables.open_files import list_data_files, take_files
+from alcid.tables.open_files import list_data_files
+from alcid.tables.progress import Progress, track_progress
 from alcid.tables.reports import SkippedCounter
 from alcid.types import INDEX_TYPES
 
@@ -99,7 +100,7 @@ def verify(
         sample: Which share of the files to read; one at least. The same files are taken in every
             run, and more of them for a greater share.
         seed: Another number takes other files.
-        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Raises:
         OptionError: A share that is not above 0 and at most 1.
@@ -121,9 +122,9 @@ def verify(
     total = Checked(findings=findings)
     _look_at_states(bundles, listing, total)
     if len(chosen):
-        work = VerifyWork(storage, folder, take_files(listing, chosen))
-        with telling(progress, "verifying", len(chosen)) as tell:
-            for part in engine.map(work, listing.sizes[chosen], tell):
+        work, files = VerifyWork(storage, folder), listing.part(chosen)
+        with track_progress(progress, "verifying", len(chosen)) as report:
+            for part in engine.map(work, files, files.sizes, report):
                 total.add(part)
     known = [path for bundle in bundles.bundles for path in bundle.files.paths.to_pylist()]
     gone = sorted(set(known) - set(listing.paths.to_pylist()))
@@ -150,11 +151,10 @@ class VerifyWork:
 
     storage: Storage
     folder: BundleFolder
-    listing: Listing
 
-    def __call__(self, share: Share, tell: Tell) -> Checked:
-        """Read and compare the files of a share."""
-        listing, total = take_files(self.listing, share.items), Checked()
+    def __call__(self, task: Task[Listing]) -> Checked:
+        """Read and compare the files of a task."""
+        listing, total = task.items, Checked()
         # Bundles spell columns as their files do, whatever the rule for queries is.
         with using(replace(current_settings(), case_sensitive=True)):
             bundles = self.folder.load(on_damage=_ignore).against(listing, on_damage=_ignore)
@@ -162,10 +162,10 @@ class VerifyWork:
             check = partial(
                 FileChecker(bundles, read_many).check, storage=self.storage, listing=listing
             )
-            with closing(in_order(check, range(len(listing)), share.threads)) as results:
+            with closing(in_order(check, range(len(listing)), task.threads)) as results:
                 for found in results:
                     total.add(found)
-                    tell(1, found.rows)
+                    task.report(1, found.rows)
         return total
 
 
@@ -219,10 +219,10 @@ def _look_at_states(bundles: BundleSet, listing: Listing, total: Checked) -> Non
         check.damaged = int((states == State.DAMAGED).sum())
         if kind.index_type in BUILDERS:
             specs.append(IndexSpec(kind.column, kind.index_type, BsiOptions()))
-    for task in plan_build(bundles, listing, specs, SkippedCounter()).tasks:
-        for spec in task.specs:
+    for planned in plan_build(bundles, listing, specs, SkippedCounter()).files:
+        for spec in planned.specs:
             states = bundles.coverage(PayloadKind.index(spec.column, spec.index_type)).states
-            if states[task.file] == State.ABSENT:
+            if states[planned.file] == State.ABSENT:
                 total.index(spec.column, spec.index_type).missing += 1
 
 
@@ -286,7 +286,7 @@ def repair(
         indexes: Its indexes.
         older_than: As for `clean`.
         dry_run: Only say what would be done.
-        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Raises:
         OptionError: An age below 0.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from alcid.formats.file_index.reader import Selection
 from alcid.scan import ReadPlan
 from alcid.storage import retry
 from alcid.tables.base import FoundRows, find_rows
-from alcid.tables.engine import Progress, Share, Tell, Threads, telling
+from alcid.tables.engine import Task, Threads
 from alcid.tables.paimon.data_files import fit_stored, table_paths
 from alcid.tables.paimon.deletion_vectors import DeletedRows
 from alcid.tables.paimon.files import PaimonFiles
@@ -42,6 +42,7 @@ from alcid.tables.paimon.metadata.options import require_rows_writable
 from alcid.tables.paimon.new_files import WrittenData, encoding_of
 from alcid.tables.paimon.write.append import DataJob, continue_sequence
 from alcid.tables.paimon.write.deletion_vectors import VectorChanges
+from alcid.tables.progress import Progress, track_progress
 from alcid.tables.reports import DeleteReport
 
 if TYPE_CHECKING:
@@ -130,20 +131,17 @@ def _delete_keys(
         for deleted in _find(table.with_level_zero(), where, progress):
             by_bucket.setdefault(deleted.file.entry.bucket_id, []).append(deleted)
         looks_up = compacts(table, UpsertPlan())
-        work = DeleteWork(
-            keyed,
-            [
-                (buckets[bucket_id], _rows_by_name(buckets[bucket_id], deleted))
-                for bucket_id, deleted in by_bucket.items()
-            ],
-            looks_up,
-        )
+        rows_of_buckets = [
+            (buckets[bucket_id], _rows_by_name(buckets[bucket_id], deleted))
+            for bucket_id, deleted in by_bucket.items()
+        ]
+        work, sizes = DeleteWork(keyed, looks_up), _sizes(rows_of_buckets)
         return BucketWork(
             keyed,
             looks_up,
             lambda: [
                 change
-                for changes in table.engine.map(work, work.sizes, lambda *_: None)
+                for changes in table.engine.map(work, rows_of_buckets, sizes)
                 for change in changes
             ],
         )
@@ -162,32 +160,34 @@ def _rows_by_name(bucket: Bucket, deleted: Sequence[DeletedRows]) -> dict[str, D
     return {of_file.file.file.name: of_file.rows for of_file in deleted}
 
 
+RowsOfBucket: TypeAlias = tuple[Bucket, dict[str, DeletionVector]]
+"""A bucket, and the rows to delete by the names of their files."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DeleteWork:
-    """Deletes rows of buckets, for `Engine.map`: an item is a bucket."""
+    """Deletes rows of buckets, for `Engine.map`."""
 
     keyed: KeyedTable
-    buckets: Sequence[tuple[Bucket, dict[str, DeletionVector]]]
-    """Buckets, and the rows to delete by the names of their files."""
     looks_up: bool
 
-    @property
-    def sizes(self) -> Int64Array:
-        """The bytes of the files that rows are read from."""
-        return np.array(
-            [
-                sum(file.file.size for file in bucket.files if file.file.name in rows)
-                for bucket, rows in self.buckets
-            ],
-            np.int64,
-        )
-
-    def __call__(self, share: Share, _tell: Tell) -> list[BucketChange]:
+    def __call__(self, task: Task[Sequence[RowsOfBucket]]) -> list[BucketChange]:
         """Write the rows that delete for the buckets of a task."""
         return [
-            delete_from_bucket(self.keyed, *self.buckets[item], looks_up=self.looks_up)
-            for item in share.items.tolist()
+            delete_from_bucket(self.keyed, bucket, rows, looks_up=self.looks_up)
+            for bucket, rows in task.items
         ]
+
+
+def _sizes(buckets: Sequence[RowsOfBucket]) -> Int64Array:
+    """The bytes of the files that rows are read from."""
+    return np.array(
+        [
+            sum(file.file.size for file in bucket.files if file.file.name in rows)
+            for bucket, rows in buckets
+        ],
+        np.int64,
+    )
 
 
 def _copy_on_write(
@@ -229,20 +229,19 @@ def _copy_on_write(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RewriteWork:
-    """Writes the rows of data files that are not deleted, for `Engine.map`: an item is a file."""
+    """Writes the rows of data files that are not deleted, for `Engine.map`."""
 
-    plan: ReadPlan
     job: DataJob
 
-    def __call__(self, share: Share, tell: Tell) -> list[WrittenData]:
+    def __call__(self, task: Task[ReadPlan]) -> list[WrittenData]:
         """Rewrite the files of a task, each by itself."""
         written: list[WrittenData] = []
-        for item in share.items.tolist():
-            tables = (part.table for part in self.plan.read([item]))
+        for position in range(len(task.items.candidates)):
+            tables = (part.table for part in task.items.read([position]))
             batches = (batch for rows in tables for batch in rows.to_batches())
             files = list(self.job.write(batches))
             written += files
-            tell(1, sum(file.entry.file.rows for file in files))
+            task.report(1, sum(file.entry.file.rows for file in files))
         return written
 
 
@@ -273,10 +272,10 @@ def _rewrite(
     sizes = plan.whole_sizes
     with (
         table.engine.settings(),
-        telling(progress if len(sizes) else False, "rewriting", len(sizes)) as tell,
+        track_progress(progress if len(sizes) else False, "rewriting", len(sizes)) as report,
     ):
-        tasks = engine.map(RewriteWork(plan.read_plan(), job), sizes, tell)
-    return [file for task in tasks for file in task]
+        parts = engine.map(RewriteWork(job), plan.read_plan(), sizes, report)
+    return [file for part in parts for file in part]
 
 
 def _check_vectors(files: PaimonFiles, matches: FoundRows) -> None:

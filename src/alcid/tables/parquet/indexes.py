@@ -17,8 +17,9 @@ from alcid.tables.build import (
     BuildPlan,
     BuildWork,
     Built,
+    FilePlan,
     Listed,
-    Task,
+    files_to_index,
     is_among,
     plan_build,
     preview_build,
@@ -32,9 +33,10 @@ from alcid.tables.bundle_folder import (
     merge_folder,
     remove_replaced,
 )
-from alcid.tables.engine import Engine, Progress, Threads, telling
+from alcid.tables.engine import Engine, Threads
 from alcid.tables.open_files import list_data_files
 from alcid.tables.parquet.files import FolderFiles
+from alcid.tables.progress import Progress, track_progress
 from alcid.tables.reports import BuildReport, IndexInfo, SkippedCounter
 
 __all__ = ["FolderIndexes"]
@@ -96,7 +98,7 @@ class FolderIndexes:
             options: Which, see `alcid.options.parse_options`. They count for what is built now: a
                 fresh index that was built with others is kept.
             rebuild: Build all anew, fresh or not; or those of some files, by their paths.
-            progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+            progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
         Raises:
             OptionError: An option that cannot be.
@@ -107,12 +109,12 @@ class FolderIndexes:
         specs, skipped = parse_options(options), SkippedCounter()
         listing, found = list_data_files(self._storage), self.folder.load()
         plan = _plan(listing, found, specs, skipped, rebuild=rebuild)
-        work = BuildWork(self._storage, self.folder, listing, plan.tasks)
-        sizes = listing.sizes[[task.file for task in plan.tasks]]
         built = Built(skipped=skipped)
-        if plan.tasks:
-            with telling(progress, "indexing", len(plan.tasks)) as tell:
-                for part in self._engine.map(work, sizes, tell):
+        if plan.files:
+            work = BuildWork(self._storage, self.folder)
+            files = files_to_index(plan, listing)
+            with track_progress(progress, "indexing", len(files)) as report:
+                for part in self._engine.map(work, files, plan.sizes(listing), report):
                     built.add(part)
         # What a rebuild makes needless: bundles without an index that is not there again.
         held = {k for bundle in found.bundles for k in bundle.kinds if k.type == INDEX}
@@ -235,7 +237,7 @@ def _plan(
 ) -> BuildPlan:
     """What there is to do; `rebuild` takes nothing for fresh, or nothing of some files."""
     if rebuild is True:
-        tasks = (Task(file, tuple(specs), known=False) for file in range(len(listing)))
-        return BuildPlan(tuple(tasks), 0)
+        files = (FilePlan(file, tuple(specs), known=False) for file in range(len(listing)))
+        return BuildPlan(tuple(files), 0)
     plan = plan_build(found.against(listing), listing, specs, skipped)
     return plan.with_files(listing.paths.to_pylist(), rebuild, specs) if rebuild else plan

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from alcid.errors import ConflictError, FormatError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.tables.engine import Share
+from alcid.tables.engine import Task
 from alcid.tables.paimon.data_files import PlacedFile
 from alcid.tables.paimon.keyed import bucket_compaction
 from alcid.tables.paimon.keyed.bucket_compaction import CompactWork, compact_bucket
@@ -464,12 +464,13 @@ def test_work_does_the_same_elsewhere(tmp_path: Path) -> None:
     table = BucketTable(tmp_path)
     old = table.put({1: "a", 2: "b"}, level=5)
     table.put({2: "B"})
-    work = CompactWork(table.keyed, [table.bucket], full=False)
-    told: list[tuple[int, int]] = []
-    done = pickle.loads(pickle.dumps(work))(Share(np.array([0]), 1), lambda *new: told.append(new))
+    work = pickle.loads(pickle.dumps(CompactWork(table.keyed, full=False)))
+    items = pickle.loads(pickle.dumps([table.bucket]))
+    reported: list[tuple[int, int]] = []
+    done = work(Task(items, 1, lambda *new: reported.append(new)))
     (compaction,) = pickle.loads(pickle.dumps(done))
     table.commit(compaction)
-    assert told == [(2, 3)]
+    assert reported == [(2, 3)]
     assert table.marks == {old.file.name: [1]}
     assert table.rows() == {1: "a", 2: "B"}
 

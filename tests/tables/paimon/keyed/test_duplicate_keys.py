@@ -21,7 +21,7 @@ from alcid.tables.maintenance.paimon_keys import KeyFindings, look_at_keys
 from alcid.tables.paimon.keyed.bucket import read_hashes
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry
-from tests.tables.maintaining import Shares
+from tests.tables.maintaining import Workers
 from tests.tables.paimon.forging import flip, forge
 from tests.tables.paimon.keyed.damaged_keys import (
     all_of,
@@ -211,7 +211,7 @@ def test_every_bucket_and_partition_is_mended_in_one_commit_by_workers(
     marked = len([one for one in table.snapshot.state.indexes if one.ranges])
     drop_vectors(table)
     before = len(kinds(table))
-    opened = PaimonTable(table.storage, engine=Shares(3))
+    opened = PaimonTable(table.storage, engine=Workers(3))
     assert opened.verify().keys_live_twice == 60
     assert mended(opened) == 60
     table.refresh()

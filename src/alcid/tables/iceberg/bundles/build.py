@@ -32,15 +32,15 @@ from alcid.tables.build import (
     BuildPlan,
     BuildWork,
     Built,
+    FilePlan,
     Listed,
-    Task,
+    files_to_index,
     is_among,
     plan_build,
     preview_build,
     require_choice,
 )
 from alcid.tables.bundle_folder import FOLDER, BundleFolder, written_at
-from alcid.tables.engine import Progress, telling
 from alcid.tables.iceberg.bundles import BundleFinder
 from alcid.tables.iceberg.bundles.columns import (
     WANTED_PROPERTY,
@@ -58,6 +58,7 @@ from alcid.tables.iceberg.field_ids import NameMapping
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.schema import Schema
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot
+from alcid.tables.progress import Progress, track_progress
 from alcid.tables.reports import AppendReport, BuildReport, IndexInfo, SkippedCounter
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def build(
         options: Which, see `alcid.options.parse_options`; columns are those of the table.
         rebuild: Build all anew; or those of some data files, by their paths in the manifests.
         dry_run: Only say what files lack; what those cannot have that no bundle knows shows later.
-        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Raises:
         OptionError: An option that cannot be.
@@ -113,7 +114,7 @@ def build(
         listing = Listing(paths, maker.sizes, versions)
         resolve = IdResolver(files.schema.by_name, maker.mapping)
         if rebuild is True:
-            every = (Task(file, tuple(specs), known=False) for file in range(len(paths)))
+            every = (FilePlan(file, tuple(specs), known=False) for file in range(len(paths)))
             plan = BuildPlan(tuple(every), 0)
         else:
             found = maker.finder.find(files.metadata, files.snapshot)
@@ -126,12 +127,12 @@ def build(
             rows = _parquet_files(files)["record_count"].to_numpy()
             known_files = Listed(maker.paths.to_pylist(), rows, maker.sizes, lambda _file: None)
             return preview_build(plan, known_files, skipped, others=others, resolve=resolve)
-        work = BuildWork(storage, maker.folder, listing, plan.tasks, maker.paths, resolve)
         built = Built(skipped=skipped)
-        if plan.tasks:
-            sizes = listing.sizes[[task.file for task in plan.tasks]]
-            with telling(progress, "indexing", len(plan.tasks)) as tell:
-                for part in table.engine.map(work, sizes, tell):
+        if plan.files:
+            work = BuildWork(storage, maker.folder, resolve)
+            to_index = files_to_index(plan, listing, maker.paths)
+            with track_progress(progress, "indexing", len(to_index)) as report:
+                for part in table.engine.map(work, to_index, plan.sizes(listing), report):
                     built.add(part)
         before = files.metadata.statistics
         make = partial(maker.staged, anew=bool(rebuild and built.bundles))

@@ -34,12 +34,12 @@ from alcid.formats.puffin import THETA_SKETCH, Blob, PuffinReader
 from alcid.formats.puffin.writer import DISTINCT_VALUES
 from alcid.formats.theta import ThetaSketch
 from alcid.index.bundle.writer import amend
-from alcid.tables.engine import Progress
 from alcid.tables.iceberg.bounds import null_counts
 from alcid.tables.iceberg.bundles.publish import publish
 from alcid.tables.iceberg.catalog import snapshot_entries
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
+from alcid.tables.progress import Progress
 from alcid.tables.statistics import ColumnCount, KnownCounts, count_columns, counts_table
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def compute_stats(
         table: The table; it is refreshed.
         columns: Those to count; by default all that can be counted, which nested ones cannot.
         snapshot_id: The snapshot whose rows count; by default the one that is read.
-        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Returns:
         For each column its name, type, distinct values, rows and nulls.

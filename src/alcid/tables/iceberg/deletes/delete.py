@@ -20,13 +20,13 @@ from alcid.errors import (
 from alcid.expressions import Predicate
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.base import find_rows
-from alcid.tables.engine import Progress
 from alcid.tables.iceberg.catalog import RemovedDeletes, VectorCommit, VectorFile
 from alcid.tables.iceberg.delegated import HandedScan
 from alcid.tables.iceberg.deletes import TableDeletes
 from alcid.tables.iceberg.deletes.plan import WrittenVectors, partition_of, write_vectors
 from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot
+from alcid.tables.progress import Progress
 from alcid.tables.reports import DeleteReport
 
 if TYPE_CHECKING:

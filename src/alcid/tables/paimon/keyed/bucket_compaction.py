@@ -24,14 +24,7 @@ from alcid.errors import ConflictError, FormatError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.storage import Storage
 from alcid.storage.threads import in_order
-from alcid.tables.engine import (
-    Engine,
-    Progress,
-    Share,
-    Tell,
-    Threads,
-    telling,
-)
+from alcid.tables.engine import Engine, Task, Threads
 from alcid.tables.paimon.data_files import PlacedFile
 from alcid.tables.paimon.keyed.bucket import (
     Bucket,
@@ -51,6 +44,7 @@ from alcid.tables.paimon.merge_on_read import check_levels
 from alcid.tables.paimon.metadata.commit import discard
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from alcid.tables.paimon.new_files import WrittenData
+from alcid.tables.progress import Progress, track_progress
 
 __all__ = [
     "CompactUnit",
@@ -318,13 +312,12 @@ def _on_level(placed: PlacedFile, level: int) -> PlacedFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompactWork:
-    """Compacts buckets, for `Engine.map`: an item is a bucket."""
+    """Compacts buckets, for `Engine.map`."""
 
     keyed: KeyedTable
-    buckets: Sequence[Bucket]
     full: bool
 
-    def __call__(self, share: Share, tell: Tell) -> list[BucketCompaction | None]:
+    def __call__(self, task: Task[Sequence[Bucket]]) -> list[BucketCompaction | None]:
         """Compact the buckets of a task; if one fails, everything written for others is removed."""
         written: list[BucketCompaction | None] = []
 
@@ -334,12 +327,11 @@ class CompactWork:
             return compaction
 
         compactions = []
-        buckets = [self.buckets[item] for item in share.items.tolist()]
         try:
-            with closing(in_order(work, buckets, share.threads)) as results:
-                for bucket, compaction in zip(buckets, results, strict=True):
+            with closing(in_order(work, task.items, task.threads)) as results:
+                for bucket, compaction in zip(task.items, results, strict=True):
                     compactions.append(compaction)
-                    tell(len(bucket.files), sum(file.file.rows for file in bucket.files))
+                    task.report(len(bucket.files), sum(file.file.rows for file in bucket.files))
         except BaseException:
             discard_compactions(self.keyed.storage, written)
             raise
@@ -361,7 +353,7 @@ def compact_buckets(
         keyed: The table.
         buckets: The buckets.
         full: Move everything to the top level, not only level 0.
-        progress: How to report progress, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Raises:
         FormatError: A file is damaged.
@@ -371,8 +363,9 @@ def compact_buckets(
         return []
     sizes = np.array([_size(bucket.files) for bucket in buckets], np.int64)
     worker = Threads() if sizes.sum() <= _SMALL else engine
-    with telling(progress, "compacting", sum(len(bucket.files) for bucket in buckets)) as tell:
-        parts = worker.map(CompactWork(keyed, buckets, full), sizes, tell)
+    files = sum(len(bucket.files) for bucket in buckets)
+    with track_progress(progress, "compacting", files) as report:
+        parts = worker.map(CompactWork(keyed, full), buckets, sizes, report)
     return [compaction for part in parts for compaction in part]
 
 

@@ -17,7 +17,6 @@ from alcid._text import count_text
 from alcid.errors import ColumnError, ConflictError, FileGoneError, LiteralError, require
 from alcid.options import match_column
 from alcid.storage import retry
-from alcid.tables.engine import Progress
 from alcid.tables.paimon.data_files import table_paths
 from alcid.tables.paimon.keyed.bucket import (
     Bucket,
@@ -38,6 +37,7 @@ from alcid.tables.paimon.metadata.manifest import BucketId
 from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.table_folder import partition_values
 from alcid.tables.paimon.metadata.table_state import TableState
+from alcid.tables.progress import Progress
 from alcid.tables.reports import size_text
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def compact(
         table: The table; it is refreshed before and after.
         partition: Values of partition columns, as `{"dt": "20260801"}`; by default all partitions.
         dry_run: Only report which buckets there are to compact.
-        progress: How to report progress, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Raises:
         ColumnError: A column that the table is not partitioned by.

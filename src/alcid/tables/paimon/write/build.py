@@ -35,7 +35,6 @@ from alcid.index.bundle import PayloadKind
 from alcid.options import IndexSpec, OptionValue, memory_size
 from alcid.storage.threads import run_in_threads
 from alcid.tables.build import IndexFilesCounter, is_among, require_choice
-from alcid.tables.engine import Progress, telling
 from alcid.tables.paimon.data_files import PlacedFile
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.indexes import given_specs, table_specs
@@ -44,6 +43,7 @@ from alcid.tables.paimon.metadata.snapshot import Snapshot
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from alcid.tables.paimon.write.index_plan import (
     Found,
+    IndexItem,
     IndexWork,
     Intent,
     Made,
@@ -58,6 +58,7 @@ from alcid.tables.paimon.write.index_swap import (
     first_numbers,
     swap_of,
 )
+from alcid.tables.progress import Progress, track_progress
 from alcid.tables.reports import BuildReport, IndexFiles, IndexInfo, SkippedCounter
 
 if TYPE_CHECKING:
@@ -346,10 +347,15 @@ def make_swaps(
     """Make containers: what was made, and the changes of data files, which nobody has committed."""
     state = table.snapshot.state
     numbers = first_numbers(state, [intent.placed for intent in plan])
-    work = IndexWork(table.storage, plan, numbers, threshold, table.snapshot.options)
+    work = IndexWork(table.storage, threshold, table.snapshot.options)
+    items = [
+        IndexItem(number, intent, first_number)
+        for number, (intent, first_number) in enumerate(zip(plan, numbers, strict=True))
+    ]
     sizes = np.array([intent.placed.file.size for intent in plan], np.int64)
-    with telling(progress, "indexing", len(plan)) as tell:
-        done = [made for part in table.engine.map(work, sizes, tell) for made in part]
+    with track_progress(progress, "indexing", len(plan)) as report:
+        parts = table.engine.map(work, items, sizes, report)
+    done = [made for part in parts for made in part]
     swaps = run_in_threads(
         lambda made: swap_of(table.storage, state, plan[made.item], numbers[made.item], made),
         [made for made in done if not made.failed and not made.is_same],

@@ -37,7 +37,7 @@ from alcid.options import (
 )
 from alcid.storage import Storage
 from alcid.storage.threads import in_order
-from alcid.tables.engine import Share, Tell
+from alcid.tables.engine import Task
 from alcid.tables.paimon.data_files import (
     PlacedFile,
     open_data,
@@ -229,29 +229,36 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class IndexItem:
+    """A data file whose container is to be made."""
+
+    number: int
+    """Its position in the plan."""
+    intent: Intent
+    first_number: int
+    """What new index files are numbered from."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class IndexWork:
-    """The work on the containers of data files, for `Engine.map`: an item is an intent."""
+    """Makes the containers of data files, for `Engine.map`."""
 
     storage: Storage
-    intents: Sequence[Intent]
-    first_numbers: Sequence[int]
-    """What new index files are numbered from, for each intent."""
     threshold: int
     """A container of more bytes gets a file."""
     options: TableOptions
 
-    def __call__(self, share: Share, tell: Tell) -> list[Made]:
-        """Make the containers of a share, and write those that are files."""
-        found = []
-        items = share.items.tolist()
-        with closing(in_order(self._make, items, share.threads)) as results:
-            for one in results:
-                found.append(one)
-                tell(1, self.intents[one.item].placed.file.rows)
-        return found
+    def __call__(self, task: Task[Sequence[IndexItem]]) -> list[Made]:
+        """Make the containers of a task, and write those that are files."""
+        containers = []
+        with closing(in_order(self._make, task.items, task.threads)) as results:
+            for item, made in zip(task.items, results, strict=True):
+                containers.append(made)
+                task.report(1, item.intent.placed.file.rows)
+        return containers
 
-    def _make(self, item: int) -> Made:
-        intent = self.intents[item]
+    def _make(self, index_item: IndexItem) -> Made:
+        item, intent = index_item.number, index_item.intent
         try:
             built = _build(self.storage, intent, self.options)
             skipped = built.skipped
@@ -264,7 +271,7 @@ class IndexWork:
                 return Made(item, skipped=skipped)
             if len(data) <= self.threshold:
                 return Made(item, embedded=data, size=len(data), skipped=skipped)
-            name = put_sidecar(self.storage, intent.placed, self.first_numbers[item], data)
+            name = put_sidecar(self.storage, intent.placed, index_item.first_number, data)
             return Made(item, sidecar=name, size=len(data), skipped=skipped)
         except FileGoneError as error:  # compacted and expired meanwhile
             return Made(item, failed=str(error))

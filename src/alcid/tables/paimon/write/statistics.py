@@ -20,11 +20,11 @@ import pyarrow as pa
 from alcid.errors import ConflictError, FileGoneError, UnsupportedError
 from alcid.storage import Listing, retry
 from alcid.tables.bundle_folder import FOLDER, BundleFolder
-from alcid.tables.engine import Progress
 from alcid.tables.paimon.deletion_vectors import vector_places
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.schema import to_json
+from alcid.tables.progress import Progress
 from alcid.tables.statistics import (
     ColumnCount,
     KnownCounts,
@@ -59,7 +59,7 @@ def compute_stats(
     Args:
         table: The table; it is refreshed.
         columns: Those to count; by default all that can be counted, which nested ones cannot.
-        progress: How to tell how far it is, see `alcid.tables.engine.telling`.
+        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Returns:
         For each column its name, type, distinct values, rows and nulls.

@@ -264,7 +264,7 @@ def read(made: AlcidSource) -> list[list[int]]:
 def test_slices_hold_only_their_own_files(folder: Path) -> None:
     made = source(2, path=str(folder))
     slices = made.reader(made.schema()).partitions()
-    names = [part.task.plan.files.paths.to_pylist() for part in slices]
+    names = [part.plan.files.paths.to_pylist() for part in slices]
     assert len(names) == 2
     assert [name for some in names for name in some] == [
         "y=1/p=u/part.parquet",

@@ -58,7 +58,7 @@ class Listing:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def part(self, positions: NDArray[np.int64]) -> Listing:
+    def part(self, positions: Int64Array) -> Listing:
         """Some of the files."""
         taken = pa.array(positions)
         return Listing(self.paths.take(taken), self.sizes[positions], self.versions.take(taken))

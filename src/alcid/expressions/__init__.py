@@ -38,6 +38,7 @@ from alcid.expressions.expression import (
     Predicate,
     Unknown,
     col,
+    parse,
 )
 from alcid.expressions.literal_keys import Place
 from alcid.expressions.literals import place
@@ -54,7 +55,6 @@ from alcid.expressions.probes import (
     points,
     probe_for,
 )
-from alcid.expressions.sql import parse
 
 __all__ = [
     "And",

@@ -25,12 +25,19 @@ from alcid.expressions.bind import (
     bind,
 )
 from alcid.expressions.columns import ColumnTypes, RowField, RowSchema, RowTable
-from alcid.expressions.expression import Between, Comparison, IsNull, Leaf, Like, Predicate
+from alcid.expressions.expression import (
+    Between,
+    Comparison,
+    IsNull,
+    Leaf,
+    Like,
+    Predicate,
+    parse,
+)
 from alcid.expressions.like import Pattern
 from alcid.expressions.normalize import normalize
-from alcid.expressions.probes import NotNulls, Nulls, Question, Within
-from alcid.expressions.row_tests import row_probe
-from alcid.expressions.sql import parse
+from alcid.expressions.probes import NotNulls, Nulls, Question, Within, probe_for
+from alcid.expressions.row_tests import RowType, row_probe
 
 if TYPE_CHECKING:
     from alcid.expressions.scalars import Condition
@@ -184,13 +191,13 @@ class RowFilter(BoundVisitor[_Rows, BoolArray]):
             padded = self._padded.get((ordered, longest))
             if padded is None:
                 row_type = replace(comparison.field.row_type, longest=longest)
-                padded = self._padded[ordered, longest] = _required(row_probe(ordered, row_type))
+                padded = self._padded[ordered, longest] = _comparison_probe(ordered, row_type)
             probe = padded
         return column.ask(probe)
 
     def _prepare(self, node: BoundLeaf | BoundUnknown) -> _RowTest:
         if isinstance(node, BoundLeaf):
-            return self._prepare_leaf(node.predicate)  # type: ignore[arg-type]
+            return self._prepare_leaf(node, node.predicate)  # type: ignore[arg-type]
         if node.pattern is None:
             return self._condition(node.predicate.text)
         field = self._schema.field(node.pattern.column)
@@ -202,23 +209,22 @@ class RowFilter(BoundVisitor[_Rows, BoolArray]):
         length = data_type.length if data_type.root == "CHAR" else 0
         return (_Comparison(field, node.pattern.padded_to(length)),)
 
-    def _prepare_leaf(self, leaf: Leaf) -> _RowTest:
+    def _prepare_leaf(self, node: BoundLeaf, leaf: Leaf) -> _RowTest:
         field = self._schema.field(leaf.column)
         if isinstance(leaf, IsNull):  # of any type, also of those that are not compared
             return (_Comparison(field, NotNulls() if leaf.negated else Nulls()),)
         if field.is_null:
             return (_Comparison(field, Within(())),)
-        if isinstance(leaf, Between):
+        index_probe = node.probe(field.data_type)
+        probe = row_probe(leaf, field.row_type, index_probe)
+        if isinstance(leaf, Between) and probe is None:
             low = Comparison(leaf.column, ">=", leaf.low)
             high = Comparison(leaf.column, "<=", leaf.high)
-            return _prepare_comparison(low, field), _prepare_comparison(high, field)
-        if isinstance(leaf, Comparison):
-            return (_prepare_comparison(leaf, field),)
-        probe = row_probe(leaf, field.row_type)
+            return _prepare_end(low, field), _prepare_end(high, field)
         if probe is None:
             return self._condition(str(leaf))
-        trimmed = field.data_type.root == "CHAR" and not isinstance(leaf, Like)
-        return (_Comparison(field, probe, trimmed),)
+        is_padded = field.data_type.root == "CHAR" and not isinstance(leaf, Like)
+        return (_Comparison(field, probe, is_padded, _ordered(leaf) if is_padded else None),)
 
     def _condition(self, text: str) -> Condition:
         from alcid.expressions.scalars import bind_condition  # here, as in `parse`: it has sqlglot
@@ -226,13 +232,21 @@ class RowFilter(BoundVisitor[_Rows, BoolArray]):
         return bind_condition(text, self._schema)
 
 
-def _prepare_comparison(leaf: Comparison, field: RowField) -> _Comparison:
+def _prepare_end(comparison: Comparison, field: RowField) -> _Comparison:
+    """A comparison with one end of a BETWEEN."""
+    probe = _comparison_probe(comparison, field.row_type)
     is_padded = field.data_type.root == "CHAR"
-    probe = _required(row_probe(leaf, field.row_type))
-    ordered = leaf if is_padded and leaf.operator not in ("=", "<>") else None
-    return _Comparison(field, probe, is_padded, ordered)
+    return _Comparison(field, probe, is_padded, comparison if is_padded else None)
 
 
-def _required(probe: Question | None) -> Question:
-    assert probe is not None  # which only LIKE has not
+def _comparison_probe(comparison: Comparison, row_type: RowType) -> Question:
+    index_probe = probe_for(comparison, comparison.column, row_type.data_type)
+    probe = row_probe(comparison, row_type, index_probe)
+    assert probe is not None  # as for every comparison
     return probe
+
+
+def _ordered(leaf: Leaf) -> Comparison | None:
+    """A leaf that compares by order."""
+    is_ordered = isinstance(leaf, Comparison) and leaf.operator not in ("=", "<>")
+    return leaf if is_ordered else None  # type: ignore[return-value]

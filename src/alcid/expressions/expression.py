@@ -1,13 +1,11 @@
-"""The expression tree of a predicate.
+"""The expression tree of a predicate, and the two ways to one: SQL text and `alcid.col`.
 
 Leaves say something of one column: `Comparison`, `Between`, `In`, `Like`, `IsNull`. `Constant` is
 the same for every row, and `Unknown` is what no index can answer (functions, casts, two columns):
 any row may match it. `And` and `Or` have two children or more, `Not` one.
 
 Nodes are compared with `==` as values, and NaN equals NaN there. Trees are built with `alcid.col`
-or from SQL text; the node classes are for code that walks a tree.
-
-`alcid.col`: predicates written in Python.
+or from SQL text in Spark's dialect; the node classes are for code that walks a tree.
 """
 
 from __future__ import annotations
@@ -39,6 +37,7 @@ __all__ = [
     "Predicate",
     "Unknown",
     "col",
+    "parse",
     "plain",
 ]
 
@@ -310,6 +309,34 @@ def _flatten(parts: Iterable[Predicate], kind: type[Predicate]) -> tuple[Predica
 
 def _within(part: Predicate, tightness: int) -> str:
     return str(part) if part._tightness > tightness else f"({part})"
+
+
+def parse(predicate: str | Predicate) -> Predicate:
+    """A predicate from SQL text; a predicate is given back as it is.
+
+    Args:
+        predicate: What may stand behind WHERE in Spark's SQL.
+
+    Returns:
+        The expression tree.
+
+    Raises:
+        PredicateError: The text is not one boolean expression.
+
+    >>> parse("a = 1 AND 5 < b")
+    And(parts=(Comparison(column='a', operator='=', literal=1),
+               Comparison(column='b', operator='>', literal=5)))
+    >>> parse("upper(a) = 'X'")
+    Unknown(text="upper(a) = 'X'", names=('a',))
+    """
+    if isinstance(predicate, Predicate):
+        return predicate
+    if not isinstance(predicate, str):
+        raise PredicateError(f"a predicate is text or a Predicate, not {type(predicate).__name__}")
+    # Here, not above: sqlglot takes as long to import as all the rest of Alcid.
+    from alcid.expressions.sql_reader import read_sql
+
+    return read_sql(predicate)
 
 
 def col(name: str) -> Column:

@@ -32,7 +32,16 @@ from alcid.expressions.casts_from_text import (
     to_timestamp,
     wall_of,
 )
-from alcid.expressions.expression import Comparison, In, IsNull, Leaf, Like, Operator, plain
+from alcid.expressions.expression import (
+    Between,
+    Comparison,
+    In,
+    IsNull,
+    Leaf,
+    Like,
+    Operator,
+    plain,
+)
 from alcid.expressions.literal_keys import (
     Digits,
     Place,
@@ -206,25 +215,28 @@ class RowType:
     """The bytes of the longest value of a CHAR column, or more."""
 
 
-def row_probe(leaf: Leaf, row_type: RowType) -> Question | None:
-    """The question that gives the rows for which a leaf is true.
+def row_probe(leaf: Leaf, row_type: RowType, question: Question) -> Question | None:
+    """The probe that gives exactly the rows for which a leaf is true.
 
     Args:
-        leaf: A leaf of a normalized predicate, but `Between`, which is two comparisons.
-        row_type: Of its column. Comparisons with CHAR ask values without the spaces at their end,
-            LIKE asks them as they are.
+        leaf: A leaf of a normalized predicate.
+        row_type: The type of its column. CHAR values are compared without the spaces at their
+            end, except by LIKE.
+        question: The probe of the leaf for indexes of this type.
 
     Returns:
-        The question; None for LIKE of a column that is no text.
+        The probe; None for LIKE on a column that is no text, and for a `Between` that has to be
+        evaluated as two comparisons.
 
     Raises:
         LiteralError: A literal has no meaning for the type.
     """
     data_type = row_type.data_type
-    question = probe_for(leaf, leaf.column, data_type)
     match leaf:
         case IsNull():
             return question
+        case Between():
+            return question if _is_exact(question, data_type) else None
         case Like():
             return _like(leaf, question, data_type)
         case Comparison(_, operator, literal):

@@ -21,16 +21,8 @@ from alcid.config import Settings, current_settings
 from alcid.errors import AlcidWarning, FileGoneError, PredicateError, SparkNeededError
 from alcid.expressions import Predicate
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.scan import (
-    Explanation,
-    Query,
-    ReadPlan,
-    Scan,
-    ScanPlan,
-    TableFiles,
-    table_schema,
-)
-from alcid.storage import Storage
+from alcid.scan import Explanation, Query, ReadPlan, Scan, ScanPlan, TableFiles, table_schema
+from alcid.storage import Storage, retry
 from alcid.tables.engine import Engine, Task, Threads
 from alcid.tables.progress import Progress, track_progress
 
@@ -178,21 +170,19 @@ class Table(ABC, Generic[Files]):
         is_one = isinstance(queries, str | Mapping | Predicate | Query)  # which is refused
         given = queries if is_one else tuple(queries)
         with self.engine.settings():
-            for is_last in (False, True):
-                try:
-                    return advise(
-                        self.snapshot,
-                        self.engine,
-                        given,
-                        columns=columns,
-                        sample=sample,
-                        progress=progress,
-                    )
-                except FileGoneError:  # or replaced, since it was listed
-                    if is_last:
-                        raise
-                    self.refresh()
-        raise AssertionError("the last try returns or raises")
+            return retry(
+                lambda: advise(
+                    self.snapshot,
+                    self.engine,
+                    given,
+                    columns=columns,
+                    sample=sample,
+                    progress=progress,
+                ),
+                on=FileGoneError,  # or replaced, since it was listed
+                attempts=2,
+                before_retry=self.refresh,
+            )
 
     def _reopen(self) -> Files:
         self.refresh()

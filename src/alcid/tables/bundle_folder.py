@@ -23,12 +23,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from alcid._arrays import split_by
-from alcid.errors import (
-    AlcidError,
-    FileGoneError,
-    FormatError,
-    StorageError,
-)
+from alcid.errors import AlcidError, FileGoneError, FormatError, StorageError
 from alcid.index.bundle import (
     Bundle,
     BundleSet,
@@ -39,7 +34,7 @@ from alcid.index.bundle import (
     merge,
     open_bundles,
 )
-from alcid.storage import Listing, Storage
+from alcid.storage import Listing, Storage, retry
 
 __all__ = [
     "FOLDER",
@@ -61,7 +56,7 @@ FOLDER = "_alcid"
 
 _TIME = "%Y%m%dT%H%M%S.%fZ"
 _NAME = re.compile(r"(\d{8}T\d{6}\.\d{6}Z)-[0-9a-f]{12}\.puffin")
-_TRIES = 3
+_ATTEMPTS = 3
 _FORBIDDEN = errno.EACCES, errno.EPERM, errno.EROFS
 _ELSEWHERE = (
     "where nothing may be written beside the data, indexes go into another folder: open the table"
@@ -176,28 +171,25 @@ class BundleFolder:
         Raises:
             FileGoneError: Bundles vanish again and again.
         """
-        for tries in range(1, _TRIES + 1):
+
+        def attempt() -> FolderBundles:
             listing = self.storage.list(self.under, suffix=".puffin")
-            found = {
+            sources = {
                 name: self.storage.source(path, size)
                 for path, size in zip(
                     listing.paths.to_pylist(), listing.sizes.tolist(), strict=True
                 )
                 if written_at(name := path.rpartition("/")[2]) and path == self.path(name)
             }
-            try:
-                opened = open_bundles(
-                    found.values(),
-                    strict=strict,
-                    read_many=self.storage.read_ranges,
-                    on_damage=on_damage,
-                )
-            except FileGoneError:
-                if tries == _TRIES:
-                    raise
-            else:
-                return FolderBundles(tuple(found), tuple(opened))
-        raise AssertionError("the last try returns or raises")
+            bundles = open_bundles(
+                sources.values(),
+                strict=strict,
+                read_many=self.storage.read_ranges,
+                on_damage=on_damage,
+            )
+            return FolderBundles(tuple(sources), tuple(bundles))
+
+        return retry(attempt, on=FileGoneError, attempts=_ATTEMPTS)
 
     def is_damaged(self, name: str) -> bool:
         """Whether a bundle cannot be read, and that is not because it is of a later version."""

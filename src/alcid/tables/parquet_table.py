@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from alcid.errors import ColumnError, FileGoneError, OptionError
 from alcid.options import OptionValue, parse_options
+from alcid.storage import retry
 from alcid.tables.maintenance.clean import CleanReport, clean
 from alcid.tables.maintenance.findings import RepairReport, VerifyReport
 from alcid.tables.maintenance.parquet import repair, verify
@@ -149,17 +150,15 @@ class ParquetTable(OpenParquetTable):
             ColumnError: There is no such column.
             UnsupportedError: Values of a column cannot be counted, or rows are deleted.
         """
-        with self.engine.settings():
-            for is_last in (False, True):
-                self.refresh()
-                try:
-                    return compute_stats(
-                        self.snapshot, self.bundle_folder, self.engine, columns, progress=progress
-                    )
-                except FileGoneError:  # or replaced, since it was listed
-                    if is_last:
-                        raise
-        raise AssertionError("the last try returns or raises")
+
+        def attempt() -> pa.Table:
+            self.refresh()
+            return compute_stats(
+                self.snapshot, self.bundle_folder, self.engine, columns, progress=progress
+            )
+
+        with self.engine.settings():  # a file may be gone or replaced since it was listed
+            return retry(attempt, on=FileGoneError, attempts=2)
 
     def verify(
         self, sample: float = 1.0, *, progress: Progress | bool | None = None

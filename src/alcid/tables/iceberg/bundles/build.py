@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from alcid.errors import ConflictError, UnsupportedError
 from alcid.index.bundle import PayloadKind, State
 from alcid.options import OptionValue
-from alcid.storage import Listing
+from alcid.storage import Listing, retry
 from alcid.tables.build import (
     BuildPlan,
     BuildWork,
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 __all__ = ["append", "build", "drop", "indexes", "options_of", "staging_folder"]
 
-_TRIES = 20
+_ATTEMPTS = 20
 _STAGED_FOR = timedelta(days=1)  # what others have staged is left to them as long
 
 
@@ -261,18 +261,14 @@ def _remember(
     Raises:
         ConflictError: Others commit again and again.
     """
-    for attempt in range(_TRIES):
+
+    def attempt() -> None:
         metadata = catalog.load()
         text = wanted_text(metadata.properties, schema, more, dropped)
-        if text == metadata.properties.get(WANTED_PROPERTY):
-            return
-        try:
+        if text != metadata.properties.get(WANTED_PROPERTY):
             catalog.set_property(metadata, WANTED_PROPERTY, text)
-        except ConflictError:
-            if attempt == _TRIES - 1:
-                raise
-        else:
-            return
+
+    retry(attempt, on=ConflictError, attempts=_ATTEMPTS)
 
 
 def _present(table: OpenIcebergTable) -> IcebergFiles:

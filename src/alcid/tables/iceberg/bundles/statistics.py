@@ -34,6 +34,7 @@ from alcid.formats.puffin import THETA_SKETCH, Blob, PuffinReader
 from alcid.formats.puffin.writer import DISTINCT_VALUES
 from alcid.formats.theta import ThetaSketch
 from alcid.index.bundle.writer import amend
+from alcid.storage import retry
 from alcid.tables.iceberg.bounds import null_counts
 from alcid.tables.iceberg.bundles.publish import publish
 from alcid.tables.iceberg.catalog import snapshot_entries
@@ -102,7 +103,7 @@ def _against(
     return KnownCounts(~is_old.to_numpy(zero_copy_only=False).astype(np.bool_), counts)
 
 
-_TRIES = 3
+_ATTEMPTS = 3
 
 
 def compute_stats(
@@ -146,7 +147,7 @@ def compute_stats(
 def _count(
     table: OpenIcebergTable, columns: Collection[str] | None, progress: Progress | bool | None
 ) -> tuple[IcebergFiles, int, list[ColumnCount]]:
-    for left in reversed(range(_TRIES)):
+    def attempt() -> tuple[IcebergFiles, int, list[ColumnCount]]:
         table.refresh()
         files = table.snapshot
         if files.delegated_reason:
@@ -154,15 +155,12 @@ def _count(
                 f"{table.name}: {files.delegated_reason}: let Iceberg count, by its procedure"
                 " compute_table_stats"
             )
-        try:
-            known = known_counts(table, files)
-            found = count_columns(files, table.engine, columns, known=known, progress=progress)
-        except FileGoneError:  # compacted and expired, since it was opened
-            if not left:
-                raise
-        else:
-            return files, *found
-    raise AssertionError("the last try returns or raises")
+        known = known_counts(table, files)
+        counted = count_columns(files, table.engine, columns, known=known, progress=progress)
+        return files, *counted
+
+    # A file may be compacted and expired since the table was opened.
+    return retry(attempt, on=FileGoneError, attempts=_ATTEMPTS)
 
 
 @dataclass(frozen=True, slots=True)

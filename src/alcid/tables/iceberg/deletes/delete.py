@@ -10,15 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from alcid.errors import (
-    ConflictError,
-    FileGoneError,
-    FormatError,
-    UnsupportedError,
-    require,
-)
+from alcid.errors import ConflictError, FileGoneError, FormatError, UnsupportedError, require
 from alcid.expressions import Predicate
 from alcid.formats.deletion_vector import DeletionVector
+from alcid.storage import retry
 from alcid.tables.base import find_rows
 from alcid.tables.iceberg.catalog import RemovedDeletes, VectorCommit, VectorFile
 from alcid.tables.iceberg.delegated import HandedScan
@@ -34,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["commit_vectors", "delete"]
 
-_TRIES = 10
+_ATTEMPTS = 10
 _FIRST_VERSION = 3  # of the format, that has vectors
 
 
@@ -59,28 +54,16 @@ def delete(
     if not isinstance(where, Predicate):
         require(where, str, "where")
     table.require_present("delete")
-    report = _persist(table, where, progress, dry_run=dry_run)
+
+    def attempt() -> DeleteReport:
+        table.refresh()
+        _check(table, where)
+        return _delete(table, where, progress, dry_run=dry_run)
+
+    report = retry(attempt, on=(ConflictError, FileGoneError), attempts=_ATTEMPTS)
     if report.snapshot_id is not None:
         table.refresh()
     return report
-
-
-def _persist(
-    table: OpenIcebergTable,
-    where: str | Predicate,
-    progress: Progress | bool | None,
-    *,
-    dry_run: bool,
-) -> DeleteReport:
-    for attempt in range(_TRIES):
-        try:
-            table.refresh()
-            _check(table, where)
-            return _delete(table, where, progress, dry_run=dry_run)
-        except (ConflictError, FileGoneError):
-            if attempt == _TRIES - 1:
-                raise
-    raise AssertionError("the last try returns or raises")
 
 
 def _check(table: OpenIcebergTable, where: str | Predicate) -> None:

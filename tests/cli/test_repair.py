@@ -28,7 +28,7 @@ def damaged_table(folder: Path) -> str:
     return entry.file.name
 
 
-def test_a_dry_run_says_what_then_is_mended(alcid: Alcid, tmp_path: Path) -> None:
+def test_a_dry_run_says_what_then_is_repaired(alcid: Alcid, tmp_path: Path) -> None:
     folder = tmp_path / "t"
     name = damaged_table(folder)
     assert alcid("query", folder).status == 1
@@ -38,7 +38,7 @@ def test_a_dry_run_says_what_then_is_mended(alcid: Alcid, tmp_path: Path) -> Non
     assert (dry.status, state(folder)) == (0, before)
     text = text_of(alcid("repair", folder, "--dry-run"))
     assert text.startswith(
-        "would have mended 2 problems in 1 commit: snapshot 3; would have removed 0 leftovers"
+        "would have repaired 2 problems in 1 commit: snapshot 3; would have removed 0 leftovers"
     )
     same = same_numbers(dry, alcid("repair", folder, "--json"))
     assert [(one["file"], one["done"]) for one in same["mended"]] == [
@@ -48,10 +48,11 @@ def test_a_dry_run_says_what_then_is_mended(alcid: Alcid, tmp_path: Path) -> Non
     assert (same["ok"], same["commits"], same["snapshot_id"]) == (True, 1, 3)
     assert ids_of(folder) == [0, 2, *range(4, 10)]
     assert alcid("verify", folder).status == 0
-    assert text_of(alcid("repair", folder)).startswith("nothing to mend; removed 0 leftovers (0 B)")
+    text = text_of(alcid("repair", folder))
+    assert text.startswith("nothing to repair; removed 0 leftovers (0 B)")
 
 
-def test_it_ends_with_1_where_something_cannot_be_mended(alcid: Alcid, tmp_path: Path) -> None:
+def test_it_ends_with_1_where_something_cannot_be_repaired(alcid: Alcid, tmp_path: Path) -> None:
     folder = tmp_path / "t"
     name = damaged_table(folder)
     (path,) = (one for one in (folder / "index").iterdir() if one.name != Path(NEW).name)
@@ -59,10 +60,10 @@ def test_it_ends_with_1_where_something_cannot_be_mended(alcid: Alcid, tmp_path:
     run = alcid("repair", folder)
     assert (run.status, run.err) == (1, "")
     first, *others = run.out.splitlines()
-    assert first.startswith("mended 1 problem in 1 commit: snapshot 3; ")
-    assert "; 2 NOT mended; " in first
+    assert first.startswith("repaired 1 problem in 1 commit: snapshot 3; ")
+    assert "; 2 NOT repaired; " in first
     assert any(
-        line.startswith(f"not mended: index/{path.name}: vector of {name}: ")
+        line.startswith(f"not repaired: index/{path.name}: deletion vector of {name}: ")
         and line.endswith("restore the file, or roll the table back to a snapshot before it")
         for line in others
     )

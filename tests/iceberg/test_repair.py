@@ -16,8 +16,8 @@ from alcid.spark.iceberg import SparkCatalogTable, scan_tasks
 from alcid.tables.iceberg.catalog import VectorFile
 from alcid.tables.iceberg_table import IcebergTable
 from alcid.tables.maintenance import iceberg_repair
-from alcid.tables.maintenance.findings import ROLL_BACK, RepairReport
 from alcid.tables.maintenance.iceberg_repair_vectors import VectorRepair, plan_vectors
+from alcid.tables.maintenance.repair import ROLL_BACK, RepairReport
 from tests.iceberg.vectors import commit_of, data_entries, local_path, vector_files
 from tests.tables.paimon.forging import flip
 
@@ -69,7 +69,7 @@ def delete_positions(table: IcebergTable, deleted: Mapping[int, Sequence[int]]) 
 
 
 def told(report: RepairReport) -> set[tuple[str, str]]:
-    return {(one.what, one.done) for one in report.mended}
+    return {(one.what, one.done) for one in report.repaired}
 
 
 def repaired(table: IcebergTable) -> RepairReport:
@@ -79,19 +79,19 @@ def repaired(table: IcebergTable) -> RepairReport:
     table.refresh()
     assert (table.snapshot_id, puffins(table)) == (before, files)
     report = table.repair()
-    assert (trial.mended, trial.not_mended, trial.commits) == (
-        report.mended,
-        report.not_mended,
+    assert (trial.repaired, trial.not_repaired, trial.commits) == (
+        report.repaired,
+        report.not_repaired,
         report.commits,
     )
     assert (trial.dry_run, trial.snapshot_id, report.dry_run) == (True, None, False)
     assert table.snapshot_id == (report.snapshot_id or before)
     found = table.verify()
     assert [(one.file, one.what, one.problem) for one in found.problems] == [
-        (one.file, one.what, one.problem) for one in report.not_mended
+        (one.file, one.what, one.problem) for one in report.not_repaired
     ]
     again = table.repair()
-    assert (again.mended, again.commits, again.snapshot_id) == ((), 0, None)
+    assert (again.repaired, again.commits, again.snapshot_id) == ((), 0, None)
     return report
 
 
@@ -107,9 +107,9 @@ def test_two_vectors_of_a_file_become_one(table: IcebergTable) -> None:
     with pytest.raises(FormatError, match=r"two deletion vectors of .*, which repair merges"):
         ours(table)
     report = repaired(table)
-    (mended,) = report.mended
-    assert mended.file == data_entries(catalog_of(table))[0]["file_path"]
-    assert (mended.what, mended.done) == ("deletion vectors", "merged to one, of 3 rows")
+    (merged,) = report.repaired
+    assert merged.file == data_entries(catalog_of(table))[0]["file_path"]
+    assert (merged.what, merged.done) == ("deletion vectors", "merged to one, of 3 rows")
     assert (report.ok, report.commits) == (True, 1)
     assert theirs(table) == ours(table) == without(1, 3, 5, 11)
     vectors = data_entries(catalog_of(table), content=1)
@@ -162,7 +162,7 @@ def add_unchecked(table: IcebergTable, added: Sequence[VectorFile]) -> None:
     table.refresh()
 
 
-def test_a_damaged_vector_stays_and_the_rest_is_mended(table: IcebergTable) -> None:
+def test_a_damaged_vector_stays_and_the_rest_is_repaired(table: IcebergTable) -> None:
     delete_positions(table, {0: [1]})
     delete_positions(table, {1: [1]})
     delete_positions(table, {1: [2]})
@@ -176,7 +176,7 @@ def test_a_damaged_vector_stays_and_the_rest_is_mended(table: IcebergTable) -> N
     before = puffin.read_bytes()
     flip(puffin, entry["content_offset"] + 14)
     report = repaired(table)
-    (left,) = report.not_mended
+    (left,) = report.not_repaired
     what = f"deletion vector of {first['file_path']}"
     assert (left.file, left.what, left.advice) == (entry["file_path"], what, ROLL_BACK)
     assert "bad checksum of a deletion vector" in left.problem
@@ -189,7 +189,7 @@ def test_a_damaged_vector_stays_and_the_rest_is_mended(table: IcebergTable) -> N
     session = catalog_of(table).session
     assert session.sql(f"SELECT id FROM {table.name} WHERE part = 1").count() == 8
     puffin.unlink()
-    (left,) = table.repair().not_mended
+    (left,) = table.repair().not_repaired
     assert (left.what, left.problem) == ("deletion vectors", "is not there")
     puffin.write_bytes(before)
     assert theirs(table) == ours(table) == without(1, 11, 12)
@@ -202,7 +202,7 @@ def test_a_vector_that_the_footer_gives_to_another_file_stays(table: IcebergTabl
     (vector,) = vector_files(catalog, [(first, [1])])
     add_unchecked(table, [replace(vector, data_file=second["file_path"])])
     report = table.repair()
-    (left,) = report.not_mended
+    (left,) = report.not_repaired
     says = f"the footer says {first['file_path']}, the manifest {second['file_path']}"
     assert (left.problem, report.commits) == (f"referenced-data-file: {says}", 0)
 

@@ -28,7 +28,8 @@ from alcid.storage import Storage
 from alcid.tables.engine import Task
 from alcid.tables.iceberg.metadata.table_metadata import TableMetadata
 from alcid.tables.iceberg_table import IcebergTable
-from alcid.tables.maintenance.findings import IndexCheck, VerifyReport
+from alcid.tables.maintenance.findings import IndexCheck
+from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.progress import ReportProgress, no_progress
 from alcid.types import DataType
 from tests.iceberg.lake import LAKE
@@ -209,7 +210,7 @@ def test_data_files_that_are_gone_or_of_another_size_are_always_found(
     size = len(Path(local_path(second)).read_bytes())
     assert [(one.file, one.what, one.problem) for one in found.problems] == [
         (first, "", "is not there"),
-        (second, "bytes", f"found {size + 1:,}, the manifest says {size:,}"),
+        (second, "size", f"found {size + 1:,}, the manifest says {size:,}"),
     ]
 
 
@@ -233,7 +234,7 @@ def test_files_of_other_formats_are_only_looked_for(vectors: SavedTable) -> None
     found = verified(with_entry(vectors, first, file_format="AVRO"))
     assert (found.ok, found.checked) == (True, 2)
     assert [str(one) for one in found.warnings] == [
-        f"{first['file_path']}: not looked into: neither Parquet nor Puffin, or encrypted"
+        f"{first['file_path']}: not checked: neither Parquet nor Puffin, or encrypted"
     ]
     encrypted = verified(with_entry(vectors, first, key_metadata=b"k"))
     assert (encrypted.warnings, encrypted.checked) == (found.warnings, 2)
@@ -405,7 +406,7 @@ def test_a_vector_file_that_is_gone_or_cut_off_is_found(vectors: SavedTable) -> 
         found = verified(vectors)
     assert [str(one) for one in found.problems] == [f"{path}: deletion vectors: is not there"]
     with damaged(Path(local_path(path)), lambda data: data[:-1]):
-        assert problems(verified(vectors)) == [(path, "bytes"), (path, "deletion vectors")]
+        assert problems(verified(vectors)) == [(path, "size"), (path, "deletion vectors")]
 
 
 def test_a_vector_with_rows_that_there_are_not_is_found(vectors: SavedTable) -> None:

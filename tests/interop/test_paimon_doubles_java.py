@@ -1,4 +1,4 @@
-"""A writer of Java that knows nothing of our upsert leaves keys live twice; a repair mends them."""
+"""A writer of Java that knows nothing of our upsert leaves keys live twice, until a repair."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from alcid import PaimonTable
 from alcid.formats.binary_row import hash_rows
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.interop.peers import PyPaimon
-from tests.tables.paimon.keyed.damaged_keys import mended
+from tests.tables.paimon.keyed.damaged_keys import count_repaired
 
 VECTORS = {"deletion-vectors.enabled": "true"}
 WRITE_ONLY = {"write-only": "true"}
@@ -72,7 +72,7 @@ def test_marks_that_a_stale_writer_has_dropped_are_made_again(
     report = table.verify()
     assert (report.ok, report.keys_live_twice) == (False, 10)
 
-    count, report = mended(table), table.verify()
+    count, report = count_repaired(table), table.verify()
     assert (report.ok, report.keys_live_twice, count) == (True, 0, 10)
     assert seen(table) == expected
     for reader in (java, java_paimon):
@@ -106,7 +106,7 @@ def test_the_sequence_field_says_which_row_stays(
         writer.commit()
     table.refresh()
     assert java.read(path).num_rows == 30
-    assert mended(table) == 10
+    assert count_repaired(table) == 10
     expected = all_of(ours=range(10), java=[15], first=[*range(10, 15), *range(16, 20)])
     assert seen(table) == pairs(java.read(path)) == expected
 
@@ -130,7 +130,7 @@ def test_keys_that_two_writers_put_into_different_buckets_are_left_once(
         "5 in the hash index of another bucket too",
     }
 
-    count, report = mended(table), table.verify()
+    count, report = count_repaired(table), table.verify()
     # Five rows marked, five hashes that were lost, five in one index too many.
     assert (report.ok, report.keys_live_twice, count) == (True, 0, 15)
     # The hash index that Java has written last is where writers look, so its rows stay.
@@ -156,7 +156,7 @@ def test_what_a_repair_takes_away_no_writer_of_java_misses(
     java.compact(path)
     table.refresh()
     empty = [one for one in table.snapshot.state.indexes if not one.ranges]
-    count, report = mended(table), table.verify()
+    count, report = count_repaired(table), table.verify()
     assert (report.ok, count, report.warnings) == (True, len(empty), ())
     assert len(empty) == 2
     java.write(path, rows_of(range(10), "third"))

@@ -1,4 +1,4 @@
-"""Tables that a repair has mended, read and written on by Paimon's Java."""
+"""Repaired tables, read and written on by Paimon's Java."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ids(rows: pa.Table) -> list[int]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_java_reads_and_writes_a_table_that_was_mended(
+def test_java_reads_and_writes_a_table_that_was_repaired(
     java: JavaPaimon, tmp_path: Path, layout: str
 ) -> None:
     """Two vectors of a file, one of no file, an index file of no vectors, a damaged index."""
@@ -65,7 +65,7 @@ def test_java_reads_and_writes_a_table_that_was_mended(
         table.scan().to_arrow()
     report = table.repair()
     assert (report.ok, report.commits) == (True, 1), str(report)
-    assert sorted(one.done for one in report.mended) == [
+    assert sorted(one.done for one in report.repaired) == [
         "built anew",
         "dropped",
         "merged to one, of 3 rows",

@@ -442,7 +442,7 @@ def test_nan_is_not_passed_over_by_statistics(
     inside = pa.array([{"x": 0.5}, {"x": float("nan")}])
     pq.write_table(pa.table({"d": values, "pair": inside}), tmp_path / "a.parquet")
     assert spark.conf.get("spark.sql.parquet.filterPushdown") == "true"
-    # Which Spark gets wrong by itself; if that is mended, so that floats can be filtered again:
+    # Which Spark gets wrong by itself; if that is fixed, so that floats can be filtered again:
     assert spark.read.parquet(str(tmp_path)).where("d > 1").count() == 0
     found = alcid.parquet(tmp_path, spark)
     monkeypatch.setattr(reading, "_DRIVER_ROWS", 0)

@@ -402,7 +402,7 @@ def test_the_option_where_goes_by_the_time_zone_that_is_given(
 
 
 def test_spark_mixes_up_filters_that_a_source_takes(spark: SparkSession) -> None:
-    """Why ours takes none. When this fails, Spark has mended it, and ours may."""
+    """Why ours takes none. When this fails, Spark has fixed it, and ours may."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo
 
     class Reader(DataSourceReader):  # type: ignore[misc]

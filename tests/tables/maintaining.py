@@ -18,8 +18,9 @@ from alcid.options import parse_options
 from alcid.storage import Storage
 from alcid.tables.bundle_folder import FOLDER, BundleFolder
 from alcid.tables.engine import Task, Threads, take_items
-from alcid.tables.maintenance.findings import IndexCheck, VerifyReport
+from alcid.tables.maintenance.findings import IndexCheck
 from alcid.tables.maintenance.parquet import verify
+from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.open_files import list_data_files
 from alcid.tables.progress import ReportProgress, no_progress
 

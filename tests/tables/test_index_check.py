@@ -17,8 +17,7 @@ from alcid.formats.file_index.bloom_filter import fill
 from alcid.formats.file_index.hashes import hash_column
 from alcid.formats.file_index.keys import KeyColumn, read_column
 from alcid.formats.source import BytesSource, Section
-from alcid.tables.maintenance.checks import Difference, compare_index
-from alcid.tables.maintenance.file_check import stored_options
+from alcid.tables.maintenance.index_check import Difference, compare_index, stored_options
 from alcid.testing.faults import flips
 from alcid.types import DataType
 

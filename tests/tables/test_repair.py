@@ -20,7 +20,10 @@ from alcid.formats.source import BytesSource
 from alcid.index.build import index_file
 from alcid.tables import build
 from alcid.tables.maintenance import findings, parquet
-from alcid.tables.maintenance.findings import Finding, Mended, NotMended, RepairReport, VerifyReport
+from alcid.tables.maintenance import verify as verifying
+from alcid.tables.maintenance.findings import Finding, FindingKind
+from alcid.tables.maintenance.repair import NotRepaired, Repaired, RepairReport
+from alcid.tables.maintenance.verify import VerifyReport
 from tests.tables.paimon.forging import flip
 
 OPTIONS = {"file-index.bloom-filter.columns": "id", "file-index.bitmap.columns": "name"}
@@ -70,22 +73,22 @@ def repaired(table: ParquetTable) -> RepairReport:
     trial = table.repair(dry_run=True)
     assert {one: one.stat().st_mtime_ns for one in Path(table.location).rglob("*")} == files
     report = table.repair()
-    assert (trial.mended, trial.not_mended, trial.dry_run) == (
-        report.mended,
-        report.not_mended,
+    assert (trial.repaired, trial.not_repaired, trial.dry_run) == (
+        report.repaired,
+        report.not_repaired,
         True,
     )
-    assert table.repair().mended == ()
+    assert table.repair().repaired == ()
     found = table.verify()
     assert [(one.file, one.what, one.problem) for one in found.problems] == [
-        (one.file, one.what, one.problem) for one in report.not_mended
+        (one.file, one.what, one.problem) for one in report.not_repaired
     ]
     return report
 
 
 def test_a_sound_table_is_left_alone(table: ParquetTable, read: list[str]) -> None:
     report = repaired(table)
-    assert (report.ok, report.mended, report.commits, read) == (True, (), 0, [])
+    assert (report.ok, report.repaired, report.commits, read) == (True, (), 0, [])
 
 
 def test_an_index_that_lies_is_built_again_of_its_file_only(
@@ -99,8 +102,8 @@ def test_an_index_that_lies_is_built_again_of_its_file_only(
     assert path.stat().st_size == before.st_size
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     report = repaired(table)
-    assert {one.file for one in report.mended} == {"1.parquet"}
-    assert {one.done for one in report.mended} == {"built anew"}
+    assert {one.file for one in report.repaired} == {"1.parquet"}
+    assert {one.done for one in report.repaired} == {"built anew"}
     assert set(read) == {"1.parquet"}
     assert (report.ok, indexes(table)) == (True, INDEXES)
     assert table.count("name = 'n7'") == 142
@@ -110,9 +113,9 @@ def test_a_damaged_payload_is_built_again(table: ParquetTable, read: list[str]) 
     flip(bundle_of(table), 10)
     table = alcid.parquet(table.location)
     report = repaired(table)
-    assert {(one.file, one.done) for one in report.mended} == {("0.parquet", "built anew")}
+    assert {(one.file, one.done) for one in report.repaired} == {("0.parquet", "built anew")}
     assert set(read) == {"0.parquet"}
-    assert str(report).startswith(f"mended {len(report.mended)} problem")
+    assert str(report).startswith(f"repaired {len(report.repaired)} problem")
     assert (report.ok, indexes(table)) == (True, INDEXES)
 
 
@@ -126,7 +129,7 @@ def test_a_bundle_that_is_damaged_in_part_is_made_again(table: ParquetTable, par
         warnings.simplefilter("ignore", DamagedIndexWarning)
         table = alcid.parquet(table.location)
     report = repaired(table)
-    assert [(one.file, one.done) for one in report.mended] == [
+    assert [(one.file, one.done) for one in report.repaired] == [
         (bundle.name, "its indexes are built anew")
     ]
     assert (report.ok, indexes(table)) == (True, INDEXES)
@@ -138,7 +141,7 @@ def test_a_bundle_that_cannot_be_read_is_removed(table: ParquetTable) -> None:
     with pytest.warns(DamagedIndexWarning):
         table = alcid.parquet(table.location)
     report = repaired(table)
-    assert [(one.file, one.what, one.done) for one in report.mended] == [
+    assert [(one.file, one.what, one.done) for one in report.repaired] == [
         (bundle.name, "bundle", "dropped: build_indexes makes others")
     ]
     assert (report.ok, bundle.exists(), indexes(table)) == (True, False, {})
@@ -155,7 +158,7 @@ def test_indexes_of_a_bundle_that_cannot_be_read_are_built_if_others_have_them(
     with pytest.warns(DamagedIndexWarning):
         table = alcid.parquet(table.location)
     report = repaired(table)
-    assert [one.done for one in report.mended] == ["its indexes are built anew"]
+    assert [one.done for one in report.repaired] == ["its indexes are built anew"]
     assert sorted(read) == ["0.parquet", "1.parquet", "2.parquet"]
     assert indexes(table) == dict.fromkeys(INDEXES, 4)
 
@@ -166,10 +169,10 @@ def test_a_data_file_that_is_damaged_is_told(table: ParquetTable) -> None:
     flip(path, -1)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     report = repaired(table)
-    assert [(one.file, one.what, one.advice) for one in report.not_mended] == [
+    assert [(one.file, one.what, one.advice) for one in report.not_repaired] == [
         ("2.parquet", "", "restore the file, or write it anew")
     ]
-    assert report.mended == ()
+    assert report.repaired == ()
 
 
 def test_leftovers_are_removed_when_they_are_old_enough(table: ParquetTable) -> None:
@@ -183,21 +186,23 @@ def test_leftovers_are_removed_when_they_are_old_enough(table: ParquetTable) -> 
 
 
 def test_long_lists_are_cut_in_the_text() -> None:
-    found = [Finding(f"f{number}", "bitmap of 'id'", "wrong") for number in range(12)]
+    found = [
+        Finding(FindingKind.INDEX, f"f{number}", "wrong", "id", "bitmap") for number in range(12)
+    ]
     report = RepairReport(
-        tuple(Mended.of(one, "built anew") for one in found),
-        tuple(NotMended.of(one, "restore it") for one in found[:1]),
+        tuple(Repaired(one, "built anew") for one in found),
+        tuple(NotRepaired(one, "restore it") for one in found[:1]),
         (),
         (),
         None,
         0,
         0.5,
     )
-    first, left, *mended, more = str(report).splitlines()
-    assert first == "mended 12 problems; removed 0 leftovers (0 B); 1 NOT mended; 0.5 s"
-    assert left == "not mended: f0: bitmap of 'id': wrong: restore it"
-    assert (len(mended), mended[0]) == (10, "mended: f0: bitmap of 'id': wrong: built anew")
-    assert more == "and 2 more mended"
+    first, left, *others, more = str(report).splitlines()
+    assert first == "repaired 12 problems; removed 0 leftovers (0 B); 1 NOT repaired; 0.5 s"
+    assert left == "not repaired: f0: bitmap of 'id': wrong: restore it"
+    assert (len(others), others[0]) == (10, "repaired: f0: bitmap of 'id': wrong: built anew")
+    assert more == "and 2 more repaired"
 
 
 @pytest.fixture
@@ -221,8 +226,8 @@ def stale(tmp_path: Path) -> ParquetTable:
 def test_all_problems_are_repaired_though_a_report_has_the_first(
     stale: ParquetTable, monkeypatch: pytest.MonkeyPatch, kept: int, looks: int
 ) -> None:
-    monkeypatch.setattr(findings, "_MOST_REPORTED", 5)
-    monkeypatch.setattr(findings, "_MOST_FINDINGS", kept)
+    monkeypatch.setattr(verifying, "_MAX_REPORTED", 5)
+    monkeypatch.setattr(findings, "_MAX_FINDINGS", kept)
     found = stale.verify()
     assert (found.problem_count, len(found.problems)) == (24, 5)
     looked = []
@@ -234,9 +239,9 @@ def test_all_problems_are_repaired_though_a_report_has_the_first(
 
     monkeypatch.setattr(parquet, "verify", look)
     trial = stale.repair(dry_run=True)
-    assert (len(trial.mended), trial.not_mended) == (min(kept, 24), ())
+    assert (len(trial.repaired), trial.not_repaired) == (min(kept, 24), ())
     looked.clear()
     report = stale.repair()
-    assert (report.not_mended, len(looked)) == ((), looks)
-    assert {one.file for one in report.mended} == {f"{number}.parquet" for number in range(6)}
+    assert (report.not_repaired, len(looked)) == ((), looks)
+    assert {one.file for one in report.repaired} == {f"{number}.parquet" for number in range(6)}
     assert stale.verify().ok

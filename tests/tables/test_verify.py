@@ -32,7 +32,7 @@ from alcid.index.bundle.columns import schema_bytes
 from alcid.storage import Storage
 from alcid.tables.bundle_folder import BundleFolder
 from alcid.tables.engine import Threads
-from alcid.tables.maintenance import file_check
+from alcid.tables.maintenance import bundle_check
 from alcid.tables.maintenance.findings import Example, IndexCheck
 from alcid.tables.maintenance.parquet import verify
 from alcid.tables.parquet.indexes import FolderIndexes
@@ -638,7 +638,7 @@ def test_a_file_that_changes_meanwhile_is_not_judged(
             put_table(local, FIRST, rows_of(99, count=10))
         return found
 
-    monkeypatch.setattr(file_check, "index_file", slow)
+    monkeypatch.setattr(bundle_check, "index_file", slow)
     report = verified(local)
     assert (report.ok, report.checked, report.changed, report.rows) == (True, 1, 1, 60)
 
@@ -650,7 +650,7 @@ def test_a_storage_that_fails_is_an_error(local: Storage, monkeypatch: pytest.Mo
     def fail(*_: Any, **__: Any) -> IndexedFile:
         raise StorageError("no route to it", file=FIRST)
 
-    monkeypatch.setattr(file_check, "index_file", fail)
+    monkeypatch.setattr(bundle_check, "index_file", fail)
     with pytest.raises(StorageError, match="no route to it"):
         verified(local)
 

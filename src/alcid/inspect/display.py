@@ -29,30 +29,15 @@ from alcid.scan import TableFiles
 from alcid.scan.explain import Explanation, question_text
 from alcid.spark.sql import SqlExplanation
 from alcid.tables.base import Table
-from alcid.tables.maintenance.clean import CleanReport
-from alcid.tables.maintenance.findings import RepairReport, VerifyReport
-from alcid.tables.paimon.keyed.compact import CompactReport
-from alcid.tables.reports import (
-    AppendReport,
-    BuildReport,
-    DeleteReport,
-    IndexInfo,
-    UpsertReport,
-)
+from alcid.tables.maintenance.repair import RepairReport
+from alcid.tables.maintenance.verify import VerifyReport
+from alcid.tables.reports import IndexInfo, Report
 
 __all__ = ["Picture", "fragment_of", "page_of", "picture", "shown_types"]
 
 Picture: TypeAlias = tuple[str, Sequence[Markup]]
 """A title, and the parts of a page."""
 
-_SHOWN_AS_TEXT = (
-    AppendReport,
-    BuildReport,
-    CleanReport,
-    CompactReport,
-    DeleteReport,
-    UpsertReport,
-)
 _MAX_THETA = 2.0**63
 _BINS = 10  # of the hashes of a sketch
 _MOST_DRAWN = 1 << 23  # positions of a vector; a few bytes can state billions
@@ -72,7 +57,7 @@ def fragment_of(shown: object) -> str:
 
 def shown_types() -> list[type]:
     """The types that notebooks show as HTML."""
-    return [shown for shown in (*picture.registry, *_SHOWN_AS_TEXT) if shown is not object]
+    return [shown for shown in picture.registry if shown is not object]
 
 
 @singledispatch
@@ -254,6 +239,12 @@ def _advice(advice: Advice) -> Picture:
 
 
 @picture.register
+def _report(report: Report) -> Picture:
+    """The text of a report."""
+    return type(report).__name__, [element("pre", str(report))]
+
+
+@picture.register
 def _verify_report(report: VerifyReport) -> Picture:
     """A table of the indexes, and what is wrong."""
     first, *others = str(report).splitlines()
@@ -274,7 +265,7 @@ def _repair_report(report: RepairReport) -> Picture:
     """A table of what was repaired, and one of what was not."""
     head = ["file", "what", "problem", "done"]
     first = element("p", str(report).splitlines()[0], class_="good" if report.ok else "bad")
-    repaired = [[one.file, one.what, one.problem, one.done] for one in report.mended]
-    others = [[one.file, one.what, one.problem, one.advice] for one in report.not_mended]
+    repaired = [[one.file, one.what, one.problem, one.done] for one in report.repaired]
+    others = [[one.file, one.what, one.problem, one.advice] for one in report.not_repaired]
     parts = [first, *([table([*head[:3], "to do"], others)] if others else [])]
     return "Repair", [*parts, *([table(head, repaired)] if repaired else [])]

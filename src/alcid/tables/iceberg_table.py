@@ -21,10 +21,11 @@ from alcid.tables.iceberg.delegated import hand_over
 from alcid.tables.iceberg.deletes.delete import delete
 from alcid.tables.iceberg.open_table import OpenIcebergTable
 from alcid.tables.maintenance.clean import CleanReport
-from alcid.tables.maintenance.findings import RepairReport, VerifyReport
 from alcid.tables.maintenance.iceberg_clean import clean
 from alcid.tables.maintenance.iceberg_repair import repair
 from alcid.tables.maintenance.iceberg_verify import verify
+from alcid.tables.maintenance.repair import RepairReport
+from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.progress import Progress
 from alcid.tables.reports import AppendReport, BuildReport, DeleteReport, IndexInfo
 
@@ -178,12 +179,12 @@ class IcebergTable(OpenIcebergTable):
         dry_run: bool = False,
         progress: Progress | bool | None = None,
     ) -> RepairReport:
-        """Mend what `verify` finds wrong, as far as nothing is lost by it.
+        """Repair what `verify` finds wrong, as far as nothing is lost by it.
 
         Deletion vectors that are there twice become one, those of files that are gone are dropped,
         wrong numbers are put right: one commit. Statistics files, and the indexes in them, are made
-        again in commits of their own. What cannot be mended is told, and not touched. All of the
-        table is read for it, and once more to see what is left.
+        again in commits of their own. What cannot be repaired is reported, and not touched. All
+        of the table is read for it, and once more to see what is left.
 
         Args:
             older_than: As for `clean`, which is done at the end.

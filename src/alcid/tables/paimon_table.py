@@ -16,12 +16,13 @@ from alcid.errors import UnsupportedError
 from alcid.expressions import Predicate
 from alcid.options import OptionValue
 from alcid.tables.maintenance.clean import CleanReport
-from alcid.tables.maintenance.findings import RepairReport, VerifyReport
 from alcid.tables.maintenance.paimon_clean import clean
 from alcid.tables.maintenance.paimon_repair import repair
 from alcid.tables.maintenance.paimon_verify import verify
+from alcid.tables.maintenance.repair import RepairReport
+from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.paimon.delete import delete
-from alcid.tables.paimon.keyed.compact import CompactReport, compact
+from alcid.tables.paimon.keyed.compact import compact
 from alcid.tables.paimon.keyed.upsert import UpsertPlan, upsert
 from alcid.tables.paimon.open_table import OpenPaimonTable
 from alcid.tables.paimon.write import build
@@ -29,7 +30,14 @@ from alcid.tables.paimon.write.append import append_arrow
 from alcid.tables.paimon.write.build import key_indexes
 from alcid.tables.paimon.write.statistics import compute_stats
 from alcid.tables.progress import Progress
-from alcid.tables.reports import AppendReport, BuildReport, DeleteReport, IndexInfo, UpsertReport
+from alcid.tables.reports import (
+    AppendReport,
+    BuildReport,
+    CompactReport,
+    DeleteReport,
+    IndexInfo,
+    UpsertReport,
+)
 
 __all__ = ["PaimonTable"]
 
@@ -268,12 +276,13 @@ class PaimonTable(OpenPaimonTable):
         dry_run: bool = False,
         progress: Progress | bool | None = None,
     ) -> RepairReport:
-        """Mend what `verify` finds wrong, as far as nothing is lost by it, in one commit.
+        """Repair what `verify` finds wrong, as far as nothing is lost by it, in one commit.
 
         Deletion vectors that are there twice become one, those of files that are gone are dropped,
         wrong numbers are put right. Of rows of a key that is live twice the older ones are marked
-        as deleted, hash indexes and file indexes are built anew. What cannot be mended is told, and
-        not touched. All of the table is read for it, and once more to see what is left.
+        as deleted, hash indexes and file indexes are built anew. What cannot be repaired is
+        reported, and not touched. All of the table is read for it, and once more to see what is
+        left.
 
         Args:
             older_than: As for `clean`, which is done at the end.

@@ -15,8 +15,9 @@ from alcid.errors import ColumnError, FileGoneError, OptionError
 from alcid.options import OptionValue, parse_options
 from alcid.storage import retry
 from alcid.tables.maintenance.clean import CleanReport, clean
-from alcid.tables.maintenance.findings import RepairReport, VerifyReport
 from alcid.tables.maintenance.parquet import repair, verify
+from alcid.tables.maintenance.repair import RepairReport
+from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.parquet.open_table import OpenParquetTable
 from alcid.tables.progress import Progress
 from alcid.tables.reports import AppendReport, BuildReport
@@ -182,7 +183,7 @@ class ParquetTable(OpenParquetTable):
         dry_run: bool = False,
         progress: Progress | bool | None = None,
     ) -> RepairReport:
-        """Mend what `verify` finds wrong, as far as nothing is lost by it.
+        """Repair what `verify` finds wrong, as far as nothing is lost by it.
 
         Indexes are built again of the files in which they are wrong. Bundles that are damaged are
         dropped, with what else `clean` removes. All of the table is read for it, and once more to

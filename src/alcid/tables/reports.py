@@ -1,35 +1,102 @@
-"""What an append did.
+"""Reports of what an operation did: text, plain values for JSON, HTML through `alcid.inspect`.
 
-What a build did, and what indexes a table has.
-
-What a delete did.
-
-What an upsert did.
+`Report` is the base of all of them; those of `verify`, `repair` and `clean` are in
+`alcid.tables.maintenance`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any, ClassVar
 
 from alcid._text import count_text
 from alcid.index.bundle import PayloadKind
 
 __all__ = [
+    "MAX_SHOWN",
     "AppendReport",
     "BuildReport",
+    "CompactReport",
     "DeleteReport",
     "IndexFiles",
     "IndexInfo",
+    "Plain",
+    "Report",
     "Skipped",
     "SkippedCounter",
     "UpsertReport",
+    "cut",
+    "plain_values",
     "size_text",
 ]
 
-_SHOWN = 10  # reasons in the text of a report
+MAX_SHOWN = 10
+"""How many problems, or reasons, the text of a report has."""
+
 _UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+class Plain:
+    """A dataclass that JSON can have."""
+
+    __slots__ = ()
+
+    computed: ClassVar[tuple[str, ...]] = ()
+    """Properties that JSON has, too."""
+    json_keys: ClassVar[Mapping[str, str]] = {}
+    """What JSON calls fields whose key is not their name; an empty key leaves one out."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON."""
+        names = *self.computed, *_names(self)
+        keys = {name: self.json_keys.get(name, name) for name in names}
+        return {key: plain_values(getattr(self, name)) for name, key in keys.items() if key}
+
+
+class Report(Plain):
+    """What an operation did: the base of all reports."""
+
+    __slots__ = ()
+
+    def lines(self) -> Iterator[str]:
+        """The text, line by line."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def plain_values(value: Any) -> Any:
+    """A value as JSON has it: lists for tuples, objects for dataclasses, timestamps in ISO."""
+    if isinstance(value, Plain):
+        return value.to_dict()
+    if is_dataclass(value):
+        return {name: plain_values(getattr(value, name)) for name in _names(value)}
+    if isinstance(value, list | tuple):
+        return [plain_values(item) for item in value]
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(value))
+
+
+def cut(lines: Iterable[object], count: int, what: str = "") -> Iterator[str]:
+    """The first lines of many, and how many more there are.
+
+    >>> list(cut(range(12), 12, "reasons"))[-2:]
+    ['9', 'and 2 more reasons']
+    """
+    yield from map(str, islice(lines, MAX_SHOWN))
+    if count > MAX_SHOWN:
+        yield f"and {count - MAX_SHOWN:,} more {what}".rstrip()
+
+
+def _would(*, dry_run: bool) -> str:
+    return "would have " if dry_run else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +166,7 @@ class IndexFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class BuildReport:
+class BuildReport(Report):
     """What a build did; each file of the table is `indexed`, `fresh` or `failed`.
 
     >>> print(BuildReport(40, 38, 2, 0, 19_000_000, 210_400_000, 1, 12.34))
@@ -137,9 +204,11 @@ class BuildReport:
     missing: tuple[IndexFiles, ...] = ()
     """What files lack, by index."""
 
-    def __str__(self) -> str:
+    def lines(self) -> Iterator[str]:
+        """What was indexed, and what was skipped for which reasons."""
         if self.dry_run:
-            return "\n".join(self._preview())
+            yield from self._preview()
+            return
         first = f"indexed {self.indexed:,} of {count_text(self.files, 'file')}"
         first += f" ({count_text(self.rows, 'row')})"
         first += f" in {self.seconds:.1f} s, {size_text(self.bytes_written)}"
@@ -147,28 +216,23 @@ class BuildReport:
         first += "" if self.snapshot_id is None else f" in snapshot {self.snapshot_id}"
         first += f"; {self.fresh:,} were fresh" if self.fresh else ""
         first += f"; {self.failed:,} failed" if self.failed else ""
-        dropped = (f"dropped: {one}" for one in self.dropped)
-        lines = [first, *dropped, *map(str, self.skipped[:_SHOWN])]
-        if len(self.skipped) > _SHOWN:
-            lines.append(f"and {len(self.skipped) - _SHOWN} more reasons")
-        return "\n".join(lines)
+        yield first
+        yield from (f"dropped: {index}" for index in self.dropped)
+        yield from cut(self.skipped, len(self.skipped), "reasons")
 
-    def _preview(self) -> list[str]:
+    def _preview(self) -> Iterator[str]:
         first = f"would have indexed {self.indexed:,} of {count_text(self.files, 'file')}"
         first += f" ({count_text(self.rows, 'row')}, {size_text(self.data_bytes)} of data)"
         first += f"; {self.fresh:,} are fresh" if self.fresh else ""
         first += f"; {self.failed:,} cannot be" if self.failed else ""
-        missing = (f"missing: {one}" for one in self.missing)
-        dropped = (f"dropped: {one}" for one in self.dropped)
-        return [first, *missing, *dropped, *map(str, self.skipped[:_SHOWN])]
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return asdict(self)
+        yield first
+        yield from (f"missing: {index}" for index in self.missing)
+        yield from (f"dropped: {index}" for index in self.dropped)
+        yield from map(str, self.skipped[:MAX_SHOWN])
 
 
 @dataclass(frozen=True, slots=True)
-class IndexInfo:
+class IndexInfo(Plain):
     """An index of a table: how many of its files have it, and what it takes.
 
     >>> print(IndexInfo("id", "bitmap", fresh=38, stale=2, absent=0, damaged=0, bytes=5_000_000))
@@ -202,13 +266,9 @@ class IndexInfo:
             "absent": self.absent,
             "damaged": self.damaged,
         }
-        told = "".join(f", {count:,} {state}" for state, count in others.items() if count)
+        counts = "".join(f", {count:,} {state}" for state, count in others.items() if count)
         kind = PayloadKind.index(self.column, self.index_type)
-        return f"{kind}: {count_text(self.fresh, 'file')} fresh{told}, {size_text(self.bytes)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return asdict(self)
+        return f"{kind}: {count_text(self.fresh, 'file')} fresh{counts}, {size_text(self.bytes)}"
 
 
 def size_text(count: int) -> str:
@@ -220,7 +280,7 @@ def size_text(count: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AppendReport:
+class AppendReport(Report):
     """What an append did.
 
     >>> print(AppendReport(2, 1_000_000, 31_400_000, 5_200_000, 2, 3.21))
@@ -251,11 +311,12 @@ class AppendReport:
     dry_run: bool = False
     """Nothing was changed."""
 
-    def __str__(self) -> str:
+    def lines(self) -> Iterator[str]:
+        """What was appended, and which indexes were skipped."""
         if not self.rows:
-            return f"appended nothing: there are no rows; {self.seconds:.1f} s"
-        first = "would have " if self.dry_run else ""
-        first += f"appended {count_text(self.rows, 'row')}"
+            yield f"appended nothing: there are no rows; {self.seconds:.1f} s"
+            return
+        first = f"{_would(dry_run=self.dry_run)}appended {count_text(self.rows, 'row')}"
         if self.files is not None:
             first += f" in {count_text(self.files, 'file')}, {size_text(self.bytes_written or 0)}"
         if self.index_bytes is not None:
@@ -264,18 +325,12 @@ class AppendReport:
                 first += f" in {count_text(self.bundles, 'bundle')}"
         if self.snapshot_id is not None:
             first += f"; snapshot {self.snapshot_id}"
-        lines = [f"{first}; {self.seconds:.1f} s", *map(str, self.skipped[:_SHOWN])]
-        if len(self.skipped) > _SHOWN:
-            lines.append(f"and {len(self.skipped) - _SHOWN} more reasons")
-        return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return asdict(self)
+        yield f"{first}; {self.seconds:.1f} s"
+        yield from cut(self.skipped, len(self.skipped), "reasons")
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteReport:
+class DeleteReport(Report):
     """What a delete did.
 
     >>> print(DeleteReport(1200, 3, 7))
@@ -296,23 +351,20 @@ class DeleteReport:
     dry_run: bool = False
     """Nothing was changed."""
 
-    def __str__(self) -> str:
+    def lines(self) -> Iterator[str]:
+        """What was deleted, in one line."""
         if not self.rows:
-            return "deleted nothing: no row matches"
+            yield "deleted nothing: no row matches"
+            return
         done = count_text(self.rows, "row")
         if self.files is not None:
             done += f" of {count_text(self.files, 'file')}"
-        would = "would have " if self.dry_run else ""
         made = "" if self.snapshot_id is None else f": snapshot {self.snapshot_id}"
-        return f"{would}deleted {done}{made}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return asdict(self)
+        yield f"{_would(dry_run=self.dry_run)}deleted {done}{made}"
 
 
 @dataclass(frozen=True, slots=True)
-class UpsertReport:
+class UpsertReport(Report):
     """What an upsert did.
 
     >>> print(UpsertReport(1200, 3, 403, 2, 2, 51_000, 480, 8, True, 0.31))
@@ -344,12 +396,13 @@ class UpsertReport:
     dry_run: bool = False
     """Nothing was changed."""
 
-    def __str__(self) -> str:
+    def lines(self) -> Iterator[str]:
+        """What was upserted, and which indexes were skipped."""
         if self.snapshot_id is None:
             nothing = "upserted nothing: there are no rows that change the table"
-            return f"{nothing}; {self.seconds:.1f} s"
-        first = "would have " if self.dry_run else ""
-        first += f"upserted {count_text(self.rows, 'row')}"
+            yield f"{nothing}; {self.seconds:.1f} s"
+            return
+        first = f"{_would(dry_run=self.dry_run)}upserted {count_text(self.rows, 'row')}"
         if self.deletes:
             first += f" and deleted {self.deletes:,}"
         if self.replaced is not None:
@@ -358,12 +411,48 @@ class UpsertReport:
         first += f", {size_text(self.bytes_written)}; {size_text(self.index_bytes)} of indexes"
         if not self.is_compacted:
             first += "; not compacted"
-        lines = [f"{first}; snapshot {self.snapshot_id}; {self.seconds:.1f} s"]
-        lines += map(str, self.skipped[:_SHOWN])
-        if len(self.skipped) > _SHOWN:
-            lines.append(f"and {len(self.skipped) - _SHOWN} more reasons")
-        return "\n".join(lines)
+        yield f"{first}; snapshot {self.snapshot_id}; {self.seconds:.1f} s"
+        yield from cut(self.skipped, len(self.skipped), "reasons")
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return asdict(self)
+
+@dataclass(frozen=True, slots=True)
+class CompactReport(Report):
+    """The outcome of a compaction.
+
+    >>> print(CompactReport(4, 23, 5, 1_200_000, 34_500_000, 7, 1.25))
+    compacted 4 buckets: 23 files became 5, 1,200,000 rows (34.5 MB) written in 1.2 s: snapshot 7
+    >>> print(CompactReport(0, 0, 0, 0, 0, None, 0.01))
+    compacted nothing: no bucket has anything to be merged
+    >>> print(CompactReport(4, 23, None, None, None, None, 0.01, dry_run=True))
+    would have compacted 4 buckets of 23 files
+    """
+
+    buckets: int
+    """Buckets that were changed."""
+    files_before: int
+    """Data files of these buckets."""
+    files_after: int | None
+    """None, as rows and bytes, of a dry run: which rows are live is only known by merging."""
+    rows: int | None
+    """Rows that were rewritten; files whose keys no other file has are not."""
+    bytes_written: int | None
+    snapshot_id: int | None
+    """The new snapshot; None where there was nothing to do."""
+    seconds: float
+    dry_run: bool = False
+    """Nothing was changed."""
+
+    def lines(self) -> Iterator[str]:
+        """What was compacted, in one line."""
+        buckets = count_text(self.buckets, "bucket")
+        if not self.buckets or (self.snapshot_id is None and not self.dry_run):
+            yield "compacted nothing: no bucket has anything to be merged"
+            return
+        if self.dry_run:
+            yield f"would have compacted {buckets} of {count_text(self.files_before, 'file')}"
+            return
+        files = f"{count_text(self.files_before, 'file')} became {self.files_after:,}"
+        size = size_text(self.bytes_written or 0)
+        rows = f"{count_text(self.rows or 0, 'row')} ({size}) written"
+        done = f"compacted {buckets}: {files}, {rows}"
+        yield f"{done} in {self.seconds:.1f} s: snapshot {self.snapshot_id}"

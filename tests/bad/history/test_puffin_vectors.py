@@ -139,7 +139,7 @@ def test_iceberg_go_1868_a_vector_that_came_meanwhile(catalog: VectorCatalog) ->
 
 
 def test_iceberg_17206_two_vectors_of_one_file_are_named(catalog: VectorCatalog) -> None:
-    """Of two vectors nobody knows which counts: both have to be named, to be mended by hand."""
+    """Of two vectors nobody knows which counts: both have to be named, to be repaired by hand."""
     catalog.open().delete("id = 3")
     catalog.current.append({**catalog.vectors[0], "content_offset": 4})
     with pytest.raises(FormatError) as raised:

@@ -17,7 +17,7 @@ from alcid.index.build import index_file
 from alcid.index.bundle.writer import amend
 from alcid.tables import build as folder_building
 from alcid.tables.iceberg_table import IcebergTable
-from alcid.tables.maintenance.findings import ROLL_BACK, RepairReport
+from alcid.tables.maintenance.repair import ROLL_BACK, RepairReport
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 from tests.tables.paimon.forging import flip
 
@@ -78,9 +78,9 @@ def repaired(table: IcebergTable, catalog: MemoryCatalog, commits: int) -> Repai
     trial = table.repair(dry_run=True)
     assert (catalog.commits, catalog.listed()) == (before, listed)
     report = table.repair()
-    assert (trial.mended, trial.not_mended, trial.commits, trial.dry_run) == (
-        report.mended,
-        report.not_mended,
+    assert (trial.repaired, trial.not_repaired, trial.commits, trial.dry_run) == (
+        report.repaired,
+        report.not_repaired,
         commits,
         True,
     )
@@ -91,16 +91,16 @@ def repaired(table: IcebergTable, catalog: MemoryCatalog, commits: int) -> Repai
     )
     found = table.verify()
     assert [(one.file, one.what, one.problem) for one in found.problems] == [
-        (one.file, one.what, one.problem) for one in report.not_mended
+        (one.file, one.what, one.problem) for one in report.not_repaired
     ]
     again = table.repair()
-    assert (again.mended, again.commits) == ((), 0)
+    assert (again.repaired, again.commits) == ((), 0)
     return report
 
 
 def test_a_sound_table_is_left_alone(table: IcebergTable, catalog: MemoryCatalog) -> None:
     report = repaired(table, catalog, 0)
-    assert (report.ok, report.mended, report.removed, report.kept) == (True, (), (), ())
+    assert (report.ok, report.repaired, report.removed, report.kept) == (True, (), (), ())
 
 
 def test_an_index_that_is_damaged_is_built_again_of_its_file_only(
@@ -113,7 +113,7 @@ def test_an_index_that_is_damaged_is_built_again_of_its_file_only(
     wrong = table.verify().problems
     assert {Path(one.file).name for one in wrong} == {"a.parquet"}
     report = repaired(table, catalog, 1)
-    assert [str(one) for one in report.mended] == [f"{one}: built anew" for one in wrong]
+    assert [str(one) for one in report.repaired] == [f"{one}: built anew" for one in wrong]
     assert set(read) == {"a.parquet"}
     assert indexes(table) == INDEXES
     assert ndv(catalog) == {2: "7"}  # the sketches are still there
@@ -129,10 +129,10 @@ def test_an_index_of_a_file_whose_data_is_damaged_is_told(
     data = catalog.folder / "data" / "a.parquet"
     data.unlink()
     report = table.repair()
-    assert [(Path(one.file).name, one.problem, one.advice) for one in report.not_mended] == [
+    assert [(Path(one.file).name, one.problem, one.advice) for one in report.not_repaired] == [
         ("a.parquet", "is not there", ROLL_BACK)
     ]
-    assert (report.mended, report.commits) == ((), 0)
+    assert (report.repaired, report.commits) == ((), 0)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_statistics_file_that_cannot_be_read_is_dropped_and_counted_again(
     damage(path)
     table = IcebergTable(catalog)
     report = repaired(table, catalog, 3)
-    assert {one.done for one in report.mended} == {
+    assert {one.done for one in report.repaired} == {
         "dropped; indexes built again; name counted again"
     }
     assert (indexes(table), ndv(catalog)) == (INDEXES, {2: "7"})
@@ -158,7 +158,7 @@ def test_indexes_that_are_still_known_are_built_again(
 ) -> None:
     (path,) = catalog.puffins()
     flip(path, -10)
-    assert {one.done for one in repaired(table, catalog, 3).mended} == {
+    assert {one.done for one in repaired(table, catalog, 3).repaired} == {
         "dropped; indexes built again; name counted again"
     }
     assert (indexes(table), ndv(catalog)) == (INDEXES, {2: "7"})
@@ -172,7 +172,7 @@ def test_numbers_that_metadata_make_up_are_put_right(
     file["file-footer-size-in-bytes"] += 1
     catalog.put_statistics(SNAPSHOT, file)
     report = repaired(table, catalog, 1)
-    assert {(one.what, one.done) for one in report.mended} == {
+    assert {(one.what, one.done) for one in report.repaired} == {
         ("footer", "written anew, as far as it is sound"),
         (f"{THETA_SKETCH} of fields [2]", "written anew, as far as it is sound"),
     }
@@ -189,7 +189,7 @@ def test_a_sketch_that_does_not_count_what_it_says_is_counted_again(
     (sketch,) = (one for one in blobs if one.type == THETA_SKETCH and one.fields == (1,))
     flip(path, sketch.offset + 10)
     report = repaired(table, catalog, 2)
-    assert [(one.what, one.done) for one in report.mended] == [
+    assert [(one.what, one.done) for one in report.repaired] == [
         ("distinct values of field 1", "written anew, as far as it is sound; id counted again")
     ]
     assert ndv(catalog) == {1: "2000", 2: "7"}
@@ -217,7 +217,7 @@ def test_a_sketch_beside_a_wrong_number_is_counted_again(
     catalog.put_statistics(SNAPSHOT, listed)
     table.refresh()
     report = repaired(table, catalog, 2)
-    assert [(one.what, one.problem) for one in report.mended] == [
+    assert [(one.what, one.problem) for one in report.repaired] == [
         ("distinct values of field 2", "found 70, the sketch says 7")
     ]
     assert (ndv(catalog), indexes(table)) == ({2: "7"}, INDEXES)
@@ -231,7 +231,7 @@ def test_statistics_of_the_past_are_not_counted_again(
     blobs = PuffinReader(BytesSource(path.read_bytes())).blobs
     flip(path, next(one for one in blobs if one.type == THETA_SKETCH).offset + 10)
     report = repaired(table, catalog, 1)
-    assert [one.done for one in report.mended] == ["written anew, as far as it is sound"]
+    assert [one.done for one in report.repaired] == ["written anew, as far as it is sound"]
     assert ndv(catalog) == {}
     assert indexes(table) == INDEXES
 
@@ -258,4 +258,4 @@ def test_a_commit_of_another_meanwhile_is_looked_at_again(
     catalog.between.append(lambda: catalog.expire(SNAPSHOT))
     catalog.add({"c.parquet": rows(5)})
     report = table.repair()
-    assert (report.ok, report.mended, catalog.listed()) == (True, (), {})
+    assert (report.ok, report.repaired, catalog.listed()) == (True, (), {})

@@ -86,8 +86,8 @@ def test_vectors_of_two_snapshots_in_one_file_are_not_merged(
     table = catalog.open()
     report = table.repair()
     if is_of_snapshots:
-        assert (report.commits, len(report.not_mended)) == (0, 1)
+        assert (report.commits, len(report.not_repaired)) == (0, 1)
         assert len(catalog.vectors) == 2
     else:
-        assert (report.commits, report.not_mended) == (1, ())
+        assert (report.commits, report.not_repaired) == (1, ())
         assert table.scan().to_arrow()["id"].to_pylist() == [0, *range(4, 10)]

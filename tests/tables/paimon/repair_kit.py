@@ -13,7 +13,7 @@ import pytest
 import alcid
 from alcid import PaimonTable
 from alcid.formats.deletion_vector import DeletionVectorRange
-from alcid.tables.maintenance.findings import RepairReport
+from alcid.tables.maintenance.repair import RepairReport
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from tests.tables.paimon.forging import (
     flip,
@@ -77,7 +77,7 @@ def change_entries(path: Path, change: Callable[[IndexEntry], IndexEntry]) -> No
 
 
 def told(report: RepairReport) -> list[tuple[str, str, str, str]]:
-    return sorted((one.file, one.what, one.problem, one.done) for one in report.mended)
+    return sorted((one.file, one.what, one.problem, one.done) for one in report.repaired)
 
 
 def repaired(table: PaimonTable, *, commits: int = 1) -> RepairReport:
@@ -87,20 +87,20 @@ def repaired(table: PaimonTable, *, commits: int = 1) -> RepairReport:
     trial = table.repair(dry_run=True)
     assert {one: one.stat().st_mtime_ns for one in Path(table.location).rglob("*")} == files
     report = table.repair()
-    assert (told(trial), trial.not_mended, trial.commits, trial.dry_run) == (
+    assert (told(trial), trial.not_repaired, trial.commits, trial.dry_run) == (
         told(report),
-        report.not_mended,
+        report.not_repaired,
         commits,
         True,
     )
     assert (report.commits, report.dry_run) == (commits, False)
     assert table.snapshot_id == (before or 0) + commits
     again = table.repair()
-    assert (again.mended, again.commits, again.snapshot_id) == ((), 0, None)
-    assert again.not_mended == report.not_mended
+    assert (again.repaired, again.commits, again.snapshot_id) == ((), 0, None)
+    assert again.not_repaired == report.not_repaired
     found = table.verify()
     assert [(one.file, one.what, one.problem) for one in found.problems] == [
-        (one.file, one.what, one.problem) for one in report.not_mended
+        (one.file, one.what, one.problem) for one in report.not_repaired
     ]
     assert {one.path for one in found.leftovers} == forged
     return report

@@ -19,8 +19,8 @@ import alcid
 from alcid import DeletionVector, OptionError, PaimonTable
 from alcid.inspect import to_html
 from alcid.tables.maintenance import findings
-from alcid.tables.maintenance.findings import ROLL_BACK
-from alcid.tables.maintenance.paimon_repair_vectors import VectorMender, VectorRepair
+from alcid.tables.maintenance.paimon_repair_vectors import BucketRepair, VectorRepairer
+from alcid.tables.maintenance.repair import ROLL_BACK
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from tests.tables.maintaining import Workers
@@ -50,7 +50,7 @@ from tests.tables.paimon.repair_kit import (
 from tests.tables.paimon.small_tables import VECTORS, commit, create
 
 
-def test_all_that_is_wrong_is_mended_in_one_commit(tmp_path: Path) -> None:
+def test_all_that_is_wrong_is_repaired_in_one_commit(tmp_path: Path) -> None:
     table = made(tmp_path, "key", INDEXES)
     table.upsert(rows_of([30, 31]))
     first, _ = data_files(tmp_path)[:2]
@@ -61,7 +61,7 @@ def test_all_that_is_wrong_is_mended_in_one_commit(tmp_path: Path) -> None:
     )
     table = PaimonTable(table.storage, engine=Workers(3))
     report = repaired(table)
-    assert sorted(one.done for one in report.mended) == [
+    assert sorted(one.done for one in report.repaired) == [
         "built anew",
         "dropped",
         "merged to one, of 2 rows",
@@ -70,7 +70,9 @@ def test_all_that_is_wrong_is_mended_in_one_commit(tmp_path: Path) -> None:
     assert ids(table) == [*without(1, 3, 11), 30, 31]
 
 
-def test_keys_that_show_only_when_vectors_are_mended_are_mended_with_them(tmp_path: Path) -> None:
+def test_keys_that_show_only_when_vectors_are_repaired_are_repaired_with_them(
+    tmp_path: Path,
+) -> None:
     """As long as a bucket has two vectors of a file, nobody can say which keys are live."""
     table = create(tmp_path, primary_keys=["id"], options={**VECTORS, "bucket": "1"})
     for text in ("a", "b", "c"):
@@ -85,7 +87,7 @@ def test_keys_that_show_only_when_vectors_are_mended_are_mended_with_them(tmp_pa
     table = alcid.paimon(tmp_path)
     assert table.verify().keys_live_twice == 0  # it cannot be told
     report = repaired(table)
-    assert [(one.what, one.done, one.count) for one in report.mended] == [
+    assert [(one.what, one.done, one.count) for one in report.repaired] == [
         ("deletion vectors", "merged to one, of 10 rows", 1),
         ("keys", "marked as deleted", 10),
     ]
@@ -101,17 +103,17 @@ def test_what_another_deletes_meanwhile_stays_deleted(
     table, other = alcid.paimon(tmp_path), alcid.paimon(tmp_path)
     looks: list[int] = []
 
-    def mend(*arguments: Any) -> VectorRepair:
-        found = mended(*arguments)
-        looks.append(len(found.mended))
+    def repair(*arguments: Any) -> BucketRepair:
+        found = original(*arguments)
+        looks.append(len(found.repaired))
         if len(looks) == 1:
             assert other.delete("id IN (2, 12)").rows == 2
         return found
 
-    mended = VectorMender.mend
-    monkeypatch.setattr(VectorMender, "mend", mend)
+    original = VectorRepairer.repair
+    monkeypatch.setattr(VectorRepairer, "repair", repair)
     report = table.repair()
-    assert (looks, report.mended, report.commits, report.ok) == ([1], (), 0, True)
+    assert (looks, report.repaired, report.commits, report.ok) == ([1], (), 0, True)
     assert ids(table) == without(1, 2, 11, 12)  # the delete has written all anew
     names = {one.name for one in state_of(tmp_path).indexes}
     assert {one.name for one in (tmp_path / "index").iterdir()} > names
@@ -129,19 +131,19 @@ def test_a_repair_that_comes_too_late_leaves_a_damaged_vector_where_it_is(
     table = alcid.paimon(tmp_path)
     looks: list[int] = []
 
-    def mend(*arguments: Any) -> VectorRepair:
-        found = mended(*arguments)
-        looks.append(len(found.mended))
+    def repair(*arguments: Any) -> BucketRepair:
+        found = original(*arguments)
+        looks.append(len(found.repaired))
         if len(looks) == 1:  # another compacts both files away
             entries = state_of(tmp_path).entries
             change = Change(kind="OVERWRITE", deleted=entries, index_deleted=found.deleted)
             commit(alcid.paimon(tmp_path), change)
         return found
 
-    mended = VectorMender.mend
-    monkeypatch.setattr(VectorMender, "mend", mend)
+    original = VectorRepairer.repair
+    monkeypatch.setattr(VectorRepairer, "repair", repair)
     report = table.repair()
-    assert (looks, report.mended, report.ok) == ([1], (), True)
+    assert (looks, report.repaired, report.ok) == ([1], (), True)
     assert index.read_bytes() != before  # it is there, for the snapshots of the past
     assert len(list((tmp_path / "index").iterdir())) == 1
 
@@ -154,26 +156,26 @@ def test_rows_that_another_appends_meanwhile_are_no_conflict(
     put_vectors(tmp_path, {first: DeletionVector([3])})
     table, other = alcid.paimon(tmp_path), alcid.paimon(tmp_path)
 
-    def mend(*arguments: Any) -> VectorRepair:
+    def repair(*arguments: Any) -> BucketRepair:
         other.append(rows_of([30]))
-        return mended(*arguments)
+        return original(*arguments)
 
-    mended = VectorMender.mend
-    monkeypatch.setattr(VectorMender, "mend", mend)
+    original = VectorRepairer.repair
+    monkeypatch.setattr(VectorRepairer, "repair", repair)
     report = table.repair()
     assert (report.commits, report.ok) == (1, True)
     assert ids(table) == [*without(1, 3, 11), 30]
 
 
-def test_more_problems_than_a_report_keeps_are_mended_too(
+def test_more_problems_than_a_report_keeps_are_repaired_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = made(tmp_path, options=INDEXES)
     forge(tmp_path, lambda entry: [flipped(entry, 0)])
     table.refresh()
-    monkeypatch.setattr(findings, "_MOST_FINDINGS", 1)
+    monkeypatch.setattr(findings, "_MAX_FINDINGS", 1)
     report = repaired(table, commits=2)
-    assert sorted(one.file.rpartition("/")[2] for one in report.mended) == sorted(
+    assert sorted(one.file.rpartition("/")[2] for one in report.repaired) == sorted(
         data_files(tmp_path)
     )
 
@@ -221,7 +223,7 @@ def test_any_damages_together_leave_the_rows_that_no_vector_deletes(
         assert ids(table) == without(*gone)
         found = table.verify()
         assert (found.problems, found.warnings) == ((), ())
-        assert table.repair().mended == ()
+        assert table.repair().repaired == ()
 
 
 def _lie(entry: IndexEntry, data_file: str) -> IndexEntry:
@@ -264,7 +266,7 @@ def test_leftovers_stay_if_an_older_snapshot_cannot_be_read(tmp_path: Path) -> N
     manifest = table.folder.snapshots.get(1).delta_manifest_list
     flip(one_file(tmp_path, f"manifest/{manifest}"), -1)
     report = table.repair(timedelta(0))
-    assert [(one.what, one.advice) for one in report.not_mended] == [
+    assert [(one.what, one.advice) for one in report.not_repaired] == [
         ("older snapshots", "nothing was removed: restore the file, or let the snapshot expire")
     ]
     assert orphan.exists()
@@ -279,8 +281,9 @@ def test_a_report_is_plain_data_and_a_page(tmp_path: Path) -> None:
     assert (plain["ok"], plain["commits"], plain["snapshot_id"]) == (False, 1, table.snapshot_id)
     assert [one["done"] for one in plain["mended"]] == ["dropped"]
     assert [one["advice"] for one in plain["not_mended"]] == [ROLL_BACK]
-    first = f"mended 1 problem in 1 commit: snapshot {table.snapshot_id}; removed 0 leftovers (0 B)"
-    assert str(report).startswith(f"{first}; 3 too young; 1 NOT mended; ")
+    first = f"repaired 1 problem in 1 commit: snapshot {table.snapshot_id}"
+    first += "; removed 0 leftovers (0 B)"
+    assert str(report).startswith(f"{first}; 3 too young; 1 NOT repaired; ")
     shown = to_html(report)
     assert "<td>dropped</td>" in shown
     assert f"<td>{ROLL_BACK}</td>" in shown

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from alcid import PaimonTable
-from alcid.tables.maintenance.findings import ROLL_BACK
+from alcid.tables.maintenance.repair import ROLL_BACK
 from tests.tables.paimon.forging import (
     flip,
     forge,
@@ -45,7 +45,7 @@ def test_a_container_that_cannot_be_read_is_built_as_the_table_asks(
     other = next(one for one in state_of(tmp_path).entries if one.file.name == second)
     table.refresh()
     report = repaired(table)
-    assert [(one.file, one.what, one.done) for one in report.mended] == [
+    assert [(one.file, one.what, one.done) for one in report.repaired] == [
         (f"bucket-0/{first}", "index", "built anew")
     ]
     assert index_sizes(table) == {"bitmap of name": 2, "bloom-filter of id": 2}
@@ -75,7 +75,7 @@ def test_an_index_that_lies_is_built_anew_and_the_others_are_kept(tmp_path: Path
     (wrong,) = (one for one in table.verify().indexes if one.differing)
     assert (wrong.column, wrong.index_type, wrong.false_negatives) == ("id", "range-bitmap", 10)
     report = repaired(table)
-    assert [(one.file, one.what, one.done) for one in report.mended] == [
+    assert [(one.file, one.what, one.done) for one in report.repaired] == [
         (f"bucket-0/{first}", "range-bitmap of 'id'", "built anew")
     ]
     assert table.count("id = 3") == 1
@@ -89,7 +89,7 @@ def test_an_index_of_a_file_whose_data_is_damaged_is_told(tmp_path: Path) -> Non
     flip(next(tmp_path.rglob(first)), 4)
     table.refresh()
     report = table.repair()
-    assert {(one.what, one.advice) for one in report.not_mended} == {
+    assert {(one.what, one.advice) for one in report.not_repaired} == {
         ("index", "its data cannot be read for another: restore the data file"),
         ("column 'id'", ROLL_BACK),
     }
@@ -104,7 +104,7 @@ def test_an_index_that_the_table_does_not_ask_for_and_cannot_be_read_is_dropped(
     first, _ = data_files(tmp_path)
     forge(tmp_path, lambda entry: [flipped(entry, 0) if entry.file.name == first else entry])
     table.refresh()
-    assert [one.done for one in repaired(table).mended] == ["dropped"]
+    assert [one.done for one in repaired(table).repaired] == ["dropped"]
     assert index_sizes(table) == {"bitmap of name": 1, "bloom-filter of id": 1}
 
 

@@ -1,4 +1,4 @@
-"""Repair of deletion vectors: what is wrong is mended, or told, and no row comes back."""
+"""Repair of deletion vectors: what is wrong is repaired, or told, and no row comes back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from alcid import (
     DeletionVectorFile,
     FormatError,
 )
-from alcid.tables.maintenance.findings import ROLL_BACK
+from alcid.tables.maintenance.repair import ROLL_BACK
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from tests.tables.paimon.forging import (
@@ -41,8 +41,8 @@ from tests.tables.paimon.small_tables import commit
 def test_a_sound_table_is_left_alone(tmp_path: Path, kind: str) -> None:
     table = made(tmp_path, kind)
     report = repaired(table, commits=0)
-    assert (report.ok, report.mended, report.removed, report.kept) == (True, (), (), ())
-    assert str(report).startswith("nothing to mend; removed 0 leftovers (0 B); ")
+    assert (report.ok, report.repaired, report.removed, report.kept) == (True, (), (), ())
+    assert str(report).startswith("nothing to repair; removed 0 leftovers (0 B); ")
     assert ids(table) == without(1, 11)
 
 
@@ -106,8 +106,8 @@ def test_vectors_of_files_that_are_gone_are_dropped(tmp_path: Path, kind: str) -
     )
     problem = "it is no live data file"
     assert told(repaired(table)) == [
-        (path, "vector of b", problem, "dropped"),
-        (path, "vector of data-gone.parquet", problem, "dropped"),
+        (path, "deletion vector of b", problem, "dropped"),
+        (path, "deletion vector of data-gone.parquet", problem, "dropped"),
     ]
     assert ids(table) == without(1, 11)
     assert table.verify().warnings == ()
@@ -128,9 +128,12 @@ def test_wrong_numbers_are_put_right(tmp_path: Path, kind: str) -> None:
     with pytest.raises(FormatError, match="found 1, expected 7"):
         table.scan().to_arrow()
     report = repaired(table)
-    assert {(one.what, one.done) for one in report.mended} == {
+    assert {(one.what, one.done) for one in report.repaired} == {
         ("row count", "written anew"),
-        *((f"vector of {name}", "written anew, of 1 row") for name in data_files(tmp_path)),
+        *(
+            (f"deletion vector of {name}", "written anew, of 1 row")
+            for name in data_files(tmp_path)
+        ),
     }
     assert ids(table) == without(1, 11)
     for entry in vector_entries(tmp_path):
@@ -144,7 +147,7 @@ def test_only_the_index_file_that_is_wrong_is_written_anew(tmp_path: Path) -> No
     first, second = data_files(tmp_path)
     kept = [one for one in vector_entries(tmp_path) if _named(one) == {first}]
     change_entries(tmp_path, lambda one: replace(one, rows=9) if second in _named(one) else one)
-    assert [one.what for one in repaired(table).mended] == ["row count"]
+    assert [one.what for one in repaired(table).repaired] == ["row count"]
     assert kept[0] in vector_entries(tmp_path)
     assert ids(table) == without(1, 11, 12)
 
@@ -187,7 +190,7 @@ def test_ranges_that_were_lost_are_taken_from_an_older_snapshot(
     change_entries(tmp_path, lambda one: replace(one, ranges=ranges, rows=0))
     assert {1, 11} <= set(ids(table))  # they have come back
     report = repaired(table)
-    assert {(one.what, one.done) for one in report.mended} == {
+    assert {(one.what, one.done) for one in report.repaired} == {
         ("deletion vectors", f"taken as snapshot {known} has it")
     }
     assert ids(table) == without(1, 11)
@@ -203,7 +206,7 @@ def test_ranges_that_no_snapshot_knows_are_dropped(tmp_path: Path) -> None:
 
 
 @every_kind
-def test_a_damaged_vector_stays_and_all_else_is_mended(tmp_path: Path, kind: str) -> None:
+def test_a_damaged_vector_stays_and_all_else_is_repaired(tmp_path: Path, kind: str) -> None:
     made(tmp_path, kind)
     first, second = data_files(tmp_path)
 
@@ -221,15 +224,15 @@ def test_a_damaged_vector_stays_and_all_else_is_mended(tmp_path: Path, kind: str
     index, before = damage(tmp_path, first)
     table = alcid.paimon(tmp_path)
     report = repaired(table)
-    (left,) = report.not_mended
+    (left,) = report.not_repaired
     assert left.file == index.relative_to(tmp_path).as_posix()
-    assert (left.what, left.advice) == (f"vector of {first}", ROLL_BACK)
+    assert (left.what, left.advice) == (f"deletion vector of {first}", ROLL_BACK)
     assert "bad checksum of a deletion vector" in left.problem
     assert not report.ok
-    assert f"not mended: {left}" in str(report).splitlines()
-    assert {one.what for one in report.mended} == {
-        f"vector of {second}",
-        "vector of data-gone.parquet",
+    assert f"not repaired: {left}" in str(report).splitlines()
+    assert {one.what for one in report.repaired} == {
+        f"deletion vector of {second}",
+        "deletion vector of data-gone.parquet",
     }
     with pytest.raises(FormatError, match="bad checksum"):
         table.count("id >= 0")
@@ -247,12 +250,15 @@ def test_two_vectors_of_which_one_is_damaged_stay_two(tmp_path: Path) -> None:
     put_vectors(tmp_path, {first: DeletionVector([3]), "gone": DeletionVector([0])})
     table = alcid.paimon(tmp_path)
     report = repaired(table)
-    assert [one.what for one in report.mended] == ["vector of gone"]
-    assert {one.what for one in report.not_mended} == {"deletion vectors", f"vector of {first}"}
+    assert [one.what for one in report.repaired] == ["deletion vector of gone"]
+    assert {one.what for one in report.not_repaired} == {
+        "deletion vectors",
+        f"deletion vector of {first}",
+    }
     with pytest.raises(FormatError, match=f"two deletion vectors of {first}"):
         table.count("id >= 0")
     index.write_bytes(before)
-    assert [one.done for one in table.repair().mended] == ["merged to one, of 2 rows"]
+    assert [one.done for one in table.repair().repaired] == ["merged to one, of 2 rows"]
     assert ids(table) == without(1, 3, 11)
 
 
@@ -263,10 +269,10 @@ def test_a_vector_file_that_is_gone_or_cut_stays_named(tmp_path: Path, kind: str
     before, entries = path.read_bytes(), vector_entries(tmp_path)
     path.unlink()
     report = repaired(table, commits=0)
-    assert [(one.what, one.problem) for one in report.not_mended] == [("", "is not there")]
+    assert [(one.what, one.problem) for one in report.not_repaired] == [("", "is not there")]
     path.write_bytes(b"")
     report = repaired(table, commits=0)
-    assert [one.what for one in report.not_mended] == ["size"]
+    assert [one.what for one in report.not_repaired] == ["size"]
     assert vector_entries(tmp_path) == entries
     path.write_bytes(before)
     assert ids(table) == without(1, 11)
@@ -282,17 +288,17 @@ def test_a_vector_of_rows_that_there_are_not_stays(tmp_path: Path) -> None:
     size = len(written.data)
     forge(tmp_path, indexes=lambda _: [replace(entry, size=size, rows=1, ranges=written.ranges)])
     table = alcid.paimon(tmp_path)
-    (left,) = repaired(table, commits=0).not_mended
+    (left,) = repaired(table, commits=0).not_repaired
     assert (left.problem, left.advice) == ("found row 10, expected below 10", ROLL_BACK)
 
 
-def test_a_data_file_that_is_gone_is_told_and_the_rest_is_mended(tmp_path: Path) -> None:
+def test_a_data_file_that_is_gone_is_told_and_the_rest_is_repaired(tmp_path: Path) -> None:
     table = made(tmp_path)
     put_vectors(tmp_path, {"gone": DeletionVector([1])})
     lost = next(tmp_path.rglob(data_files(tmp_path)[1]))
     lost.unlink()
     report = repaired(table)
-    assert [str(one) for one in report.not_mended] == [
+    assert [str(one) for one in report.not_repaired] == [
         f"{lost.relative_to(tmp_path)}: is not there: {ROLL_BACK}"
     ]
-    assert [one.done for one in report.mended] == ["dropped"]
+    assert [one.done for one in report.repaired] == ["dropped"]

@@ -19,9 +19,9 @@ from alcid.formats.file_index.keys import read_column
 from alcid.formats.source import BytesSource
 from alcid.storage import Storage
 from alcid.tables.engine import Engine, Threads
-from alcid.tables.maintenance.findings import VerifyReport
 from alcid.tables.maintenance.paimon_checks import CheckedTable
 from alcid.tables.maintenance.paimon_verify import verify
+from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.paimon.metadata.manifest import (
     ManifestEntry,
     read_manifest_list,
@@ -405,7 +405,7 @@ def test_a_damaged_vector_is_found_and_others_are_read(tmp_path: Path, name: str
     flip(path, -1)  # of its checksum
     ((file, what, problem),) = found(verified(table))
     where = path.relative_to(table).as_posix()
-    assert (file, what) == (where, f"vector of {place.data_file}")
+    assert (file, what) == (where, f"deletion vector of {place.data_file}")
     assert "checksum" in problem
 
 
@@ -426,7 +426,7 @@ def test_a_vector_of_another_cardinality_is_found(tmp_path: Path) -> None:
     ranges = (replace(first, cardinality=first.cardinality + 1), *others)
     path, _ = forge_vectors(table, ranges=ranges)
     ((file, what, problem),) = found(verified(table))
-    assert (file, what) == (path, f"vector of {first.data_file}")
+    assert (file, what) == (path, f"deletion vector of {first.data_file}")
     assert f"found {first.cardinality}, expected {first.cardinality + 1}" in problem
 
 
@@ -456,10 +456,10 @@ def test_vectors_of_rows_and_files_that_there_are_not_are_found(tmp_path: Path) 
     )
     report = verified(table)
     assert found(report) == [
-        (path, f"vector of {entry.file.name}", f"found row {rows}, expected below {rows}"),
+        (path, f"deletion vector of {entry.file.name}", f"found row {rows}, expected below {rows}"),
     ]
     assert [(one.file, one.what, one.problem) for one in report.warnings] == [
-        (path, "vector of data-of-before.parquet", "it is no live data file"),
+        (path, "deletion vector of data-of-before.parquet", "it is no live data file"),
     ]
 
 
@@ -589,7 +589,7 @@ def test_what_a_manifest_says_of_keys_is_compared(tmp_path: Path) -> None:
             f"found {file.min_sequence} to {file.max_sequence - 1}, expected {numbers}",
         )
     ]
-    beyond = "is beyond the least or greatest of the manifest"
+    beyond = "is beyond the min or max key of the manifest"
     assert changed(min_key=ring(5)) == [("keys", f"row 0 {beyond}")]
     assert changed(max_key=ring(100)) == []
     assert changed() == []

@@ -1,29 +1,26 @@
-"""Cleaning: few bundles in place of many, and what is of no use any more is removed.
-
-Builds do the same, but only when bundles have become many. What is removed must have been of no use
-for some time, as queries and appends may be running: each kind of leftover says since when.
-
-Files of an index folder that are of no use any more: what `verify` lists and `clean` removes.
+"""Clean: the files that are of no use any more, their report, and the cleaning of a Parquet folder.
 
     _alcid/20250801T093000.123456Z-5f1e0c7ab2d4.puffin   a bundle that another replaces, or damaged
     _alcid/statistics-20250801T093000.123456Z-0c7ab2d45f1e.puffin   when there are newer ones
     _alcid/staging/20250801T093000.123456Z-ab2d45f1e0c7/   of an append that was killed
     _alcid/.5f1e0c7ab2d45f1e0c7ab2d45f1e0c7a.tmp   a file that was being written
 
-Only such names are ever removed. A job that is running has files here too, so each is given the
-moment since which it is of no use: of a job, that of the last thing that happened in it.
+Only such names are ever removed. A running job has files here, too; so each leftover has the time
+since which it is of no use (of a job, the time of its last file), and young ones are kept. Bundles
+are merged at the same time, where that makes them fewer or smaller.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import ClassVar
 
 from alcid._text import count_text
 from alcid.errors import (
@@ -45,7 +42,7 @@ from alcid.tables.bundle_folder import (
 )
 from alcid.tables.open_files import list_data_files
 from alcid.tables.parquet.append import STAGING
-from alcid.tables.reports import size_text
+from alcid.tables.reports import Plain, Report, size_text
 
 __all__ = [
     "CleanReport",
@@ -66,8 +63,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Leftover:
+class Leftover(Plain):
     """A file that is of no use any more, or the folder of a job."""
+
+    json_keys: ClassVar[Mapping[str, str]] = {"storage": ""}
 
     path: str
     """In its storage."""
@@ -77,7 +76,7 @@ class Leftover:
     names; of an Iceberg table `statistics`, which no snapshot lists, and `unfinished`."""
     bytes: int
     since: datetime | None
-    """Since when; None if that cannot be told."""
+    """Since when; None if that is not known."""
     storage: Storage = field(repr=False, compare=False)
 
     def remove(self) -> None:
@@ -91,11 +90,6 @@ class Leftover:
     def is_replaced(self) -> bool:
         """Whether something that is whole stands for it."""
         return self.reason in ("replaced", "empty", "old statistics")
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        since = None if self.since is None else self.since.isoformat()
-        return {"path": self.path, "reason": self.reason, "bytes": self.bytes, "since": since}
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +200,10 @@ def _jobs(storage: Storage) -> Iterator[Leftover]:
 
 
 @dataclass(frozen=True, slots=True)
-class CleanReport:
+class CleanReport(Report):
     """What `clean` did, or would do."""
+
+    computed: ClassVar[tuple[str, ...]] = ("bytes_removed",)
 
     dry_run: bool
     """Nothing was changed."""
@@ -225,7 +221,7 @@ class CleanReport:
         """The bytes of what was removed."""
         return sum(leftover.bytes for leftover in self.removed)
 
-    def __str__(self) -> str:
+    def lines(self) -> Iterator[str]:
         """What was done, in one line, and what was removed, by reason."""
         to = "" if self.dry_run or not self.merged else f" to {len(self.written):,}"
         first = "would have " if self.dry_run else ""
@@ -234,23 +230,9 @@ class CleanReport:
         first += f"removed {count_text(len(self.removed), 'leftover')}"
         first += f" ({size_text(self.bytes_removed)})"
         first += "" if self.dry_run else f" in {self.seconds:.1f} s"
-        first += f"; {len(self.kept):,} too young" if self.kept else ""
-        reasons: dict[str, int] = {}
-        for leftover in self.removed:
-            reasons[leftover.reason] = reasons.get(leftover.reason, 0) + 1
-        return "\n".join([first, *(f"{reason}: {n:,}" for reason, n in sorted(reasons.items()))])
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return {
-            "dry_run": self.dry_run,
-            "merged": list(self.merged),
-            "written": list(self.written),
-            "removed": [leftover.to_dict() for leftover in self.removed],
-            "kept": [leftover.to_dict() for leftover in self.kept],
-            "bytes_removed": self.bytes_removed,
-            "seconds": self.seconds,
-        }
+        yield first + (f"; {len(self.kept):,} too young" if self.kept else "")
+        reasons = Counter(leftover.reason for leftover in self.removed)
+        yield from (f"{reason}: {count:,}" for reason, count in sorted(reasons.items()))
 
 
 def clean(

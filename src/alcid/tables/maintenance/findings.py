@@ -1,42 +1,259 @@
-"""What `verify` found.
+"""Findings of `verify`: what is wrong with which file, typed, so that a repair decides by kinds.
 
-What `repair` did.
+A finding has a kind, the file, what of the file it is about (a column, a type of index, a data
+file), and a detail for people. Its text is rendered from these by `LABELS`; nothing reads the text
+back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import Any, Final
 
 from alcid._text import count_text
-from alcid.tables.maintenance.clean import Leftover
-from alcid.tables.reports import size_text
-
-if TYPE_CHECKING:
-    pass
+from alcid.errors import AlcidError
+from alcid.tables.reports import Plain
 
 __all__ = [
+    "LABELS",
+    "MISSING",
     "PAGES",
-    "ROLL_BACK",
     "STATISTICS",
+    "Checked",
     "Example",
     "Finding",
+    "FindingKind",
     "Findings",
     "IndexCheck",
-    "Mended",
-    "NotMended",
-    "RepairReport",
-    "VerifyReport",
+    "Severity",
 ]
 
 PAGES, STATISTICS = "pages", "statistics"
 """What stands in `IndexCheck.index_type` for what is no index."""
 
-_MOST_FINDINGS = 1_000_000  # in memory, of some hundred bytes each; all of them are repaired
-_MOST_REPORTED = 1000
-_SHOWN = 10
+MISSING: Final = "is not there"
+"""The detail of a file that should be there."""
+
+_MAX_FINDINGS = 1_000_000  # in memory, of some hundred bytes each; all of them are repaired
+
+
+class Severity(Enum):
+    """Whether readers are affected."""
+
+    PROBLEM = auto()
+    """Queries fail, or may give wrong rows."""
+    WARNING = auto()
+    """Right for reads, but in the way of others, as of writers of Paimon's Java; or not checked."""
+
+
+class FindingKind(Enum):
+    """What is wrong with a file."""
+
+    # Data files
+    DATA_FILE = auto()
+    """It is missing, or cannot be read."""
+    SIZE = auto()
+    """A file of any kind has another size than the metadata say."""
+    ROWS = auto()
+    """It has another number of rows than its manifest says."""
+    COLUMN = auto()
+    """A column cannot be read."""
+    METRICS = auto()
+    """The metrics of an Iceberg manifest are not true of all values."""
+    STATISTICS = auto()
+    """The statistics of a column, in a bundle or in a Paimon manifest, are not true."""
+    NOT_CHECKED = auto()
+    """A file, or a column of it, is of a kind that is not read."""
+
+    # Indexes of data files
+    INDEX = auto()
+    PAGES = auto()
+    """The page offsets of a column, as a bundle has them, are not those of the file."""
+    CONTAINER = auto()
+    """The container of a data file's indexes cannot be read."""
+    ENTRY_FOOTER = auto()
+    """The footer is another than the one that the bundle was built from."""
+    ENTRY_ROWS = auto()
+    ENTRY_SCHEMA = auto()
+    BUNDLE = auto()
+    """A bundle cannot be read at all."""
+    BUNDLE_FILES = auto()
+    """The list of files of a bundle is damaged."""
+    BUNDLE_DIRECTORY = auto()
+    """The directory of one index of a bundle is damaged."""
+
+    # Deletes
+    VECTORS_TWICE = auto()
+    """A data file has several deletion vectors."""
+    VECTOR = auto()
+    """The deletion vector of a data file is damaged, or not what the metadata say."""
+    VECTOR_FILE = auto()
+    """A Puffin file of deletion vectors is missing, or cannot be read."""
+    VECTOR_RANGES = auto()
+    """The entry of a Paimon index file names no vector."""
+    INDEX_FILE = auto()
+    """An index file of a Paimon bucket is missing, or cannot be read."""
+    INDEX_FILE_ROWS = auto()
+    POSITION_DELETES = auto()
+    POSITIONS = auto()
+    """A position delete file names rows that a data file does not have."""
+    EQUALITY_DELETES = auto()
+
+    # Statistics files of Iceberg
+    STATISTICS_FILE = auto()
+    STATISTICS_FOOTER = auto()
+    STATISTICS_BLOB = auto()
+    """A blob is not in the file as the table metadata list it."""
+    SKETCH = auto()
+    """A theta sketch cannot be read, or counts otherwise than is written beside it."""
+
+    # Metadata of Paimon
+    SNAPSHOT = auto()
+    MANIFEST = auto()
+    MANIFEST_COUNTS = auto()
+    SCHEMA = auto()
+    OLDER_SNAPSHOTS = auto()
+
+    # Keys of Paimon
+    KEYS = auto()
+    """Keys are out of order, overlap within a level, or are live twice."""
+    KEY_HASHES = auto()
+    """A hash index has not the keys of its bucket."""
+    DELETE_ROWS = auto()
+    SEQUENCE_NUMBERS = auto()
+
+
+LABELS: dict[FindingKind, str] = {
+    FindingKind.DATA_FILE: "",
+    FindingKind.SIZE: "size",
+    FindingKind.ROWS: "rows",
+    FindingKind.COLUMN: "column {0.column!r}",
+    FindingKind.METRICS: "metrics of {0.column!r}",
+    FindingKind.STATISTICS: "statistics of {0.column!r}",
+    FindingKind.NOT_CHECKED: "",
+    FindingKind.INDEX: "{0.index_type} of {0.column!r}",
+    FindingKind.PAGES: "pages of {0.column!r}",
+    FindingKind.CONTAINER: "index",
+    FindingKind.ENTRY_FOOTER: "footer",
+    FindingKind.ENTRY_ROWS: "rows",
+    FindingKind.ENTRY_SCHEMA: "schema",
+    FindingKind.BUNDLE: "bundle",
+    FindingKind.BUNDLE_FILES: "files",
+    FindingKind.BUNDLE_DIRECTORY: "{0.column}",
+    FindingKind.VECTORS_TWICE: "deletion vectors",
+    FindingKind.VECTOR: "deletion vector of {0.data_file}",
+    FindingKind.VECTOR_FILE: "deletion vectors",
+    FindingKind.VECTOR_RANGES: "deletion vectors",
+    FindingKind.INDEX_FILE: "",
+    FindingKind.INDEX_FILE_ROWS: "row count",
+    FindingKind.POSITION_DELETES: "positions",
+    FindingKind.POSITIONS: "positions of {0.data_file}",
+    FindingKind.EQUALITY_DELETES: "equality deletes",
+    FindingKind.STATISTICS_FILE: "statistics file",
+    FindingKind.STATISTICS_FOOTER: "footer",
+    FindingKind.STATISTICS_BLOB: "{0.column}",
+    FindingKind.SKETCH: "distinct values of {0.column}",
+    FindingKind.SNAPSHOT: "snapshot",
+    FindingKind.MANIFEST: "",
+    FindingKind.MANIFEST_COUNTS: "counts in its list",
+    FindingKind.SCHEMA: "schema",
+    FindingKind.OLDER_SNAPSHOTS: "older snapshots",
+    FindingKind.KEYS: "keys",
+    FindingKind.KEY_HASHES: "hashes of keys",
+    FindingKind.DELETE_ROWS: "rows that delete",
+    FindingKind.SEQUENCE_NUMBERS: "sequence numbers",
+}
+"""How reports name what a finding is about; for people only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding(Plain):
+    """Something that is wrong.
+
+    >>> finding = Finding(FindingKind.INDEX, "a.parquet", "2 rows missing", "id", "bitmap")
+    >>> print(finding)
+    a.parquet: bitmap of 'id': 2 rows missing
+    """
+
+    kind: FindingKind
+    file: str
+    """The data file, the bundle, or any other file of the table."""
+    detail: str = ""
+    """What is wrong, in words."""
+    column: str = ""
+    """The column, or the columns, that it is about."""
+    index_type: str = ""
+    data_file: str = ""
+    """The data file that a deletion vector or a position is of."""
+    severity: Severity = Severity.PROBLEM
+
+    @property
+    def what(self) -> str:
+        """What of the file is wrong, as `bitmap of 'id'`; empty for the file itself."""
+        return LABELS[self.kind].format(self)
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it."""
+        return self.detail
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON."""
+        return {"file": self.file, "what": self.what, "problem": self.problem}
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.file, self.what, self.problem)))
+
+
+@dataclass(slots=True)
+class Findings:
+    """Problems and warnings: all problems are counted, and the first are kept."""
+
+    count: int = 0
+    """The problems, also those that are not kept."""
+    problems: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+
+    def add(
+        self,
+        kind: FindingKind,
+        file: str,
+        detail: object,
+        *,
+        column: str = "",
+        data_file: str = "",
+        severity: Severity = Severity.PROBLEM,
+    ) -> None:
+        """Record a problem."""
+        self.append(Finding(kind, file, str(detail), column, "", data_file, severity))
+
+    def warn(
+        self,
+        kind: FindingKind,
+        file: str,
+        detail: object,
+        *,
+        column: str = "",
+        data_file: str = "",
+    ) -> None:
+        """Record a warning."""
+        severity = Severity.WARNING
+        self.add(kind, file, detail, column=column, data_file=data_file, severity=severity)
+
+    def append(self, finding: Finding) -> None:
+        """Record a finding."""
+        first = self.warnings
+        if finding.severity is Severity.PROBLEM:
+            first, self.count = self.problems, self.count + 1
+        if len(first) < _MAX_FINDINGS:
+            first.append(finding)
+
+    def extend(self, other: Findings) -> None:
+        """Record what other workers have found."""
+        self.count += other.count
+        self.problems += other.problems[: max(_MAX_FINDINGS - len(self.problems), 0)]
+        self.warnings += other.warnings[: max(_MAX_FINDINGS - len(self.warnings), 0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +263,7 @@ class Example:
     file: str
     row: int
     value: str
-    """What the row holds."""
+    """The value of the row."""
 
     def __str__(self) -> str:
         return f"row {self.row} of {self.file}, {self.value}"
@@ -54,7 +271,7 @@ class Example:
 
 @dataclass(slots=True)
 class IndexCheck:
-    """An index of a table: what became of it in the files that were checked.
+    """An index of a table: how many of the checked files have it as it should be.
 
     >>> print(IndexCheck("id", "bitmap", checked=40, sound=38, differing=2, false_negatives=7))
     bitmap of 'id': 38 of 40 files sound, 2 differ (7 rows missing)
@@ -62,7 +279,7 @@ class IndexCheck:
 
     column: str
     index_type: str
-    """The type of index; `pages` for the places of pages, `statistics` for least and greatest."""
+    """The type of index; `pages` for page offsets, `statistics` for min/max statistics."""
     checked: int = 0
     """Files whose index was built again and compared."""
     sound: int = 0
@@ -82,7 +299,7 @@ class IndexCheck:
     """The first row that is wrong."""
 
     def add(self, other: IndexCheck) -> None:
-        """Count what was found elsewhere, in later files."""
+        """Count the same index in later files."""
         self.checked += other.checked
         self.sound += other.sound
         self.differing += other.differing
@@ -103,250 +320,72 @@ class IndexCheck:
             if count
         ]
         differ = f"{self.differing:,} differ" + (f" ({', '.join(rows)})" if rows else "")
-        others = (
+        counts = (
             (self.differing, differ),
             (self.damaged, f"{self.damaged:,} damaged"),
             (self.stale, f"{self.stale:,} stale"),
             (self.missing, f"{self.missing:,} missing"),
         )
-        told = "".join(f", {text}" for count, text in others if count)
-        what = f"{self.index_type} of {self.column!r}"
-        return f"{what}: {self.sound:,} of {count_text(self.checked, 'file')} sound{told}"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that is wrong."""
-
-    file: str
-    """The data file, or the bundle."""
-    what: str
-    """As `bitmap of 'id'`; empty for the file itself."""
-    problem: str
-
-    def __str__(self) -> str:
-        return ": ".join(filter(None, (self.file, self.what, self.problem)))
+        others = "".join(f", {text}" for count, text in counts if count)
+        index = f"{self.index_type} of {self.column!r}"
+        return f"{index}: {self.sound:,} of {count_text(self.checked, 'file')} sound{others}"
 
 
 @dataclass(slots=True)
-class Findings:
-    """What is wrong: all are counted, and the first are kept."""
+class Checked:
+    """The result of checks of some files."""
 
-    count: int = 0
-    first: list[Finding] = field(default_factory=list)
+    files: int = 0
+    """Data files that are done, for the progress."""
+    checked: int = 0
+    changed: int = 0
+    rows: int = 0
+    indexes: dict[tuple[str, str], IndexCheck] = field(default_factory=dict)
+    findings: Findings = field(default_factory=Findings)
 
-    def add(self, file: str, what: str, problem: object) -> None:
-        """Take note of one."""
-        self.extend([Finding(file, what, str(problem))], 1)
+    def index(self, column: str, index_type: str) -> IndexCheck:
+        """The counts of an index."""
+        return self.indexes.setdefault((column, index_type), IndexCheck(column, index_type))
 
-    def extend(self, first: Iterable[Finding], count: int) -> None:
-        """Take note of `count`, of which the first are given."""
-        self.count += count
-        self.first.extend(islice(first, max(_MOST_FINDINGS - len(self.first), 0)))
+    def add(self, other: Checked) -> None:
+        """Count later files."""
+        self.files += other.files
+        self.checked += other.checked
+        self.changed += other.changed
+        self.rows += other.rows
+        for check in other.indexes.values():
+            self.index(check.column, check.index_type).add(check)
+        self.findings.extend(other.findings)
 
+    def count(self, path: str, column: str, index_type: str, problem: str) -> None:
+        """Count a file as sound, or as differing where there is a problem."""
+        check = self.index(column, index_type)
+        check.checked += 1
+        if problem:
+            check.differing += 1
+            self.findings.append(_index_finding(path, column, index_type, problem))
+        else:
+            check.sound += 1
 
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
-    """What `verify` found; `ok` if nothing is wrong."""
+    def count_damaged(self, path: str, column: str, index_type: str, error: AlcidError) -> None:
+        """Count a file whose index, statistics or pages cannot be read."""
+        check = self.index(column, index_type)
+        check.checked, check.damaged = check.checked + 1, check.damaged + 1
+        self.findings.append(_index_finding(path, column, index_type, str(error)))
 
-    files: int
-    """The data files of the table."""
-    checked: int
-    """Those that were read, and compared with what is kept of them."""
-    changed: int
-    """Those that were changed or removed while they were read: nothing is said of them."""
-    unindexed: int
-    """Those of which nothing is kept, or only of an earlier state."""
-    rows: int
-    """The rows of the files that were checked."""
-    seconds: float
-    indexes: tuple[IndexCheck, ...]
-    """By column and type, pages and statistics among them."""
-    problem_count: int
-    problems: tuple[Finding, ...]
-    """What is wrong, each by file; in what `verify` of a table gives, the first thousand."""
-    gone: int
-    """Files that bundles know and that are not there any more."""
-    gone_example: str
-    leftovers: tuple[Leftover, ...]
-    """Files that are of no use any more, which `clean` removes when they are old enough."""
-    later: tuple[str, ...] = ()
-    """Bundles of a later version, which were not looked into."""
-    keys_live_twice: int = 0
-    """Live rows beside another of the same key, which counts; readers see both."""
-    warnings: tuple[Finding, ...] = ()
-    """What is right for reads, but stands in the way of others, as of writers of Paimon's Java; the
-    first thousand."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether no index hides a row or gives a wrong one, and nothing is damaged.
-
-        Indexes that are stale or missing make queries slower, not wrong.
-        """
-        return not self.problem_count
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether more is wrong than `problems` has."""
-        return self.problem_count > len(self.problems)
-
-    def shortened(self) -> VerifyReport:
-        """The same with the first thousand of what was found."""
-        problems, warnings = self.problems[:_MOST_REPORTED], self.warnings[:_MOST_REPORTED]
-        return replace(self, problems=problems, warnings=warnings)
-
-    def is_better_than(self, before: VerifyReport) -> bool:
-        """Whether less is wrong than it was."""
-        return self.problem_count < before.problem_count or len(self.warnings) < len(
-            before.warnings
-        )
-
-    def __str__(self) -> str:
-        """What was checked, what is wrong, and what lies about."""
-        first = f"checked {self.checked:,} of {count_text(self.files, 'file')}"
-        first += f" ({count_text(self.rows, 'row')}) in {self.seconds:.1f} s: "
-        lines = [first + ("ok" if self.ok else count_text(self.problem_count, "problem"))]
-        for check in self.indexes:
-            is_index = check.index_type not in (PAGES, STATISTICS)
-            if is_index or check.sound < check.checked or check.damaged:
-                lines.append(str(check))
-        lines += [f"wrong: {problem}" for problem in self.problems[:_SHOWN]]
-        if self.problem_count > _SHOWN:
-            lines.append(f"and {self.problem_count - _SHOWN:,} more")
-        lines += [f"warning: {warning}" for warning in self.warnings[:_SHOWN]]
-        lines += self._notes()
-        return "\n".join(lines)
-
-    def _notes(self) -> list[str]:
-        reasons: dict[str, int] = {}
-        for leftover in self.leftovers:
-            reasons[leftover.reason] = reasons.get(leftover.reason, 0) + 1
-        left = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
-        notes = (
-            (self.changed, f"{count_text(self.changed, 'file')} changed meanwhile"),
-            (self.unindexed, f"{count_text(self.unindexed, 'file')} without an index"),
-            (self.gone, f"{count_text(self.gone, 'file')} gone, as {self.gone_example}"),
-            (len(self.later), f"{count_text(len(self.later), 'bundle')} of a later version"),
-            (len(left), f"left over: {left}"),
-        )
-        return [text for count, text in notes if count]
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        leftovers = [leftover.to_dict() for leftover in self.leftovers]
-        return {"ok": self.ok, **asdict(replace(self, leftovers=())), "leftovers": leftovers}
+    def rename(self, names: dict[str, str]) -> None:
+        """Count indexes under other names of their columns."""
+        checks = list(self.indexes.values())
+        self.indexes.clear()
+        for check in checks:
+            own, bracket, key = check.column.partition("[")
+            column = f"{names.get(own, own)}{bracket}{key}"
+            self.index(column, check.index_type).add(replace(check, column=column))
 
 
-ROLL_BACK = "restore the file, or roll the table back to a snapshot before it"
-"""What to do where nothing else tells what a file has held."""
+_KINDS: Final = {PAGES: FindingKind.PAGES, STATISTICS: FindingKind.STATISTICS}
 
 
-@dataclass(frozen=True, slots=True)
-class Mended:
-    """Something that was wrong.
-
-    >>> print(Mended("index/a-0", "vector of b", "it is no live data file", "dropped"))
-    index/a-0: vector of b: it is no live data file: dropped
-    """
-
-    file: str
-    """As `verify` names it."""
-    what: str
-    problem: str
-    done: str
-    """What became of it."""
-    count: int = 1
-    """How many it was: rows, or hashes of keys."""
-
-    @classmethod
-    def of(cls, finding: Finding, done: str, count: int = 1) -> Mended:
-        """What `verify` has found, and what was done."""
-        return cls(finding.file, finding.what, finding.problem, done, count)
-
-    def __str__(self) -> str:
-        return ": ".join(filter(None, (self.file, self.what, self.problem, self.done)))
-
-
-@dataclass(frozen=True, slots=True)
-class NotMended:
-    """Something that is wrong, and stays so."""
-
-    file: str
-    """As `verify` names it."""
-    what: str
-    problem: str
-    advice: str
-    """What to do about it."""
-
-    @classmethod
-    def of(cls, finding: Finding, advice: str) -> NotMended:
-        """What `verify` has found, and what to do."""
-        return cls(finding.file, finding.what, finding.problem, advice)
-
-    def __str__(self) -> str:
-        return ": ".join(filter(None, (self.file, self.what, self.problem, self.advice)))
-
-
-@dataclass(frozen=True, slots=True)
-class RepairReport:
-    """What `repair` did, or would do; `ok` if nothing is wrong any more.
-
-    >>> mended = Mended("index/a-0", "vector of b", "it is no live data file", "dropped")
-    >>> print(RepairReport((mended,), (), (), (), 7, 1, 0.3))
-    mended 1 problem in 1 commit: snapshot 7; removed 0 leftovers (0 B); 0.3 s
-    mended: index/a-0: vector of b: it is no live data file: dropped
-    >>> print(RepairReport((), (), (), (), None, 0, 0.3))
-    nothing to mend; removed 0 leftovers (0 B); 0.3 s
-    """
-
-    mended: tuple[Mended, ...]
-    not_mended: tuple[NotMended, ...]
-    removed: tuple[Leftover, ...]
-    """Files of no use, as `clean` removes them."""
-    kept: tuple[Leftover, ...]
-    """Files of no use that are too young to be removed."""
-    snapshot_id: int | None
-    """The last snapshot that was made; None if there was none, or it is not known before."""
-    commits: int
-    """How many commits were made; a folder of Parquet files has none."""
-    seconds: float
-    dry_run: bool = False
-    """Nothing was changed."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong any more."""
-        return not self.not_mended
-
-    def __str__(self) -> str:
-        would = "would have " if self.dry_run else ""
-        first = "nothing to mend"
-        if self.mended:
-            first = f"{would}mended {count_text(len(self.mended), 'problem')}"
-            first += f" in {count_text(self.commits, 'commit')}" if self.commits else ""
-            first += "" if self.snapshot_id is None else f": snapshot {self.snapshot_id}"
-        size = size_text(sum(one.bytes for one in self.removed))
-        first += f"; {would}removed {count_text(len(self.removed), 'leftover')} ({size})"
-        first += f"; {len(self.kept):,} too young" if self.kept else ""
-        first += f"; {len(self.not_mended):,} NOT mended" if self.not_mended else ""
-        lines = [first + ("" if self.dry_run else f"; {self.seconds:.1f} s")]
-        for told, every in (("not mended", self.not_mended), ("mended", self.mended)):
-            lines += [f"{told}: {one}" for one in every[:_SHOWN]]
-            if len(every) > _SHOWN:
-                lines.append(f"and {len(every) - _SHOWN:,} more {told}")
-        return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return {
-            "ok": self.ok,
-            "dry_run": self.dry_run,
-            "mended": [asdict(one) for one in self.mended],
-            "not_mended": [asdict(one) for one in self.not_mended],
-            "removed": [one.to_dict() for one in self.removed],
-            "kept": [one.to_dict() for one in self.kept],
-            "snapshot_id": self.snapshot_id,
-            "commits": self.commits,
-            "seconds": self.seconds,
-        }
+def _index_finding(path: str, column: str, index_type: str, detail: str) -> Finding:
+    kind = _KINDS.get(index_type, FindingKind.INDEX)
+    return Finding(kind, path, detail, column, index_type if kind is FindingKind.INDEX else "")

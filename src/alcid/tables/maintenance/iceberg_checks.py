@@ -1,19 +1,15 @@
-"""Whether delete files in Parquet are what the manifests of an Iceberg table say.
+"""The checks of files of an Iceberg table that are no data files.
 
-What the checks of an Iceberg table share: how files are read, and what is known.
-
-Whether the deletion vectors of a Puffin file are what the manifests of an Iceberg table say.
-
-Iceberg's readers go by the manifest alone, others by the footer of the file: both must agree.
-
-Whether a statistics file is what the metadata of an Iceberg table say of it.
+Delete files in Parquet, Puffin files of deletion vectors and statistics files are compared with
+what manifests and table metadata say of them. Iceberg's readers go by the manifest alone to find a
+deletion vector, others by the footer of the file: both must agree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,12 +28,9 @@ from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.entries import EQUALITY_DELETES
 from alcid.tables.iceberg.metadata.schema import Field
 from alcid.tables.iceberg.metadata.table_metadata import BlobMetadata, StatisticsFile, TableMetadata
-from alcid.tables.maintenance.checks import Checked
-from alcid.tables.maintenance.findings import Findings
+from alcid.tables.maintenance.findings import MISSING, Checked, FindingKind, Findings
 
 __all__ = [
-    "GONE",
-    "Check",
     "CheckedSnapshot",
     "DeleteFileCheck",
     "StatedVector",
@@ -48,8 +41,6 @@ __all__ = [
     "vector_files",
     "vectors_twice",
 ]
-
-GONE = "is not there"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,31 +53,17 @@ class CheckedSnapshot:
     fields: Mapping[int, Field]
     """All columns that the table has had, by their ids."""
 
-    def open(self, path: str, size: int, found: Checked) -> Source:
-        """A file, to be read; if it has another size than the table says, that is told.
+    def open(self, path: str, size: int, checked: Checked) -> Source:
+        """A file, to be read; another size than the table says is a finding.
 
         Raises:
             FileGoneError: It is not there.
         """
         source = self.places.source(path)
         if source.size != size:
-            found.findings.add(path, "bytes", f"found {source.size:,}, expected {size:,}")
+            problem = f"found {source.size:,}, expected {size:,}"
+            checked.findings.add(FindingKind.SIZE, path, problem)
         return source
-
-
-class Check(Protocol):
-    """A file that is no data file, to be looked at by one worker; it pickles."""
-
-    @property
-    def path(self) -> str:
-        """The file."""
-
-    @property
-    def size(self) -> int:
-        """About how many bytes it reads."""
-
-    def run(self, snapshot: CheckedSnapshot) -> Checked:
-        """Look at it; what is wrong with it is no error here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,26 +80,28 @@ class DeleteFileCheck:
 
     def run(self, snapshot: CheckedSnapshot) -> Checked:
         """Read it, and compare."""
-        found, what = Checked(), "positions" if self.field_ids is None else "equality deletes"
+        checked, kind = Checked(), FindingKind.EQUALITY_DELETES
+        if self.field_ids is None:
+            kind = FindingKind.POSITION_DELETES
         try:
-            scan = open_scan(snapshot.open(self.path, self.size, found))
+            scan = open_scan(snapshot.open(self.path, self.size, checked))
             if (rows := sum(scan.group_rows)) != self.rows:
                 problem = f"found {rows:,}, the manifest says {self.rows:,}"
-                found.findings.add(self.path, "rows", problem)
+                checked.findings.add(FindingKind.ROWS, self.path, problem)
             if self.field_ids is None:
-                self._look_at_positions(scan, snapshot.rows, found)
+                self._check_positions(scan, snapshot.rows, checked)
             else:
                 read_keys(scan, _fields(self.field_ids, snapshot.fields, self.path))
         except FileGoneError:
-            found.findings.add(self.path, what, GONE)
+            checked.findings.add(kind, self.path, MISSING)
         except UnsupportedError as error:
-            found.warnings.add(self.path, what, error)
+            checked.findings.warn(kind, self.path, error)
         except (FormatError, LimitError) as error:
-            found.findings.add(self.path, what, error)
-        return found
+            checked.findings.add(kind, self.path, error)
+        return checked
 
-    def _look_at_positions(
-        self, scan: ParquetScan, rows: Mapping[str, int], found: Checked
+    def _check_positions(
+        self, scan: ParquetScan, rows: Mapping[str, int], checked: Checked
     ) -> None:
         paths = list(rows)
         deleted = read_positions(scan, {path: number for number, path in enumerate(paths)})
@@ -130,15 +109,15 @@ class DeleteFileCheck:
             path = paths[number]
             if vector.last is not None and vector.last >= rows[path]:
                 problem = f"position {vector.last} of a file of {rows[path]:,} rows"
-                found.findings.add(self.path, f"positions of {path}", problem)
+                checked.findings.add(FindingKind.POSITIONS, self.path, problem, data_file=path)
 
 
-def _fields(ids: Iterable[int], known: Mapping[int, Field], path: str) -> list[Field]:
+def _fields(ids: Iterable[int], by_id: Mapping[int, Field], path: str) -> list[Field]:
     """The columns of equality deletes, which the table must have had."""
-    unknown = [number for number in ids if number not in known]
+    unknown = [number for number in ids if number not in by_id]
     if unknown:
         raise FormatError("no such column in any schema", file=path, found=f"field {unknown[0]}")
-    fields = [known[number] for number in ids]
+    fields = [by_id[number] for number in ids]
     for field in fields:
         if field.data_type is None:
             raise UnsupportedError(f"{path}: column {field.name}: {field.problem}")
@@ -146,7 +125,7 @@ def _fields(ids: Iterable[int], known: Mapping[int, Field], path: str) -> list[F
 
 
 def delete_files(deletes: pa.Table) -> Iterator[DeleteFileCheck]:
-    """What to check, given the delete entries of Parquet files."""
+    """The checks of Parquet delete files, by their delete entries."""
     for entry in deletes.to_pylist():
         is_equality = entry["content"] == EQUALITY_DELETES
         yield DeleteFileCheck(
@@ -179,30 +158,38 @@ class VectorFileCheck:
 
     def run(self, snapshot: CheckedSnapshot) -> Checked:
         """Read the vectors, and compare."""
-        found = Checked()
-        try:
-            reader = PuffinReader(snapshot.open(self.path, self.size, found))
-        except FileGoneError:
-            found.findings.add(self.path, "deletion vectors", GONE)
-            return found
-        except (FormatError, LimitError) as error:
-            found.findings.add(self.path, "deletion vectors", error)
-            return found
+        checked = Checked()
+        reader = _open_puffin(snapshot, self.path, self.size, FindingKind.VECTOR_FILE, checked)
+        if reader is None:
+            return checked
         blobs = {(blob.offset, blob.length): blob for blob in reader.blobs}
         for vector in self.vectors:
-            what = f"deletion vector of {vector.data_file}"
-            rows = snapshot.rows.get(vector.data_file)
+            name = vector.data_file
+            rows = snapshot.rows.get(name)
             blob = blobs.get((vector.offset, vector.length))
             for problem in _compare_vector(vector, blob, reader, rows):
-                found.findings.add(self.path, what, problem)
+                checked.findings.add(FindingKind.VECTOR, self.path, problem, data_file=name)
             if blob is not None and _was_moved(vector, blob):
                 before = blob.properties[REFERENCED_FILE]
                 problem = f"the footer says {before}: the table was moved, and reads the same"
-                found.warnings.add(self.path, what, problem)
+                checked.findings.warn(FindingKind.VECTOR, self.path, problem, data_file=name)
             if rows is None:
                 problem = "the snapshot does not have that data file"
-                found.warnings.add(self.path, what, problem)
-        return found
+                checked.findings.warn(FindingKind.VECTOR, self.path, problem, data_file=name)
+        return checked
+
+
+def _open_puffin(
+    snapshot: CheckedSnapshot, path: str, size: int, kind: FindingKind, checked: Checked
+) -> PuffinReader | None:
+    """A Puffin file; None with a finding if it is missing, or cannot be read."""
+    try:
+        return PuffinReader(snapshot.open(path, size, checked))
+    except FileGoneError:
+        checked.findings.add(kind, path, MISSING)
+    except (FormatError, LimitError) as error:
+        checked.findings.add(kind, path, error)
+    return None
 
 
 def _compare_vector(
@@ -210,14 +197,14 @@ def _compare_vector(
 ) -> Iterator[str]:
     """What is wrong with a vector of a data file of so many rows."""
     if blob is None or blob.type != DELETION_VECTOR:
-        place = f"{vector.length} bytes at offset {vector.offset}"
-        yield f"the footer of the file has no vector of {place}"
+        location = f"{vector.length} bytes at offset {vector.offset}"
+        yield f"the footer of the file has no vector of {location}"
         return
     for name, expected in ((REFERENCED_FILE, vector.data_file), (CARDINALITY, vector.cardinality)):
         if name == REFERENCED_FILE and _was_moved(vector, blob):
             continue
-        if (found := blob.properties.get(name)) != str(expected):
-            yield f"{name}: the footer says {found}, the manifest {expected}"
+        if (stored := blob.properties.get(name)) != str(expected):
+            yield f"{name}: the footer says {stored}, the manifest {expected}"
     try:
         deleted = reader.read_deletion_vector(blob)
     except (FormatError, LimitError) as error:
@@ -249,7 +236,7 @@ def vectors_twice(vectors: pa.Table) -> Iterator[tuple[str, str]]:
 
 
 def vector_files(vectors: pa.Table) -> Iterator[VectorFileCheck]:
-    """What to check, each file once, given the delete entries of Puffin files."""
+    """The checks of Puffin files, each once, by their delete entries."""
     files: dict[str, list[dict[str, Any]]] = {}
     for entry in vectors.to_pylist():
         files.setdefault(entry["file_path"], []).append(entry)
@@ -285,56 +272,52 @@ class StatisticsFileCheck:
 
     def run(self, snapshot: CheckedSnapshot) -> Checked:
         """Read its footer and its sketches, and compare."""
-        found, what = Checked(), "statistics file"
-        try:
-            reader = PuffinReader(snapshot.open(self.path, self.size, found))
-        except FileGoneError:
-            found.findings.add(self.path, what, GONE)
-            return found
-        except (FormatError, LimitError) as error:
-            found.findings.add(self.path, what, error)
-            return found
+        checked = Checked()
+        reader = _open_puffin(snapshot, self.path, self.size, FindingKind.STATISTICS_FILE, checked)
+        if reader is None:
+            return checked
         for one in self.listed:
             if one.footer_size != reader.footer_size:
                 problem = f"found {reader.footer_size:,} bytes, expected {one.footer_size:,}"
-                found.findings.add(self.path, "footer", problem)
+                checked.findings.add(FindingKind.STATISTICS_FOOTER, self.path, problem)
             for blob in one.blobs:
-                _compare_blobs(self.path, blob, reader.blobs, found.findings)
-        for held in reader.blobs:
-            if held.type == THETA_SKETCH:
-                _look_at_sketch(self.path, held, reader, found.findings)
-        return found
+                _compare_blobs(self.path, blob, reader.blobs, checked.findings)
+        for stored in reader.blobs:
+            if stored.type == THETA_SKETCH:
+                _check_sketch(self.path, stored, reader, checked.findings)
+        return checked
 
 
 def _compare_blobs(
     path: str, stated: BlobMetadata, blobs: tuple[Blob, ...], findings: Findings
 ) -> None:
-    """See that a blob is there as the metadata have it; readers of them trust its properties."""
+    """Check that a blob is there as the metadata have it; readers trust its properties."""
     fields = tuple(stated.fields)
     same = [
         blob
         for blob in blobs
         if (blob.type, blob.fields, blob.snapshot_id) == (stated.type, fields, stated.snapshot_id)
     ]
-    what = f"{stated.type} of fields {list(fields)}"
+    column = f"{stated.type} of fields {list(fields)}"
     if not same:
         problem = f"the file has none of snapshot {stated.snapshot_id}, but the metadata list it"
-        findings.add(path, what, problem)
+        findings.add(FindingKind.STATISTICS_BLOB, path, problem, column=column)
     elif not any(_ndv(blob.properties) == _ndv(stated.properties) for blob in same):
         problem = f"found {_ndv(same[0].properties)}, the metadata say {_ndv(stated.properties)}"
-        findings.add(path, what, problem)
+        findings.add(FindingKind.STATISTICS_BLOB, path, problem, column=column)
 
 
-def _look_at_sketch(path: str, blob: Blob, reader: PuffinReader, findings: Findings) -> None:
-    """See that a sketch can be read, and counts what is written beside it."""
-    what = f"distinct values of field {', '.join(map(str, blob.fields))}"
+def _check_sketch(path: str, blob: Blob, reader: PuffinReader, findings: Findings) -> None:
+    """Check that a sketch can be read, and counts what is written beside it."""
+    column = f"field {', '.join(map(str, blob.fields))}"
     try:
         count = str(reader.read_theta_sketch(blob).ndv)
     except (FormatError, LimitError, UnsupportedError) as error:
-        findings.add(path, what, error)
+        findings.add(FindingKind.SKETCH, path, error, column=column)
         return
     if (stated := _ndv(blob.properties)) not in (None, count):
-        findings.add(path, what, f"found {stated}, the sketch says {count}")
+        problem = f"found {stated}, the sketch says {count}"
+        findings.add(FindingKind.SKETCH, path, problem, column=column)
 
 
 def _ndv(properties: Mapping[str, str]) -> str | None:
@@ -342,7 +325,7 @@ def _ndv(properties: Mapping[str, str]) -> str | None:
 
 
 def statistics_files(metadata: TableMetadata) -> Iterator[StatisticsFileCheck]:
-    """What to check: each file that the metadata list, once."""
+    """The checks of the statistics files that the metadata list, each once."""
     files: dict[str, list[StatisticsFile]] = {}
     for file in metadata.statistics.values():
         files.setdefault(file.path, []).append(file)

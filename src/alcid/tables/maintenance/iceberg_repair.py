@@ -1,31 +1,25 @@
-"""Repair of an Iceberg table: what `verify` finds is mended, as far as nothing is lost by it.
+"""Repair of an Iceberg table, as far as nothing is lost by it.
 
 Deletion vectors are one commit of delete files, through the catalog. Statistics files, with the
-indexes in them, are commits of their own, as Iceberg has it. Then the table is verified again, and
-what is still wrong is told: what nobody can mend is not touched.
+indexes in them, are commits of their own, as Iceberg has it. What cannot be
+repaired is not touched.
 
-Statistics files of an Iceberg table that are not what the metadata say, or what their data says.
-
-A file is written without what is wrong in it: sketches that do not count what they say, and the
-bundle if it is damaged as such. What is sound is carried over. One that cannot be read is listed no
-more. The sketches of the current snapshot are then counted again, and indexes are built again of
-those data files that lack them, or whose index is wrong.
+A statistics file is written without what is wrong in it: sketches that do not count what they say,
+and the bundle if it is damaged as such. What is sound is carried over. One that cannot be read is
+listed no more. The sketches of the current snapshot are then counted again, and indexes are built
+again of those data files that do not have them, or whose index is wrong.
 """
 
 from __future__ import annotations
 
 import io
-import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from alcid.errors import (
-    ConflictError,
-    DamagedIndexWarning,
     FileGoneError,
     FormatError,
     LimitError,
@@ -37,53 +31,75 @@ from alcid.index.bundle import Bundle
 from alcid.index.bundle.format import OWN_TYPES
 from alcid.index.bundle.writer import amend
 from alcid.options import OptionValue
-from alcid.storage.backend import Location
 from alcid.tables.iceberg.bundles import build
 from alcid.tables.iceberg.bundles.publish import BUNDLE_SUFFIX, publish
 from alcid.tables.iceberg.bundles.statistics import compute_stats
 from alcid.tables.iceberg.deletes.delete import commit_vectors
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
-from alcid.tables.maintenance.clean import check_age
-from alcid.tables.maintenance.findings import (
-    ROLL_BACK,
-    Finding,
-    Findings,
-    Mended,
-    NotMended,
-    RepairReport,
-    VerifyReport,
-)
+from alcid.tables.maintenance import repair as repairing
+from alcid.tables.maintenance.bundle_check import check_bundle
+from alcid.tables.maintenance.clean import CleanReport
+from alcid.tables.maintenance.findings import Finding, FindingKind, Findings
 from alcid.tables.maintenance.iceberg_clean import clean
-from alcid.tables.maintenance.iceberg_repair_vectors import VectorRepair, plan_vectors
+from alcid.tables.maintenance.iceberg_repair_vectors import (
+    VECTOR_KINDS,
+    VectorRepair,
+    plan_vectors,
+)
 from alcid.tables.maintenance.iceberg_verify import verify
-from alcid.tables.maintenance.parquet import BUILT_ANEW, is_of_bundle, look_into
+from alcid.tables.maintenance.parquet import BUNDLE_ENTRY_KINDS, BUNDLE_KINDS
+from alcid.tables.maintenance.repair import (
+    REBUILT,
+    ROLL_BACK,
+    Fixer,
+    Outcome,
+    Repaired,
+    RepairReport,
+)
+from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.progress import Progress
 
 if TYPE_CHECKING:
     from alcid.tables.iceberg.open_table import OpenIcebergTable
 
-__all__ = ["StatisticsRepair", "plan_statistics", "repair"]
+__all__ = ["STATISTICS_KINDS", "StatisticsRepair", "plan_statistics", "repair"]
 
-_BY_MANIFEST = "the manifest says"
+_DATA_KINDS: Final = frozenset({FindingKind.DATA_FILE, FindingKind.SIZE, FindingKind.ROWS})
+"""A data file is not what its manifest says, so that no index is built of it."""
+
+STATISTICS_KINDS: Final = frozenset(
+    {
+        FindingKind.STATISTICS_FILE,
+        FindingKind.STATISTICS_FOOTER,
+        FindingKind.STATISTICS_BLOB,
+        FindingKind.SKETCH,
+        *BUNDLE_KINDS,
+        *BUNDLE_ENTRY_KINDS,
+        *_DATA_KINDS,
+    }
+)
+"""The findings of statistics files, and of the indexes in them."""
+
 _UNREADABLE = (FileGoneError, FormatError, LimitError)
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticsRepair:
-    """What is to be done; nothing is written."""
+    """Statistics files and indexes to be written anew; nothing is written."""
 
+    table: OpenIcebergTable
     snapshots: Mapping[int, str] = field(default_factory=dict)
-    """Those whose statistics file is wrong, with its path."""
+    """The snapshots whose statistics file is wrong, with its path."""
     columns: tuple[str, ...] = ()
-    """Those to be counted again."""
+    """The columns whose distinct values are to be counted again."""
     data_files: frozenset[str] = frozenset()
-    """Those whose indexes are wrong."""
+    """The data files whose indexes are wrong."""
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     """The indexes that the table has."""
     has_lost_bundle: bool = False
     """Whether one of the files had a bundle that cannot be carried over."""
-    mended: tuple[Mended, ...] = ()
+    repaired: tuple[Repaired, ...] = ()
 
     @property
     def builds(self) -> bool:
@@ -95,85 +111,80 @@ class StatisticsRepair:
         """How many commits it takes."""
         return len(self.snapshots) + self.builds + bool(self.columns)
 
-    def apply(self, table: OpenIcebergTable) -> None:
-        """Do it.
+    def planned(self) -> Outcome:
+        """What would be done."""
+        return Outcome([*self.repaired], self.commits)
+
+    def apply(self) -> Outcome:
+        """Publish the files.
 
         Raises:
             ConflictError: A snapshot was expired meanwhile, or others commit again and again.
         """
+        if not self.repaired:
+            return Outcome()
+        table = self.table
         for snapshot, path in self.snapshots.items():
-            publish(table.catalog, table.places, snapshot, _Sound(table.places, snapshot, path))
+            publish(table.catalog, table.places, snapshot, _SoundPart(table.places, snapshot, path))
         if self.builds:
             build.build(table, self.options, rebuild=self.data_files, progress=False)
         if self.columns:
             compute_stats(table, self.columns)
         table.refresh()
+        return self.planned()
 
 
 def plan_statistics(table: OpenIcebergTable, findings: Sequence[Finding]) -> StatisticsRepair:
-    """Find out what to do about what `verify` has found."""
+    """Plan what to do about findings of `STATISTICS_KINDS`."""
     files, metadata = table.snapshot, table.catalog.load()
-    live = set(files.file_paths.to_pylist())
-    listed = {
-        one.path: Location.parse(table.places.whole(one.path)).text
-        for one in metadata.statistics.values()
-    }
+    listed = {file.path for file in metadata.statistics.values()}
     options = build.options_of(table)
-    mended: list[Mended] = []
+    repaired: list[Repaired] = []
     wrong: dict[str, list[Finding]] = {}
     data_files: set[str] = set()
-    broken = {one.file for one in findings if one.file in live and _is_of_data(one)}
+    damaged = {one.file for one in findings if one.kind in _DATA_KINDS}
+    sound = set(files.file_paths.to_pylist()) - damaged
     for finding in findings:
-        named = (path for path, text in listed.items() if text in finding.problem)
-        path = finding.file or next(named, "")
+        path = finding.file
         if path in listed:
             wrong.setdefault(path, []).append(finding)
-        elif path in live and _is_of_bundle(finding) and path not in broken and options:
+        elif finding.kind in BUNDLE_ENTRY_KINDS and path in sound and options:
             data_files.add(path)
-            mended.append(Mended.of(finding, BUILT_ANEW))
+            repaired.append(Repaired(finding, REBUILT))
     columns: list[str] = []
     snapshots: dict[int, str] = {}
     has_lost_bundle = False
-    for path, found in wrong.items():
+    for path, of_file in wrong.items():
         try:
             part = _sound_part(table.places, path)
         except UnsupportedError:  # a bundle of a later version, which is left alone
             continue
-        own = {key: path for key, one in metadata.statistics.items() if one.path == path}
+        own = {key: path for key, file in metadata.statistics.items() if file.path == path}
         lost = _fields_lost(table.places, metadata, path) if table.snapshot_id in own else ()
-        again = [files.schema.by_id[one].name for one in lost if one in files.schema.by_id]
+        recounted = [files.schema.by_id[one].name for one in lost if one in files.schema.by_id]
         is_built = bool(options) and path.endswith(BUNDLE_SUFFIX) and not part.has_bundle
-        told = [
+        steps = [
             "dropped" if part.data is None else "written anew, as far as it is sound",
             *(["indexes built again"] if is_built else []),
-            *([f"{', '.join(again)} counted again"] if again else []),
+            *([f"{', '.join(recounted)} counted again"] if recounted else []),
         ]
-        columns += again
+        columns += recounted
         has_lost_bundle |= is_built
         snapshots |= own
-        mended += [Mended.of(one, "; ".join(told)) for one in found]
+        repaired += [Repaired(finding, "; ".join(steps)) for finding in of_file]
     return StatisticsRepair(
+        table,
         snapshots,
         tuple(dict.fromkeys(columns)),
         frozenset(data_files),
         options,
         has_lost_bundle,
-        tuple(mended),
+        tuple(repaired),
     )
 
 
-def _is_of_bundle(finding: Finding) -> bool:
-    """Whether a bundle is wrong about a data file, and not a manifest."""
-    return is_of_bundle(finding) and _BY_MANIFEST not in finding.problem
-
-
-def _is_of_data(finding: Finding) -> bool:
-    """Whether a data file is not what its manifest says, so that no index is built of it."""
-    return finding.what in ("", "bytes", "rows") and not _is_of_bundle(finding)
-
-
 @dataclass(frozen=True, slots=True)
-class _Sound:
+class _SoundPart:
     """What a snapshot is to list in place of a file that is wrong, for `publish`."""
 
     places: Places
@@ -184,9 +195,9 @@ class _Sound:
         self, metadata: TableMetadata, _lost: Sequence[StatisticsFile]
     ) -> bytes | StatisticsFile | None:
         """What is sound of the file, or nothing; another file is left alone."""
-        known = metadata.statistics.get(self.snapshot)
-        if known is None or known.path != self.path:
-            return known
+        listed = metadata.statistics.get(self.snapshot)
+        if listed is None or listed.path != self.path:
+            return listed
         return _sound_part(self.places, self.path).data
 
 
@@ -238,17 +249,17 @@ def _sound_sketches(reader: PuffinReader) -> Iterator[tuple[Blob, bytes]]:
 
 
 def _has_sound_bundle(places: Places, path: str) -> bool:
-    found = Findings()
+    findings = Findings()
     try:
-        look_into(Bundle.open(places.source(path)), path, found)
+        check_bundle(Bundle.open(places.source(path)), path, findings)
     except _UNREADABLE:
         return False
-    return not found.count
+    return not findings.count
 
 
 def _fields_lost(places: Places, metadata: TableMetadata, path: str) -> Iterator[int]:
     """The columns whose sketches are listed, or are in the file, and are not sound."""
-    told = {
+    listed = {
         tuple(blob.fields)
         for one in metadata.statistics.values()
         if one.path == path
@@ -258,44 +269,12 @@ def _fields_lost(places: Places, metadata: TableMetadata, path: str) -> Iterator
     sound: set[tuple[int, ...]] = set()
     try:
         reader = PuffinReader(places.source(path))
-        told |= {blob.fields for blob in reader.blobs if blob.type == THETA_SKETCH}
+        listed |= {blob.fields for blob in reader.blobs if blob.type == THETA_SKETCH}
         sound = {blob.fields for blob, _ in _sound_sketches(reader)}
     except _UNREADABLE:
         pass
-    for fields in sorted(told - sound):
+    for fields in sorted(listed - sound):
         yield from fields[:1]
-
-
-_TRIES: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is to be done about what was found."""
-
-    vectors: VectorRepair
-    statistics: StatisticsRepair
-
-    @property
-    def mended(self) -> tuple[Mended, ...]:
-        return (*self.vectors.mended, *self.statistics.mended)
-
-    @property
-    def commits(self) -> int:
-        return bool(self.vectors.removed) + self.statistics.commits
-
-
-@dataclass(slots=True)
-class _Done:
-    """What was done."""
-
-    mended: list[Mended] = field(default_factory=list)
-    left: Sequence[Finding] = ()
-    """What is still wrong."""
-    snapshot_id: int | None = None
-    commits: int = 0
-    refused: str = ""
-    """Why vectors cannot be committed."""
 
 
 def repair(
@@ -305,108 +284,76 @@ def repair(
     dry_run: bool = False,
     progress: Progress | bool | None = False,
 ) -> RepairReport:
-    """Mend what can be mended, and remove what no snapshot lists.
+    """Repair what can be repaired, and remove what no snapshot lists.
 
     Args:
         table: The table; it is refreshed.
         older_than: As for `clean`.
         dry_run: Only say what would be done.
-        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
+        progress: How to report it, see `alcid.tables.progress.track_progress`.
 
     Raises:
         OptionError: An age below 0.
         UnsupportedError: The table was opened as it was in the past.
         ConflictError: Others have changed the same files every time.
     """
-    check_age(older_than)
     table.require_present("repair")
-    begin = time.monotonic()
-    with table.engine.settings(), _unwarned():
-        if dry_run:
-            found = _look(table, progress)
-            plan = _plan(table, found)
-            done = _Done(list(plan.mended), commits=plan.commits)
-            told = {(one.file, one.what, one.problem) for one in plan.mended}
-            done.left = [
-                one for one in found.problems if (one.file, one.what, one.problem) not in told
-            ]
-        else:
-            done = _persist(table, progress)
-        cleaned = clean(table, older_than, dry_run=dry_run)
-    return RepairReport(
-        tuple(done.mended),
-        tuple(NotMended.of(one, _advice(one, done.refused)) for one in done.left),
-        cleaned.removed,
-        cleaned.kept,
-        done.snapshot_id,
-        done.commits,
-        time.monotonic() - begin,
-        dry_run,
-    )
+    return repairing.repair(_IcebergRepair(table), older_than, dry_run=dry_run, progress=progress)
 
 
-@contextmanager
-def _unwarned() -> Iterator[None]:
-    """Say nothing of indexes that are damaged: the report does."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DamagedIndexWarning)
-        yield
+class _IcebergRepair:
+    """An Iceberg table, for the repair loop."""
+
+    def __init__(self, table: OpenIcebergTable) -> None:
+        self.table = table
+        self.engine = table.engine
+        self.refused = ""
+        """Why vectors cannot be committed."""
+        self.fixers = [
+            Fixer(VECTOR_KINDS, self._plan_vectors),
+            Fixer(STATISTICS_KINDS, partial(plan_statistics, table)),
+        ]
+
+    def _plan_vectors(self, findings: Sequence[Finding]) -> _VectorFix:
+        return _VectorFix(self, plan_vectors(self.table.snapshot, self.table.places, findings))
+
+    def verify(self, progress: Progress | bool | None) -> VerifyReport:
+        self.table.refresh()
+        return verify(self.table, progress=progress)
+
+    def clean(self, older_than: timedelta, *, dry_run: bool) -> CleanReport:
+        return clean(self.table, older_than, dry_run=dry_run)
+
+    def advice(self, finding: Finding) -> str:
+        if finding.kind is FindingKind.METRICS:
+            return "queries may miss rows: write the file anew, as with rewrite_data_files"
+        if self.refused and finding.kind in VECTOR_KINDS - {FindingKind.SIZE}:
+            return self.refused
+        return ROLL_BACK
 
 
-def _persist(table: OpenIcebergTable, progress: Progress | bool | None) -> _Done:
-    """Mend until nothing is left that can be."""
-    done, tries = _Done(), _TRIES
-    found = _look(table, progress)
-    while tries:
-        plan, is_lost = _plan(table, found), False
+@dataclass(frozen=True, slots=True)
+class _VectorFix:
+    """A commit of deletion vectors."""
+
+    repair: _IcebergRepair
+    plan: VectorRepair
+
+    def planned(self) -> Outcome:
+        return Outcome([*self.plan.repaired], int(bool(self.plan.removed)))
+
+    def apply(self) -> Outcome:
+        if not self.plan.removed or self.repair.refused:
+            return Outcome()
+        table = self.repair.table
+        files = table.snapshot
+        assert files.snapshot is not None  # which has the vectors
         try:
-            if plan.vectors.removed and not done.refused:
-                _commit(table, plan.vectors, done)
-            if plan.statistics.mended:
-                plan.statistics.apply(table)
-                done.mended += plan.statistics.mended
-                done.commits += plan.statistics.commits
-        except (ConflictError, FileGoneError):
-            is_lost = True
-            if tries == 1:
-                raise
-        if not plan.statistics.mended and (done.refused or not plan.vectors.mended):
-            break
-        before, found = found, _look(table, progress)
-        tries -= is_lost or not found.is_better_than(before)
-    done.left = found.problems
-    return done
-
-
-def _look(table: OpenIcebergTable, progress: Progress | bool | None) -> VerifyReport:
-    table.refresh()
-    return verify(table, progress=progress)
-
-
-def _plan(table: OpenIcebergTable, found: VerifyReport) -> _Plan:
-    findings = (*found.problems, *found.warnings)
-    return _Plan(
-        plan_vectors(table.snapshot, table.places, findings), plan_statistics(table, findings)
-    )
-
-
-def _commit(table: OpenIcebergTable, plan: VectorRepair, done: _Done) -> None:
-    files = table.snapshot
-    assert files.snapshot is not None  # which has the vectors
-    try:
-        made = commit_vectors(table, files, files.snapshot, plan.vectors, plan.removed)
-    except UnsupportedError as error:
-        done.refused = str(error)
-        return
-    done.snapshot_id, done.commits = made, done.commits + 1
-    done.mended += plan.mended
-    table.refresh()
-
-
-def _advice(finding: Finding, refused: str) -> str:
-    """What to do about something that is still wrong."""
-    if finding.what.startswith("metrics of "):
-        return "queries may miss rows: write the file anew, as with rewrite_data_files"
-    if refused and finding.what.startswith("deletion vector"):
-        return refused
-    return ROLL_BACK
+            snapshot_id = commit_vectors(
+                table, files, files.snapshot, self.plan.vectors, self.plan.removed
+            )
+        except UnsupportedError as error:
+            self.repair.refused = str(error)
+            return Outcome()
+        table.refresh()
+        return Outcome([*self.plan.repaired], 1, snapshot_id)

@@ -1,4 +1,4 @@
-"""The deletion vectors of an Iceberg table that are to be written anew, or to be dropped.
+"""Repair of the deletion vectors of an Iceberg table: written anew, merged, or dropped.
 
 | wrong                                    | becomes                                              |
 |------------------------------------------|------------------------------------------------------|
@@ -28,21 +28,32 @@ from alcid.tables.iceberg.catalog import RemovedDeletes
 from alcid.tables.iceberg.deletes.plan import PUFFIN, removed_deletes
 from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.locations import Places
-from alcid.tables.maintenance.findings import Finding, Mended
+from alcid.tables.maintenance.findings import Finding, FindingKind
+from alcid.tables.maintenance.repair import Repaired
 
-__all__ = ["VectorRepair", "plan_vectors"]
+__all__ = ["VECTOR_KINDS", "VectorRepair", "plan_vectors"]
 
 _BITS: Final = 64
+
+VECTOR_KINDS: Final = frozenset(
+    {
+        FindingKind.SIZE,
+        FindingKind.VECTOR,
+        FindingKind.VECTOR_FILE,
+        FindingKind.VECTORS_TWICE,
+    }
+)
+"""The findings of deletion vectors, and of the Puffin files that they are in."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorRepair:
-    """What is to become of vectors; nothing is written."""
+    """New deletion vectors, in place of others; nothing is written."""
 
     vectors: Mapping[int, DeletionVector]
     """New ones, by the number of the data file."""
     removed: Sequence[RemovedDeletes]
-    mended: tuple[Mended, ...]
+    repaired: tuple[Repaired, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,51 +69,53 @@ class _Entry:
 
 
 def plan_vectors(files: IcebergFiles, places: Places, findings: Sequence[Finding]) -> VectorRepair:
-    """Read the vectors that something was found of.
+    """Read the vectors that are wrong.
 
     Args:
         files: The files of the snapshot.
         places: Where files are.
-        findings: What `verify` has found.
+        findings: Those of `VECTOR_KINDS`.
     """
     deletes = files.entries.deletes
     numbers = {path: number for number, path in enumerate(files.file_paths.to_pylist())}
     by_file: dict[str, list[Finding]] = {}
     for finding in findings:
         by_file.setdefault(finding.file, []).append(finding)
-    held: dict[str, list[_Entry]] = {}
+    by_data_file: dict[str, list[_Entry]] = {}
     for entry in _entries(deletes):
-        held.setdefault(entry.data_file, []).append(entry)
+        by_data_file.setdefault(entry.data_file, []).append(entry)
     vectors: dict[int, DeletionVector] = {}
     removed: list[_Entry] = []
-    stuck: set[str] = set()
-    told: list[tuple[Finding, str]] = []
-    for data_file, entries in held.items():
-        found = list(_found_of(data_file, entries, by_file))
-        if not found:
+    unreadable: set[str] = set()
+    outcomes: list[tuple[Finding, str]] = []
+    for data_file, entries in by_data_file.items():
+        wrong = list(_findings_of(data_file, entries, by_file))
+        if not wrong:
             continue
         done = "dropped"
         if data_file in numbers:
             number = numbers[data_file]
             vector = _merged(places, entries, int(files.rows[number]))
             if vector is None:
-                stuck |= {one.path for one in entries}
+                unreadable |= {entry.path for entry in entries}
                 continue
             vectors[number] = vector
             done = "written anew" if len(entries) == 1 else "merged to one"
             done += f", of {count_text(len(vector), 'row')}"
         removed += entries
-        told += [(one, done if data_file in (one.file, _named(one)) else "") for one in found]
-    gone = {(one.path, one.offset): one.row for one in removed}  # one may be listed twice
-    mended = (
-        Mended.of(one, done or "written anew")
-        for one, done in told
-        if done or one.file not in stuck  # a file that is wrong stays so with one of its vectors
+        for finding in wrong:
+            is_own = data_file in (finding.file, finding.data_file)
+            outcomes.append((finding, done if is_own else ""))
+    gone = {(entry.path, entry.offset): entry.row for entry in removed}  # listed twice, perhaps
+    repaired = (
+        Repaired(finding, done or "written anew")
+        for finding, done in outcomes
+        if done or finding.file not in unreadable  # a file stays wrong with one of its vectors
     )
     return VectorRepair(
         vectors,
         [removed_deletes(deletes, row, files.metadata.specs) for row in gone.values()],
-        tuple(dict.fromkeys(mended)),
+        tuple(dict.fromkeys(repaired)),
     )
 
 
@@ -110,29 +123,27 @@ def _entries(deletes: pa.Table) -> Iterator[_Entry]:
     is_vector = pc.equal(pc.utf8_upper(deletes["file_format"]), PUFFIN).to_pylist()
     names = "file_path", "referenced_data_file", "content_offset", "content_size_in_bytes"
     columns = [deletes[name].to_pylist() for name in names]
-    for row, (is_one, *values) in enumerate(zip(is_vector, *columns, strict=True)):
-        if is_one:
+    for row, (is_puffin, *values) in enumerate(zip(is_vector, *columns, strict=True)):
+        if is_puffin:
             yield _Entry(row, *values)
 
 
-def _found_of(
+def _findings_of(
     data_file: str, entries: Sequence[_Entry], by_file: Mapping[str, Sequence[Finding]]
 ) -> Iterator[Finding]:
-    """What was found of the vectors of a data file, and of the files that they are in."""
-    yield from (one for one in by_file.get(data_file, ()) if one.what == "deletion vectors")
-    for path in dict.fromkeys(one.path for one in entries):
-        yield from (one for one in by_file.get(path, ()) if _named(one) in (None, data_file))
-
-
-def _named(finding: Finding) -> str | None:
-    """The data file whose vector something was found of, if it is of one."""
-    _, mark, name = finding.what.partition("deletion vector of ")
-    return name if mark else None
+    """The findings of the vectors of a data file, and of the files that they are in."""
+    for finding in by_file.get(data_file, ()):
+        if finding.kind is FindingKind.VECTORS_TWICE:
+            yield finding
+    for path in dict.fromkeys(entry.path for entry in entries):
+        for finding in by_file.get(path, ()):
+            if finding.data_file in ("", data_file):
+                yield finding
 
 
 def _merged(places: Places, entries: Sequence[_Entry], rows: int) -> DeletionVector | None:
     """The rows that vectors delete; None if one of them cannot be trusted."""
-    found = DeletionVector(bits=_BITS)
+    merged = DeletionVector(bits=_BITS)
     ages: dict[str, set[int]] = {}
     for entry in entries:
         source = places.source(entry.path)
@@ -144,7 +155,7 @@ def _merged(places: Places, entries: Sequence[_Entry], rows: int) -> DeletionVec
             if blob is not None:
                 ages.setdefault(entry.path, set()).add(blob.snapshot_id)
                 if len(ages[entry.path]) > 1:
-                    return None  # as DuckLake keeps them: one of them holds at a time, not both
+                    return None  # as DuckLake has them: one of them is in force at a time, not both
         except (FormatError, LimitError):
             pass  # Iceberg's readers go by the manifest, without the footer
         except FileGoneError:
@@ -155,8 +166,8 @@ def _merged(places: Places, entries: Sequence[_Entry], rows: int) -> DeletionVec
             return None
         if vector.bits != _BITS or (vector.last is not None and vector.last >= rows):
             return None
-        found |= vector
-    return found
+        merged |= vector
+    return merged
 
 
 def _blob_of(reader: PuffinReader, entry: _Entry) -> Blob | None:

@@ -1,16 +1,13 @@
-"""Verifying an Iceberg table: all that its snapshot and its indexes say is held against files.
+"""Verify of an Iceberg table: its files are compared with its snapshot and its indexes.
 
-Whether what manifests say of columns is true of all values: plans leave out files by it.
-
-Data files of an Iceberg table, against the manifests and against what bundles keep of them.
+Data files are compared with their manifests (size, rows, and metrics, by which plans leave out
+files) and with what bundles have of them; then come delete files and statistics files.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid._arrays import BoolArray
-from alcid.config import current_settings, using
 from alcid.datafiles.parquet import ParquetScan, open_scan
 from alcid.errors import (
     AlcidError,
@@ -30,8 +26,6 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.index.bundle import BundleSet, open_bundles
-from alcid.storage.threads import in_order
-from alcid.tables.engine import Task
 from alcid.tables.iceberg.bounds import column_metrics
 from alcid.tables.iceberg.bundles import BundleFinder, FoundBundles, bundles_against
 from alcid.tables.iceberg.data_files import ConformedScan
@@ -39,12 +33,10 @@ from alcid.tables.iceberg.deletes.plan import PUFFIN
 from alcid.tables.iceberg.field_ids import IdColumn, NameMapping, WantedField
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.schema import Field
-from alcid.tables.maintenance.checks import Checked
-from alcid.tables.maintenance.file_check import FileChecker, untrue_of
-from alcid.tables.maintenance.findings import Findings, VerifyReport
+from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
+from alcid.tables.maintenance.bundle_check import FileChecker, check_bundle, untrue_of
+from alcid.tables.maintenance.findings import MISSING, Checked, FindingKind, Findings
 from alcid.tables.maintenance.iceberg_checks import (
-    GONE,
-    Check,
     CheckedSnapshot,
     delete_files,
     statistics_files,
@@ -52,15 +44,29 @@ from alcid.tables.maintenance.iceberg_checks import (
     vectors_twice,
 )
 from alcid.tables.maintenance.iceberg_clean import find_leftovers
-from alcid.tables.maintenance.parquet import check_share, choose_files, look_into
-from alcid.tables.progress import Progress, track_progress
+from alcid.tables.maintenance.verify import (
+    Check,
+    Sample,
+    Total,
+    VerifyReport,
+    run,
+    run_checks,
+    run_each,
+)
+from alcid.tables.progress import Progress
 
 if TYPE_CHECKING:
     from alcid.tables.iceberg.open_table import OpenIcebergTable
 
-__all__ = ["CheckWork", "DataFileWork", "MetricsChecker", "is_readable", "verify"]
+__all__ = ["DataFileChecks", "MetricsChecker", "is_readable", "verify"]
 
-_TOLD = ("min", "max", "nulls", "has_nan")
+_METRICS = ("min", "max", "nulls", "has_nan")
+_COLUMNS = (
+    *("file_path", "file_size_in_bytes", "record_count"),
+    *("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"),
+)
+_READ = "is_read"
+_NOT_READ = "not checked: neither Parquet nor Puffin, or encrypted"
 
 
 class MetricsChecker:
@@ -69,7 +75,7 @@ class MetricsChecker:
     def __init__(
         self, data: pa.Table, fields: Iterable[Field], mapping: NameMapping | None
     ) -> None:
-        """Take what is said of all files.
+        """Take the metrics of all files.
 
         Args:
             data: Their entries.
@@ -87,8 +93,8 @@ class MetricsChecker:
         """A file with the columns of the table."""
         return ConformedScan(scan, self._wanted, self._mapping, {})
 
-    def compare(self, file: int, path: str, scan: ConformedScan, found: Checked) -> None:
-        """Read the columns of a file that something is said of, one at a time, and compare.
+    def compare(self, file: int, path: str, scan: ConformedScan, checked: Checked) -> None:
+        """Read the columns of a file that have metrics, one at a time, and compare.
 
         Raises:
             FormatError: The file is damaged.
@@ -97,30 +103,30 @@ class MetricsChecker:
         present = scan.columns
         for name, field in self._wanted.items():
             stated = self._metrics[name][file]
-            if field.id not in present or not _says_something(stated):
+            if field.id not in present or not _has_metrics(stated):
                 continue
             try:
                 problem = untrue_of(stated, scan.read(None, [name]).column(0), field.data_type)
             except (FormatError, UnsupportedError) as error:
                 problem = str(error)
             if problem:
-                found.findings.add(path, f"metrics of {name!r}", problem)
+                checked.findings.add(FindingKind.METRICS, path, problem, column=name)
 
 
-def _says_something(stated: pa.StructScalar) -> bool:
-    return stated.is_valid and any(stated[name].is_valid for name in _TOLD)
+def _has_metrics(stated: pa.StructScalar) -> bool:
+    return stated.is_valid and any(stated[name].is_valid for name in _METRICS)
 
 
 def is_readable(data: pa.Table) -> BoolArray:
-    """Which files are of a format that is looked into, and not encrypted."""
+    """Which files are of a format that is read, and not encrypted."""
     is_parquet = pc.equal(pc.utf8_upper(data["file_format"]), "PARQUET")
-    found: BoolArray = pc.and_(is_parquet, data["key_metadata"].is_null()).to_numpy()
-    return found
+    readable: BoolArray = pc.and_(is_parquet, data["key_metadata"].is_null()).to_numpy()
+    return readable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DataFileWork:
-    """The work on data files, for `Engine.map`: an item is a file."""
+class DataFileChecks:
+    """The checks of data files, by their entries."""
 
     places: Places
     bundles: Sequence[tuple[str, int]]
@@ -130,25 +136,17 @@ class DataFileWork:
     mapping: NameMapping | None
     """What names mean in files without ids."""
 
-    def __call__(self, task: Task[pa.Table]) -> Checked:
-        """Look at the files of a task: their entries, and `_READ`, whether to read them."""
-        total, files = Checked(), task.items
-        # Bundles spell columns as their files do, whatever the rule for queries is.
-        with using(replace(current_settings(), case_sensitive=True)):
-            indexes = FileChecker(self._bundles(files), self.places.read_ranges)
-            metrics = MetricsChecker(files, self.fields, self.mapping)
-            check = partial(self._check, files, indexes, metrics)
-            with closing(in_order(check, range(len(files)), task.threads)) as results:
-                for found in results:
-                    total.add(found)
-                    task.report(1, found.rows)
-        return total
+    def open(self, files: pa.Table) -> Callable[[int], Checked]:
+        """Open the bundles of these files: their entries, and `_READ`, whether to read them."""
+        indexes = FileChecker(self._open_bundles(files), self.places.read_ranges)
+        metrics = MetricsChecker(files, self.fields, self.mapping)
+        return partial(self._check, files, indexes, metrics)
 
-    def _bundles(self, files: pa.Table) -> BundleSet:
+    def _open_bundles(self, files: pa.Table) -> BundleSet:
         sources = [self.places.source(path, size) for path, size in self.bundles]
-        opened = open_bundles(sources, read_many=self.places.read_ranges, on_damage=_ignore_damage)
+        opened = open_bundles(sources, read_many=self.places.read_ranges, on_damage=_ignore)
         paths, sizes = files["file_path"], files["file_size_in_bytes"].to_numpy()
-        return bundles_against(tuple(opened), paths, sizes, on_damage=_ignore_damage)
+        return bundles_against(tuple(opened), paths, sizes, on_damage=_ignore)
 
     def _check(
         self,
@@ -157,57 +155,37 @@ class DataFileWork:
         metrics: MetricsChecker,
         file: int,
     ) -> Checked:
-        """Look at a file; what is wrong with it is no error here."""
         path, size, rows = (
             files[name][file].as_py()
             for name in ("file_path", "file_size_in_bytes", "record_count")
         )
-        found = Checked()
+        checked = Checked(files=1)
         source = self.places.source(path)
         try:
             if source.size != size:
                 problem = f"found {source.size:,}, the manifest says {size:,}"
-                found.findings.add(path, "bytes", problem)
+                checked.findings.add(FindingKind.SIZE, path, problem)
             elif files[_READ][file].as_py():
-                found.checked, found.rows = 1, rows
+                checked.checked, checked.rows = 1, rows
                 scan = metrics.open(open_scan(source))
-                if (held := sum(scan.group_rows)) != rows:
-                    problem = f"found {held:,}, the manifest says {rows:,}"
-                    found.findings.add(path, "rows", problem)
-                metrics.compare(file, path, scan, found)
-                indexes.compare(file, source, "", found)
-                self._rename(scan.columns, found)
+                if (stored := sum(scan.group_rows)) != rows:
+                    problem = f"found {stored:,}, the manifest says {rows:,}"
+                    checked.findings.add(FindingKind.ROWS, path, problem)
+                metrics.compare(file, path, scan, checked)
+                indexes.compare(file, source, "", checked)
+                checked.rename(self._names(scan.columns))
         except FileGoneError as error:
             if error.file != source.name:
                 raise  # a bundle that was replaced just now
-            found.findings.add(path, "", GONE)
+            checked.findings.add(FindingKind.DATA_FILE, path, MISSING)
         except (FormatError, LimitError, UnsupportedError) as error:
-            found.findings.add(path, "", error)
-        return found
+            checked.findings.add(FindingKind.DATA_FILE, path, error)
+        return checked
 
-    def _rename(self, columns: Mapping[int, IdColumn], found: Checked) -> None:
-        """Let indexes of a file be called as the table does, which knows its columns by ids."""
-        now = {one.id: one.name for one in self.fields}
-        names = {one.name: now.get(number, one.name) for number, one in columns.items()}
-        checks = list(found.indexes.values())
-        found.indexes.clear()
-        for check in checks:
-            own, bracket, key = check.column.partition("[")
-            column = f"{names.get(own, own)}{bracket}{key}"
-            found.index(column, check.index_type).add(check)
-
-
-def _ignore_damage(_error: AlcidError) -> None:
-    """What is damaged is told once, when bundles are looked at."""
-
-
-_TRIES = 3
-_LOOKED_AT = (
-    *("file_path", "file_size_in_bytes", "record_count"),
-    *("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"),
-)
-_READ = "is_read"
-_NOT_READ = "not looked into: neither Parquet nor Puffin, or encrypted"
+    def _names(self, columns: Mapping[int, IdColumn]) -> dict[str, str]:
+        """What the table calls the columns of a file, by their ids."""
+        names = {field.id: field.name for field in self.fields}
+        return {column.name: names.get(number, column.name) for number, column in columns.items()}
 
 
 def verify(
@@ -221,126 +199,108 @@ def verify(
     |------------------|----------------------------------------------------------------------|
     | data files       | there, of the size and rows that their manifests say                 |
     | metrics          | those of manifests are true of all values                            |
-    | indexes          | built again, and compared, with statistics and places of pages       |
+    | indexes          | built again, and compared, with statistics and page offsets          |
     | deletion vectors | readable, as manifests and footers say, of rows there are, one a file |
     | delete files     | readable, of as many rows as manifests say, of rows that there are   |
     | statistics files | of their size, as the metadata say; sketches count what they say     |
 
     Args:
         table: The table.
-        sample: Which share of the data files to read; one at least. All are looked for.
-        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
+        sample: The share of data files to read, see `Sample`; all are looked for.
+        progress: How to report it, see `alcid.tables.progress.track_progress`.
 
     Raises:
         OptionError: A share that is not above 0 and at most 1.
         ConflictError: The snapshot was expired meanwhile.
         StorageError: A file cannot be read, and that is not because it is gone.
     """
-    check_share(sample)
-    for attempt in range(_TRIES):
-        try:
-            return _Verifying(table).run(sample, progress)
-        except FileGoneError:  # of a bundle: a build has just replaced it
-            if attempt == _TRIES - 1:
-                raise
-    raise AssertionError("the last try returns or raises")
+    chosen = Sample(sample)
+    return run(lambda total: _Verification(table, total).run(chosen, progress))
 
 
-class _Verifying:
-    """One try."""
+class _Verification:
+    """One try to verify a table."""
 
-    def __init__(self, table: OpenIcebergTable) -> None:
-        self._begin = time.monotonic()
+    def __init__(self, table: OpenIcebergTable, total: Total) -> None:
         self._table, self._metadata = table, table.catalog.load()
         self._snapshot, entries = table.snapshot.snapshot, table.snapshot.entries
         self._data, self._deletes = entries.data, entries.deletes
-        self._total, self._later = Checked(), list[str]()
+        self._total = total
 
-    def run(self, sample: float, progress: Progress | bool | None) -> VerifyReport:
-        found = self._find_bundles()
-        paths = self._data["file_path"]
+    def run(self, sample: Sample, progress: Progress | bool | None) -> None:
+        total, paths = self._total, self._data["file_path"]
         sizes = self._data["file_size_in_bytes"].to_numpy()
+        found = self._find_bundles()
         bundles = bundles_against(found.bundles, paths, sizes, on_damage=_ignore)
-        self._look_at_data(found, sample, progress)
-        self._look_at_others()
+        self._check_data_files(found, sample, progress)
+        self._check_delete_files()
+        self._check_statistics_files()
         self._require_snapshot()
         for info in self._table.indexes():
-            self._total.index(info.column, info.index_type).missing = info.absent
-        total = self._total
-        return VerifyReport(
-            files=len(paths),
-            checked=total.checked,
-            changed=0,
-            unindexed=len(paths) - len(bundles.live()[0]),
-            rows=total.rows,
-            seconds=time.monotonic() - self._begin,
-            indexes=tuple(total.indexes[place] for place in sorted(total.indexes)),
-            problem_count=total.findings.count,
-            problems=tuple(total.findings.first),
-            gone=0,  # what bundles have of files that were rewritten since is as it should be
-            gone_example="",
-            leftovers=tuple(find_leftovers(self._table)),
-            later=tuple(self._later),
-            warnings=tuple(total.warnings.first),
-        )
+            total.index(info.column, info.index_type).missing = info.absent
+        total.table_files = len(paths)
+        total.unindexed = len(paths) - len(bundles.live()[0])
+        total.leftovers = find_leftovers(self._table)
 
     def _find_bundles(self) -> FoundBundles:
-        """The bundles of the snapshot; what is damaged in them as such is told."""
+        """The bundles of the snapshot; what is damaged in them as such is a finding."""
         finder = BundleFinder(self._table.places, strict=False)
-        found = finder.find(self._metadata, self._snapshot, on_damage=self._take_damage)
+        found = finder.find(self._metadata, self._snapshot, on_damage=self._record_damage)
         for bundle, file in zip(found.bundles, found.files, strict=True):
-            look_into(bundle, file.path, self._total.findings)
+            check_bundle(bundle, file.path, self._total.findings)
         return found
 
-    def _take_damage(self, error: AlcidError) -> None:
+    def _record_damage(self, file: StatisticsFile, error: AlcidError) -> None:
         if isinstance(error, UnsupportedError):
-            self._later.append(str(error))
-        elif not isinstance(error, FileGoneError):  # which is told of the statistics file
-            self._total.findings.add("", "bundle", error)
+            self._total.later.append(str(error))
+        elif not isinstance(error, FileGoneError):  # which is a finding of the statistics file
+            self._total.findings.add(FindingKind.BUNDLE, file.path, error)
 
-    def _look_at_data(
-        self, found: FoundBundles, sample: float, progress: Progress | bool | None
+    def _check_data_files(
+        self, found: FoundBundles, sample: Sample, progress: Progress | bool | None
     ) -> None:
         data, readable = self._data, is_readable(self._data)
-        for path in data["file_path"].filter(pa.array(~readable)).to_pylist():
-            self._total.warnings.add(path, "", _NOT_READ)
+        self._warn_unread(data.filter(pa.array(~readable)))
         chosen = np.zeros(len(data), np.bool_)
-        chosen[choose_files(data["file_path"].to_pylist(), sample, seed=0)] = True
-        work = DataFileWork(
+        chosen[sample.choose(data["file_path"].to_pylist())] = True
+        checks = DataFileChecks(
             self._table.places,
-            [(one.path, one.size) for one in found.files],
+            [(file.path, file.size) for file in found.files],
             self._table.snapshot.schema.fields,
             NameMapping.of(self._metadata.properties),
         )
         read = chosen & readable
-        files = data.select(_LOOKED_AT).append_column(_READ, pa.array(read))
+        files = data.select(_COLUMNS).append_column(_READ, pa.array(read))
         sizes = np.where(read, data["file_size_in_bytes"].to_numpy(), 0)
-        if len(data):
-            with track_progress(progress, "verifying", len(data)) as report:
-                for part in self._table.engine.map(work, files, sizes, report):
-                    self._total.add(part)
+        engine = self._table.engine
+        checked = run_checks(engine, checks, files, sizes, files=len(data), progress=progress)
+        self._total.add(checked)
 
-    def _look_at_others(self) -> None:
-        """Look at delete files and statistics files."""
+    def _check_delete_files(self) -> None:
         is_vector = pc.equal(pc.utf8_upper(self._deletes["file_format"]), PUFFIN)
-        vectors, others = (self._deletes.filter(one) for one in (is_vector, pc.invert(is_vector)))
+        vectors, others = (self._deletes.filter(mask) for mask in (is_vector, pc.invert(is_vector)))
         live = set(self._data["file_path"].to_pylist())
         for data_file, problem in vectors_twice(vectors):
             if data_file in live:  # no reader looks at others
-                self._total.findings.add(data_file, "deletion vectors", problem)
+                self._total.findings.add(FindingKind.VECTORS_TWICE, data_file, problem)
         readable = pa.array(is_readable(others))
-        for path in others.filter(pc.invert(readable))["file_path"].to_pylist():
-            self._total.warnings.add(path, "", _NOT_READ)
-        checks: list[Check] = [*vector_files(vectors), *delete_files(others.filter(readable))]
-        self._total.add(self._done(checks))
-        listed = self._done([*statistics_files(self._metadata)])
-        if listed.findings.count:  # of a file that was replaced meanwhile, nothing is said
-            now = {one.path for one in self._table.catalog.load().statistics.values()}
-            left = [one for one in listed.findings.first if one.file in now]
-            listed.findings = Findings(len(left), left)
-        self._total.add(listed)
+        self._warn_unread(others.filter(pc.invert(readable)))
+        checks: list[Check[CheckedSnapshot]] = [*vector_files(vectors)]
+        self._total.add(self._run([*checks, *delete_files(others.filter(readable))]))
 
-    def _done(self, checks: Sequence[Check]) -> Checked:
+    def _check_statistics_files(self) -> None:
+        checked = self._run([*statistics_files(self._metadata)])
+        if checked.findings.count:  # nothing is reported of a file that was replaced meanwhile
+            now = {file.path for file in self._table.catalog.load().statistics.values()}
+            left = [finding for finding in checked.findings.problems if finding.file in now]
+            checked.findings = Findings(len(left), left)
+        self._total.add(checked)
+
+    def _warn_unread(self, files: pa.Table) -> None:
+        for path in files["file_path"].to_pylist():
+            self._total.findings.warn(FindingKind.NOT_CHECKED, path, _NOT_READ)
+
+    def _run(self, checks: Sequence[Check[CheckedSnapshot]]) -> Checked:
         paths, rows = (self._data[name].to_pylist() for name in ("file_path", "record_count"))
         schemas = self._metadata.schemas.values()
         snapshot = CheckedSnapshot(
@@ -348,15 +308,10 @@ class _Verifying:
             dict(zip(paths, rows, strict=True)),
             {field.id: field for schema in schemas for field in schema.fields},
         )
-        total = Checked()
-        if checks:
-            sizes = np.array([check.size for check in checks], np.int64)
-            for part in self._table.engine.map(CheckWork(snapshot), checks, sizes):
-                total.add(part)
-        return total
+        return run_each(self._table.engine, snapshot, checks)
 
     def _require_snapshot(self) -> None:
-        """See that what is wrong is not so because the files were allowed to go."""
+        """Raise where files are missing because the snapshot was expired."""
         if self._snapshot is None or not self._total.findings.count:
             return
         if self._snapshot.id not in self._table.catalog.load().snapshots:
@@ -364,23 +319,5 @@ class _Verifying:
             raise ConflictError(f"{name}: snapshot {number} is expired: refresh the table")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CheckWork:
-    """The work on all other files, for `Engine.map`: an item is a check."""
-
-    snapshot: CheckedSnapshot
-
-    def __call__(self, task: Task[Sequence[Check]]) -> Checked:
-        """Do the checks of a task."""
-        total = Checked()
-        with closing(in_order(self._check, task.items, task.threads)) as results:
-            for found in results:
-                total.add(found)
-        return total
-
-    def _check(self, check: Check) -> Checked:
-        return check.run(self.snapshot)
-
-
 def _ignore(_error: AlcidError) -> None:
-    """What is damaged is told once, when bundles are looked into."""
+    """Pass over damage, which is reported once, when bundles are opened."""

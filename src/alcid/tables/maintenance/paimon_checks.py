@@ -1,24 +1,26 @@
-"""One data file of a Paimon table, read in full, against all that the table says of it.
+"""The checks of the files of a Paimon table, against all that the table says of them.
 
-What the checks of a Paimon table share: its schemas, and how its files are read.
-
-Files of deletion vectors and hashes, against what a Paimon table says of them.
-
-Keys of a primary-key table: in order within files, apart within levels.
+Data files are read in full: size, rows, columns, statistics, file indexes and, with a primary key,
+the order of keys. Index files are read for their deletion vectors or hashes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from alcid._arrays import Int64Array
 from alcid.datafiles.orc import OrcScan
-from alcid.errors import ColumnError, FileGoneError, FormatError, LimitError, UnsupportedError
+from alcid.errors import (
+    ColumnError,
+    FileGoneError,
+    FormatError,
+    LimitError,
+    UnsupportedError,
+)
 from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
 from alcid.formats.file_index import BUILDERS
 from alcid.formats.file_index.container import Container
@@ -29,13 +31,23 @@ from alcid.options import BsiOptions, IndexSpec
 from alcid.storage import Storage
 from alcid.tables.casts import column_type
 from alcid.tables.key_order import join_columns, rank_rows
-from alcid.tables.maintenance.checks import Checked
-from alcid.tables.maintenance.file_check import stored_options, untrue_of
-from alcid.tables.maintenance.findings import STATISTICS
-from alcid.tables.paimon.data_files import DataScan, PlacedFile, open_data, read_present
+from alcid.tables.maintenance.bundle_check import untrue_of
+from alcid.tables.maintenance.findings import MISSING, STATISTICS, Checked, FindingKind
+from alcid.tables.maintenance.index_check import compare_payload, stored_options
+from alcid.tables.paimon.data_files import (
+    DataScan,
+    PlacedFile,
+    open_data,
+    read_present,
+)
 from alcid.tables.paimon.files import bounds_of
 from alcid.tables.paimon.indexes import index_sources
-from alcid.tables.paimon.merge_on_read import KIND, NUMBER, are_deletes, key_name
+from alcid.tables.paimon.merge_on_read import (
+    KIND,
+    NUMBER,
+    are_deletes,
+    key_name,
+)
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.snapshot import MAIN, snapshot_path
@@ -43,7 +55,7 @@ from alcid.tables.paimon.metadata.statistics import unpack_rows
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, HASH, IndexEntry
 from alcid.types import DataType
 
-__all__ = ["Check", "CheckedTable", "DataFileCheck", "IndexFileCheck", "check_keys"]
+__all__ = ["CheckedTable", "DataFileCheck", "IndexFileCheck", "check_keys"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,28 +87,6 @@ class CheckedTable:
         """Whether the snapshot has gone meanwhile, and so its files may."""
         return not self.storage.exists(snapshot_path(self.snapshot_id, self.branch))
 
-    def gone(self, path: str, what: str = "") -> Checked:
-        """What to say of a file that is not there."""
-        if self.is_expired:
-            return Checked(changed=1)
-        found = Checked(checked=1)
-        found.findings.add(path, what, "is not there")
-        return found
-
-
-class Check(Protocol):
-    """Something to be checked by one worker; it pickles."""
-
-    @property
-    def size(self) -> int:
-        """About how many bytes it reads."""
-
-    def run(self, table: CheckedTable) -> Checked:
-        """Check it."""
-
-
-_VECTORS = "deletion vectors"
-
 
 @dataclass(frozen=True, slots=True)
 class IndexFileCheck:
@@ -114,80 +104,81 @@ class IndexFileCheck:
 
     def run(self, table: CheckedTable) -> Checked:
         """Read the file, and compare."""
-        found = Checked()
+        checked = Checked()
         if self.entry.external_path is not None:
-            return found
+            return checked
         if self.entry.index_type == DELETION_VECTORS and not self.entry.ranges:
-            self._warn(found)
+            self._warn(checked)
         try:
             size = table.storage.stat(self.path).size
             if size != self.entry.size:
                 problem = f"found {size} bytes, expected {self.entry.size}"
-                found.findings.add(self.path, "size", problem)
+                checked.findings.add(FindingKind.SIZE, self.path, problem)
             elif self.entry.index_type == DELETION_VECTORS:
-                self._check_vectors(table, found)
+                self._check_vectors(table, checked)
             elif self.entry.index_type == HASH:
-                self._check_hashes(table, found)
+                self._check_hashes(table, checked)
         except FileGoneError:
-            gone = table.gone(self.path)
-            gone.checked = gone.changed = 0  # no data file
-            found.add(gone)
+            if not table.is_expired:
+                checked.findings.add(FindingKind.INDEX_FILE, self.path, MISSING)
         except FormatError as error:
-            found.findings.add(self.path, "", error)
-        return found
+            checked.findings.add(FindingKind.INDEX_FILE, self.path, error)
+        return checked
 
-    def _warn(self, found: Checked) -> None:
-        """Say that an entry without vectors is trouble."""
+    def _warn(self, checked: Checked) -> None:
+        """Warn of an entry without vectors."""
         if self.entry.ranges is None:
             problem = "without ranges: writers of Paimon's Java fail on the bucket"
         else:
             problem = (
                 "of no file: when pypaimon commits, writers of Paimon's Java fail on the bucket"
             )
-        found.warnings.add(self.path, _VECTORS, problem)
+        checked.findings.warn(FindingKind.VECTOR_RANGES, self.path, problem)
 
-    def _check_vectors(self, table: CheckedTable, found: Checked) -> None:
+    def _check_vectors(self, table: CheckedTable, checked: Checked) -> None:
         ranges = self.entry.ranges or ()
         if self.entry.rows != len(ranges):
             problem = f"found {self.entry.rows}, expected {len(ranges)}"
-            found.findings.add(self.path, "row count", problem)
+            checked.findings.add(FindingKind.INDEX_FILE_ROWS, self.path, problem)
         with DeletionVectorFile.open(table.storage.source(self.path, self.entry.size)) as file:
             try:
                 vectors = file.read_all(ranges)
             except FormatError:
-                vectors = self._read_each(file, ranges, found)
+                vectors = self._read_each(file, ranges, checked)
         for name, vector in vectors.items():
             if name not in self.rows:
                 # Compactions of Java leave some: no reader looks at it.
-                found.warnings.add(self.path, f"vector of {name}", "it is no live data file")
+                problem = "it is no live data file"
+                checked.findings.warn(FindingKind.VECTOR, self.path, problem, data_file=name)
             elif vector.last is not None and vector.last >= self.rows[name]:
                 problem = f"found row {vector.last}, expected below {self.rows[name]}"
-                found.findings.add(self.path, f"vector of {name}", problem)
+                checked.findings.add(FindingKind.VECTOR, self.path, problem, data_file=name)
 
     def _read_each(
-        self, file: DeletionVectorFile, ranges: Iterable[DeletionVectorRange], found: Checked
+        self, file: DeletionVectorFile, ranges: Iterable[DeletionVectorRange], checked: Checked
     ) -> dict[str, DeletionVector]:
-        """Those that can be read."""
+        """Read each vector by itself; those that can be read."""
         vectors: dict[str, DeletionVector] = {}
-        for place in ranges:
+        for vector_range in ranges:
+            name = vector_range.data_file
             try:
-                vectors[place.data_file] = file.read(place)
+                vectors[name] = file.read(vector_range)
             except FormatError as error:
-                found.findings.add(self.path, f"vector of {place.data_file}", error)
+                checked.findings.add(FindingKind.VECTOR, self.path, error, data_file=name)
         return vectors
 
-    def _check_hashes(self, table: CheckedTable, found: Checked) -> None:
+    def _check_hashes(self, table: CheckedTable, checked: Checked) -> None:
         data = table.storage.source(self.path).read(0, self.entry.size)
         index = HashIndex.from_bytes(data, name=self.path)
         hashes = len(index) + index.duplicates
         if hashes != self.entry.rows:
             problem = f"found {self.entry.rows}, expected {hashes}"
-            found.findings.add(self.path, "row count", problem)
+            checked.findings.add(FindingKind.INDEX_FILE_ROWS, self.path, problem)
 
 
 def check_keys(
     table: CheckedTable, placed: PlacedFile, scan: DataScan
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[FindingKind, str]]:
     """What is wrong with the keys of a file, and with what the manifest says of them."""
     file, own = placed.file, table.schema_of(placed)
     ids = [table.schema.field(name).id for name in table.schema.key_columns]
@@ -196,18 +187,18 @@ def check_keys(
     rows = table.read(scan, [NUMBER, KIND, *map(key_name, names), *names])
     for name in (NUMBER, KIND):
         if name not in rows.column_names:
-            yield "keys", f"no column {name}"
+            yield FindingKind.KEYS, f"no column {name}"
             return
     if not rows.num_rows:
         return
     deletes = int(are_deletes(rows.column(KIND).to_numpy()).sum())
     if file.delete_rows is not None and file.delete_rows != deletes:
-        yield "rows that delete", f"found {file.delete_rows:,}, expected {deletes:,}"
+        yield FindingKind.DELETE_ROWS, f"found {file.delete_rows:,}, expected {deletes:,}"
     numbers = rows.column(NUMBER).to_numpy()
-    least, most = int(numbers.min()), int(numbers.max())
-    if not file.min_sequence <= least <= most <= file.max_sequence:
-        told = f"found {file.min_sequence} to {file.max_sequence}"
-        yield "sequence numbers", f"{told}, expected {least} to {most}"
+    minimum, maximum = int(numbers.min()), int(numbers.max())
+    if not file.min_sequence <= minimum <= maximum <= file.max_sequence:
+        stated = f"found {file.min_sequence} to {file.max_sequence}"
+        yield FindingKind.SEQUENCE_NUMBERS, f"{stated}, expected {minimum} to {maximum}"
     inside = [key_name(name) if key_name(name) in rows.column_names else name for name in names]
     keys = [
         rows.column(name).cast(kind.to_arrow()) for name, kind in zip(inside, kinds, strict=True)
@@ -218,16 +209,16 @@ def check_keys(
 
 
 def _check_order(
-    ranks: Int64Array, least: int, most: int, *, level: int
-) -> Iterator[tuple[str, str]]:
+    ranks: Int64Array, minimum: int, maximum: int, *, level: int
+) -> Iterator[tuple[FindingKind, str]]:
     # Some writers repeat a key on level 0; merging leaves one of them.
     steps = np.diff(ranks)
     wrong = np.flatnonzero(steps <= 0 if level else steps < 0)
     if len(wrong):
-        yield "keys", f"row {int(wrong[0]) + 1} is not above the row before it"
-    beyond = np.flatnonzero((ranks < least) | (ranks > most))
+        yield FindingKind.KEYS, f"row {int(wrong[0]) + 1} is not above the row before it"
+    beyond = np.flatnonzero((ranks < minimum) | (ranks > maximum))
     if len(beyond):
-        yield "keys", f"row {int(beyond[0])} is beyond the least or greatest of the manifest"
+        yield FindingKind.KEYS, f"row {int(beyond[0])} is beyond the min or max key of the manifest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,25 +244,29 @@ class DataFileCheck:
     def run(self, table: CheckedTable) -> Checked:
         """Read the file, and compare."""
         file, path = self.placed.file, self.placed.path
-        found = Checked(checked=1, rows=file.rows)
+        checked = Checked(files=1, checked=1, rows=file.rows)
         try:
             size = table.storage.stat(path).size
             if size != file.size:
-                found.findings.add(path, "size", f"found {size} bytes, expected {file.size}")
+                problem = f"found {size} bytes, expected {file.size}"
+                checked.findings.add(FindingKind.SIZE, path, problem)
             else:
-                _Reading(table, self.placed, found).compare()
+                _Comparison(table, self.placed, checked).run()
         except FileGoneError:
-            return table.gone(path)
+            if table.is_expired:
+                return Checked(files=1, changed=1)
+            checked.rows = 0
+            checked.findings.add(FindingKind.DATA_FILE, path, MISSING)
         except (FormatError, LimitError, UnsupportedError) as error:
-            found.findings.add(path, "", error)
-        return found
+            checked.findings.add(FindingKind.DATA_FILE, path, error)
+        return checked
 
 
-class _Reading:
+class _Comparison:
     """A data file that is being compared."""
 
-    def __init__(self, table: CheckedTable, placed: PlacedFile, found: Checked) -> None:
-        self._table, self._placed, self._found = table, placed, found
+    def __init__(self, table: CheckedTable, placed: PlacedFile, checked: Checked) -> None:
+        self._table, self._placed, self._checked = table, placed, checked
         self._file, self._path = placed.file, placed.path
         self._schema = table.schema_of(placed)
         now = table.schema.by_id
@@ -282,13 +277,13 @@ class _Reading:
         own, bracket, key = column.partition("[")
         return f"{self._labels.get(own, own)}{bracket}{key}"
 
-    def compare(self) -> None:
+    def run(self) -> None:
         """Read all columns, one at a time."""
         scan = self._table.open(self._placed)
         rows = sum(scan.group_rows)
         if rows != self._file.rows:
             problem = f"found {self._file.rows:,}, expected {rows:,}"
-            self._found.findings.add(self._path, "rows", problem)
+            self._checked.findings.add(FindingKind.ROWS, self._path, problem)
             return
         statistics, indexes = self._statistics(), self._indexes()
         written = self._file.write_columns
@@ -298,7 +293,7 @@ class _Reading:
             try:
                 values = self._values(scan, name)
             except (FormatError, UnsupportedError) as error:
-                self._found.findings.add(self._path, f"column {name!r}", error)
+                self._checked.findings.add(FindingKind.COLUMN, self._path, error, column=name)
                 continue
             if values is None:
                 continue
@@ -306,8 +301,8 @@ class _Reading:
                 self._compare_statistics(name, statistics[name], values)
             self._compare_indexes(indexes.get(name, []), values)
         if self._table.schema.primary_keys:
-            for what, problem in check_keys(self._table, self._placed, scan):
-                self._found.findings.add(self._path, what, problem)
+            for kind, problem in check_keys(self._table, self._placed, scan):
+                self._checked.findings.add(kind, self._path, problem)
 
     def _values(self, scan: DataScan, name: str) -> pa.ChunkedArray | None:
         """A column in the type that its schema has for it; nulls where the file lacks it.
@@ -321,7 +316,8 @@ class _Reading:
         except UnsupportedError as error:
             if not isinstance(scan, OrcScan):
                 raise
-            self._found.warnings.add(self._path, f"column {name!r}", f"not checked: {error}")
+            problem = f"not checked: {error}"
+            self._checked.findings.warn(FindingKind.COLUMN, self._path, problem, column=name)
             return None
         if not rows.num_columns:
             return pa.chunked_array([pa.nulls(self._file.rows, arrow_type)])
@@ -336,28 +332,30 @@ class _Reading:
 
     def _statistics(self) -> dict[str, pa.StructScalar]:
         """What the manifest says of columns, as far as it can be used."""
-        given = (self._file.stats_columns, self._file.write_columns, self._schema.names)
-        names = next(one for one in given if one is not None)
-        if not set(names) <= set(self._schema.names):
-            self._found.warnings.add(self._path, STATISTICS, "of columns that its schema lacks")
+        choices = (self._file.stats_columns, self._file.write_columns, self._schema.names)
+        names = next(columns for columns in choices if columns is not None)
+        if unknown := sorted(set(names) - set(self._schema.names)):
+            self._warn_of_statistics(unknown[0], "of a column that its schema does not have")
             return {}
         types = [self._schema.types[name] for name in names]
         rows = np.array([self._file.rows])
-        known = {
-            name: bounds_of([self._file.value_stats], place, types, rows)[0]
-            for place, name in enumerate(names)
+        bounds = {
+            name: bounds_of([self._file.value_stats], position, types, rows)[0]
+            for position, name in enumerate(names)
         }
-        for name in (name for name, one in known.items() if not one.is_valid):
+        for name in (name for name, stated in bounds.items() if not stated.is_valid):
             problem = "cannot be read, or contradict themselves: they are not used"
-            what = f"{STATISTICS} of {self._label(name)!r}"
-            self._found.warnings.add(self._path, what, problem)
-        return {name: one for name, one in known.items() if one.is_valid}
+            self._warn_of_statistics(self._label(name), problem)
+        return {name: stated for name, stated in bounds.items() if stated.is_valid}
+
+    def _warn_of_statistics(self, column: str, problem: str) -> None:
+        self._checked.findings.warn(FindingKind.STATISTICS, self._path, problem, column=column)
 
     def _compare_statistics(
         self, name: str, stored: pa.StructScalar, values: pa.ChunkedArray
     ) -> None:
         problem = untrue_of(stored, values, self._schema.types[name])
-        self._found.count(self._path, self._label(name), STATISTICS, problem)
+        self._checked.count(self._path, self._label(name), STATISTICS, problem)
 
     def _indexes(self) -> dict[str, list[_Index]]:
         """The indexes of the file, by the column that has to be read for them."""
@@ -367,7 +365,7 @@ class _Reading:
                 indexes.setdefault(index.spec.top_level, []).append(index)
         except FormatError as error:
             if not self._table.is_expired:
-                self._found.findings.add(self._path, "index", error)
+                self._checked.findings.add(FindingKind.CONTAINER, self._path, error)
         return indexes
 
     def _read_indexes(self) -> Iterator[_Index]:
@@ -395,7 +393,8 @@ class _Reading:
         made.build(values, [(one.spec, one.data_type) for one in indexes])
         for one in indexes:
             name = one.spec.column, one.spec.index_type
-            self._found.compare(
+            compare_payload(
+                self._checked,
                 self._path,
                 self._label(one.spec.column),
                 one.spec,
@@ -405,4 +404,4 @@ class _Reading:
             )
 
     def _count(self, spec: IndexSpec, problem: str) -> None:
-        self._found.count(self._path, self._label(spec.column), spec.index_type, problem)
+        self._checked.count(self._path, self._label(spec.column), spec.index_type, problem)

@@ -1,27 +1,25 @@
-"""Keys of dynamic buckets: each is in one bucket, and the hash index of that bucket knows it.
+"""Keys that are live more than once, and hash indexes that do not agree with the keys.
 
-A writer asks the hash indexes of a partition where a key is. So these must not be:
-
-    a row whose hash the index of its bucket lacks    the next upsert puts its key elsewhere
-    a hash in the indexes of two buckets              writers may go to either
-    a key that is live in two buckets                 readers see both rows
-
-They come from two writers at once, as hash indexes are not checked when Paimon's Java commits.
-Of a key in two buckets the row with the greater `sequence.field` counts; then that of the bucket
-whose index has the hash, and was committed last: it is where writers have put the key since.
-
-Hashes of live keys that are right are never collected: only suspects are looked at row by row.
-
-Keys that are live twice in a bucket: an older row should be marked, and is not.
+Within a bucket, an older row of a key should be marked as deleted, and is not:
 
     level 4   key 7    live
     level 5   key 7    live too, as the vector that marked it is gone
 
-It comes from two writers at once. One has opened the bucket, the other upserts and marks, the first
-commits what it holds: a vector file without the marks of the other. Readers then see both rows.
+It comes from two writers at once: one has opened the bucket, the other upserts and marks, the first
+commits a vector file without the marks of the other. The row on the higher level is superseded; in
+a table with a `sequence.field`, the one with the lesser value.
 
-A lower level is newer, so that the row on the higher one is the one too many. In a table with a
-`sequence.field` it is the one with the lesser value.
+In a table of dynamic buckets, each key is in one bucket of its partition, and the hash index of
+that bucket has its hash. A writer asks the hash indexes where a key is, so these must not be:
+
+    a row whose hash is not in the index of its bucket   the next upsert puts its key elsewhere
+    a hash in the indexes of two buckets                 writers may go to either
+    a key that is live in two buckets                    readers see both rows
+
+They come from two writers at once, too, as hash indexes are not checked when Paimon's Java commits.
+Of a key in two buckets the row with the greater `sequence.field` counts; then that of the bucket
+whose index has the hash, and was committed last: it is where writers have put the key since. Only
+suspect hashes are looked at row by row.
 """
 
 from __future__ import annotations
@@ -47,11 +45,11 @@ from alcid.tables.paimon.metadata.schema import TableSchema
 
 __all__ = [
     "Claim",
-    "Verdict",
+    "Ownership",
+    "assign_hashes",
     "claim_hashes",
     "has_hash_indexes",
     "is_read_unmerged",
-    "judge",
     "live_twice",
     "lost_hashes",
     "shared_hashes",
@@ -59,7 +57,7 @@ __all__ = [
 
 
 def is_read_unmerged(keyed: KeyedTable, bucket: Bucket) -> bool:
-    """Whether readers take each row above level 0 that is not marked for a row of the table.
+    """Whether readers return each row above level 0 that is not marked, without merging.
 
     Otherwise they merge the bucket, and a key comes out once whatever is marked.
     """
@@ -84,22 +82,23 @@ def live_twice(keyed: KeyedTable, bucket: Bucket) -> dict[str, DeletionVector]:
     if not sections:
         return {}
     marked, reader = read_vectors(keyed, bucket), KeyReader(keyed)
-    found: dict[str, DeletionVector] = {}
+    superseded: dict[str, DeletionVector] = {}
     for section in sections:
         rows = [reader.keys(one, marked.get(one.file.name)) for one in section]
         # Without numbers the level decides: writers that do not know of each other share numbers.
         levels = [replace(one, sequence_numbers=np.zeros(len(one), np.int64)) for one in rows]
         dead = superseded_rows(levels, descending=keyed.options.sequence_descending)
-        for placed, one, lost in zip(section, rows, dead, strict=True):
-            before = one.deleted or DeletionVector()
+        for placed, keys, lost in zip(section, rows, dead, strict=True):
+            before = keys.deleted or DeletionVector()
             if len(lost) > len(before):
                 positions = lost.to_numpy()
-                found[placed.file.name] = DeletionVector(positions[~before.contains(positions)])
-    return found
+                live = positions[~before.contains(positions)]
+                superseded[placed.file.name] = DeletionVector(live)
+    return superseded
 
 
 _NONE: Final = DeletionVector()
-_SEVERAL: Final = -2  # in place of a bucket: several hold keys of the hash
+_SEVERAL: Final = -2  # in place of a bucket: several have keys of the hash
 
 
 def has_hash_indexes(schema: TableSchema, options: TableOptions) -> bool:
@@ -109,17 +108,17 @@ def has_hash_indexes(schema: TableSchema, options: TableOptions) -> bool:
 
 
 def lost_hashes(keyed: KeyedTable, bucket: Bucket) -> Int32Array:
-    """The hashes of rows that are not marked and that the index of their bucket lacks; ascending.
+    """The hashes of rows that are not marked and that the index of their bucket does not have.
 
     Raises:
         FormatError: A file is damaged.
         FileGoneError: Another has replaced a file.
     """
-    known, marked = read_hashes(keyed, bucket), read_vectors(keyed, bucket)
+    index, marked = read_hashes(keyed, bucket), read_vectors(keyed, bucket)
     reader, lost = KeyReader(keyed), [np.zeros(0, np.int32)]
     for placed in bucket.files:
         hashes = _hashes(keyed, reader.keys(placed))
-        unknown = np.flatnonzero(~known.contains(hashes))
+        unknown = np.flatnonzero(~index.contains(hashes))
         lost.append(hashes[unknown[~marked.get(placed.file.name, _NONE).contains(unknown)]])
     return np.unique(np.concatenate(lost))
 
@@ -141,14 +140,14 @@ class Claim:
     names: Sequence[str]
     """The files of the bucket."""
     files: Int64Array
-    """Of each row the place of its file."""
+    """The number of the file of each row."""
     positions: Int64Array
     keys: Sequence[pa.Array]
     sequence: Sequence[pa.Array]
     hashes: Int32Array
     is_live: BoolArray
     """Whether readers see the row as it is; others can neither win nor be marked."""
-    known: Int32Array
+    indexed: Int32Array
     """Which of the hashes the index of the bucket has; ascending."""
 
 
@@ -172,11 +171,11 @@ def claim_hashes(
     parts: list[tuple[KeyRows, Int64Array, Int32Array]] = []
     for placed in bucket.files:
         name, rows = placed.file.name, reader.keys(placed)
-        found = _hashes(keyed, rows)
-        chosen = np.flatnonzero(index.contains(found))
+        row_hashes = _hashes(keyed, rows)
+        chosen = np.flatnonzero(index.contains(row_hashes))
         dead = marked.get(name, _NONE) | marks.get(name, _NONE)
         chosen = chosen[~dead.contains(chosen)]
-        parts.append((rows, chosen, found[chosen]))
+        parts.append((rows, chosen, row_hashes[chosen]))
     counts = [len(chosen) for _, chosen, _ in parts]
     levels = np.array([one.file.level for one in bucket.files], np.int64)
     return Claim(
@@ -185,15 +184,15 @@ def claim_hashes(
         np.concatenate([np.zeros(0, np.int64), *(chosen for _, chosen, _ in parts)]),
         _taken([(rows.keys, chosen) for rows, chosen, _ in parts]),
         _taken([(rows.sequence, chosen) for rows, chosen, _ in parts]),
-        np.concatenate([np.zeros(0, np.int32), *(found for _, _, found in parts)]),
+        np.concatenate([np.zeros(0, np.int32), *(part for _, _, part in parts)]),
         np.repeat(levels > 0, counts) & unmerged,
         hashes[read_hashes(keyed, bucket).contains(hashes)],
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
-    """What is to become of a bucket."""
+class Ownership:
+    """The keys and hashes that a bucket is to own, as changes to what it has."""
 
     marks: Mapping[str, DeletionVector] = field(default_factory=dict)
     """Rows whose keys are live in another bucket, where they belong; by file name."""
@@ -203,11 +202,13 @@ class Verdict:
     """Hashes that belong to another bucket."""
 
 
-def judge(claims: Sequence[Claim], hashes: Int32Array, *, descending: bool) -> list[Verdict]:
+def assign_hashes(
+    claims: Sequence[Claim], hashes: Int32Array, *, descending: bool
+) -> list[Ownership]:
     """Give each key, and each hash, to one bucket of a partition.
 
     A hash stays where it is if different keys of it are live in several buckets: that cannot be
-    mended by marks.
+    repaired by marks.
 
     Args:
         claims: All that have one of the hashes; that whose index was committed last at the end.
@@ -218,25 +219,25 @@ def judge(claims: Sequence[Claim], hashes: Int32Array, *, descending: bool) -> l
     buckets = np.repeat(np.arange(len(claims)), counts)
     codes = np.concatenate([np.searchsorted(hashes, one.hashes) for one in claims])
     lost = _lost(claims, buckets, descending=descending)
-    homes = np.full(len(hashes), _SEVERAL, np.int64)
-    for bucket, one in enumerate(claims):
-        homes[np.searchsorted(hashes, one.known)] = bucket
+    owners = np.full(len(hashes), _SEVERAL, np.int64)
+    for bucket, claim in enumerate(claims):
+        owners[np.searchsorted(hashes, claim.indexed)] = bucket
     pairs = np.unique(codes[~lost] * len(claims) + buckets[~lost])
-    held, holder = pairs // len(claims), pairs % len(claims)
-    homes[held] = holder
-    homes[np.bincount(held, minlength=len(hashes)) > 1] = _SEVERAL
-    verdicts = []
-    for bucket, one in enumerate(claims):
-        known = np.searchsorted(hashes, one.known)
-        own = hashes[homes == bucket]
-        verdicts.append(
-            Verdict(
-                _marks(one, lost[buckets == bucket]),
-                own[~np.isin(own, one.known)],
-                one.known[~np.isin(homes[known], (bucket, _SEVERAL))],
+    claimed, bucket_numbers = pairs // len(claims), pairs % len(claims)
+    owners[claimed] = bucket_numbers
+    owners[np.bincount(claimed, minlength=len(hashes)) > 1] = _SEVERAL
+    ownerships = []
+    for bucket, claim in enumerate(claims):
+        indexed = np.searchsorted(hashes, claim.indexed)
+        own = hashes[owners == bucket]
+        ownerships.append(
+            Ownership(
+                _marks(claim, lost[buckets == bucket]),
+                own[~np.isin(own, claim.indexed)],
+                claim.indexed[~np.isin(owners[indexed], (bucket, _SEVERAL))],
             )
         )
-    return verdicts
+    return ownerships
 
 
 def _lost(claims: Sequence[Claim], buckets: Int64Array, *, descending: bool) -> BoolArray:
@@ -249,8 +250,8 @@ def _lost(claims: Sequence[Claim], buckets: Int64Array, *, descending: bool) -> 
     keys = rank_rows(join_columns([one.keys for one in filled]), len(buckets))[live]
     sequence = join_columns([one.sequence for one in filled])
     ages = rank_rows(sequence, len(buckets), descending=descending)[live]
-    known = np.concatenate([np.isin(one.hashes, one.known) for one in claims])[live]
-    order = np.lexsort((buckets[live], known, ages, keys))
+    indexed = np.concatenate([np.isin(one.hashes, one.indexed) for one in claims])[live]
+    order = np.lexsort((buckets[live], indexed, ages, keys))
     is_newest = np.append(changes(keys[order])[1:], True)
     lost[live[order[~is_newest]]] = True
     return lost

@@ -1,6 +1,6 @@
-"""What is wrong with the keys of buckets: found by workers, to be told or mended.
+"""What is wrong with the keys of buckets: found by tasks, to be reported or repaired.
 
-Most keys are right, and seen by one worker only: that of their bucket. What comes back are rows and
+Most keys are right, and seen by one task only: that of their bucket. What comes back are rows and
 hashes that are wrong, or suspect; the suspects are then looked for in all buckets of the partition.
 """
 
@@ -20,12 +20,13 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.storage import Storage
 from alcid.storage.threads import in_order
 from alcid.tables.engine import Engine, Task, Threads
+from alcid.tables.maintenance.findings import Finding, FindingKind
 from alcid.tables.maintenance.paimon_hash_indexes import (
     Claim,
-    Verdict,
+    Ownership,
+    assign_hashes,
     claim_hashes,
     has_hash_indexes,
-    judge,
     live_twice,
     lost_hashes,
     shared_hashes,
@@ -37,9 +38,9 @@ from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.table_state import HASH, IndexEntry
 from alcid.tables.parquet_writer import SNAPPY
 
-__all__ = ["KeyFindings", "keyed_for_reading", "look_at_keys"]
+__all__ = ["BucketKeys", "check_bucket_keys", "keyed_for_reading"]
 
-_SMALL: Final = 16 << 20  # bytes that one process has looked at before a job of Spark begins
+_SMALL: Final = 16 << 20  # bytes that one process reads faster than a job of Spark begins
 _KEY_PART: Final = 8  # keys are about so small a part of a file
 _NO_HASHES: Final[Int32Array] = np.zeros(0, np.int32)
 
@@ -48,23 +49,23 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KeyFindings:
+class BucketKeys:
     """What is wrong with the keys of a bucket."""
 
     bucket: Bucket
     twice: Mapping[str, DeletionVector] = field(default_factory=dict)
     """Rows that are live beside a newer one of their key in the bucket, by file name."""
     lost: Int32Array = field(default_factory=lambda: _NO_HASHES)
-    """Hashes of its rows that its hash index lacks."""
+    """Hashes of its rows that its hash index does not have."""
     shared: Int32Array = field(default_factory=lambda: _NO_HASHES)
     """Hashes in its hash index that the index of another bucket has too."""
-    verdict: Verdict = field(default_factory=Verdict)
+    ownership: Ownership = field(default_factory=Ownership)
     """What can be done about hashes, and about keys that are live in another bucket."""
 
     @property
     def elsewhere(self) -> Mapping[str, DeletionVector]:
         """Rows whose key is live in another bucket, where it belongs; by file name."""
-        return self.verdict.marks
+        return self.ownership.marks
 
     @property
     def rows(self) -> int:
@@ -76,19 +77,19 @@ class KeyFindings:
         """Whether there is anything."""
         return bool(self.rows or len(self.lost) or len(self.shared))
 
-    def problems(self) -> Iterator[tuple[str, str, str]]:
-        """What to tell: the path, what is there, and what is wrong with it."""
+    def findings(self) -> Iterator[Finding]:
+        """What is wrong: first of rows, by file, and then of hashes."""
         folder = self.bucket.folder
         for marks, where in ((self.twice, "twice"), (self.elsewhere, "in another bucket")):
             for name, rows in marks.items():
                 problem = f"{count_text(len(rows), 'row')} with a key that is live {where}"
-                yield f"{folder}{name}", "keys", problem
+                yield Finding(FindingKind.KEYS, f"{folder}{name}", problem)
         for hashes, problem in (
             (self.lost, "not in its hash index"),
             (self.shared, "in the hash index of another bucket too"),
         ):
             if len(hashes):
-                yield folder, "hashes of keys", f"{len(hashes):,} {problem}"
+                yield Finding(FindingKind.KEY_HASHES, folder, f"{len(hashes):,} {problem}")
 
 
 def keyed_for_reading(
@@ -101,13 +102,13 @@ def keyed_for_reading(
     return KeyedTable(storage, schema, schemas, options, (), SNAPPY)
 
 
-def look_at_keys(
+def check_bucket_keys(
     engine: Engine,
     keyed: KeyedTable,
     buckets: Buckets,
     chosen: Sequence[Bucket],
     indexes: Sequence[IndexEntry],
-) -> list[KeyFindings]:
+) -> list[BucketKeys]:
     """What is wrong with the keys of some buckets, and with the hash indexes of their partitions.
 
     A bucket with a file that cannot be read is passed over, and then also which keys are in several
@@ -123,50 +124,52 @@ def look_at_keys(
     Returns:
         Of buckets with something wrong.
     """
-    look = _Look(engine, keyed)
-    each = look.map(_in_bucket, chosen, _key_size)
-    found = {one.bucket.id: one for one in each if one is not None}
+    tasks = _Tasks(engine, keyed)
+    results = tasks.map(_check_bucket, chosen, _key_size)
+    checked = {one.bucket.id: one for one in results if one is not None}
     if not has_hash_indexes(keyed.schema, keyed.options):
-        return [one for one in found.values() if one.is_wrong]
+        return [one for one in checked.values() if one.is_wrong]
     recency = [(one.partition, one.bucket) for one in indexes if one.index_type == HASH]
     partitions = sorted({one.partition for one in chosen})
-    shared = look.map(
+    shared = tasks.map(
         _shared_in_partition,
         [tuple(buckets.of_partition(one).values()) for one in partitions],
         lambda several: sum(entry.size for one in several for entry in one.hashes),
     )
     for partition, hashes in zip(partitions, shared, strict=True):
         of_partition = buckets.of_partition(partition).values()
-        lost = [found[one.id].lost for one in of_partition if one.id in found]
+        lost = [checked[one.id].lost for one in of_partition if one.id in checked]
         suspects = np.unique(np.concatenate([_NO_HASHES if hashes is None else hashes, *lost]))
         if hashes is not None and len(suspects):
-            judged = _judge(look, of_partition, found, hashes, suspects, recency)
-            found |= {one.bucket.id: one for one in judged}
-    return [one for one in found.values() if one.is_wrong]
+            assigned = _assign(tasks, of_partition, checked, hashes, suspects, recency)
+            checked |= {one.bucket.id: one for one in assigned}
+    return [one for one in checked.values() if one.is_wrong]
 
 
-def _judge(
-    look: _Look,
+def _assign(
+    tasks: _Tasks,
     buckets: Iterable[Bucket],
-    found: Mapping[BucketId, KeyFindings],
+    checked: Mapping[BucketId, BucketKeys],
     shared: Int32Array,
     suspects: Int32Array,
     recency: Iterable[BucketId],
-) -> list[KeyFindings]:
-    """The buckets of a partition, with what is to become of hashes."""
+) -> list[BucketKeys]:
+    """The buckets of a partition, with the hashes and keys that each is to own."""
     order = {place: number for number, place in enumerate(recency)}
     oldest_first = sorted(buckets, key=lambda one: order.get(one.id, -1))
-    known = [found.get(one.id, KeyFindings(one)) for one in oldest_first]
-    tasks = [_Suspects(one.bucket, suspects, one.twice) for one in known]
-    claims = look.map(_claim, tasks, lambda task: _key_size(task.bucket))
+    before = [checked.get(one.id, BucketKeys(one)) for one in oldest_first]
+    items = [_Suspects(one.bucket, suspects, one.twice) for one in before]
+    claims = tasks.map(_claim, items, lambda item: _key_size(item.bucket))
     sure = [one for one in claims if one is not None]
     if len(sure) < len(claims):
-        return known
-    options = look.keyed.options
-    verdicts = judge(sure, suspects, descending=options.sequence_descending)
+        return before
+    descending = tasks.keyed.options.sequence_descending
+    owned = assign_hashes(sure, suspects, descending=descending)
     return [
-        KeyFindings(one.bucket, one.twice, one.lost, np.intersect1d(shared, claim.known), verdict)
-        for one, claim, verdict in zip(known, sure, verdicts, strict=True)
+        BucketKeys(
+            one.bucket, one.twice, one.lost, np.intersect1d(shared, claim.indexed), ownership
+        )
+        for one, claim, ownership in zip(before, sure, owned, strict=True)
     ]
 
 
@@ -179,12 +182,12 @@ class _Suspects:
     marks: Mapping[str, DeletionVector]
 
 
-def _in_bucket(keyed: KeyedTable, bucket: Bucket) -> KeyFindings:
+def _check_bucket(keyed: KeyedTable, bucket: Bucket) -> BucketKeys:
     _check_schemas(keyed, bucket)
     lost = _NO_HASHES
     if has_hash_indexes(keyed.schema, keyed.options):
         lost = lost_hashes(keyed, bucket)
-    return KeyFindings(bucket, live_twice(keyed, bucket), lost)
+    return BucketKeys(bucket, live_twice(keyed, bucket), lost)
 
 
 def _shared_in_partition(keyed: KeyedTable, buckets: Sequence[Bucket]) -> Int32Array:
@@ -207,8 +210,8 @@ def _key_size(bucket: Bucket) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Look:
-    """Who looks at a table."""
+class _Tasks:
+    """Runs functions on buckets, here or on the engine."""
 
     engine: Engine
     keyed: KeyedTable
@@ -224,23 +227,22 @@ class _Look:
             return []
         sizes = np.array([size(one) for one in items], np.int64)
         engine = Threads() if sizes.sum() <= _SMALL else self.engine
-        parts = engine.map(_LookWork(self.keyed, call), items, sizes)
+        parts = engine.map(_BucketTask(self.keyed, call), items, sizes)
         return [result for part in parts for result in part]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _LookWork(Generic[_Item, _Result]):
+class _BucketTask(Generic[_Item, _Result]):
     """The work on items, for `Engine.map`."""
 
     keyed: KeyedTable
     call: Callable[[KeyedTable, _Item], _Result]
 
     def __call__(self, task: Task[Sequence[_Item]]) -> list[_Result | None]:
-        """Look at the items of a task."""
-        with closing(in_order(self._look, task.items, task.threads)) as results:
+        with closing(in_order(self._run, task.items, task.threads)) as results:
             return list(results)
 
-    def _look(self, item: _Item) -> _Result | None:
+    def _run(self, item: _Item) -> _Result | None:
         try:
             return self.call(self.keyed, item)
         except (FormatError, FileGoneError):

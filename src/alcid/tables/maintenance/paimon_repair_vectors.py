@@ -1,4 +1,4 @@
-"""The index files of a bucket with deletion vectors, written anew where something is wrong.
+"""Repair of the index files of Paimon buckets: deletion vectors, keys that are live twice, hashes.
 
 | wrong                                  | becomes                                                |
 |----------------------------------------|--------------------------------------------------------|
@@ -7,15 +7,11 @@
 | another number of rows than it has     | the same vector with its own number                    |
 | an index file without ranges           | as an older snapshot has it; nothing, if none does     |
 | a vector that cannot be read           | stays as it is: rows that were deleted must not return |
+| a superseded row of a key that is live | a mark in the vector of its file                       |
+| a hash index that is damaged, or wrong | another, made from the keys                            |
 
-Vectors that can be read go to new index files. Those that cannot are left where they are, under the
-name of their file, so that it can be restored.
-
-Keys that are live twice are mended: one row of each stays, and hash indexes tell where it is.
-
-No data is written, only index files: a row that is one too many is marked in the deletion vectors
-of its bucket. Which row it is, `doubles` says for a bucket, and `key_homes` for keys in several
-buckets. A hash index that cannot be read is made again from the keys.
+No data is written, only index files. Vectors that can be read go to new index files. Those that
+cannot are left where they are, under the name of their file, so that it can be restored.
 """
 
 from __future__ import annotations
@@ -23,7 +19,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from alcid._text import count_text
 from alcid.errors import FileGoneError, FormatError
@@ -31,9 +26,10 @@ from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, De
 from alcid.formats.hash_index import HashIndex
 from alcid.storage import Storage
 from alcid.tables.engine import Engine
-from alcid.tables.maintenance.findings import Finding, Mended
+from alcid.tables.maintenance.findings import Finding, FindingKind
 from alcid.tables.maintenance.paimon_hash_indexes import has_hash_indexes
-from alcid.tables.maintenance.paimon_keys import KeyFindings, look_at_keys
+from alcid.tables.maintenance.paimon_keys import BucketKeys, check_bucket_keys
+from alcid.tables.maintenance.repair import Repaired
 from alcid.tables.paimon.keyed.bucket import (
     Bucket,
     Buckets,
@@ -53,84 +49,99 @@ from alcid.tables.paimon.metadata.table_state import (
     read_index_manifest,
 )
 
-__all__ = ["KeyRepair", "VectorMender", "VectorRepair", "is_unchanged", "mend_keys"]
+__all__ = ["BucketRepair", "VectorRepairer", "is_unchanged", "repair_keys"]
 
 _NO_ROWS = DeletionVector()
 _NO_VECTORS = 1  # bytes of an index file that has nothing but its version
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VectorRepair:
-    """What becomes of the index files of a bucket; nothing is committed."""
+class BucketRepair:
+    """New index files of a bucket, in place of others; nothing is committed."""
 
+    bucket_id: BucketId
     deleted: tuple[IndexEntry, ...] = ()
     added: tuple[IndexEntry, ...] = ()
-    mended: tuple[Mended, ...] = ()
+    repaired: tuple[Repaired, ...] = ()
+
+    def then(self, other: BucketRepair) -> BucketRepair:
+        """This one, and another that was made for the bucket as this one leaves it."""
+        return BucketRepair(
+            self.bucket_id,
+            (*self.deleted, *(entry for entry in other.deleted if entry not in self.added)),
+            (*(entry for entry in self.added if entry not in other.deleted), *other.added),
+            (*self.repaired, *other.repaired),
+        )
 
 
 @dataclass(slots=True, eq=False)
-class _Held:
+class _ReadFile:
     """An index file, as far as it can be read."""
 
     entry: IndexEntry
     path: str
     vectors: list[tuple[DeletionVectorRange, DeletionVector]]
     """Those of live data files."""
-    stuck: list[DeletionVectorRange]
+    unreadable: list[DeletionVectorRange]
     """Those of live data files that cannot be read, or are of rows that there are not."""
-    filled_by: int | None = None
-    """The snapshot that knew its ranges, if it has lost them."""
+    snapshot_id: int | None = None
+    """The snapshot that has its ranges, if its own entry has lost them."""
 
 
-class VectorMender:
-    """Mends index files of a table; many buckets may be given to it."""
+class VectorRepairer:
+    """Repairs the index files of a table with deletion vectors, bucket by bucket."""
 
     def __init__(self, storage: Storage, options: TableOptions, *, has_key: bool) -> None:
         """Take a table; with a key, or buckets, each bucket has one index file."""
         self._storage, self._options = storage, options
         self._is_single = has_key or options.bucket > 0
 
-    def mend(
+    def repair(
         self,
         bucket: Bucket,
         entries: Sequence[IndexEntry],
         wrong: Mapping[str, Sequence[Finding]],
         twice: Collection[str],
-    ) -> VectorRepair:
+    ) -> BucketRepair:
         """Write new index files.
 
         Args:
             bucket: The bucket.
             entries: Its index files with vectors, those without ranges too.
-            wrong: What was found of index files, by their paths.
+            wrong: The findings of index files, by their paths.
             twice: Data files with two vectors, by their names.
         """
-        held = [self._read(bucket, one) for one in self._touched(bucket, entries, wrong, twice)]
+        files = [self._read(bucket, one) for one in self._affected(bucket, entries, wrong, twice)]
         # Two vectors of which one cannot be read stay two.
-        stuck = {place.data_file for one in held for place in one.stuck}
+        unreadable = {one.data_file for file in files for one in file.unreadable}
         vectors: dict[str, DeletionVector] = {}
-        stays: list[IndexEntry] = []
-        for one in held:
-            kept = list(one.stuck)
-            for place, vector in one.vectors:
-                if place.data_file in stuck:
-                    kept.append(place)
+        kept_entries: list[IndexEntry] = []
+        for file in files:
+            kept = list(file.unreadable)
+            for vector_range, vector in file.vectors:
+                name = vector_range.data_file
+                if name in unreadable:
+                    kept.append(vector_range)
                 else:
-                    name = place.data_file
                     vectors[name] = vectors.get(name, _NO_ROWS) | vector
             if kept:
-                stays.append(replace(one.entry, rows=len(kept), ranges=tuple(kept)))
-        mended = [
-            *(told for one in held for told in self._told(one, stuck, wrong.get(one.path, ()))),
-            *self._merged(held, vectors, twice),
+                kept_entries.append(replace(file.entry, rows=len(kept), ranges=tuple(kept)))
+        repaired = [
+            *(
+                one
+                for file in files
+                for one in self._repaired(file, unreadable, wrong.get(file.path, ()))
+            ),
+            *self._merged(files, vectors, twice),
         ]
-        if not mended:
-            return VectorRepair()
-        deleted = [one.entry for one in held if one.entry not in stays]
-        added = [one for one in stays if one not in entries]
-        return VectorRepair(tuple(deleted), (*added, *self._write(bucket, vectors)), tuple(mended))
+        if not repaired:
+            return BucketRepair(bucket.id)
+        deleted = [file.entry for file in files if file.entry not in kept_entries]
+        added = [entry for entry in kept_entries if entry not in entries]
+        added += self._write(bucket, vectors)
+        return BucketRepair(bucket.id, tuple(deleted), tuple(added), tuple(repaired))
 
-    def _touched(
+    def _affected(
         self,
         bucket: Bucket,
         entries: Sequence[IndexEntry],
@@ -140,86 +151,87 @@ class VectorMender:
         for entry in entries:
             if entry.external_path is not None:
                 continue
-            has_two = any(place.data_file in twice for place in entry.ranges or ())
+            has_two = any(one.data_file in twice for one in entry.ranges or ())
             if self._is_single or has_two or self._path(bucket, entry) in wrong:
                 yield entry
 
-    def _read(self, bucket: Bucket, entry: IndexEntry) -> _Held:
+    def _read(self, bucket: Bucket, entry: IndexEntry) -> _ReadFile:
         """Read all that can be read of an index file."""
         rows = {one.file.name: one.file.rows for one in bucket.files}
         ranges, snapshot = entry.ranges, None
         if not ranges and entry.size > _NO_VECTORS:
             ranges, snapshot = self._ranges_before(entry)
-        live = [place for place in ranges or () if place.data_file in rows]
-        held = _Held(entry, self._path(bucket, entry), [], [], snapshot)
+        live = [one for one in ranges or () if one.data_file in rows]
+        result = _ReadFile(entry, self._path(bucket, entry), [], [], snapshot)
         try:
-            with DeletionVectorFile.open(self._storage.source(held.path)) as file:
-                for place in live:
-                    vector = _read_vector(file, place, rows[place.data_file])
+            with DeletionVectorFile.open(self._storage.source(result.path)) as file:
+                for vector_range in live:
+                    vector = _read_vector(file, vector_range, rows[vector_range.data_file])
                     if vector is None:
-                        held.stuck.append(place)
+                        result.unreadable.append(vector_range)
                     else:
-                        held.vectors.append((place, vector))
+                        result.vectors.append((vector_range, vector))
         except (FileGoneError, FormatError):
-            held.vectors, held.stuck = [], live
-        return held
+            result.vectors, result.unreadable = [], live
+        return result
 
     def _ranges_before(
         self, entry: IndexEntry
     ) -> tuple[tuple[DeletionVectorRange, ...], int | None]:
-        """What the last snapshot says of an index file that tells of vectors in it."""
-        snapshots, looked_at = TableFolder(self._storage).snapshots, set[str]()
+        """The ranges of an index file in the last snapshot that has any, and that snapshot."""
+        snapshots, seen = TableFolder(self._storage).snapshots, set[str]()
         for number in reversed(snapshots.numbers()):
             try:
                 name = snapshots.get(number).index_manifest
-                if name is None or name in looked_at:
+                if name is None or name in seen:
                     continue
-                looked_at.add(name)
+                seen.add(name)
                 path = f"{MANIFEST_FOLDER}/{name}"
                 source = self._storage.source(path)
-                known = read_index_manifest(source.read(0, source.size), file=path)
-            except (FileGoneError, FormatError):  # it does not know either
+                entries = read_index_manifest(source.read(0, source.size), file=path)
+            except (FileGoneError, FormatError):  # it does not have them either
                 continue
-            for one in known:
+            for one in entries:
                 if one.name == entry.name and one.size == entry.size and one.ranges:
                     return one.ranges, number
         return (), None
 
-    def _told(
-        self, held: _Held, stuck: Collection[str], findings: Sequence[Finding]
-    ) -> Iterator[Mended]:
-        """What becomes of what was found of an index file."""
-        counts = {place.data_file: len(vector) for place, vector in held.vectors}
-        of_live = {*counts, *(place.data_file for place in held.stuck)}
+    def _repaired(
+        self, file: _ReadFile, unreadable: Collection[str], findings: Sequence[Finding]
+    ) -> Iterator[Repaired]:
+        """How the findings of an index file are repaired."""
+        counts = {one.data_file: len(vector) for one, vector in file.vectors}
+        live = {*counts, *(one.data_file for one in file.unreadable)}
         for finding in findings:
-            name = finding.what.removeprefix("vector of ")
-            if not held.entry.ranges:
+            name = finding.data_file
+            if not file.entry.ranges:
                 done = "no vector in use: dropped"
-                if held.filled_by is not None:
-                    done = f"taken as snapshot {held.filled_by} has it"
-                yield Mended.of(finding, done)
-            elif name == finding.what:  # of the file as such
-                if counts.keys() - stuck or not of_live:
-                    yield Mended.of(finding, "written anew")
-            elif name not in of_live:
-                yield Mended.of(finding, "dropped")
-            elif name not in stuck:
+                if file.snapshot_id is not None:
+                    done = f"taken as snapshot {file.snapshot_id} has it"
+                yield Repaired(finding, done)
+            elif not name:  # of the file as such
+                if counts.keys() - unreadable or not live:
+                    yield Repaired(finding, "written anew")
+            elif name not in live:
+                yield Repaired(finding, "dropped")
+            elif name not in unreadable:
                 rows = count_text(counts[name], "row")
-                yield Mended.of(finding, f"written anew, of {rows}", counts[name])
+                yield Repaired(finding, f"written anew, of {rows}", counts[name])
 
     def _merged(
         self,
-        held: Sequence[_Held],
+        files: Sequence[_ReadFile],
         vectors: Mapping[str, DeletionVector],
         twice: Collection[str],
-    ) -> Iterator[Mended]:
+    ) -> Iterator[Repaired]:
         for name in twice:
-            places = ((one, place) for one in held for place in one.entry.ranges or ())
-            files = [one.entry.name for one, place in places if place.data_file == name]
-            if files and name in vectors:
+            ranges = ((file, one) for file in files for one in file.entry.ranges or ())
+            names = [file.entry.name for file, one in ranges if one.data_file == name]
+            if names and name in vectors:
                 rows = count_text(len(vectors[name]), "row")
-                problem = f"two vectors, in {' and '.join(files)}"
-                yield Mended(name, "deletion vectors", problem, f"merged to one, of {rows}")
+                problem = f"two vectors, in {' and '.join(names)}"
+                finding = Finding(FindingKind.VECTORS_TWICE, name, problem)
+                yield Repaired(finding, f"merged to one, of {rows}")
 
     def _write(self, bucket: Bucket, vectors: Mapping[str, DeletionVector]) -> Iterator[IndexEntry]:
         if not vectors:
@@ -249,110 +261,98 @@ class VectorMender:
 
 
 def _read_vector(
-    file: DeletionVectorFile, place: DeletionVectorRange, rows: int
+    file: DeletionVectorFile, vector_range: DeletionVectorRange, rows: int
 ) -> DeletionVector | None:
     """A vector whose bytes are whole, however many rows its range says that it has."""
     try:
-        vector = file.read(replace(place, cardinality=None))
+        vector = file.read(replace(vector_range, cardinality=None))
     except FormatError:
         return None
     return vector if vector.last is None or vector.last < rows else None
 
 
-_NONE: Final = DeletionVector()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KeyRepair:
-    """The index files of a bucket, written anew; nothing is committed."""
-
-    place: BucketId
-    deleted: tuple[IndexEntry, ...]
-    added: tuple[IndexEntry, ...]
-    mended: tuple[Mended, ...]
-
-
-def mend_keys(
+def repair_keys(
     engine: Engine,
     keyed: KeyedTable,
     buckets: Buckets,
     chosen: Collection[BucketId],
     indexes: Sequence[IndexEntry],
     broken: Collection[str] = (),
-) -> list[KeyRepair]:
-    """Write the index files that mend the keys of some buckets.
+) -> list[BucketRepair]:
+    """Write the index files that repair the keys of some buckets.
 
     These are rows that are live beside another of their key, and hashes that are missing in a hash
     index or in one too many. Different keys of the same hash that are in several buckets stay
     there. A bucket with a file that cannot be read is passed over.
 
     Args:
-        engine: What looks at the keys.
+        engine: What reads the keys.
         keyed: The table.
         buckets: All of it.
-        chosen: Those to look at.
+        chosen: Those to repair.
         indexes: The index files of the table, that which was committed last at the end.
         broken: Hash indexes that are to be made again, by their names.
     """
-    whole = {
+    readable = {
         one.id: replace(one, hashes=tuple(e for e in one.hashes if e.name not in broken))
         for one in buckets
     }
     partitions = {
-        partition: {number: whole[partition, number] for number in known}
-        for partition, known in buckets.partitions.items()
+        partition: {number: readable[partition, number] for number in numbers}
+        for partition, numbers in buckets.partitions.items()
     }
-    found = look_at_keys(
+    wrong = check_bucket_keys(
         engine,
         keyed,
         Buckets(buckets.paths, partitions),
-        [whole[place] for place in chosen if place in whole],
+        [readable[bucket_id] for bucket_id in chosen if bucket_id in readable],
         indexes,
     )
-    made = (_mend(keyed, one, buckets[one.bucket.id]) for one in found)
-    return [one for one in made if one is not None]
+    repairs = (_repair_bucket(keyed, one, buckets[one.bucket.id]) for one in wrong)
+    return [one for one in repairs if one.repaired]
 
 
-def _mend(keyed: KeyedTable, found: KeyFindings, before: Bucket) -> KeyRepair | None:
+def _repair_bucket(keyed: KeyedTable, keys: BucketKeys, before: Bucket) -> BucketRepair:
     """Write the vectors, and the hash index, of a bucket anew; `before` has what is broken too."""
-    bucket, verdict = found.bucket, found.verdict
+    bucket, ownership = keys.bucket, keys.ownership
     deleted: list[IndexEntry] = []
     added: list[IndexEntry] = []
-    if found.twice or found.elsewhere:
+    if keys.twice or keys.elsewhere:
         marked = read_vectors(keyed, bucket)
-        for marks in (found.twice, found.elsewhere):
-            marked |= {name: marked.get(name, _NONE) | rows for name, rows in marks.items()}
+        for marks in (keys.twice, keys.elsewhere):
+            marked |= {name: marked.get(name, _NO_ROWS) | rows for name, rows in marks.items()}
         vectors = write_vectors(keyed, bucket, marked)
         deleted += bucket.vectors
         added += [] if vectors is None else [vectors]
-    if len(verdict.added) or len(verdict.dropped):
-        known = read_hashes(keyed, bucket).hashes
-        kept = HashIndex(known[~HashIndex(verdict.dropped).contains(known)])
+    if len(ownership.added) or len(ownership.dropped):
+        hashes = read_hashes(keyed, bucket).hashes
+        kept = HashIndex(hashes[~HashIndex(ownership.dropped).contains(hashes)])
         deleted += before.hashes
-        if len(kept) or len(verdict.added):
-            added.append(write_hashes(keyed, bucket, kept.union(verdict.added)))
-    mended = tuple(_told(found))
-    return KeyRepair(bucket.id, tuple(deleted), tuple(added), mended) if mended else None
+        if len(kept) or len(ownership.added):
+            added.append(write_hashes(keyed, bucket, kept.union(ownership.added)))
+    repaired = tuple(_repaired_keys(keys))
+    return BucketRepair(bucket.id, tuple(deleted), tuple(added), repaired)
 
 
-def _told(found: KeyFindings) -> Iterator[Mended]:
-    every = list(found.problems())
-    counts = [len(rows) for marks in (found.twice, found.elsewhere) for rows in marks.values()]
-    for (path, what, problem), count in zip(every, counts, strict=False):
-        yield Mended(path, what, problem, "marked as deleted", count)
-    added, dropped = len(found.verdict.added), len(found.verdict.dropped)
+def _repaired_keys(keys: BucketKeys) -> Iterator[Repaired]:
+    findings = list(keys.findings())
+    counts = [len(rows) for marks in (keys.twice, keys.elsewhere) for rows in marks.values()]
+    for finding, count in zip(findings, counts, strict=False):
+        yield Repaired(finding, "marked as deleted", count)
+    added, dropped = len(keys.ownership.added), len(keys.ownership.dropped)
     if added or dropped:
-        problems = ", ".join(problem for _, _, problem in every[len(counts) :])
+        details = ", ".join(finding.detail for finding in findings[len(counts) :])
+        finding = Finding(FindingKind.KEY_HASHES, keys.bucket.folder, details)
         done = f"{added:,} put in, {dropped:,} taken out"
-        yield Mended(found.bucket.folder, "hashes of keys", problems, done, added + dropped)
+        yield Repaired(finding, done, added + dropped)
 
 
-def is_unchanged(keyed: KeyedTable, place: BucketId, before: Buckets, now: Buckets) -> bool:
-    """Whether what was made for a bucket still holds: nobody has changed it meanwhile."""
+def is_unchanged(keyed: KeyedTable, bucket_id: BucketId, before: Buckets, now: Buckets) -> bool:
+    """Whether nobody has changed a bucket since a repair of it was made."""
     if not has_hash_indexes(keyed.schema, keyed.options):
-        return before[place].is_same(now[place])
-    # Where a key belongs was found by a look at the whole partition.
-    own, others = (one.of_partition(place[0]) for one in (before, now))
+        return before[bucket_id].is_same(now[bucket_id])
+    # Which bucket owns a key depends on the whole partition.
+    own, others = (one.of_partition(bucket_id[0]) for one in (before, now))
     return own.keys() == others.keys() and all(
         one.is_same(others[number]) for number, one in own.items()
     )

@@ -69,9 +69,9 @@ def buckets(table: PaimonTable) -> Buckets:
     return buckets_of(files.state, table_paths(files.schema, files.options))
 
 
-def mended(table: PaimonTable) -> int:
-    """Repair a table; how many rows and hashes were mended."""
-    return sum(one.count for one in table.repair().mended)
+def count_repaired(table: PaimonTable) -> int:
+    """Repair a table; how many rows and hashes were repaired."""
+    return sum(one.count for one in table.repair().repaired)
 
 
 def drop_vectors(table: PaimonTable) -> None:

@@ -24,7 +24,8 @@ from alcid.errors import (
 from alcid.tables.paimon.keyed import compact as compacting
 from alcid.tables.paimon.keyed.bucket import Bucket, BucketCompaction, KeyedTable
 from alcid.tables.paimon.keyed.bucket_compaction import compact_buckets
-from alcid.tables.paimon.keyed.compact import CompactReport, compact
+from alcid.tables.paimon.keyed.compact import compact
+from alcid.tables.reports import CompactReport
 from tests.tables.paimon.keyed.bucket_kit import BucketTable
 from tests.tables.paimon.small_tables import create, set_options
 

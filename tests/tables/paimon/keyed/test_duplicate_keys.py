@@ -1,4 +1,4 @@
-"""Keys that are live twice are found by verify, and mended by a repair."""
+"""Keys that are live twice are found by verify, and repaired by a repair."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import alcid
 from alcid import ConflictError, PaimonTable, UnsupportedError
 from alcid.formats.hash_index import HashIndex
 from alcid.tables.maintenance import paimon_keys, paimon_repair_vectors
-from alcid.tables.maintenance.paimon_keys import KeyFindings, look_at_keys
+from alcid.tables.maintenance.paimon_keys import BucketKeys, check_bucket_keys
 from alcid.tables.paimon.keyed.bucket import read_hashes
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry
@@ -26,12 +26,12 @@ from tests.tables.paimon.forging import flip, forge
 from tests.tables.paimon.keyed.damaged_keys import (
     all_of,
     buckets,
+    count_repaired,
     drop_vectors,
     forget,
     hashes_of,
     homes,
     keyed_of,
-    mended,
     new_table,
     put_hashes,
     rows_of,
@@ -83,7 +83,7 @@ def test_the_row_on_the_higher_level_is_marked(tmp_path: Path, options: dict[str
 
     done = table.repair()
     what = f"{old.path}: keys: {problem.problem}: marked as deleted"
-    assert [(str(one), one.count) for one in done.mended] == [(what, 10)]
+    assert [(str(one), one.count) for one in done.repaired] == [(what, 10)]
     assert (done.ok, done.commits, done.snapshot_id) == (True, 1, table.snapshot_id)
     report = table.verify()
     assert (report.ok, report.keys_live_twice) == (True, 0)
@@ -98,7 +98,7 @@ def test_what_is_sound_is_left_alone(tmp_path: Path) -> None:
     table.upsert(rows_of(range(100), "old"))
     table.upsert(rows_of(range(10), "new"))
     before = table.snapshot_id
-    count, report = mended(table), table.verify()
+    count, report = count_repaired(table), table.verify()
     assert (report.ok, count, table.snapshot_id) == (True, 0, before)
     assert report.leftovers == ()
 
@@ -108,7 +108,7 @@ def test_marks_that_are_there_stay(tmp_path: Path) -> None:
     table.delete("id >= 90")
     table.upsert(rows_of(range(20, 30), "third"))
     assert table.count() == 100
-    assert mended(table) == 10
+    assert count_repaired(table) == 10
     expected = all_of(new=range(10), old=[*range(10, 20), *range(30, 90)], third=range(20, 30))
     assert seen(table) == expected
 
@@ -118,7 +118,7 @@ def test_a_level_counts_more_than_a_number(tmp_path: Path) -> None:
     table = doubled(tmp_path)
     (bucket,) = buckets(table)
     swap_levels(table, bucket)  # now what has the lower numbers is on the lower level
-    assert mended(table) == 10
+    assert count_repaired(table) == 10
     assert seen(table) == all_of(old=range(100))
 
 
@@ -137,7 +137,7 @@ def test_a_sequence_field_counts_more_than_a_level(
         (bucket,) = buckets(table)
         swap_levels(table, bucket)
     assert table.count() == 40
-    assert mended(table) == 20
+    assert count_repaired(table) == 20
     assert seen(table) == [(key, kept) for key in range(20)]
 
 
@@ -146,7 +146,7 @@ def test_equal_sequence_fields_leave_it_to_the_level(tmp_path: Path) -> None:
     table.upsert(rows_of(range(20), "old", 7))
     table.upsert(rows_of(range(5), "new", 7))
     drop_vectors(table)
-    assert mended(table) == 5
+    assert count_repaired(table) == 5
     assert seen(table) == all_of(new=range(5), old=range(5, 20))
 
 
@@ -157,7 +157,7 @@ def test_a_key_that_is_live_on_five_levels_is_left_once(tmp_path: Path) -> None:
     drop_vectors(table)
     assert table.count() == 10
     assert table.verify().keys_live_twice == 4
-    assert mended(table) == 4
+    assert count_repaired(table) == 4
     assert seen(table)[0] == (1, "batch 4")
     assert table.count() == 6
 
@@ -165,7 +165,7 @@ def test_a_key_that_is_live_on_five_levels_is_left_once(tmp_path: Path) -> None:
 def test_rows_that_were_not_compacted_are_left_alone(tmp_path: Path) -> None:
     table = doubled(tmp_path)
     table.upsert(rows_of(range(5), "newest"), write_only=True)
-    count, report = mended(table), table.verify()
+    count, report = count_repaired(table), table.verify()
     assert (report.ok, count) == (True, 10)
     assert seen(table) == all_of(new=range(10), old=range(10, 100))
     table.compact()
@@ -187,7 +187,7 @@ def test_rows_that_delete_are_sound_on_level_0(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bucket", ["3", "-1"])
-def test_every_bucket_and_partition_is_mended_in_one_commit_by_workers(
+def test_every_bucket_and_partition_is_repaired_in_one_commit_by_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: str
 ) -> None:
     monkeypatch.setattr(paimon_keys, "_SMALL", -1)
@@ -213,7 +213,7 @@ def test_every_bucket_and_partition_is_mended_in_one_commit_by_workers(
     before = len(kinds(table))
     opened = PaimonTable(table.storage, engine=Workers(3))
     assert opened.verify().keys_live_twice == 60
-    assert mended(opened) == 60
+    assert count_repaired(opened) == 60
     table.refresh()
     assert len(kinds(table)) == before + 1
     assert len([one for one in table.snapshot.state.indexes if one.ranges]) == marked
@@ -229,7 +229,7 @@ def test_a_bucket_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -
     first, second = buckets(table)
     flip(tmp_path / first.files[0].path, -1)
     expected = second.files[0].file.rows
-    count, report = mended(table), table.verify()
+    count, report = count_repaired(table), table.verify()
     assert (report.ok, report.keys_live_twice, count) == (False, 0, expected)
     assert {one.file for one in report.problems} == {first.files[0].path}
 
@@ -241,13 +241,13 @@ def racing(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[int], object]) 
     """Let something happen between the look at the keys and the commit; the list counts."""
     looks: list[int] = []
 
-    def look(*arguments: Any) -> list[KeyFindings]:
-        found = look_at_keys(*arguments)
+    def look(*arguments: Any) -> list[BucketKeys]:
+        found = check_bucket_keys(*arguments)
         looks.append(len(found))
         meanwhile(len(looks))
         return found
 
-    monkeypatch.setattr(paimon_repair_vectors, "look_at_keys", look)
+    monkeypatch.setattr(paimon_repair_vectors, "check_bucket_keys", look)
     return looks
 
 
@@ -261,7 +261,7 @@ def test_a_bucket_that_changed_meanwhile_is_looked_at_again(
             other.upsert(rows_of(range(5), "newest"))
 
     looks = racing(monkeypatch, meanwhile)
-    count, report = mended(table), table.verify()
+    count, report = count_repaired(table), table.verify()
     # The upsert has marked both rows of its five keys.
     assert (looks, count, report.ok, report.leftovers) == ([1, 1], 5, True, ())
     assert seen(table) == all_of(newest=range(5), new=range(5, 10), old=range(10, 100))
@@ -294,7 +294,7 @@ def test_a_commit_to_another_bucket_is_no_conflict(
     other = alcid.paimon(tmp_path)
 
     looks = racing(monkeypatch, lambda _: other.upsert(rows_of(alone[1][:3], "other")))
-    assert mended(table) == len(alone[0])
+    assert count_repaired(table) == len(alone[0])
     assert looks == [1]
     assert seen(table) == all_of(new=alone[0], other=alone[1][:3], old=alone[1][3:])
 
@@ -312,10 +312,10 @@ def test_an_option_that_stops_compactions_stops_the_repair_of_keys(tmp_path: Pat
     table = doubled(tmp_path)
     set_options(table, changelog_producer="input")
     report = table.repair()
-    (left,) = report.not_mended
+    (left,) = report.not_repaired
     assert (left.what, left.problem) == ("keys", "10 rows with a key that is live twice")
     assert left.advice.startswith("changelog-producer=input: cannot compact")
-    assert (report.ok, report.mended, report.commits, table.count()) == (False, (), 0, 110)
+    assert (report.ok, report.repaired, report.commits, table.count()) == (False, (), 0, 110)
 
 
 def test_a_table_of_the_past_is_not_repaired(tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ def test_an_index_file_without_vectors_is_removed(tmp_path: Path, ranges: tuple[
     forge(tmp_path, indexes=lambda known: [*known, entry])
     table.refresh()
     assert [one.what for one in table.verify().warnings] == ["deletion vectors"]
-    count, report = mended(table), table.verify()
+    count, report = count_repaired(table), table.verify()
     assert (count, report.warnings) == (1, ())
     assert table.snapshot.state.indexes == ()
     assert seen(table) == all_of(old=range(5))
@@ -356,7 +356,7 @@ def test_a_sound_table_has_every_key_in_one_index(tmp_path: Path) -> None:
     table.upsert(rows_of(range(20, 50), "new"))
     table.delete("id < 5")
     table.upsert(rows_of(range(100, 105), "late"), write_only=True)
-    count, report = mended(table), table.verify()
+    count, report = count_repaired(table), table.verify()
     assert (report.ok, count, report.keys_live_twice) == (True, 0, 0)
 
 
@@ -370,7 +370,7 @@ def test_hashes_that_are_lost_come_back(tmp_path: Path) -> None:
     assert len(found) == len(lost)
     assert sum(int(problem.split()[0]) for _, problem in found) == 4
     assert all(problem.endswith(" not in its hash index") for _, problem in found)
-    count, report = mended(table), table.verify()
+    count, report = count_repaired(table), table.verify()
     assert (report.ok, count) == (True, 4)
     assert homes(table) == before
     table.upsert(rows_of(range(30), "new"))
@@ -387,7 +387,7 @@ def test_a_key_in_two_buckets_is_left_where_writers_have_put_it_since(tmp_path: 
     rows = [one.problem for one in report.problems if one.what == "keys"]
     assert sum(int(text.split()[0]) for text in rows) == 4
     assert all(text.endswith("with a key that is live in another bucket") for text in rows)
-    assert mended(table) == 4
+    assert count_repaired(table) == 4
     assert problems(table) == []
     assert seen(table) == all_of(new=range(4), old=range(4, 30))
     table.upsert(rows_of(range(30), "last"))
@@ -417,7 +417,7 @@ def test_a_hash_in_two_indexes_stays_with_its_key(tmp_path: Path) -> None:
     put_hashes(table, first, known.union(np.array(others, np.int32)))
     found = problems(table)
     assert found[0] == ("hashes of keys", "7 in the hash index of another bucket too")
-    count, report = mended(table), table.verify()
+    count, report = count_repaired(table), table.verify()
     assert (report.ok, count) == (True, 7)
     assert homes(table) == before
 
@@ -427,7 +427,7 @@ def test_a_hash_of_no_key_stays_in_the_index_that_came_last(tmp_path: Path) -> N
     first, second, third = buckets(table)
     for one in (third, first, second):
         put_hashes(table, one, read_hashes(keyed_of(table), one).union([123456789]))
-    assert mended(table) == 2
+    assert count_repaired(table) == 2
     assert homes(table)[123456789] == [second.number]
 
 
@@ -436,7 +436,7 @@ def test_an_index_that_is_gone_is_made_again(tmp_path: Path) -> None:
     before = homes(table)
     entries = [entry for one in buckets(table) for entry in one.hashes]
     commit(table, Change(kind="COMPACT", index_deleted=entries))
-    assert mended(table) == 30
+    assert count_repaired(table) == 30
     assert homes(table) == before
     assert problems(table) == []
 
@@ -447,7 +447,7 @@ def test_an_index_of_nothing_that_belongs_to_it_is_removed(tmp_path: Path) -> No
     (first,) = buckets(table)
     other = replace(first, number=7, files=(), vectors=(), hashes=())
     put_hashes(table, other, HashIndex(hashes_of(range(3))))
-    assert mended(table) == 3
+    assert count_repaired(table) == 3
     assert [one.number for one in buckets(table)] == [0]
     assert problems(table) == []
 
@@ -465,7 +465,7 @@ def test_different_keys_of_a_hash_stay_where_they_are(tmp_path: Path) -> None:
     table.upsert(rows_of([other], "other"))
     assert len(list(buckets(table))) == 2
     assert problems(table) == [("hashes of keys", "1 not in its hash index")]
-    count, report = mended(table), table.verify()
+    count, report = count_repaired(table), table.verify()
     assert (count, report.keys_live_twice, report.problem_count) == (0, 0, 1)
     assert seen(table) == all_of(one=[one], other=[other])
 
@@ -475,15 +475,15 @@ def test_a_key_that_is_not_compacted_in_another_bucket_is_left_alone(tmp_path: P
     forget(table, [0], stays_full=True)
     table.upsert(rows_of([0], "new"), write_only=True)
     assert seen(table) == all_of(old=range(30))
-    assert mended(table) == 0
+    assert count_repaired(table) == 0
     assert seen(table) == all_of(old=range(30))  # no key is lost
     table.compact()
     assert table.verify().keys_live_twice == 1
-    assert mended(table) >= 1
+    assert count_repaired(table) >= 1
     assert seen(table) == all_of(new=[0], old=range(1, 30))
 
 
-def test_hashes_of_a_table_without_vectors_are_mended_too(tmp_path: Path) -> None:
+def test_hashes_of_a_table_without_vectors_are_repaired_too(tmp_path: Path) -> None:
     table = create(
         tmp_path,
         {"id": "BIGINT", "at": "INT", "v": "STRING"},
@@ -494,7 +494,7 @@ def test_hashes_of_a_table_without_vectors_are_mended_too(tmp_path: Path) -> Non
     table.upsert(rows_of(range(10), "new"))
     before = homes(table)
     forget(table, range(3))
-    assert mended(table) == 3
+    assert count_repaired(table) == 3
     assert homes(table) == before
     assert seen(table) == all_of(new=range(10), old=range(10, 20))
 

@@ -186,8 +186,8 @@ class UpsertMachine(UpsertTable):
         if self.source.random() < 0.3:
             repaired = self.table.repair(progress=False)
             assert repaired.ok, str(repaired)
-            assert len(repaired.mended) >= empty
-            assert all(one.done.endswith("dropped") for one in repaired.mended), str(repaired)
+            assert len(repaired.repaired) >= empty
+            assert all(one.done.endswith("dropped") for one in repaired.repaired), str(repaired)
         report = self.table.verify(progress=False)
         assert report.ok, str(report)
         self.check_buckets()

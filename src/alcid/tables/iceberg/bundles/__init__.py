@@ -66,7 +66,7 @@ class BundleFinder:
         metadata: TableMetadata,
         snapshot: Snapshot | None,
         *,
-        on_damage: OnDamage | None = None,
+        on_damage: Callable[[StatisticsFile, AlcidError], None] | None = None,
     ) -> FoundBundles:
         """The bundles for a snapshot; those that cannot be read are passed over, with a warning.
 
@@ -123,7 +123,10 @@ class BundleFinder:
         return Bundle.open(source)
 
     def _try_open(
-        self, file: StatisticsFile, notes: list[str], on_damage: OnDamage | None
+        self,
+        file: StatisticsFile,
+        notes: list[str],
+        on_damage: Callable[[StatisticsFile, AlcidError], None] | None,
     ) -> Bundle | None:
         try:
             return self.open(file)
@@ -136,7 +139,7 @@ class BundleFinder:
                 f" {error}"
             )
             if on_damage is not None:
-                on_damage(error)
+                on_damage(file, error)
             elif not is_gone:
                 damaged = isinstance(error, FormatError)
                 kind = DamagedIndexWarning if damaged else AlcidWarning

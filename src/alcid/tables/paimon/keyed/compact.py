@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid._arrays import BoolArray
-from alcid._text import count_text
 from alcid.errors import ColumnError, ConflictError, FileGoneError, LiteralError, require
 from alcid.options import match_column
 from alcid.storage import retry
@@ -38,59 +36,15 @@ from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.table_folder import partition_values
 from alcid.tables.paimon.metadata.table_state import TableState
 from alcid.tables.progress import Progress
-from alcid.tables.reports import size_text
+from alcid.tables.reports import CompactReport
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = ["CompactReport", "compact"]
+__all__ = ["compact"]
 
 _TRIES = 10
 _WAIT, _LONGEST_WAIT = 0.02, 0.5  # seconds
-
-
-@dataclass(frozen=True, slots=True)
-class CompactReport:
-    """The outcome of a compaction.
-
-    >>> print(CompactReport(4, 23, 5, 1_200_000, 34_500_000, 7, 1.25))
-    compacted 4 buckets: 23 files became 5, 1,200,000 rows (34.5 MB) written in 1.2 s: snapshot 7
-    >>> print(CompactReport(0, 0, 0, 0, 0, None, 0.01))
-    compacted nothing: no bucket has anything to be merged
-    >>> print(CompactReport(4, 23, None, None, None, None, 0.01, dry_run=True))
-    would have compacted 4 buckets of 23 files
-    """
-
-    buckets: int
-    """Buckets that were changed."""
-    files_before: int
-    """Data files of these buckets."""
-    files_after: int | None
-    """None, as rows and bytes, of a dry run: which rows are live is only known by merging."""
-    rows: int | None
-    """Rows that were rewritten; files whose keys no other file has are not."""
-    bytes_written: int | None
-    snapshot_id: int | None
-    """The new snapshot; None: there was nothing to do."""
-    seconds: float
-    dry_run: bool = False
-    """Nothing was changed."""
-
-    def __str__(self) -> str:
-        if not self.buckets or (self.snapshot_id is None and not self.dry_run):
-            return "compacted nothing: no bucket has anything to be merged"
-        if self.dry_run:
-            buckets = count_text(self.buckets, "bucket")
-            return f"would have compacted {buckets} of {count_text(self.files_before, 'file')}"
-        files = f"{count_text(self.files_before, 'file')} became {self.files_after:,}"
-        size = size_text(self.bytes_written or 0)
-        rows = f"{count_text(self.rows or 0, 'row')} ({size}) written"
-        done = f"compacted {count_text(self.buckets, 'bucket')}: {files}, {rows}"
-        return f"{done} in {self.seconds:.1f} s: snapshot {self.snapshot_id}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return asdict(self)
 
 
 def compact(

@@ -1,16 +1,11 @@
-"""One data file, read again, against all that bundles keep of it.
+"""Comparison of a data file, read again, with all that bundles have of it.
 
-Whether what else a bundle keeps of a file is true: rows, columns, statistics, page places.
-
-The options by which an index comes out the same, found in the index itself.
-
-Options are not kept with an index, but its bytes show them: how many bits a bloom filter has, how
-many keys fill a block. So what is built again from the same data can be compared byte by byte.
+That is the entry of the file (rows, footer, schema), the statistics of its columns, the offsets of
+its pages, and its indexes.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -31,51 +26,54 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.formats.file_index import BUILDERS
-from alcid.formats.file_index.bitmap import open_bitmap
-from alcid.formats.file_index.bloom_filter import BloomFilterReader, sizing
 from alcid.formats.file_index.keys import KeyType, key_type
-from alcid.formats.file_index.range_bitmap import RangeBitmapReader
-from alcid.formats.source import BytesSource, ReadMany, Section, Source
+from alcid.formats.source import ReadMany, Source
 from alcid.index.build import IndexedFile, index_file, resolve_by_name, value_statistics
-from alcid.index.bundle import BundleSet, FileEntry, PayloadKind, prefetch
+from alcid.index.bundle import Bundle, BundleSet, FileEntry, PayloadKind, prefetch
 from alcid.index.bundle.columns import join_columns, schema_columns, unpack_column
 from alcid.index.bundle.files import FileTable
 from alcid.index.bundle.format import INDEX, PAGES
 from alcid.index.bundle.statistics import ColumnStatistics, statistics_array
-from alcid.options import (
-    BitmapOptions,
-    BloomFilterOptions,
-    BsiOptions,
-    IndexOptions,
-    IndexSpec,
-    RangeBitmapOptions,
-    default_options,
-)
+from alcid.options import BsiOptions, IndexSpec
 from alcid.storage import Listing, Storage
 from alcid.tables.maintenance import findings
-from alcid.tables.maintenance.checks import Checked
-from alcid.tables.maintenance.findings import STATISTICS
+from alcid.tables.maintenance.findings import STATISTICS, Checked, FindingKind, Findings
+from alcid.tables.maintenance.index_check import compare_payload, stored_options
 from alcid.types import DataType
 
 __all__ = [
     "FileChecker",
     "StoredStatistics",
+    "check_bundle",
     "compare_entry",
     "compare_pages",
     "compare_statistics",
-    "stored_options",
     "untrue",
     "untrue_of",
 ]
 
 StoredStatistics = Mapping[tuple[str, DataType], pa.StructScalar]
-"""What is kept of a file, by column and type."""
+"""The statistics that a bundle has of a file, by column and type."""
+
+
+def check_bundle(bundle: Bundle, name: str, findings: Findings) -> None:
+    """Find what is damaged of the files and the directories of a bundle, which is called `name`."""
+    try:
+        _ = bundle.files
+    except FormatError as error:
+        findings.add(FindingKind.BUNDLE_FILES, name, error)
+        return
+    for kind in bundle.kinds:
+        try:
+            bundle.series(kind)
+        except FormatError as error:
+            findings.add(FindingKind.BUNDLE_DIRECTORY, name, error, column=str(kind))
 
 
 def compare_entry(
     rows: int, footer_crc: int | None, schema: bytes | None, entry: FileEntry
-) -> Iterator[tuple[str, str]]:
-    """What a bundle says of a file that is not so: what it is of, and the problem.
+) -> Iterator[tuple[FindingKind, str]]:
+    """What a bundle says of a file that is not so, and why.
 
     Args:
         rows: Its rows, as the bundle says.
@@ -84,19 +82,22 @@ def compare_entry(
         entry: The same, of the file as it is.
     """
     if footer_crc is not None and footer_crc != entry.footer_crc:
-        yield "footer", "another than when it was indexed, with the same size and version"
+        yield (
+            FindingKind.ENTRY_FOOTER,
+            "another than when it was indexed, with the same size and version",
+        )
     if rows != entry.rows:
-        yield "rows", f"found {rows:,}, expected {entry.rows:,}"
+        yield FindingKind.ENTRY_ROWS, f"found {rows:,}, expected {entry.rows:,}"
     if schema is not None and schema != entry.schema:
         try:
-            found = _described(schema, entry.path)
+            stored = _described(schema, entry.path)
         except FormatError as error:
-            yield "schema", str(error)
+            yield FindingKind.ENTRY_SCHEMA, str(error)
         else:
             expected = _described(entry.schema or b"", entry.path)
-            wrong = sorted(name for name, _ in found.items() ^ expected.items())
+            wrong = sorted(name for name, _ in stored.items() ^ expected.items())
             if wrong:
-                yield "schema", f"column {wrong[0]!r} is not as in the file"
+                yield FindingKind.ENTRY_SCHEMA, f"column {wrong[0]!r} is not as in the file"
 
 
 def _described(schema: bytes, file: str) -> dict[str, Any]:
@@ -112,22 +113,21 @@ def compare_statistics(
 ) -> Iterator[tuple[str, str]]:
     """For each column of which there are statistics: its name, and a problem or an empty text.
 
-    What a footer says and what the values say may both be kept, and both are true. So where they
+    Those of a footer and those of the values may both be stored, and both are true. So where they
     are not the same as those of the entry, the values decide.
 
     Args:
-        stored: What is kept of the file.
+        stored: What the bundle has of the file.
         entry: The file as it is.
         read: Gives the statistics of all values of a column.
     """
-    known = {
-        (found.column, found.data_type): found.values[0]
-        for found in FileTable.of([entry]).statistics
+    actual = {
+        (one.column, one.data_type): one.values[0] for one in FileTable.of([entry]).statistics
     }
     for (column, data_type), values in stored.items():
-        if (column, data_type) not in known:
+        if (column, data_type) not in actual:
             yield column, f"statistics of {data_type}, which is not its type"
-        elif values.equals(known[column, data_type]):
+        elif values.equals(actual[column, data_type]):
             yield column, ""
         else:
             exact = read(column)
@@ -141,24 +141,24 @@ def compare_statistics(
 def untrue(stored: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
     """What of statistics is not true, or an empty text; what is not known is never untrue.
 
-    A bound that is not exact is true if no value lies beyond it. Of text it may be cut: then the
-    other is cut at the same length, or not at all.
+    A bound that is not exact is true if no value lies beyond it. Of text it may be truncated: then
+    the other is truncated at the same length, or not at all.
     """
     for name in ("nulls", "has_nan"):
         if stored[name] is not None and stored[name] != exact[name]:
             return f"{name}: found {stored[name]}, expected {exact[name]}"
     for name in ("min", "max"):
-        found, expected = stored[name], exact[name]
-        if found is None:
+        bound, expected = stored[name], exact[name]
+        if bound is None:
             continue
         if stored[f"{name}_exact"]:
-            true = found == expected and exact[f"{name}_exact"]
+            true = bound == expected and exact[f"{name}_exact"]
         elif expected is None:  # there is no value, or one above all text that is kept
             true = exact[f"{name}_exact"]
         else:
-            true = found <= expected if name == "min" else found >= expected
+            true = bound <= expected if name == "min" else bound >= expected
         if not true:
-            return f"{name}: found {found!r}, expected {expected!r}"
+            return f"{name}: found {bound!r}, expected {expected!r}"
     return ""
 
 
@@ -181,103 +181,40 @@ def _comparable_fields(statistics: pa.StructScalar) -> dict[str, Any]:
 
 
 def _comparable(value: Any) -> Any:
-    """A bound as what compares alike; moments as numbers, since Python has no nanoseconds."""
+    """A bound as what compares alike; timestamps as numbers, since Python has no nanoseconds."""
     if not isinstance(value, pa.Scalar):
         return value
     return value.value if pa.types.is_temporal(value.type) and value.is_valid else value.as_py()
 
 
 def compare_pages(column: str, stored: bytes, expected: bytes, *, file: str) -> str:
-    """Why the places of pages are wrong, or an empty text.
+    """Why the page offsets of a column are wrong, or an empty text.
 
-    Equal places may be packed to other bytes by another version of a compressor.
+    Equal offsets may be packed to other bytes by another version of a compressor.
 
     Raises:
         FormatError: What is stored is damaged.
     """
     if stored == expected:
         return ""
-    starts, found = unpack_column(column, stored, file=file)
-    join_columns({column: (starts, found)}, file=file)
+    starts, pages = unpack_column(column, stored, file=file)
+    join_columns({column: (starts, pages)}, file=file)
     other_starts, other = unpack_column(column, expected, file=file)
     if not np.array_equal(starts, other_starts):
         return "other row groups"
-    if replace(found.field, arrow=b"") != replace(other.field, arrow=b""):
+    if replace(pages.field, arrow=b"") != replace(other.field, arrow=b""):
         return "another schema of the column"
-    if _arrow(found.field.arrow) != _arrow(other.field.arrow):
+    if _arrow(pages.field.arrow) != _arrow(other.field.arrow):
         return "another Arrow type"
-    same = bool(found.whole) == bool(other.whole) and all(
+    same = bool(pages.whole) == bool(other.whole) and all(
         np.array_equal(one.groups, two.groups) and np.array_equal(one.pieces, two.pieces)
-        for one, two in zip(found.leaves, other.leaves, strict=True)
+        for one, two in zip(pages.leaves, other.leaves, strict=True)
     )
-    return "" if same else "other places of pages"
+    return "" if same else "other page offsets"
 
 
 def _arrow(schema: bytes) -> pa.Schema | None:
     return pa.ipc.read_schema(pa.py_buffer(schema)) if schema else None
-
-
-def stored_options(index_type: str, payload: bytes, key_type: KeyType | None) -> IndexOptions:
-    """Options for building the same index again.
-
-    They are the default ones if it is damaged, and if the type of its keys is not known.
-
-    >>> import pyarrow as pa
-    >>> from alcid.formats.file_index import BUILDERS
-    >>> from alcid.formats.file_index.keys import read_column
-    >>> from alcid.types import DataType
-    >>> column = read_column(pa.array(range(1000)), DataType.parse("BIGINT"))
-    >>> payload = BUILDERS["bitmap"](column, version=2, index_block_size=510)
-    >>> stored_options("bitmap", payload, column.key_type)
-    BitmapOptions(version=2, index_block_size=500)
-    """
-    found = (
-        None if key_type is None else _FINDERS[index_type](Section(BytesSource(payload)), key_type)
-    )
-    return found or default_options(index_type)
-
-
-def _bloom_filter(section: Section, key_type: KeyType) -> BloomFilterOptions | None:
-    """Numbers from which Paimon's formula makes the same bits and functions, if there are any."""
-    try:
-        reader = BloomFilterReader(section, key_type)
-        bits, functions = reader.bits, reader.functions
-        items = max(round(bits * math.log(2) / functions), 1)
-        fpp = math.exp(-(bits - 4) * math.log(2) ** 2 / items)  # bits are a multiple of 8
-        if 0 < fpp < 1 and sizing(items, fpp) == (bits, functions):
-            return BloomFilterOptions(items, fpp)
-    except (FormatError, LimitError):
-        pass
-    return None
-
-
-def _bitmap(section: Section, key_type: KeyType) -> BitmapOptions | None:
-    try:
-        reader = open_bitmap(section, key_type)
-        size = reader.block_size
-    except FormatError:
-        return None
-    version = reader.head.version
-    return BitmapOptions(version) if size is None else BitmapOptions(version, size)
-
-
-def _range_bitmap(section: Section, key_type: KeyType) -> RangeBitmapOptions | None:
-    try:
-        return RangeBitmapOptions(RangeBitmapReader(section, key_type).chunk_size)
-    except FormatError:
-        return None
-
-
-def _bsi(_section: Section, _key_type: KeyType) -> BsiOptions:
-    return BsiOptions()
-
-
-_FINDERS: dict[str, Callable[[Section, KeyType], IndexOptions | None]] = {
-    "bloom-filter": _bloom_filter,
-    "bitmap": _bitmap,
-    "range-bitmap": _range_bitmap,
-    "bsi": _bsi,
-}
 
 
 _Column = tuple[FileColumn, IndexSpec, DataType]
@@ -287,7 +224,7 @@ class FileChecker:
     """Compares files with the bundles that know them; many threads may call it."""
 
     def __init__(self, bundles: BundleSet, read_many: ReadMany) -> None:
-        """Take what is known of all files; `read_many` reads from bundles."""
+        """Take the bundles against all files; `read_many` reads from bundles."""
         self._read_many = read_many
         known = (k for k in bundles.kinds if k.type == PAGES or k.index_type in BUILDERS)
         self._coverages = [bundles.coverage(kind) for kind in known if kind.column]
@@ -303,29 +240,29 @@ class FileChecker:
         """
         path, size = listing.paths[file].as_py(), int(listing.sizes[file])
         version = listing.versions[file].as_py()
-        found = Checked(checked=1, rows=self._rows[file].as_py() or 0)
+        checked = Checked(files=1, checked=1, rows=self._rows[file].as_py() or 0)
         problem: AlcidError | None = None
         try:
-            self.compare(file, storage.source(path, size, version), version, found)
+            self.compare(file, storage.source(path, size, version), version, checked)
         except (FormatError, LimitError, StorageError, UnsupportedError) as error:
             problem = error
         is_same = storage.is_same(path, size, version)
         if not is_same or isinstance(problem, FileGoneError):
-            return Checked(changed=1)
+            return Checked(files=1, changed=1)
         if isinstance(problem, StorageError):
             raise problem
         if problem is not None:
-            found.findings.add(path, "", problem)
-        return found
+            checked.findings.add(FindingKind.DATA_FILE, path, problem)
+        return checked
 
-    def compare(self, file: int, source: Source, version: str, found: Checked) -> None:
+    def compare(self, file: int, source: Source, version: str, checked: Checked) -> None:
         """Compare a file with what bundles have of it, if one has.
 
         Args:
-            file: Its place among the files of the bundles.
-            source: What it holds.
+            file: Its number among the files of the bundles.
+            source: Its bytes.
             version: As its bundle has it.
-            found: Is told what is right, and what is wrong.
+            checked: Where the result is counted.
 
         Raises:
             FormatError: It is damaged.
@@ -339,7 +276,7 @@ class FileChecker:
         payloads = dict(self._payloads(file))
         columns: tuple[FileColumn, ...] = ()
         if (schema := self._schemas[file].as_py()) is not None:
-            with suppress(FormatError):  # which is told below
+            with suppress(FormatError):  # which is reported below
                 columns = schema_columns(schema, file=path)
         specs = [
             IndexSpec(
@@ -353,25 +290,25 @@ class FileChecker:
         again = index_file(source, specs, path=path, size=source.size, version=version)
         data = _Data(source, again)
         rows, crc = self._rows[file].as_py(), self._crcs[file].as_py()
-        for what, problem in compare_entry(rows, crc, schema, again.entry):
-            found.findings.add(path, what, problem)
+        for finding_kind, problem in compare_entry(rows, crc, schema, again.entry):
+            checked.findings.add(finding_kind, path, problem)
         stored = {
             (one.column, one.data_type): one.values[file]
             for one in self._statistics
             if one.values[file].is_valid
         }
         for column, problem in compare_statistics(stored, again.entry, data.statistics):
-            found.count(path, column, STATISTICS, problem)
+            checked.count(path, column, STATISTICS, problem)
         for kind, payload in payloads.items():
             if isinstance(payload, FormatError):
-                found.count_damaged(path, kind.column, _type(kind), payload)
+                checked.count_damaged(path, kind.column, _type(kind), payload)
             elif kind.type == PAGES:
-                self._compare_pages(kind, payload, again, found)
+                self._compare_pages(kind, payload, again, checked)
             else:
-                _compare_index(kind, payload, data, found)
+                _compare_index(kind, payload, data, checked)
 
     def _payloads(self, file: int) -> Iterator[tuple[PayloadKind, bytes | FormatError]]:
-        """What is kept of a file, read in one round; an error for what is damaged."""
+        """The payloads of a file, read in one round; an error for what is damaged."""
         sources = [(one.kind, one.payload(file)) for one in self._coverages]
         present = [(kind, payload) for kind, payload in sources if payload is not None]
         prefetch(((payload, [(0, payload.size)]) for _, payload in present), self._read_many)
@@ -383,7 +320,7 @@ class FileChecker:
 
     @staticmethod
     def _compare_pages(
-        kind: PayloadKind, payload: bytes, again: IndexedFile, found: Checked
+        kind: PayloadKind, payload: bytes, again: IndexedFile, checked: Checked
     ) -> None:
         path, expected = again.entry.path, again.payloads.get(kind)
         if expected is None:
@@ -392,9 +329,9 @@ class FileChecker:
             try:
                 problem = compare_pages(kind.column, payload, expected, file=path)
             except (FormatError, UnsupportedError) as error:
-                found.count_damaged(path, kind.column, _type(kind), error)
+                checked.count_damaged(path, kind.column, _type(kind), error)
                 return
-        found.count(path, kind.column, _type(kind), problem)
+        checked.count(path, kind.column, _type(kind), problem)
 
 
 class _Data:
@@ -427,7 +364,7 @@ def _resolve(kind: PayloadKind, columns: tuple[FileColumn, ...]) -> _Column:
     return resolve_by_name(columns)(IndexSpec(kind.column, kind.index_type, BsiOptions()))
 
 
-def _compare_index(kind: PayloadKind, payload: bytes, data: _Data, found: Checked) -> None:
+def _compare_index(kind: PayloadKind, payload: bytes, data: _Data, checked: Checked) -> None:
     path, payloads = data.again.entry.path, data.again.payloads
 
     def read() -> tuple[pa.ChunkedArray, DataType]:
@@ -436,7 +373,7 @@ def _compare_index(kind: PayloadKind, payload: bytes, data: _Data, found: Checke
 
     spec = IndexSpec(kind.column, kind.index_type, BsiOptions())
     rebuilt = payloads[kind] or b"" if kind in payloads else None
-    found.compare(path, kind.column, spec, payload, rebuilt, read)
+    compare_payload(checked, path, kind.column, spec, payload, rebuilt, read)
 
 
 def _type(kind: PayloadKind) -> str:

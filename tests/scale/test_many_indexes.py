@@ -23,8 +23,8 @@ from alcid.index.bundle import (
     BundleWriter,
     FileEntry,
     PayloadKind,
-    lacking,
     open_bundles,
+    without_keys,
 )
 from alcid.index.bundle.probing import SMALL
 from alcid.types import DataType
@@ -92,26 +92,26 @@ def test_a_search_in_vain_means_that_there_is_no_row(kind: str, version: int) ->
             is_there = bool(reader_of("bitmap", payload, kind).is_in(keys).rows)
             # Of version 1 nothing but text is searched, which a checksum must have shown to be so.
             is_known = kind == "STRING" or version == 2
-            assert search.is_in_vain(payload, is_checked=True) == (is_known and not is_there)
+            assert search.contains_none(payload, is_checked=True) == (is_known and not is_there)
             is_known = kind != "STRING" and version == 2
-            assert search.is_in_vain(payload) == (is_known and not is_there)
+            assert search.contains_none(payload) == (is_known and not is_there)
 
 
 def test_every_nan_is_found() -> None:
     kind = key_type(DataType.parse("DOUBLE"))
     nan = pa.array([float("nan"), 1.0])
     payload = BUILDERS["bitmap"](read_column(nan, DataType.parse("DOUBLE")))
-    assert not BitmapSearch([kind.maximum], kind).is_in_vain(payload)
-    assert BitmapSearch([0, -1], kind).is_in_vain(payload)
+    assert not BitmapSearch([kind.maximum], kind).contains_none(payload)
+    assert BitmapSearch([0, -1], kind).contains_none(payload)
 
 
 def test_a_bitmap_of_another_version_is_not_searched() -> None:
     for kind in ("INT", "STRING"):
         payload = BUILDERS["bitmap"](column_of(kind, [1, 2]))
         search = BitmapSearch(keys_of(kind, [9]), key_type(DataType.parse(kind)))
-        assert search.is_in_vain(payload, is_checked=True)
-        assert not search.is_in_vain(b"\3" + payload[1:], is_checked=True)
-        assert not search.is_in_vain(b"", is_checked=True)
+        assert search.contains_none(payload, is_checked=True)
+        assert not search.contains_none(b"\3" + payload[1:], is_checked=True)
+        assert not search.contains_none(b"", is_checked=True)
 
 
 @pytest.mark.parametrize("kind", ["INT", "BIGINT", "DOUBLE", "DATE"])
@@ -298,10 +298,10 @@ def test_bitmaps_of_a_bundle_are_searched_in_one_read() -> None:
     coverage = coverage_of([bundle_of(payloads)], len(payloads))
     reads = Reads()
     search = BitmapSearch([77], kind)
-    found = lacking(coverage, np.arange(len(payloads)), search, reads)
+    found = without_keys(coverage, np.arange(len(payloads)), search, reads)
     assert found.tolist() == [True, False, False, True, False, False, False]
     assert reads.rounds == [1]
-    some = lacking(coverage, np.array([4, 0]), search, reads)
+    some = without_keys(coverage, np.array([4, 0]), search, reads)
     assert some.tolist() == [False, True]
 
 
@@ -312,5 +312,5 @@ def test_a_damaged_block_says_nothing_of_its_file_alone() -> None:
     at = data.index(payloads[2])
     data[at + 3] ^= 1
     coverage = coverage_of([bytes(data)], 4)
-    found = lacking(coverage, np.arange(4), BitmapSearch([50], kind))
+    found = without_keys(coverage, np.arange(4), BitmapSearch([50], kind))
     assert found.tolist() == [True, False, False, True]

@@ -23,7 +23,7 @@ from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.file_index.reader import IndexReader
 from alcid.formats.source import BytesSource, Range, Section, Source
 from alcid.index.bundle import State, Statistics
-from alcid.index.bundle.probing import Answer
+from alcid.index.bundle.probing import ProbeResult
 from alcid.scan import Bounds, DataFiles, FileScan, TableFiles
 from alcid.storage import Traffic
 from alcid.types import DataType
@@ -77,12 +77,12 @@ class MemoryIndexes:
 
     def probe(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
-    ) -> Answer:
+    ) -> ProbeResult:
         """Ask the bloom filters of files, which have one, for keys."""
         readers = (self.reader(column, "bloom-filter", file, key_type) for file in files.tolist())
-        return Answer(np.array([not reader.is_in(keys).skip for reader in readers], bool))
+        return ProbeResult(np.array([not reader.is_in(keys).skip for reader in readers], bool))
 
-    def lacking(
+    def without_keys(
         self, _column: str, files: Int64Array, _keys: Sequence[Key], _key_type: KeyType
     ) -> BoolArray:
         """Those of a sample are few, and asked one by one."""

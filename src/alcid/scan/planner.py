@@ -166,9 +166,9 @@ class _BitmapDictionaries(_Prober):
         fresh = indexes.fresh(group.name, self.index_type)[files]
         if not keys or len(keys) > _FEW_KEYS or int(fresh.sum()) < _MANY:
             return may_match
-        lacking = indexes.lacking(group.name, files[fresh], keys, key_type(group.data_type))
-        self._uses.note(leaf.text, self.index_type, files[fresh][lacking], "answered")
-        may_match[fresh] = ~lacking
+        without = indexes.without_keys(group.name, files[fresh], keys, key_type(group.data_type))
+        self._uses.note(leaf.text, self.index_type, files[fresh][without], "answered")
+        may_match[fresh] = ~without
         return may_match
 
 

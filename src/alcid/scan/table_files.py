@@ -28,10 +28,10 @@ from alcid.index.bundle import (
     PayloadKind,
     State,
     Statistics,
-    lacking,
     probe,
+    without_keys,
 )
-from alcid.index.bundle.probing import Answer
+from alcid.index.bundle.probing import ProbeResult
 from alcid.scan.bounds import Bounds
 from alcid.scan.columns import TableColumns
 from alcid.storage import Traffic
@@ -64,10 +64,10 @@ class Indexes(Protocol):
 
     def probe(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
-    ) -> Answer:
+    ) -> ProbeResult:
         """Ask the bloom filters of files, which have one, for keys."""
 
-    def lacking(
+    def without_keys(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
     ) -> BoolArray:
         """Which of some files have a fresh bitmap with none of the keys, as far as that is cheap.
@@ -128,7 +128,7 @@ class BundleIndexes:
 
     def probe(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
-    ) -> Answer:
+    ) -> ProbeResult:
         """Ask the bloom filters of files for keys, in one round of reads."""
         coverage = self._coverage(column, "bloom-filter")
         return probe(
@@ -141,12 +141,12 @@ class BundleIndexes:
             rounds=self._rounds,
         )
 
-    def lacking(
+    def without_keys(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
     ) -> BoolArray:
         """Which files have a bitmap with none of the keys: small ones are read, many in one."""
         coverage, search = self._coverage(column, "bitmap"), BitmapSearch(keys, key_type)
-        return lacking(coverage, files, search, self._read_ranges, gap=self._gap)
+        return without_keys(coverage, files, search, self._read_ranges, gap=self._gap)
 
     def reader(self, column: str, index_type: str, file: int, key_type: KeyType) -> IndexReader:
         """The index of a file that has a fresh one.

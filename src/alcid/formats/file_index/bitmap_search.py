@@ -37,7 +37,7 @@ class BitmapSearch:
     >>> from alcid.types import DataType
     >>> column = read_column(pa.array([7, 1, 7], pa.int32()), DataType("INT"))
     >>> search = BitmapSearch([2, 3], column.key_type)
-    >>> search.is_in_vain(build(column)), search.is_in_vain(b"damaged")
+    >>> search.contains_none(build(column)), search.contains_none(b"damaged")
     (True, False)
     """
 
@@ -47,7 +47,7 @@ class BitmapSearch:
         entries = encode(key_type, key_array(keys, key_type))
         self._stored = [entries.slice(place, place + 1) for place in range(len(keys))]
 
-    def is_in_vain(self, payload: bytes, *, is_checked: bool = False) -> bool:
+    def contains_none(self, payload: bytes, *, is_checked: bool = False) -> bool:
         """Whether an index has none of the keys; False: asking it tells.
 
         Args:

@@ -4,20 +4,22 @@
     u8 x n                 the filter; bit p is in byte p >> 3, lowest bit first
 
 Answers equality and IN, with "no row" or "any row". Do not use it for ranges, for columns of few
-values (a bitmap is smaller and gives rows), or where nearly every file holds every value asked for.
+values (a bitmap is smaller and gives rows), or where nearly every file holds every value probed.
 
-The bloom filters of many files, in memory: all of them are asked at once.
+`probe_filters` probes any number of filters at once, wherever their bytes are; a single filter is
+probed by it, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
-from alcid._arrays import BoolArray, IntArray, UInt8Array, UInt32Array, UInt64Array, changes
+from alcid._arrays import BoolArray, Int64Array, UInt8Array, UInt32Array, UInt64Array, changes
 from alcid.errors import LimitError
 from alcid.formats.cursor import Writer
 from alcid.formats.file_index.dictionary import integers_at
@@ -29,10 +31,11 @@ from alcid.formats.source import Section
 __all__ = [
     "BloomFilterReader",
     "are_usual",
-    "bit_positions",
     "build",
     "fill",
+    "hash_keys",
     "may_have_any",
+    "probe_filters",
     "sizing",
 ]
 
@@ -108,13 +111,79 @@ def bit_positions(
 ) -> Sequence[UInt32Array]:
     """The bit of each hash, for each function."""
     low, high = hashes.astype(np.uint32), (hashes >> np.uint64(32)).astype(np.uint32)
-    positions = []
-    divisor = np.uint32(bits)
-    for _ in range(functions):
+    return list(islice(_positions(low, high, np.uint32(bits)), functions))
+
+
+def _positions(
+    low: UInt32Array, high: UInt32Array, bits: np.uint32 | UInt32Array
+) -> Iterator[UInt32Array]:
+    """The bits of hashes by one function after the other, from the halves of the hashes."""
+    while True:
         low = low + high
         folded = (low.view(np.int32) ^ (low.view(np.int32) >> 31)).view(np.uint32)
-        positions.append(folded - folded // divisor * divisor)  # faster than %, see floor_divide
-    return positions
+        yield folded - folded // bits * bits  # faster than %, see floor_divide
+
+
+def hash_keys(keys: Sequence[Key], key_type: KeyType) -> UInt64Array:
+    """The hashes that filters of a column with keys of this type have bits of."""
+    return hash_column(KeyColumn(len(keys), key_type, key_array(keys, key_type), None))
+
+
+def probe_filters(
+    functions: Int64Array,
+    bits: Int64Array,
+    hashes: UInt64Array,
+    read_bytes: Callable[[Int64Array, Int64Array], UInt8Array],
+    *,
+    first: int = 1,
+    then: int = 1,
+) -> BoolArray:
+    """Probe filters for hashes: a row for each filter, with whether it may have each hash.
+
+    A hash that one bit rules out is looked at no further.
+
+    Args:
+        functions: The hash functions of each filter.
+        bits: The bits of each filter.
+        hashes: The hashes; see `hash_keys`.
+        read_bytes: Gives bytes of filters, by the number of the filter and the offset behind its
+            head, for many pairs of these at once.
+        first: How many functions are looked at in the first round of reads.
+        then: How many in each round after that.
+    """
+    may_have = np.zeros((len(functions), len(hashes)), np.bool_)
+    pairs = np.arange(may_have.size)  # of filter and hash
+    rows = np.repeat(np.arange(len(functions)), len(hashes))
+    low = np.tile(hashes.astype(np.uint32), len(functions))
+    high = np.tile((hashes >> np.uint64(32)).astype(np.uint32), len(functions))
+    left, sizes = functions[rows], bits.astype(np.uint32)[rows]
+    count = first
+    while len(pairs):
+        count = min(count, int(left.max()))
+        if count == 1:
+            positions = next(_positions(low, high, sizes))
+            alive = _is_set(read_bytes(rows, (positions >> 3).astype(np.int64)), positions)
+        else:
+            every = np.array(list(islice(_positions(low, high, sizes), count)))
+            number, pair = np.nonzero(np.arange(count)[:, None] < left)
+            positions = every[number, pair]
+            values = read_bytes(rows[pair], (positions >> 3).astype(np.int64))
+            alive = np.ones(len(pairs), np.bool_)
+            alive[pair[~_is_set(values, positions)]] = False
+        may_have.ravel()[pairs[alive & (left <= count)]] = True
+        alive &= left > count
+        low = low + high * np.uint32(count)
+        left = left - count
+        pairs, rows, low, high, left, sizes = (
+            column[alive] for column in (pairs, rows, low, high, left, sizes)
+        )
+        count = then
+    return may_have
+
+
+def _is_set(values: UInt8Array, positions: UInt32Array) -> BoolArray:
+    """Whether bits are set in the bytes that they are in."""
+    return (values >> (positions & 7).astype(np.uint8) & 1).astype(np.bool_)
 
 
 class BloomFilterReader(IndexReader):
@@ -146,35 +215,26 @@ class BloomFilterReader(IndexReader):
 
     def is_in(self, keys: Sequence[Key]) -> Selection:
         """Any row if one of the keys may be there, else none."""
-        hashes = hash_column(self._column(keys))
-        probes = np.array(bit_positions(hashes, self.functions, self.bits)).T
-        if probes.size * 64 >= self._section.length:
-            return ANY if self._all_set(self.filter, probes).any() else no_row()
-        for positions in probes:
-            if all(
-                self._section.read(_HEAD + int(position >> 3), 1)[0] >> (position & 7) & 1
-                for position in positions
-            ):
-                return ANY
-        return no_row()
+        return ANY if self._probe(hash_keys(keys, self._key_type)).any() else no_row()
 
     def may_have(self, hashes: UInt64Array) -> BoolArray:
-        """For each hash whether the filter lets it pass; reads the filter whole."""
-        found = np.ones(len(hashes), np.bool_)
+        """For each hash whether the filter lets it pass."""
         step = max(_BLOCK * 8 // self.functions, 1)
-        for start in range(0, len(hashes), step):
-            probes = np.array(
-                bit_positions(hashes[start : start + step], self.functions, self.bits)
-            )
-            found[start : start + step] = self._all_set(self.filter, probes.T)
-        return found
+        parts = [self._probe(hashes[start : start + step]) for start in range(0, len(hashes), step)]
+        return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
 
-    @staticmethod
-    def _all_set(data: UInt8Array, probes: IntArray) -> BoolArray:
-        return (data[probes >> 3] >> (probes & 7) & 1).all(axis=1)  # type: ignore[no-any-return]
+    def _probe(self, hashes: UInt64Array) -> BoolArray:
+        read_whole = len(hashes) * self.functions * 64 >= self._section.length
 
-    def _column(self, keys: Sequence[Key]) -> KeyColumn:
-        return KeyColumn(len(keys), self._key_type, key_array(keys, self._key_type), None)
+        def read_bytes(_rows: Int64Array, offsets: Int64Array) -> UInt8Array:
+            if read_whole:
+                return self.filter[offsets]
+            parts = [self._section.read(_HEAD + offset, 1) for offset in offsets.tolist()]
+            return np.frombuffer(b"".join(parts), np.uint8)
+
+        functions, bits = np.array([self.functions]), np.array([self.bits])
+        may_have: BoolArray = probe_filters(functions, bits, hashes, read_bytes)[0]
+        return may_have
 
     @cached_property
     def filter(self) -> UInt8Array:
@@ -213,18 +273,15 @@ def may_have_any(payloads: Sequence[bytes], keys: Sequence[Key], key_type: KeyTy
     >>> may_have_any([build(one) for one in columns], [3], columns[0].key_type).tolist()
     [False, True]
     """
-    hashes = hash_column(KeyColumn(len(keys), key_type, key_array(keys, key_type), None))
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
     data = np.frombuffer(b"".join(payloads), np.uint8)
     starts = np.cumsum(lengths) - lengths
-    functions = integers_at(data, starts)
-    bits = (8 * (lengths - _HEAD)).astype(np.uint32)[:, None]
-    found = np.ones((len(payloads), len(keys)), np.bool_)
-    for number, positions in enumerate(
-        bit_positions(hashes[None, :], int(functions.max(initial=0)), bits)
-    ):
-        at = (starts + _HEAD)[:, None] + (positions >> 3)
-        is_set = (data[at] >> (positions & 7).astype(np.uint8) & 1).astype(np.bool_)
-        found &= is_set | (functions <= number)[:, None]
-    may_have: BoolArray = np.logical_or.reduce(found, axis=1)
-    return may_have
+    functions = integers_at(data, starts).astype(np.int64)
+
+    def read_bytes(rows: Int64Array, offsets: Int64Array) -> UInt8Array:
+        found: UInt8Array = data[starts[rows] + _HEAD + offsets]
+        return found
+
+    bits = 8 * (lengths - _HEAD)
+    may_have = probe_filters(functions, bits, hash_keys(keys, key_type), read_bytes)
+    return np.logical_or.reduce(may_have, axis=1)  # type: ignore[no-any-return]

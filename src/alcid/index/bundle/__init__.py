@@ -41,7 +41,7 @@ from alcid.index.bundle.files import FileEntry, FileTable, Statistics
 from alcid.index.bundle.format import PayloadKind
 from alcid.index.bundle.merging import MergeCandidate, choose_bundles, merge
 from alcid.index.bundle.payloads import CheckedSource, Coverage, Series, State, prefetch
-from alcid.index.bundle.probing import lacking, probe
+from alcid.index.bundle.probing import probe, without_keys
 from alcid.index.bundle.reader import Bundle, open_bundles
 from alcid.index.bundle.statistics import ColumnStatistics
 from alcid.index.bundle.writer import BundleWriter
@@ -61,9 +61,9 @@ __all__ = [
     "State",
     "Statistics",
     "choose_bundles",
-    "lacking",
     "merge",
     "open_bundles",
     "prefetch",
     "probe",
+    "without_keys",
 ]

@@ -37,7 +37,7 @@ from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.file_index.reader import EmptyReader, IndexReader
 from alcid.formats.source import BytesSource, Section, Source
 from alcid.index.bundle import State
-from alcid.index.bundle.probing import Answer
+from alcid.index.bundle.probing import ProbeResult
 from alcid.options import ColumnNames, IndexSpec, OptionValue, parse_options
 from alcid.storage import Storage
 from alcid.storage.cached import CachedSource
@@ -345,7 +345,7 @@ class PaimonIndexes:
 
     def probe(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
-    ) -> Answer:
+    ) -> ProbeResult:
         """Ask the bloom filters of files, which have one, for keys."""
         damage: dict[int, FormatError] = {}
 
@@ -366,15 +366,15 @@ class PaimonIndexes:
             may_match[some][usual], is_known[some] = answers, usual
         others = files[~is_known].tolist()
         may_match[~is_known] = wait_for_each(ask, others, remote=self._remote)
-        return Answer(may_match, damage)
+        return ProbeResult(may_match, damage)
 
-    def lacking(
+    def without_keys(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
     ) -> BoolArray:
         """Which files have a bitmap at hand with none of the keys; a container has no checksum."""
         search = BitmapSearch(keys, key_type)
         bitmaps = self._containers.at_hand(column, "bitmap", files)
-        return np.fromiter(map(search.is_in_vain, bitmaps), bool, len(bitmaps))
+        return np.fromiter(map(search.contains_none, bitmaps), bool, len(bitmaps))
 
     def reader(self, column: str, index_type: str, file: int, key_type: KeyType) -> IndexReader:
         """The index of a file that has a fresh one.

@@ -5,9 +5,7 @@ The indexes of all files of a table, as planning asks for them.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from threading import Lock
 from typing import Protocol
 
 import pyarrow as pa
@@ -32,16 +30,13 @@ from alcid.index.bundle import (
     without_keys,
 )
 from alcid.index.bundle.probing import ProbeResult
+from alcid.index.opened import OpenedIndexes
 from alcid.scan.bounds import Bounds
 from alcid.scan.columns import TableColumns
 from alcid.storage import Traffic
 from alcid.types import DataType
 
 __all__ = ["BundleIndexes", "DataFiles", "FileScan", "Indexes", "TableFiles"]
-
-_MOST_OPENED = 512
-_MOST_BYTES = 128 << 20  # that were read of opened indexes, and became bitmaps
-_LOOK = 16  # indexes that are opened until it is looked at what all of them hold
 
 
 class Indexes(Protocol):
@@ -102,9 +97,7 @@ class BundleIndexes:
         self._kinds = {
             (kind.column, kind.index_type) for kind in bundles.kinds if kind.index_type in READERS
         }
-        self._opened: OrderedDict[tuple[str, str, int], tuple[IndexReader, CheckedSource]]
-        self._opened = OrderedDict()
-        self._opens, self._lock = 0, Lock()
+        self._opened = OpenedIndexes()
 
     def load(self, _files: Int64Array, /) -> None:
         """Bundles say all at once."""
@@ -154,30 +147,19 @@ class BundleIndexes:
         Raises:
             FormatError: It is damaged; asking it may raise too.
         """
-        name = column, index_type, file
-        with self._lock:
-            known = self._opened.get(name)
-            if known is not None:
-                self._opened.move_to_end(name)
-                return known[0]
+        return self._opened.get(
+            (column, index_type, file), lambda: self._open(column, index_type, file, key_type)
+        )
+
+    def _open(
+        self, column: str, index_type: str, file: int, key_type: KeyType
+    ) -> tuple[IndexReader, CheckedSource]:
         coverage = self._coverage(column, index_type)
         payload = coverage.payload(file)
         reader = coverage.index(file, key_type, payload)
         if payload is None or reader is None:
             raise LookupError(f"{index_type} of {column!r}: none for file {file}")
-        with self._lock:
-            self._opened[name] = reader, payload
-            self._opens += 1
-            if self._opens % _LOOK == 0:
-                self._forget()
-        return reader
-
-    def _forget(self) -> None:
-        """Let go of the oldest ones: what they take is only known after they were asked."""
-        held = sum(one.taken for _, one in self._opened.values())
-        while held > _MOST_BYTES or len(self._opened) > _MOST_OPENED:
-            _, (_, oldest) = self._opened.popitem(last=False)
-            held -= oldest.taken
+        return reader, payload
 
     def _coverage(self, column: str, index_type: str) -> Coverage:
         return self._bundles.coverage(PayloadKind.index(column, index_type))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alcid._arrays import Int64Array, UInt8Array
 from alcid.formats.file_index import BUILDERS
+from alcid.formats.file_index.bloom_filter import (
+    BloomFilterReader,
+    are_usual,
+    hash_keys,
+    may_have_any,
+    probe_filters,
+)
 from alcid.formats.file_index.keys import Key, key_type, read_column
-from alcid.formats.source import BytesSource, Range, read_each
+from alcid.formats.source import BytesSource, Range, Section, read_each
 from alcid.index.bundle import (
     BundleSet,
     FileEntry,
@@ -201,3 +209,58 @@ def test_no_key_is_in_no_file() -> None:
     found, _ = bundles_of([[bloom_of([1], BIGINT)]])
     answer = probe(found.coverage(BLOOM), np.arange(2), [], key_type(BIGINT))
     assert answer.may_match.tolist() == [False, True]
+
+
+@given(
+    st.lists(filters, max_size=5),
+    st.lists(st.integers(0, 60), max_size=4, unique=True),
+    st.integers(1, 3),
+    st.integers(1, 70),
+)
+def test_a_single_probe_equals_the_batch_however_it_reads(
+    payloads: list[bytes], keys: list[Key], first: int, then: int
+) -> None:
+    """Against a plain look at every bit: one filter, stacked filters, and those of a bundle."""
+    hashes = hash_keys(keys, key_type(BIGINT))
+    expected = np.array(
+        [
+            [
+                all(_has_bit(payload, position) for position in _bits_of(payload, one))
+                for one in hashes
+            ]
+            for payload in payloads
+        ],
+        np.bool_,
+    ).reshape(len(payloads), len(keys))
+    functions = np.array([int.from_bytes(payload[:4], "big") for payload in payloads], np.int64)
+    bits = np.array([8 * (len(payload) - 4) for payload in payloads], np.int64)
+
+    def read_bytes(rows: Int64Array, offsets: Int64Array) -> UInt8Array:
+        pairs = zip(rows.tolist(), offsets.tolist(), strict=True)
+        return np.array([payloads[row][4 + offset] for row, offset in pairs], np.uint8)
+
+    batch = probe_filters(functions, bits, hashes, read_bytes, first=first, then=then)
+    assert batch.tolist() == expected.tolist()
+    for payload, row in zip(payloads, expected, strict=True):
+        reader = BloomFilterReader(Section(BytesSource(payload)), key_type(BIGINT))
+        assert reader.may_have(hashes).tolist() == row.tolist()
+        assert reader.is_in(keys).skip == (not row.any())
+    usual = np.flatnonzero(are_usual(payloads))
+    stacked = may_have_any([payloads[row] for row in usual], keys, key_type(BIGINT))
+    assert stacked.tolist() == expected[usual].any(axis=1).tolist()
+    coverage = bundles_of([payloads])[0].coverage(BLOOM)
+    for rounds in (1, 2):
+        result = probe(coverage, np.arange(len(payloads)), keys, key_type(BIGINT), rounds=rounds)
+        assert result.may_match.tolist() == expected.any(axis=1).tolist()
+
+
+def _bits_of(payload: bytes, one: np.uint64) -> Iterator[int]:
+    """Paimon's double hashing, one function after the other, in plain Python."""
+    low, high = int(one) & 0xFFFFFFFF, int(one) >> 32
+    for _ in range(int.from_bytes(payload[:4], "big")):
+        low = (low + high) & 0xFFFFFFFF
+        yield (low ^ 0xFFFFFFFF if low >> 31 else low) % (8 * (len(payload) - 4))
+
+
+def _has_bit(payload: bytes, position: int) -> bool:
+    return bool(payload[4 + (position >> 3)] >> (position & 7) & 1)

@@ -172,11 +172,9 @@ def probe_filters(
             alive[pair[~_is_set(values, positions)]] = False
         may_have.ravel()[pairs[alive & (left <= count)]] = True
         alive &= left > count
-        low = low + high * np.uint32(count)
-        left = left - count
-        pairs, rows, low, high, left, sizes = (
-            column[alive] for column in (pairs, rows, low, high, left, sizes)
-        )
+        low = (low + high * np.uint32(count))[alive]
+        pairs, rows, high = pairs[alive], rows[alive], high[alive]
+        left, sizes = left[alive] - count, sizes[alive]
         count = then
     return may_have
 

@@ -12,7 +12,7 @@ and the bytes of small containers with it, up to a size.
 from __future__ import annotations
 
 import warnings
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
@@ -38,6 +38,7 @@ from alcid.formats.file_index.reader import EmptyReader, IndexReader
 from alcid.formats.source import BytesSource, Section, Source
 from alcid.index.bundle import State
 from alcid.index.bundle.probing import ProbeResult
+from alcid.index.opened import OpenedIndexes
 from alcid.options import ColumnNames, IndexSpec, OptionValue, parse_options
 from alcid.storage import Storage
 from alcid.storage.cached import CachedSource
@@ -281,7 +282,6 @@ class IndexContainers:
         ]
 
 
-_MOST_OPENED = 512
 _TOGETHER = 4096  # bloom filters that are asked at once
 
 
@@ -309,8 +309,7 @@ class PaimonIndexes:
         self._containers = IndexContainers(storage, files, enabled=enabled, strict=strict)
         self._count, self._remote = len(files), storage.remote
         self._replaced = list(replaced)
-        self._opened: OrderedDict[tuple[str, str, int], IndexReader] = OrderedDict()
-        self._lock = Lock()
+        self._opened = OpenedIndexes()
 
     def load(self, files: Int64Array) -> None:
         """Read the heads of the containers of some files."""
@@ -382,18 +381,10 @@ class PaimonIndexes:
         Raises:
             FormatError: It is damaged; asking it may raise too.
         """
-        name = column, index_type, file
-        with self._lock:
-            known = self._opened.get(name)
-            if known is not None:
-                self._opened.move_to_end(name)
-                return known
-        reader = self._open(column, index_type, file, key_type)
-        with self._lock:
-            self._opened[name] = reader
-            while len(self._opened) > _MOST_OPENED:
-                self._opened.popitem(last=False)
-        return reader
+        return self._opened.get(
+            (column, index_type, file),
+            lambda: (self._open(column, index_type, file, key_type), None),
+        )
 
     def _open(self, column: str, index_type: str, file: int, key_type: KeyType) -> IndexReader:
         entry = self._containers.entry(column, index_type, file)

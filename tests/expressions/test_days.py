@@ -15,16 +15,16 @@ from alcid import DataType, FileIndex, config
 from alcid.errors import LiteralError
 from alcid.expressions import (
     In,
-    Place,
+    KeyRange,
     Predicate,
     SessionTimestamp,
+    key_range,
     matching,
     parse,
-    place,
     probe_for,
 )
 from alcid.expressions.normalize import normalize
-from tests.expressions.questions import holds
+from tests.expressions.probes import holds
 
 DATE = DataType("DATE")
 OTHER = "TIMESTAMP '2000-01-01 00:00:00'"
@@ -44,10 +44,10 @@ def check(
     _, first, count = column
     days = [first + datetime.timedelta(day) for day in range(count)]
     assert np.flatnonzero(matching(predicate, pa.table({"c": days}))).tolist() == rows
-    question = probe_for(normalize(parse(predicate)), "c", DATE)
+    probe = probe_for(normalize(parse(predicate)), "c", DATE)
     keys = [(day - datetime.date(1970, 1, 1)).days for day in days]
-    kept = [row for row, key in enumerate(keys) if holds(question, key)]
-    assert kept == rows if getattr(question, "exact", True) else set(kept) >= set(rows)
+    kept = [row for row, key in enumerate(keys) if holds(probe, key)]
+    assert kept == rows if getattr(probe, "exact", True) else set(kept) >= set(rows)
 
 
 @pytest.mark.parametrize(
@@ -172,18 +172,20 @@ def test_an_index_finds_the_day_that_a_zone_skipped(monkeypatch: pytest.MonkeyPa
 
 def test_place_of_a_day_that_a_zone_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "timezone", "Pacific/Apia")
-    skipped, either = 15338, Place(15338, 15340, certain=False)
+    skipped, either = 15338, KeyRange(15338, 15340, exact=False)
     for day in (30, 31):
         literal = datetime.date(2011, 12, day)
-        assert place(literal, "c", DATE) == Place(skipped + day - 30, skipped + day - 29)
-        assert place(literal, "c", DATE, mixed=True) == either
-        assert place(str(literal), "c", DATE, mixed=True) == either
-    assert place(SessionTimestamp("2011-12-31 00:00:00"), "c", DATE) == either
-    assert place(datetime.date(2012, 1, 1), "c", DATE, mixed=True) == Place(15340, 15341)
+        assert key_range(literal, "c", DATE) == KeyRange(skipped + day - 30, skipped + day - 29)
+        assert key_range(literal, "c", DATE, mixed=True) == either
+        assert key_range(str(literal), "c", DATE, mixed=True) == either
+    assert key_range(SessionTimestamp("2011-12-31 00:00:00"), "c", DATE) == either
+    assert key_range(datetime.date(2012, 1, 1), "c", DATE, mixed=True) == KeyRange(15340, 15341)
 
 
 def test_text_that_is_no_timestamp_beside_an_instant() -> None:
     listed = In("c", ("2018-11-04 noon", SessionTimestamp("2000-01-01")))
     with pytest.raises(LiteralError, match="DATE does not take '2018-11-04 noon': it is no time"):
         matching(listed, pa.table({"c": [datetime.date(2018, 11, 4)]}))
-    assert place("2018-11-04 noon", "c", DATE, mixed=True) == Place(17839, 17840, certain=False)
+    assert key_range("2018-11-04 noon", "c", DATE, mixed=True) == KeyRange(
+        17839, 17840, exact=False
+    )

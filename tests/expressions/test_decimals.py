@@ -22,18 +22,18 @@ from alcid import (
     col,
 )
 from alcid.expressions import (
-    Place,
+    KeyRange,
+    key_range,
     matching,
     normalize,
     parse,
-    place,
     probe_for,
 )
 from alcid.expressions.literal_keys import Digits, digits_of
 from alcid.expressions.literals import common_digits
 from alcid.testing import matching_rows
 from alcid.testing.strategies import comparisons
-from tests.expressions.questions import holds
+from tests.expressions.probes import holds
 
 EXACT = Context(prec=100)
 JUST_ABOVE, JUST_BELOW = "5.0000000000000000001", "5.9999999999999999999"
@@ -73,14 +73,14 @@ def compare(
     integers = data_type.root != "DECIMAL"
     column = [int(value) if integers and value is not None else value for value in values]
     table = pa.table({"c": pa.array(column, data_type.to_arrow())})
-    question = probe_for(normalize(parsed), "c", data_type)
+    probe = probe_for(normalize(parsed), "c", data_type)
     keys = [
         None if value is None else int(value.scaleb(data_type.scale, EXACT)) for value in values
     ]
-    kept = [row for row, key in enumerate(keys) if holds(question, key)]
+    kept = [row for row, key in enumerate(keys) if holds(probe, key)]
     found = np.flatnonzero(matching(parsed, table, {"c": data_type})).tolist()
     expected = matching_rows({"c": column}, {"c": data_type}, parsed)
-    return expected, found, kept, bool(getattr(question, "exact", True))
+    return expected, found, kept, bool(getattr(probe, "exact", True))
 
 
 @pytest.mark.parametrize(
@@ -215,23 +215,23 @@ def test_an_index_finds_the_row_that_spark_rounds_to() -> None:
 
 def test_place_of_a_number_that_is_rounded() -> None:
     whole = DataType("DECIMAL", precision=38)
-    assert place(Decimal("5.5"), "c", whole) == Place(6, 7)
-    assert place(Decimal("-5.5"), "c", whole) == Place(-6, -5)
-    assert place(Decimal("5.4"), "c", whole) == Place(5, 6)
-    assert place(Decimal(JUST_ABOVE), "c", BIGINT) == Place(5, 6, certain=False)
-    assert place(Decimal(JUST_BELOW), "c", BIGINT) == Place(6, 7, certain=False)
-    assert place(Decimal("5.5"), "c", BIGINT) == Place(6, 6)
+    assert key_range(Decimal("5.5"), "c", whole) == KeyRange(6, 7)
+    assert key_range(Decimal("-5.5"), "c", whole) == KeyRange(-6, -5)
+    assert key_range(Decimal("5.4"), "c", whole) == KeyRange(5, 6)
+    assert key_range(Decimal(JUST_ABOVE), "c", BIGINT) == KeyRange(5, 6, exact=False)
+    assert key_range(Decimal(JUST_BELOW), "c", BIGINT) == KeyRange(6, 7, exact=False)
+    assert key_range(Decimal("5.5"), "c", BIGINT) == KeyRange(6, 6)
 
 
 def test_place_of_a_number_in_a_list_that_rounds_the_column() -> None:
     digits = common_digits([Decimal("0.5"), int(HUGE)], FINE)
     half = 5 * 10**17
     assert digits == Digits(38, 17)
-    assert place(Decimal("0.5"), "c", FINE, digits=digits) == Place(half - 5, half + 5)
-    assert place(Decimal("-0.5"), "c", FINE, digits=digits) == Place(-half - 4, -half + 6)
-    assert place(0, "c", FINE, digits=digits) == Place(-4, 5)
+    assert key_range(Decimal("0.5"), "c", FINE, digits=digits) == KeyRange(half - 5, half + 5)
+    assert key_range(Decimal("-0.5"), "c", FINE, digits=digits) == KeyRange(-half - 4, -half + 6)
+    assert key_range(0, "c", FINE, digits=digits) == KeyRange(-4, 5)
     listed = common_digits([Decimal(JUST_ABOVE)], BIGINT)
-    assert place(Decimal(JUST_ABOVE), "c", BIGINT, digits=listed) == Place(5, 6)
+    assert key_range(Decimal(JUST_ABOVE), "c", BIGINT, digits=listed) == KeyRange(5, 6)
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from alcid import config
 from alcid.errors import LiteralError
 from alcid.expressions import (
-    Place,
+    KeyRange,
     SessionTimestamp,
     col,
+    key_range,
     matching,
     normalize,
     parse,
-    place,
     probe_for,
 )
 from alcid.expressions.literals import bounds_of
@@ -123,8 +123,8 @@ DAY = 24 * HOUR
     ],
 )
 def test_certain_place(data_type: DataType, literal: object, begin: object, end: object) -> None:
-    found = place(literal, "c", data_type)
-    assert (found.begin, found.end, found.certain) == (begin, end, True)
+    found = key_range(literal, "c", data_type)
+    assert (found.begin, found.end, found.exact) == (begin, end, True)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_certain_place(data_type: DataType, literal: object, begin: object, end:
     ],
 )
 def test_uncertain_place(data_type: DataType, literal: object, begin: int, end: int) -> None:
-    assert place(literal, "c", data_type) == Place(begin, end, certain=False)
+    assert key_range(literal, "c", data_type) == KeyRange(begin, end, exact=False)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_uncertain_place(data_type: DataType, literal: object, begin: int, end: 
 )
 def test_literal_without_a_meaning_is_an_error(data_type: DataType, literal: object) -> None:
     with pytest.raises(LiteralError) as caught:
-        place(literal, "c", data_type)
+        key_range(literal, "c", data_type)
     assert str(caught.value).startswith(f"column c of type {data_type} does not take the ")
     assert "\n" not in str(caught.value)
 
@@ -198,16 +198,16 @@ def test_error_of_a_lone_column_says_that_it_must_be_boolean(text: str) -> None:
 
 def test_error_shows_an_integer_as_it_was_written() -> None:
     with pytest.raises(LiteralError, match=r"^column c of type BOOLEAN does not take the int 60$"):
-        place(60, "c", DataType("BOOLEAN"))
+        key_range(60, "c", DataType("BOOLEAN"))
 
 
 def test_error_names_a_short_value_and_hides_a_long_one() -> None:
     with pytest.raises(LiteralError, match=r"^column c of type INT does not take the str 'x'$"):
-        place("x", "c", INT)
+        key_range("x", "c", INT)
     with pytest.raises(LiteralError, match=r"^column c of type INT does not take the str$"):
-        place("secret" * 10, "c", INT)
+        key_range("secret" * 10, "c", INT)
     with pytest.raises(LiteralError, match=r"^column c of type STRING does not take the int$"):
-        place(10**5000, "c", TEXT)
+        key_range(10**5000, "c", TEXT)
 
 
 class Nanosecond(datetime.datetime):
@@ -217,18 +217,18 @@ class Nanosecond(datetime.datetime):
 
 
 def test_nanoseconds_of_pandas_count() -> None:
-    assert place(Nanosecond(1970, 1, 1), "c", MICROS) == Place(1, 1)
+    assert key_range(Nanosecond(1970, 1, 1), "c", MICROS) == KeyRange(1, 1)
 
 
 def test_session_zone_reads_what_names_no_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "timezone", "Europe/Paris")
-    expected = Place(11 * HOUR + DAY, 11 * HOUR + DAY + 1)
-    assert place(NOON, "c", LOCAL) == expected
-    assert place("1970-01-02 12:00", "c", LOCAL) == expected
-    assert place(SessionTimestamp("1970-01-02 12:00"), "c", LOCAL) == expected
-    assert place(np.datetime64("1970-01-02T12"), "c", LOCAL) == expected
-    assert place(datetime.date(1970, 1, 2), "c", LOCAL) == Place(23 * HOUR, 23 * HOUR + 1)
-    assert place(NOON, "c", MICROS) == Place(12 * HOUR + DAY, 12 * HOUR + DAY + 1)
+    expected = KeyRange(11 * HOUR + DAY, 11 * HOUR + DAY + 1)
+    assert key_range(NOON, "c", LOCAL) == expected
+    assert key_range("1970-01-02 12:00", "c", LOCAL) == expected
+    assert key_range(SessionTimestamp("1970-01-02 12:00"), "c", LOCAL) == expected
+    assert key_range(np.datetime64("1970-01-02T12"), "c", LOCAL) == expected
+    assert key_range(datetime.date(1970, 1, 2), "c", LOCAL) == KeyRange(23 * HOUR, 23 * HOUR + 1)
+    assert key_range(NOON, "c", MICROS) == KeyRange(12 * HOUR + DAY, 12 * HOUR + DAY + 1)
 
 
 def test_aware_datetime_is_compared_with_midnights_of_the_session_zone(
@@ -236,14 +236,14 @@ def test_aware_datetime_is_compared_with_midnights_of_the_session_zone(
 ) -> None:
     monkeypatch.setattr(config, "timezone", "Europe/Paris")
     midnight = datetime.datetime(1970, 1, 1, 23, tzinfo=datetime.UTC)
-    assert place(midnight, "c", DATE) == Place(1, 2)
-    assert place(midnight + datetime.timedelta(seconds=1), "c", DATE) == Place(2, 2)
-    assert place(midnight - datetime.timedelta(seconds=1), "c", DATE) == Place(1, 1)
+    assert key_range(midnight, "c", DATE) == KeyRange(1, 2)
+    assert key_range(midnight + datetime.timedelta(seconds=1), "c", DATE) == KeyRange(2, 2)
+    assert key_range(midnight - datetime.timedelta(seconds=1), "c", DATE) == KeyRange(1, 1)
 
 
 def test_midnight_that_a_zone_skipped_is_one_oclock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "timezone", "America/Sao_Paulo")
-    assert place(SessionTimestamp("2018-11-04 01:00:00"), "c", DATE) == Place(17839, 17840)
+    assert key_range(SessionTimestamp("2018-11-04 01:00:00"), "c", DATE) == KeyRange(17839, 17840)
 
 
 def test_sql_timestamp_on_wall_clocks_reaches_back_over_a_skipped_hour(
@@ -251,21 +251,21 @@ def test_sql_timestamp_on_wall_clocks_reaches_back_over_a_skipped_hour(
 ) -> None:
     monkeypatch.setattr(config, "timezone", "Europe/Paris")
     wall = 1616902200000000  # 2021-03-28 03:30, which 02:30 moves to
-    expected = Place(wall - HOUR, wall + 1, certain=False)
-    assert place(SessionTimestamp("2021-03-28 03:30:00"), "c", MICROS) == expected
-    assert place(SessionTimestamp("2021-03-28 02:30:00"), "c", MICROS) == expected
+    expected = KeyRange(wall - HOUR, wall + 1, exact=False)
+    assert key_range(SessionTimestamp("2021-03-28 03:30:00"), "c", MICROS) == expected
+    assert key_range(SessionTimestamp("2021-03-28 02:30:00"), "c", MICROS) == expected
 
 
 def test_unknown_session_zone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "timezone", "Nowhere/Land")
     with pytest.raises(LiteralError, match=r"alcid.config.timezone 'Nowhere/Land' is no zone"):
-        place(NOON, "c", LOCAL)
+        key_range(NOON, "c", LOCAL)
 
 
 def test_in_a_mixed_list_numbers_may_be_compared_as_doubles() -> None:
-    assert place(2**53 + 1, "c", BIGINT, mixed=True) == Place(2**53, 2**53 + 2, certain=False)
-    assert place(5, "c", BIGINT, mixed=True) == Place(5, 6)
-    assert place("1970-01-02 12:00", "c", DATE, mixed=True) == Place(1, 2, certain=False)
+    assert key_range(2**53 + 1, "c", BIGINT, mixed=True) == KeyRange(2**53, 2**53 + 2, exact=False)
+    assert key_range(5, "c", BIGINT, mixed=True) == KeyRange(5, 6)
+    assert key_range("1970-01-02 12:00", "c", DATE, mixed=True) == KeyRange(1, 2, exact=False)
 
 
 def value_of(key: int, data_type: DataType) -> Fraction:
@@ -282,7 +282,7 @@ def value_of(key: int, data_type: DataType) -> Fraction:
 def test_exact_numbers_lie_where_fractions_say(
     data_type: DataType, literal: int | Decimal, step: int
 ) -> None:
-    found = place(literal, "c", data_type)
+    found = key_range(literal, "c", data_type)
     least, greatest = bounds_of(data_type)
     assert isinstance(found.begin, int)
     assert isinstance(found.end, int)
@@ -298,7 +298,7 @@ def test_exact_numbers_lie_where_fractions_say(
     st.integers(-3, 3),
 )
 def test_floats_lie_where_doubles_say(data_type: DataType, literal: float, step: int) -> None:
-    found = place(literal, "c", data_type)
+    found = key_range(literal, "c", data_type)
     least, greatest = bounds_of(data_type)
     assert isinstance(found.begin, int)
     assert isinstance(found.end, int)
@@ -318,7 +318,7 @@ def test_floats_lie_among_floats_where_their_values_say(
     kind: tuple[DataType, int], literal: float, step: int
 ) -> None:
     data_type, width = kind
-    found = place(literal, "c", data_type)
+    found = key_range(literal, "c", data_type)
     least, greatest = order_float(-math.inf, width), order_float(math.inf, width)
     assert isinstance(found.begin, int)
     assert isinstance(found.end, int)
@@ -330,7 +330,7 @@ def test_floats_lie_among_floats_where_their_values_say(
 
 @given(st.sampled_from([TEXT, BYTES]), st.text(max_size=4), st.binary(max_size=5))
 def test_text_lies_where_its_bytes_say(data_type: DataType, literal: str, key: bytes) -> None:
-    found = place(literal, "c", data_type)
+    found = key_range(literal, "c", data_type)
     assert isinstance(found.begin, bytes)
     assert isinstance(found.end, bytes)
     assert (key >= found.begin) == (key >= literal.encode())
@@ -343,7 +343,7 @@ def test_datetimes_lie_where_their_microseconds_say(
 ) -> None:
     data_type, unit = kind
     micros = (literal - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
-    found = place(literal, "c", data_type)
+    found = key_range(literal, "c", data_type)
     assert isinstance(found.begin, int)
     assert isinstance(found.end, int)
     for key in range(micros // unit - 1, micros // unit + 3):

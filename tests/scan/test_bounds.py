@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from alcid import DataType
 from alcid.expressions import (
-    Nulls,
-    Outside,
-    Within,
+    InIntervals,
+    NotInIntervals,
+    NullRows,
     matching,
     normalize,
     parse,
@@ -36,10 +36,10 @@ def bounds_of(arrays: list[pa.Array], data_type: DataType) -> Bounds:
 @pytest.mark.fuzz
 @pytest.mark.parametrize("data_type", TYPES, ids=str)
 def test_no_match_is_ruled_out_and_what_is_certain_matches(data_type: DataType) -> None:
-    ruled_out = certain = 0
+    ruled_out = all_match = 0
 
     def check(data: st.DataObject) -> None:
-        nonlocal ruled_out, certain
+        nonlocal ruled_out, all_match
         column = data.draw(columns(data_type, large=False), label="column")
         array = column.to_arrow()
         cut = data.draw(st.integers(0, len(array)), label="cut")
@@ -47,32 +47,32 @@ def test_no_match_is_ruled_out_and_what_is_certain_matches(data_type: DataType) 
         bounds = bounds_of(arrays, data_type)
         given = data.draw(st.lists(literals(column), min_size=3, max_size=5), label="literals")
         for leaf in comparisons("c", given):
-            verdict = bounds.ask(probe_for(normalize(leaf), "c", data_type))
+            result = bounds.evaluate(probe_for(normalize(leaf), "c", data_type))
             for place, part in enumerate(arrays):
                 mask = matching(leaf, pa.table({"c": part}), {"c": data_type})
-                assert verdict.possible[place] or not mask.any(), (leaf, part)
-                assert not verdict.certain[place] or mask.all(), (leaf, part)
-                ruled_out += not verdict.possible[place]
-                certain += bool(verdict.certain[place])
-            share = bounds.share(probe_for(normalize(leaf), "c", data_type))
-            assert ((share >= 0) & (share <= 1)).all()
+                assert result.may_match[place] or not mask.any(), (leaf, part)
+                assert not result.all_match[place] or mask.all(), (leaf, part)
+                ruled_out += not result.may_match[place]
+                all_match += bool(result.all_match[place])
+            selectivity = bounds.selectivity(probe_for(normalize(leaf), "c", data_type))
+            assert ((selectivity >= 0) & (selectivity <= 1)).all()
 
     run(check, f"bounds {data_type}", examples=15)
     assert ruled_out > 50
-    assert certain > 0
+    assert all_match > 0
 
 
 def test_nothing_is_concluded_where_nothing_is_known() -> None:
     values = statistics_array("c", BIGINT, [None, ColumnStatistics(BIGINT)])
     bounds = Bounds(Statistics("c", BIGINT, values), np.array([5, -1]))
     for text in ("c = 1", "c IS NULL", "c IS NOT NULL", "c <> 1", "c NOT IN (1, 2)"):
-        verdict = bounds.ask(probe_for(normalize(parse(text)), "c", BIGINT))
-        assert verdict.possible.tolist() == [True, True], text
-        assert verdict.certain.tolist() == [False, False], text
+        result = bounds.evaluate(probe_for(normalize(parse(text)), "c", BIGINT))
+        assert result.may_match.tolist() == [True, True], text
+        assert result.all_match.tolist() == [False, False], text
 
 
 @pytest.mark.parametrize(
-    ("has_nan", "text", "possible", "certain"),
+    ("has_nan", "text", "may_match", "all_match"),
     [
         (True, "c > 5", True, False),
         (None, "c > 5", True, False),
@@ -86,16 +86,16 @@ def test_nothing_is_concluded_where_nothing_is_known() -> None:
     ids=str,
 )
 def test_a_nan_is_above_the_greatest_value(
-    has_nan: bool | None, text: str, possible: bool, certain: bool
+    has_nan: bool | None, text: str, may_match: bool, all_match: bool
 ) -> None:
     known = ColumnStatistics(DOUBLE, 1.0, 2.0, 0, has_nan)
     bounds = Bounds(Statistics("c", DOUBLE, statistics_array("c", DOUBLE, [known])), np.array([10]))
-    verdict = bounds.ask(probe_for(normalize(parse(text)), "c", DOUBLE))
-    assert (verdict.possible.tolist(), verdict.certain.tolist()) == ([possible], [certain])
+    result = bounds.evaluate(probe_for(normalize(parse(text)), "c", DOUBLE))
+    assert (result.may_match.tolist(), result.all_match.tolist()) == ([may_match], [all_match])
 
 
 def test_the_share_of_rows_is_that_of_evenly_spread_values() -> None:
     bounds = bounds_of([pa.array([*range(90), *[None] * 10])], BIGINT)
-    assert bounds.share(Within(((0, 45),))).tolist() == [pytest.approx(0.45)]
-    assert bounds.share(Outside(((0, 45),))).tolist() == [pytest.approx(0.45)]
-    assert bounds.share(Nulls()).tolist() == [pytest.approx(0.1)]
+    assert bounds.selectivity(InIntervals(((0, 45),))).tolist() == [pytest.approx(0.45)]
+    assert bounds.selectivity(NotInIntervals(((0, 45),))).tolist() == [pytest.approx(0.45)]
+    assert bounds.selectivity(NullRows()).tolist() == [pytest.approx(0.1)]

@@ -21,7 +21,7 @@ from alcid.datafiles.parquet import (
 )
 from alcid.errors import FileGoneError
 from alcid.expressions import normalize, parse, probe_for
-from alcid.expressions.probes import ask
+from alcid.expressions.probes import probe_index
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.source import BytesSource
 from alcid.index.build import IndexedFile, footer_crc, index_file
@@ -124,8 +124,8 @@ def test_questions_to_the_bundle_are_answered_as_by_file_index(
             data_type = DataType.parse(types[column])
             reader = bundle.index(row, column, index_type, key_type(data_type))
             assert reader is not None
-            question = probe_for(normalize(parse(text)), column, data_type)
-            assert ask(reader, question) == built.evaluate(text)
+            probe = probe_for(normalize(parse(text)), column, data_type)
+            assert probe_index(reader, probe) == built.evaluate(text)
 
 
 def test_rows_are_read_by_the_layout_in_the_bundle_without_a_footer(

@@ -57,7 +57,7 @@ _PROBE = 8 << 10  # bytes that are read of a bloom filter for a value, about
 
 def possible_files(view: SampledFiles, query: AskedQuery) -> BoolArray:
     """The files of a table that may have a row, by their paths and bounds."""
-    return TablePredicate(query.where, view, query.where_columns).by_statistics().possible
+    return TablePredicate(query.where, view, query.where_columns).by_statistics().may_match
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,15 +190,15 @@ def _index_bytes(view: SampledFiles, where: TablePredicate) -> Float64Array:
         for group in leaf.groups:
             if group.name is None or group.problem:
                 continue
-            asked = group.files & leaf.verdict.possible & ~leaf.verdict.certain & (view.rows > 0)
+            asked = group.files & leaf.pruning.may_match & ~leaf.pruning.all_match & (view.rows > 0)
             for index_type in view.indexes.types(group.name):
-                question = leaf.question(group)
+                probe = leaf.probe(group)
                 lengths = view.indexes.lengths(group.name, index_type)
                 if index_type == "bloom-filter":
-                    keys = len(listed_keys(question) or ())
+                    keys = len(listed_keys(probe) or ())
                     total += np.where(asked, np.minimum(lengths, _PROBE * keys), 0)
-                elif can_answer(index_type, question):
-                    needed = expected_bytes(index_type, question, lengths, view.rows)
+                elif can_answer(index_type, probe):
+                    needed = expected_bytes(index_type, probe, lengths, view.rows)
                     total += np.where(asked, needed, 0)
                     break
     return total

@@ -27,7 +27,7 @@ __all__ = ["FileBounds", "own_bounds"]
 def own_bounds(files: TableFiles, column: str, data_type: DataType) -> Bounds | None:
     """What a table itself knows of a column; None if it knows no bound of any file."""
     known = files.bounds(column, data_type)
-    return None if known is None or known.least.null_count == len(known.least) else known
+    return None if known is None or known.minima.null_count == len(known.minima) else known
 
 
 class FileBounds:

@@ -1,4 +1,4 @@
-"""Predicates: an expression tree, from SQL text or Python, and the questions it asks an index.
+"""Predicates: parsed from SQL text or built in Python, normalized, and bound to column types.
 
 >>> predicate = parse("class_id = 1 AND NOT score >= 60")
 >>> print(normalize(predicate))
@@ -40,25 +40,25 @@ from alcid.expressions.expression import (
     col,
     parse,
 )
-from alcid.expressions.literal_keys import Place
-from alcid.expressions.literals import place
+from alcid.expressions.literal_keys import KeyRange
+from alcid.expressions.literals import key_range
 from alcid.expressions.normalize import known_part, normalize
 from alcid.expressions.probes import (
-    Anything,
+    AnyRow,
+    InIntervals,
     Interval,
-    NotNulls,
-    Nulls,
-    Outside,
-    Question,
-    Within,
-    ask,
+    NonNullRows,
+    NotInIntervals,
+    NullRows,
+    Probe,
     points,
     probe_for,
+    probe_index,
 )
 
 __all__ = [
     "And",
-    "Anything",
+    "AnyRow",
     "Between",
     "BoundAnd",
     "BoundConstant",
@@ -71,32 +71,32 @@ __all__ = [
     "Comparison",
     "Constant",
     "In",
+    "InIntervals",
     "Interval",
     "IsNull",
+    "KeyRange",
     "Leaf",
     "Like",
+    "NonNullRows",
     "Not",
-    "NotNulls",
-    "Nulls",
+    "NotInIntervals",
+    "NullRows",
     "Operator",
     "Or",
-    "Outside",
-    "Place",
     "Predicate",
-    "Question",
+    "Probe",
     "RowFilter",
     "RowSchema",
     "SessionTimestamp",
     "Unknown",
-    "Within",
-    "ask",
     "bind",
     "col",
+    "key_range",
     "known_part",
     "matching",
     "normalize",
     "parse",
-    "place",
     "points",
     "probe_for",
+    "probe_index",
 ]

@@ -33,7 +33,7 @@ from alcid.expressions.expression import (
 )
 from alcid.expressions.like import Pattern, read_pattern
 from alcid.expressions.literals import share_digits
-from alcid.expressions.probes import Question, literal_kind, probe_for
+from alcid.expressions.probes import Probe, literal_kind, probe_for
 from alcid.types import CHARACTER_TYPES, INTEGER_TYPES, DataType
 
 __all__ = [
@@ -188,7 +188,7 @@ class BoundLeaf(BoundPredicate):
     """As the predicate spells it."""
     data_type: DataType | None
     """The type of the column in the table, if it is known."""
-    _probes: dict[DataType, Question] = field(default_factory=dict, repr=False)
+    _probes: dict[DataType, Probe] = field(default_factory=dict, repr=False)
 
     @cached_property
     def text(self) -> str:
@@ -206,7 +206,7 @@ class BoundLeaf(BoundPredicate):
             or data_type.root in CHARACTER_TYPES
         )
 
-    def probe(self, data_type: DataType) -> Question:
+    def probe(self, data_type: DataType) -> Probe:
         """The probe for indexes and statistics of the column, where it has a type in a file.
 
         Raises:

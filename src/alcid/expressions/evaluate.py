@@ -36,7 +36,7 @@ from alcid.expressions.expression import (
 )
 from alcid.expressions.like import Pattern
 from alcid.expressions.normalize import normalize
-from alcid.expressions.probes import NotNulls, Nulls, Question, Within, probe_for
+from alcid.expressions.probes import InIntervals, NonNullRows, NullRows, Probe, probe_for
 from alcid.expressions.row_tests import RowType, row_probe
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class _Comparison:
     """A column, and the probe that its values are compared with."""
 
     field: RowField
-    probe: Question | Pattern
+    probe: Probe | Pattern
     trimmed: bool = False
     """Compare text without the spaces at its end, as Spark compares CHAR."""
     ordered: Comparison | None = None
@@ -128,7 +128,7 @@ class RowFilter(BoundVisitor[_Rows, BoolArray]):
         """
         self._bound, self._schema = bound, schema
         self._tests = {node.number: self._prepare(node) for node in bound.ends()}
-        self._padded: dict[tuple[Comparison, int], Question] = {}
+        self._padded: dict[tuple[Comparison, int], Probe] = {}
 
     def matching(self, table: pa.Table | pa.RecordBatch) -> BoolArray:
         """True for each row that matches.
@@ -193,7 +193,7 @@ class RowFilter(BoundVisitor[_Rows, BoolArray]):
                 row_type = replace(comparison.field.row_type, longest=longest)
                 padded = self._padded[ordered, longest] = _comparison_probe(ordered, row_type)
             probe = padded
-        return column.ask(probe)
+        return column.matching(probe)
 
     def _prepare(self, node: BoundLeaf | BoundUnknown) -> _RowTest:
         if isinstance(node, BoundLeaf):
@@ -202,7 +202,7 @@ class RowFilter(BoundVisitor[_Rows, BoolArray]):
             return self._condition(node.predicate.text)
         field = self._schema.field(node.pattern.column)
         if field.is_null:
-            return (_Comparison(field, Within(())),)
+            return (_Comparison(field, InIntervals(())),)
         data_type = field.data_type
         if data_type.root not in ("CHAR", "VARCHAR"):
             return self._condition(node.predicate.text)
@@ -212,9 +212,9 @@ class RowFilter(BoundVisitor[_Rows, BoolArray]):
     def _prepare_leaf(self, node: BoundLeaf, leaf: Leaf) -> _RowTest:
         field = self._schema.field(leaf.column)
         if isinstance(leaf, IsNull):  # of any type, also of those that are not compared
-            return (_Comparison(field, NotNulls() if leaf.negated else Nulls()),)
+            return (_Comparison(field, NonNullRows() if leaf.negated else NullRows()),)
         if field.is_null:
-            return (_Comparison(field, Within(())),)
+            return (_Comparison(field, InIntervals(())),)
         index_probe = node.probe(field.data_type)
         probe = row_probe(leaf, field.row_type, index_probe)
         if isinstance(leaf, Between) and probe is None:
@@ -239,7 +239,7 @@ def _prepare_end(comparison: Comparison, field: RowField) -> _Comparison:
     return _Comparison(field, probe, is_padded, comparison if is_padded else None)
 
 
-def _comparison_probe(comparison: Comparison, row_type: RowType) -> Question:
+def _comparison_probe(comparison: Comparison, row_type: RowType) -> Probe:
     index_probe = probe_for(comparison, comparison.column, row_type.data_type)
     probe = row_probe(comparison, row_type, index_probe)
     assert probe is not None  # as for every comparison

@@ -1,12 +1,11 @@
-"""Where a number lies among the keys of a numeric column.
+"""The keys of a column that equal a number, a date or a time.
 
 Spark compares a DECIMAL with a DECIMAL, or with an integer, in one DECIMAL type for both. Where
 that would need more than 38 digits it keeps those before the point, and both sides are rounded.
 
-Where a date or a time lies among the keys of a DATE, TIME or TIMESTAMP column.
-
-Each function gives the place, or says in words why there is none. A literal is first a `WallClock`
-(nanoseconds, in no zone) or an instant (nanoseconds since the epoch); nothing is rounded.
+A date or a time is first a `WallClock` (nanoseconds, in no zone) or an instant (nanoseconds since
+the epoch); nothing is rounded. Functions for these return words that say why, where there is no key
+range.
 """
 
 from __future__ import annotations
@@ -42,22 +41,22 @@ __all__ = [
     "BIGINT_DIGITS",
     "INT_DIGITS",
     "Digits",
+    "KeyRange",
     "Number",
-    "Place",
     "among_doubles",
     "among_floats",
     "among_fractions",
     "among_rounded",
     "as_double",
+    "date_range",
     "day_of_instant",
     "days_at_instant",
     "digits_of",
     "either",
     "instant_of_clock",
-    "place_of_date",
-    "place_of_time",
-    "place_of_timestamp",
     "session_zone",
+    "time_range",
+    "timestamp_range",
     "wall_clock",
 ]
 
@@ -71,10 +70,10 @@ _BEYOND = 10**_MOST_PRECISE
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a literal lies among the keys of a column.
+class KeyRange:
+    """The keys of a column that equal a literal: from `begin` to before `end`.
 
-    | comparison | keys                  | when not certain        |
+    | comparison | keys                  | when not exact          |
     |------------|-----------------------|-------------------------|
     | `= x`      | `begin <= key < end`  | the same                |
     | `< x`      | `key < begin`         | `key < end`             |
@@ -88,20 +87,20 @@ class Place:
     """The least key that is not below the literal."""
     end: Key
     """The least key above the literal: `begin` when no key equals it."""
-    certain: bool = True
+    exact: bool = True
     """False when a key from `begin` to `end` may or may not equal the literal."""
 
 
-def either(first: Place, second: Place) -> Place:
-    """The place of a literal that may lie at either of two among integer keys.
+def either(first: KeyRange, second: KeyRange) -> KeyRange:
+    """The key range of a literal of which it is not known which of two it has.
 
-    >>> either(Place(5, 6), Place(6, 6))
-    Place(begin=5, end=6, certain=False)
+    >>> either(KeyRange(5, 6), KeyRange(6, 6))
+    KeyRange(begin=5, end=6, exact=False)
     """
     if first == second:
         return first
     keys = [int(key) for at in (first, second) for key in (at.begin, at.end)]
-    return Place(min(keys), max(keys), certain=False)
+    return KeyRange(min(keys), max(keys), exact=False)
 
 
 class Digits(NamedTuple):
@@ -152,22 +151,22 @@ def digits_of(number: int | Decimal, *, listed: bool = False) -> Digits | None:
     return Digits(precision, scale) if precision <= _MOST_PRECISE else None
 
 
-def among_floats(number: float, width: int) -> Place:
-    """The place of a double among floats of `width` bytes; both zeros are one number.
+def among_floats(number: float, width: int) -> KeyRange:
+    """The key range of a double among floats of `width` bytes; both zeros are one number.
 
     >>> among_floats(0.0, 8)
-    Place(begin=-1, end=1, certain=True)
+    KeyRange(begin=-1, end=1, exact=True)
     >>> among_floats(0.1, 4)  # lies between two floats of four bytes
-    Place(begin=1036831949, end=1036831949, certain=True)
+    KeyRange(begin=1036831949, end=1036831949, exact=True)
     """
     if number == 0:
-        return Place(order_float(-0.0, width), order_float(0.0, width) + 1)
+        return KeyRange(order_float(-0.0, width), order_float(0.0, width) + 1)
     with np.errstate(over="ignore", under="ignore"):
         near = float(np.array(number, f"f{width}"))
     rank = order_float(near, width)
     if near < number:
-        return Place(rank + 1, rank + 1)
-    return Place(rank, rank if near > number else rank + 1)
+        return KeyRange(rank + 1, rank + 1)
+    return KeyRange(rank, rank if near > number else rank + 1)
 
 
 def as_double(number: Number) -> float | None:
@@ -179,13 +178,13 @@ def as_double(number: Number) -> float | None:
     return None if math.isinf(double) and not isinstance(number, float) else double
 
 
-def among_fractions(number: int | Decimal, scale: int, bounds: tuple[int, int]) -> Place:
-    """The place of an exact number among the keys of an integer or decimal column.
+def among_fractions(number: int | Decimal, scale: int, bounds: tuple[int, int]) -> KeyRange:
+    """The key range of an exact number among the keys of an integer or decimal column.
 
     >>> among_fractions(Decimal("5.5"), 0, (-128, 127))
-    Place(begin=6, end=6, certain=True)
+    KeyRange(begin=6, end=6, exact=True)
     >>> among_fractions(1000, 0, (-128, 127))
-    Place(begin=128, end=128, certain=True)
+    KeyRange(begin=128, end=128, exact=True)
     """
     if isinstance(number, Decimal) and number and abs(number.adjusted()) > _MOST_DIGITS:
         if number.adjusted() > 0:
@@ -195,8 +194,10 @@ def among_fractions(number: int | Decimal, scale: int, bounds: tuple[int, int]) 
     return _clip(math.ceil(scaled), math.floor(scaled) + 1, bounds)
 
 
-def among_rounded(number: int | Decimal, scale: int, kept: int, bounds: tuple[int, int]) -> Place:
-    """The place of a number where only `kept` digits behind the point are compared.
+def among_rounded(
+    number: int | Decimal, scale: int, kept: int, bounds: tuple[int, int]
+) -> KeyRange:
+    """The key range of a number where only `kept` digits behind the point are compared.
 
     Halves are rounded away from zero. Where keys have more digits they are rounded as well, so
     that one number equals many.
@@ -208,9 +209,9 @@ def among_rounded(number: int | Decimal, scale: int, kept: int, bounds: tuple[in
         bounds: The least and the greatest key.
 
     >>> among_rounded(Decimal("5.5"), 0, 0, (-128, 127))
-    Place(begin=6, end=7, certain=True)
+    KeyRange(begin=6, end=7, exact=True)
     >>> among_rounded(1, 2, 1, (-128, 127))
-    Place(begin=95, end=105, certain=True)
+    KeyRange(begin=95, end=105, exact=True)
     """
     scaled = Fraction(number) * 10**kept
     nearest = math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled > 0 else -1)
@@ -226,20 +227,20 @@ def _first_near(number: int, step: int) -> int:
     return number * step - step // 2 + (1 if number <= 0 else 0)
 
 
-def among_doubles(number: float, scale: int, bounds: tuple[int, int]) -> Place:
-    """The place of a double among the keys of an integer or decimal column.
+def among_doubles(number: float, scale: int, bounds: tuple[int, int]) -> KeyRange:
+    """The key range of a double among the keys of an integer or decimal column.
 
     Spark compares these as doubles, so from 2**53 on a double equals many integers.
 
     >>> among_doubles(2.0**53, 0, (-(2**63), 2**63 - 1))
-    Place(begin=9007199254740992, end=9007199254740994, certain=False)
+    KeyRange(begin=9007199254740992, end=9007199254740994, exact=False)
     """
     if math.isnan(number):
-        return Place(bounds[1] + 1, bounds[1] + 1)
+        return KeyRange(bounds[1] + 1, bounds[1] + 1)
     unit = 10**scale
     begin = _least(bounds, lambda key: key / unit >= number)
     end = _least(bounds, lambda key: key / unit > number)
-    return Place(begin, end, certain=end - begin <= 1)
+    return KeyRange(begin, end, exact=end - begin <= 1)
 
 
 def _least(bounds: tuple[int, int], holds: Callable[[int], bool]) -> int:
@@ -251,10 +252,10 @@ def _least(bounds: tuple[int, int], holds: Callable[[int], bool]) -> int:
     return low
 
 
-def _clip(begin: int, end: int | None, bounds: tuple[int, int]) -> Place:
+def _clip(begin: int, end: int | None, bounds: tuple[int, int]) -> KeyRange:
     least, beyond = bounds[0], bounds[1] + 1
     begin = min(max(begin, least), beyond)
-    return Place(begin, begin if end is None else min(max(end, least), beyond))
+    return KeyRange(begin, begin if end is None else min(max(end, least), beyond))
 
 
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -272,41 +273,41 @@ _NANOS_PER = {
 }
 
 
-def place_of_date(value: object, mixed: bool = False) -> Place | str | None:
-    """The place among days; a timestamp is compared with the midnights.
+def date_range(value: object, mixed: bool = False) -> KeyRange | str | None:
+    """The key range among days; a timestamp is compared with the midnights.
 
     In a list with an instant, all that is `mixed` with it is an instant too, the column's days
     among them. A day that the zone skipped is then the same as the next one.
     """
     if isinstance(value, str):
-        return _place_of_day(value, mixed)
+        return _day_range(value, mixed)
     clock = wall_clock(value, _NANOS)
     if not isinstance(clock, WallClock):
         return clock
     if clock.zone is not None or isinstance(value, SessionTimestamp):
         return _among_days(clock)
-    place = _among(clock.nanos, NANOS_PER_DAY)
+    key_range = _among(clock.nanos, NANOS_PER_DAY)
     if not mixed:
-        return place
+        return key_range
     beside = _among_days(clock)
-    return beside if isinstance(beside, str) else either(place, beside)
+    return beside if isinstance(beside, str) else either(key_range, beside)
 
 
-def _place_of_day(text: str, mixed: bool) -> Place | str:
+def _day_range(text: str, mixed: bool) -> KeyRange | str:
     days = to_date(text)
     if days is None:
         return "it is no date"
-    place = Place(days, days + 1)
+    key_range = KeyRange(days, days + 1)
     if not mixed:
-        return place
+        return key_range
     # As a timestamp its time of the day counts; as an instant its zone, too.
     clock = wall_clock(text, _MICROS)
-    beside = _among_days(clock) if isinstance(clock, WallClock) else place
-    return replace(place if isinstance(beside, str) else either(place, beside), certain=False)
+    beside = _among_days(clock) if isinstance(clock, WallClock) else key_range
+    return replace(key_range if isinstance(beside, str) else either(key_range, beside), exact=False)
 
 
-def place_of_time(value: object, precision: int) -> Place | str | None:
-    """The place among milliseconds of the day."""
+def time_range(value: object, precision: int) -> KeyRange | str | None:
+    """The key range among milliseconds of the day."""
     if isinstance(value, str):
         nanos = to_time(value, _NANOS if precision > _MICROS else _MICROS)
         if nanos is None:
@@ -321,10 +322,10 @@ def place_of_time(value: object, precision: int) -> Place | str | None:
     return _among(nanos, _NANOS_PER_MILLI, truncated=precision > _MILLIS)
 
 
-def place_of_timestamp(
+def timestamp_range(
     value: object, precision: int, local: bool, mixed: bool = False
-) -> Place | str | None:
-    """The place among the milliseconds or microseconds of a TIMESTAMP, or `local` TIMESTAMP_LTZ."""
+) -> KeyRange | str | None:
+    """The key range among those of a TIMESTAMP or, if `local`, of a TIMESTAMP_LTZ."""
     unit = _NANOS_PER_MILLI if precision <= _MILLIS else _NANOS_PER_MICRO
     truncated = precision > _MICROS
     clock = wall_clock(value, _NANOS if truncated else _MICROS)
@@ -372,12 +373,12 @@ def _nanos_of(moment: np.datetime64) -> int:
     return int(moment.astype("i8")) * count * _NANOS_PER[unit]
 
 
-def _among(nanos: int, unit: int, truncated: bool = False) -> Place:
-    """The place among keys that are multiples of `unit`, or what is left of finer values."""
+def _among(nanos: int, unit: int, truncated: bool = False) -> KeyRange:
+    """The key range among keys that are multiples of `unit`, or what is left of finer values."""
     key, rest = divmod(nanos, unit)
     if truncated:
-        return Place(key, key + 1, certain=False)
-    return Place(key + 1 if rest else key, key + 1)
+        return KeyRange(key, key + 1, exact=False)
+    return KeyRange(key + 1 if rest else key, key + 1)
 
 
 def session_zone() -> Zone | str:
@@ -397,7 +398,7 @@ def instant_of_clock(clock: WallClock) -> int | str:
     return instant_of(clock.nanos, zone)
 
 
-def _among_days(clock: WallClock) -> Place | str:
+def _among_days(clock: WallClock) -> KeyRange | str:
     """An instant among days, alone or in a list."""
     instant, zone = instant_of_clock(clock), session_zone()
     if isinstance(instant, str):
@@ -407,13 +408,13 @@ def _among_days(clock: WallClock) -> Place | str:
     return either(day_of_instant(instant, zone), days_at_instant(instant, zone))
 
 
-def day_of_instant(instant: int, zone: Zone) -> Place:
+def day_of_instant(instant: int, zone: Zone) -> KeyRange:
     """A lone instant among days: Spark makes a day of it, if that begins at this instant."""
     day = wall_of(instant, zone) // NANOS_PER_DAY
-    return Place(day if instant_of(day * NANOS_PER_DAY, zone) == instant else day + 1, day + 1)
+    return KeyRange(day if instant_of(day * NANOS_PER_DAY, zone) == instant else day + 1, day + 1)
 
 
-def days_at_instant(instant: int, zone: Zone) -> Place:
+def days_at_instant(instant: int, zone: Zone) -> KeyRange:
     """An instant of a list among days, of which Spark makes instants: their midnights.
 
     They are those of the zone, and two where it skipped a day. Nor need they part days as its
@@ -421,17 +422,17 @@ def days_at_instant(instant: int, zone: Zone) -> Place:
     """
     day = wall_of(instant, zone) // NANOS_PER_DAY
     midnights = {near: instant_of(near * NANOS_PER_DAY, zone) for near in range(day - 1, day + 3)}
-    return Place(
+    return KeyRange(
         min(near for near, at in midnights.items() if at >= instant),
         min(near for near, at in midnights.items() if at > instant),
     )
 
 
-def _among_walls(clock: WallClock, unit: int, truncated: bool) -> Place | str:
+def _among_walls(clock: WallClock, unit: int, truncated: bool) -> KeyRange | str:
     """An instant of the session's zone among wall clocks, which Spark compares as instants.
 
     Wall clocks that the zone skipped are the same instants as later ones. So in the day after the
-    clock was put forward, the place reaches back by the gap, and is not certain.
+    clock was put forward, the key range reaches back by the gap, and is not exact.
     """
     instant, zone = instant_of_clock(clock), session_zone()
     if isinstance(instant, str):
@@ -439,8 +440,8 @@ def _among_walls(clock: WallClock, unit: int, truncated: bool) -> Place | str:
     if isinstance(zone, str):
         return zone
     wall = wall_of(instant, zone)
-    place = _among(wall, unit, truncated)
+    key_range = _among(wall, unit, truncated)
     gap = moved_forward(wall, zone)
     if not gap:
-        return place
-    return Place((wall - gap) // unit, place.end, certain=False)
+        return key_range
+    return KeyRange((wall - gap) // unit, key_range.end, exact=False)

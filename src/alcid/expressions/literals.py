@@ -1,6 +1,6 @@
 """Literals brought to the type of their column, as Spark's ANSI comparison would.
 
-`place` says where a literal lies among the keys of a column. It never wraps, and rounds only what
+`key_range` finds the keys of a column that equal a literal. It never wraps, and rounds only what
 Spark does: numbers beside a double, and decimals that with their column need more than 38 digits.
 What a type does not take is a `LiteralError`:
 
@@ -19,10 +19,9 @@ What a type does not take is a `LiteralError`:
 
 NULL is not a literal here: whoever compares with it knows the answer (`normalize`).
 
-CHAR(n): Spark pads the column and the literal with spaces before it compares them.
-
-Spark itself stores padded values; other writers need not, and then `ab` is stored where Spark reads
-`ab   `. So a literal equals every key that differs from it in spaces at the end only.
+Spark pads CHAR(n) columns and literals with spaces before it compares them. It stores padded
+values, too; other writers need not, and then `ab` is stored where Spark reads `ab   `. So a literal
+equals every key that differs from it only in spaces at the end.
 """
 
 from __future__ import annotations
@@ -40,18 +39,18 @@ from alcid.expressions.literal_keys import (
     BIGINT_DIGITS,
     INT_DIGITS,
     Digits,
+    KeyRange,
     Number,
-    Place,
     among_doubles,
     among_floats,
     among_fractions,
     among_rounded,
     as_double,
+    date_range,
     digits_of,
     either,
-    place_of_date,
-    place_of_time,
-    place_of_timestamp,
+    time_range,
+    timestamp_range,
 )
 from alcid.formats.file_index.keys import key_type
 from alcid.types import INTEGER_TYPES, DataType
@@ -59,26 +58,26 @@ from alcid.types import INTEGER_TYPES, DataType
 __all__ = [
     "bounds_of",
     "common_digits",
+    "key_range",
     "padded_keys",
-    "padded_place",
-    "place",
+    "padded_range",
     "share_digits",
 ]
 
 _MOST_KEYS = 64
 
 
-def padded_place(text: bytes, length: int) -> Place:
-    r"""The place of a literal among values that are stored with or without their padding.
+def padded_range(text: bytes, length: int) -> KeyRange:
+    r"""The key range of a literal among values that are stored with or without their padding.
 
-    >>> padded_place(b"ab ", 4)
-    Place(begin=b'ab', end=b'ab    \x00', certain=False)
+    >>> padded_range(b"ab ", 4)
+    KeyRange(begin=b'ab', end=b'ab    \x00', exact=False)
     """
     bare = text.rstrip(b" ")
     # Padding goes above a control character: "a" is below "a<tab>", and padded above it.
     control = next((at for at, byte in enumerate(bare) if byte < ord(" ")), len(bare))
     spaces = b" " * max(length, len(text) - len(bare))
-    return Place(bare[:control].rstrip(b" "), bare + spaces + b"\0", certain=False)
+    return KeyRange(bare[:control].rstrip(b" "), bare + spaces + b"\0", exact=False)
 
 
 def padded_keys(text: bytes, length: int) -> list[bytes] | None:
@@ -103,15 +102,15 @@ _DIGITS = {
 _MOST_SHOWN = 40
 
 
-def place(
+def key_range(
     literal: object,
     column: str,
     data_type: DataType,
     *,
     mixed: bool = False,
     digits: Digits | None = None,
-) -> Place:
-    """Where `literal` lies among the keys of a column.
+) -> KeyRange:
+    """The keys of a column that equal a literal.
 
     Args:
         literal: Any value but None.
@@ -122,23 +121,23 @@ def place(
         digits: The `common_digits` of the list that the literal stands in.
 
     Returns:
-        The place, within the range of the keys.
+        The range of keys, clipped to those of the type.
 
     Raises:
         LiteralError: The literal has no meaning for the type.
 
     >>> from alcid.types import DataType
-    >>> place(5, "a", DataType("INT"))
-    Place(begin=5, end=6, certain=True)
-    >>> place(5.5, "a", DataType("INT"))
-    Place(begin=6, end=6, certain=True)
-    >>> place("x", "a", DataType("INT"))
+    >>> key_range(5, "a", DataType("INT"))
+    KeyRange(begin=5, end=6, exact=True)
+    >>> key_range(5.5, "a", DataType("INT"))
+    KeyRange(begin=6, end=6, exact=True)
+    >>> key_range("x", "a", DataType("INT"))
     Traceback (most recent call last):
     alcid.errors.LiteralError: column a of type INT does not take the str 'x'
     """
     value = plain(literal)
-    found = _place(value, data_type, mixed, digits)
-    if isinstance(found, Place):
+    found = _key_range(value, data_type, mixed, digits)
+    if isinstance(found, KeyRange):
         return found
     # repr(int) refuses thousands of digits.
     shown = str(Decimal(value)) if type(value) is int else repr(value)
@@ -149,10 +148,10 @@ def place(
     raise LiteralError(f"column {column} of type {data_type} does not take the {named}{reason}")
 
 
-def _place(
+def _key_range(
     value: object, data_type: DataType, mixed: bool, digits: Digits | None
-) -> Place | str | None:
-    """The place; else why there is none, or None where types say it all."""
+) -> KeyRange | str | None:
+    """The key range; else why there is none, or None where types say it all."""
     match data_type.root:
         case "BOOLEAN":
             return _among_booleans(value)
@@ -182,7 +181,7 @@ def bounds_of(data_type: DataType) -> tuple[int, int]:
         return 0, 1
     keys = key_type(data_type)
     if data_type.root == "DECIMAL":
-        # More than 18 digits do not fit into a key of 8 bytes: those have no index, but a place.
+        # More than 18 digits do not fit into a key of 8 bytes: those have no index.
         most = max(10**data_type.precision - 1, keys.maximum)
         return -most - 1, most
     return keys.minimum, keys.maximum
@@ -249,26 +248,26 @@ def _as_number(value: object) -> Number | None:
     return None
 
 
-def _among_booleans(value: object) -> Place | None:
+def _among_booleans(value: object) -> KeyRange | None:
     truth = to_boolean(value) if isinstance(value, str) else value
-    return Place(int(truth), int(truth) + 1) if isinstance(truth, bool) else None
+    return KeyRange(int(truth), int(truth) + 1) if isinstance(truth, bool) else None
 
 
-def _among_floating(value: object, width: int) -> Place | None:
+def _among_floating(value: object, width: int) -> KeyRange | None:
     number = to_double(value) if isinstance(value, str) else _as_number(value)
     if number is None:
         return None
     double = as_double(number)
     if double is None:  # above every finite double and below infinity, or the same below zero
-        place = among_floats(float("inf") if number > 0 else float("-inf"), width)
-        edge = place.begin if number > 0 else place.end
-        return Place(edge, edge)
+        key_range = among_floats(float("inf") if number > 0 else float("-inf"), width)
+        edge = key_range.begin if number > 0 else key_range.end
+        return KeyRange(edge, edge)
     return among_floats(double, width)
 
 
 def _among_exact(
     value: object, data_type: DataType, mixed: bool, digits: Digits | None
-) -> Place | None:
+) -> KeyRange | None:
     number = _as_number(value)
     if isinstance(value, str):  # Spark reads text as a BIGINT, or beside a DECIMAL as a DOUBLE
         number = to_double(value) if data_type.root == "DECIMAL" else to_integer(value)
@@ -278,7 +277,7 @@ def _among_exact(
     double = as_double(number)
     if double is None:
         edge = bounds[1] + 1 if number > 0 else bounds[0]
-        return Place(edge, edge)
+        return KeyRange(edge, edge)
     if isinstance(number, float):
         return among_doubles(number, data_type.scale, bounds)
     found = _among_decimals(number, data_type, digits, bounds)
@@ -287,7 +286,7 @@ def _among_exact(
 
 def _among_decimals(
     number: int | Decimal, data_type: DataType, listed: Digits | None, bounds: tuple[int, int]
-) -> Place:
+) -> KeyRange:
     exact = among_fractions(number, data_type.scale, bounds)
     if isinstance(number, int) and data_type.scale == 0:
         return exact
@@ -302,18 +301,18 @@ def _among_decimals(
     return rounded if listed or data_type.root == "DECIMAL" else either(exact, rounded)
 
 
-def _among_bytes(value: str | bytes, data_type: DataType) -> Place | str:
+def _among_bytes(value: str | bytes, data_type: DataType) -> KeyRange | str:
     if isinstance(value, str):
         try:
             value = value.encode()
         except UnicodeEncodeError:
             return "it has a lone surrogate"
     if data_type.root == "CHAR":
-        return padded_place(value, data_type.length)
-    return Place(value, value + b"\0")
+        return padded_range(value, data_type.length)
+    return KeyRange(value, value + b"\0")
 
 
-def _among_moments(value: object, data_type: DataType, mixed: bool) -> Place | str | None:
+def _among_moments(value: object, data_type: DataType, mixed: bool) -> KeyRange | str | None:
     known = isinstance(
         value, str | datetime.date | datetime.time | np.datetime64 | SessionTimestamp
     )
@@ -323,9 +322,9 @@ def _among_moments(value: object, data_type: DataType, mixed: bool) -> Place | s
         return "it is not a time"
     match data_type.root:
         case "DATE":
-            return place_of_date(value, mixed)
+            return date_range(value, mixed)
         case "TIME":
-            return place_of_time(value, data_type.precision)
+            return time_range(value, data_type.precision)
         case root:
             local = root == "TIMESTAMP_LTZ"
-            return place_of_timestamp(value, data_type.precision, local, mixed)
+            return timestamp_range(value, data_type.precision, local, mixed)

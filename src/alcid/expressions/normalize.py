@@ -1,6 +1,7 @@
-"""NOT pushed down to the leaves, under three-valued logic.
+"""Predicates without NOT, and their part that Spark is not needed for.
 
-The part of a predicate that indexes and Arrow can answer, where Spark evaluates the rest.
+`normalize` pushes NOT down to the leaves, under three-valued logic. `known_part` is what indexes
+and Arrow can answer, where Spark evaluates the rest.
 """
 
 from __future__ import annotations

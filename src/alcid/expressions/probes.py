@@ -1,12 +1,12 @@
-"""Probes: what a leaf of a predicate asks of an index, as intervals of keys.
+"""Probes: the rows that a leaf of a predicate looks for in an index, as intervals of keys.
 
-| probe                | rows                                                    |
-|----------------------|---------------------------------------------------------|
-| `Nulls()`            | the null rows                                           |
-| `NotNulls()`         | the others                                              |
-| `Within(intervals)`  | rows whose key lies in one of them; no interval: no row |
-| `Outside(intervals)` | non-null rows whose key lies in none of them            |
-| `Anything()`         | any row: the index is not asked                         |
+| probe                       | rows                                                    |
+|-----------------------------|---------------------------------------------------------|
+| `NullRows()`                | the null rows                                           |
+| `NonNullRows()`             | the others                                              |
+| `InIntervals(intervals)`    | rows whose key lies in one of them; no interval: no row |
+| `NotInIntervals(intervals)` | non-null rows whose key lies in none of them            |
+| `AnyRow()`                  | any row: the index is not probed                        |
 
 A probe is `exact` when each of its rows matches the predicate; else the rows have to be compared
 again, because keys, or the way Spark compares, cannot tell some of them apart. Intervals are
@@ -38,27 +38,33 @@ from alcid.expressions.expression import (
     Predicate,
     plain,
 )
-from alcid.expressions.literal_keys import Place
-from alcid.expressions.literals import bounds_of, common_digits, padded_keys, padded_place, place
+from alcid.expressions.literal_keys import KeyRange
+from alcid.expressions.literals import (
+    bounds_of,
+    common_digits,
+    key_range,
+    padded_keys,
+    padded_range,
+)
 from alcid.formats.file_index.keys import Key, key_type
 from alcid.formats.file_index.reader import ANY, IndexReader, Selection, no_row
 from alcid.types import INTEGER_TYPES, DataType
 
 __all__ = [
     "EVERY_KEY",
-    "Anything",
+    "AnyRow",
+    "InIntervals",
     "Interval",
-    "NotNulls",
-    "Nulls",
-    "Outside",
-    "Question",
-    "Within",
-    "ask",
+    "NonNullRows",
+    "NotInIntervals",
+    "NullRows",
+    "Probe",
     "intersect",
     "literal_kind",
     "merge",
     "points",
     "probe_for",
+    "probe_index",
 ]
 
 Interval: TypeAlias = tuple[Key | None, Key | None]
@@ -161,19 +167,19 @@ def _merge_bytes(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Nulls:
+class NullRows:
     """The null rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class NotNulls:
+class NonNullRows:
     """The rows that are not null."""
 
     exact: bool = field(default=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class InIntervals:
     """The rows whose key lies in one of the intervals."""
 
     intervals: tuple[Interval, ...]
@@ -181,7 +187,7 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class NotInIntervals:
     """The rows that are not null and whose key lies in none of the intervals."""
 
     intervals: tuple[Interval, ...]
@@ -189,19 +195,19 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True)
-class Anything:
+class AnyRow:
     """Any row."""
 
 
-Question: TypeAlias = Nulls | NotNulls | Within | Outside | Anything
+Probe: TypeAlias = NullRows | NonNullRows | InIntervals | NotInIntervals | AnyRow
 
 
-_NO_ROW = Within(())
+_NO_ROW = InIntervals(())
 _LEAST_LONG, _GREATEST_LONG = -(1 << 63), (1 << 63) - 1
 
 
-def probe_for(leaf: Predicate, column: str, data_type: DataType) -> Question:
-    """The question that a leaf asks the index of its column.
+def probe_for(leaf: Predicate, column: str, data_type: DataType) -> Probe:
+    """The probe of a leaf for the index of its column.
 
     Args:
         leaf: A leaf of a normalized predicate.
@@ -217,17 +223,17 @@ def probe_for(leaf: Predicate, column: str, data_type: DataType) -> Question:
     >>> from alcid.expressions import col
     >>> from alcid.types import DataType
     >>> probe_for(col("a") > 5.5, "a", DataType("INT"))
-    Within(intervals=((6, None),))
+    InIntervals(intervals=((6, None),))
     >>> probe_for(col("a").isin([3, 4, 9]), "a", DataType("INT"))
-    Within(intervals=((3, 5), (9, 10)))
+    InIntervals(intervals=((3, 5), (9, 10)))
     >>> probe_for(col("a") < 1000, "a", DataType("TINYINT"))
-    NotNulls()
+    NonNullRows()
     """
     match leaf:
         case IsNull(_, negated):
-            return NotNulls() if negated else Nulls()
+            return NonNullRows() if negated else NullRows()
         case Constant(value):
-            return Anything() if value else _NO_ROW
+            return AnyRow() if value else _NO_ROW
         case Comparison(_, operator, literal):
             return _probe_comparison(operator, literal, column, data_type)
         case Between(_, low, high):
@@ -236,16 +242,16 @@ def probe_for(leaf: Predicate, column: str, data_type: DataType) -> Question:
             return _probe_in(leaf, column, data_type)
         case Like():
             return _probe_like(leaf, data_type)
-    return Anything()
+    return AnyRow()
 
 
 def _probe_comparison(
     operator: Operator, literal: object, column: str, data_type: DataType
-) -> Question:
-    at = place(literal, column, data_type)
-    exact = at.certain
+) -> Probe:
+    at = key_range(literal, column, data_type)
+    exact = at.exact
     if _ignores_nulls(operator, literal, data_type):
-        return Anything()
+        return AnyRow()
     match operator:
         case "=" | "<=>":
             return _within_probe(_equal([literal], [at], data_type), data_type, exact)
@@ -273,22 +279,26 @@ def _ignores_nulls(operator: Operator, literal: object, data_type: DataType) -> 
     return operator in (">", ">=") and literal < _LEAST_LONG
 
 
-def _probe_between(low: object, high: object, column: str, data_type: DataType) -> Question:
-    least, most = place(low, column, data_type), place(high, column, data_type)
+def _probe_between(low: object, high: object, column: str, data_type: DataType) -> Probe:
+    least, most = key_range(low, column, data_type), key_range(high, column, data_type)
     if _ignores_nulls(">=", low, data_type) and _ignores_nulls("<=", high, data_type):
-        return Anything()
-    return _within_probe([(least.begin, most.end)], data_type, least.certain and most.certain)
+        return AnyRow()
+    return _within_probe([(least.begin, most.end)], data_type, least.exact and most.exact)
 
 
-def _probe_in(leaf: In, column: str, data_type: DataType) -> Question:
+def _probe_in(leaf: In, column: str, data_type: DataType) -> Probe:
     literals = [plain(literal) for literal in leaf.literals]
     mixed = len({literal_kind(literal) for literal in literals}) > 1
     digits = common_digits(literals, data_type)
-    places = [place(literal, column, data_type, mixed=mixed, digits=digits) for literal in literals]
-    exact = all(at.certain for at in places)
+    key_ranges = [
+        key_range(literal, column, data_type, mixed=mixed, digits=digits) for literal in literals
+    ]
+    exact = all(at.exact for at in key_ranges)
     if leaf.negated:
-        return _outside_probe([(at.begin, at.end) for at in places if at.certain], data_type, exact)
-    return _within_probe(_equal(literals, places, data_type), data_type, exact)
+        return _outside_probe(
+            [(at.begin, at.end) for at in key_ranges if at.exact], data_type, exact
+        )
+    return _within_probe(_equal(literals, key_ranges, data_type), data_type, exact)
 
 
 def literal_kind(literal: object) -> object:
@@ -300,9 +310,11 @@ def literal_kind(literal: object) -> object:
     return int if isinstance(literal, Decimal) else type(literal)
 
 
-def _equal(literals: list[object], places: list[Place], data_type: DataType) -> Iterator[Interval]:
+def _equal(
+    literals: list[object], key_ranges: list[KeyRange], data_type: DataType
+) -> Iterator[Interval]:
     """The intervals of the keys that equal a literal."""
-    for literal, at in zip(literals, places, strict=True):
+    for literal, at in zip(literals, key_ranges, strict=True):
         keys = None
         if data_type.root == "CHAR":
             keys = padded_keys(str(literal).encode(), data_type.length)
@@ -312,9 +324,9 @@ def _equal(literals: list[object], places: list[Place], data_type: DataType) -> 
             yield from ((key, key + b"\0") for key in keys)
 
 
-def _probe_like(leaf: Like, data_type: DataType) -> Question:
+def _probe_like(leaf: Like, data_type: DataType) -> Probe:
     if data_type.root not in ("CHAR", "VARCHAR"):
-        return Anything()
+        return AnyRow()
     try:
         text = leaf.text.encode()
     except UnicodeEncodeError:
@@ -323,9 +335,9 @@ def _probe_like(leaf: Like, data_type: DataType) -> Question:
     if data_type.root == "VARCHAR":
         return (_outside_probe if leaf.negated else _within_probe)([(text, end)], data_type, True)
     if leaf.negated:
-        return NotNulls(exact=False)
+        return NonNullRows(exact=False)
     # The pattern may ask for spaces that are padding, and so not in the key.
-    padded = end if leaf.prefix else padded_place(text, data_type.length).end
+    padded = end if leaf.prefix else padded_range(text, data_type.length).end
     return _within_probe([(text.rstrip(b" "), padded)], data_type, False)
 
 
@@ -334,38 +346,38 @@ def _successor(prefix: bytes) -> bytes | None:
     return prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else None
 
 
-def _within_probe(intervals: Iterable[Interval], data_type: DataType, exact: bool) -> Question:
+def _within_probe(intervals: Iterable[Interval], data_type: DataType, exact: bool) -> Probe:
     merged = merge(intervals, data_type)
-    return NotNulls(exact) if merged == EVERY_KEY else Within(merged, exact)
+    return NonNullRows(exact) if merged == EVERY_KEY else InIntervals(merged, exact)
 
 
-def _outside_probe(intervals: Iterable[Interval], data_type: DataType, exact: bool) -> Question:
+def _outside_probe(intervals: Iterable[Interval], data_type: DataType, exact: bool) -> Probe:
     merged = merge(intervals, data_type)
     if not merged:
-        return NotNulls(exact)
-    return _NO_ROW if merged == EVERY_KEY else Outside(merged, exact)
+        return NonNullRows(exact)
+    return _NO_ROW if merged == EVERY_KEY else NotInIntervals(merged, exact)
 
 
 _MOST_POINTS = 1024
 
 
-def ask(reader: IndexReader, question: Question) -> Selection:
-    """Put a question to an index."""
-    match question:
-        case Nulls():
+def probe_index(reader: IndexReader, probe: Probe) -> Selection:
+    """The rows that an index finds for a probe."""
+    match probe:
+        case NullRows():
             return _exact(reader.is_null(), True)
-        case NotNulls(exact):
+        case NonNullRows(exact):
             return _exact(reader.is_not_null(), exact)
-        case Within(intervals, exact):
+        case InIntervals(intervals, exact):
             return _exact(_within(reader, intervals), exact)
-        case Outside(intervals, exact):
+        case NotInIntervals(intervals, exact):
             return _exact(_outside(reader, intervals), exact)
-        case Anything():
+        case AnyRow():
             return ANY
 
 
 def _exact(answer: Selection, exact: bool) -> Selection:
-    """The rows of an index hold exactly the keys asked for, so that the question decides."""
+    """Rows from an index have exactly the keys of the probe, so that the probe decides."""
     return ANY if answer.rows is None else Selection(answer.rows, exact)
 
 
@@ -389,7 +401,7 @@ def _gaps(intervals: Sequence[Interval]) -> list[Interval]:
 
 
 def _within(reader: IndexReader, intervals: Iterable[Interval]) -> Selection:
-    """Rows in any of the intervals; single keys are asked for together."""
+    """Rows in any of the intervals; single keys are probed together."""
     selection, keys = no_row(), list[Key]()
     for interval in intervals:
         listed = points(interval, _MOST_POINTS)

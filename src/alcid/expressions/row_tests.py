@@ -2,8 +2,8 @@ r"""The probe whose rows are exactly those that match a leaf.
 
 `probe_for` makes the probe for an index. Where that is exact, rows are compared with the same
 intervals; where it is not, because keys are shorter than values or stored without padding, the
-literals are compared with the values themselves. A `Cut` holds the values below a literal and those
-equal to it, each as intervals, because neither need be one:
+literals are compared with the values themselves. A `ValueSplit` holds the values below a literal
+and those equal to it, each as intervals, because neither need be one:
 
 - TIME and TIMESTAMP in the ticks of the Arrow column, so that nothing is rounded.
 - CHAR, of values without the spaces at their end. Spark compares them padded: `a` is above
@@ -44,7 +44,7 @@ from alcid.expressions.expression import (
 )
 from alcid.expressions.literal_keys import (
     Digits,
-    Place,
+    KeyRange,
     among_fractions,
     as_double,
     day_of_instant,
@@ -53,30 +53,30 @@ from alcid.expressions.literal_keys import (
     session_zone,
     wall_clock,
 )
-from alcid.expressions.literals import bounds_of, common_digits, place
+from alcid.expressions.literals import bounds_of, common_digits, key_range
 from alcid.expressions.probes import (
-    Anything,
+    AnyRow,
+    InIntervals,
     Interval,
-    NotNulls,
-    Nulls,
-    Outside,
-    Question,
-    Within,
+    NonNullRows,
+    NotInIntervals,
+    NullRows,
+    Probe,
     merge,
     probe_for,
 )
 from alcid.types import INTEGER_TYPES, MAX_LENGTH, TIME_TYPES, DataType
 
 __all__ = [
-    "Cut",
     "RowType",
-    "cut_at",
-    "cut_day",
-    "cut_moments",
-    "cut_padded",
+    "ValueSplit",
     "equal_as_instants",
     "equal_days",
     "row_probe",
+    "split_at",
+    "split_date",
+    "split_padded",
+    "split_times",
 ]
 
 _MICROS, _NANOS = 6, 9
@@ -84,26 +84,26 @@ _DATE = DataType("DATE")
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ValueSplit:
     """The values below a literal, and those equal to it."""
 
     below: tuple[Interval, ...]
     equal: tuple[Interval, ...]
 
 
-def cut_at(place: Place) -> Cut:
-    """The cut of a place whose keys are the values."""
-    return Cut(((None, place.begin),), ((place.begin, place.end),))
+def split_at(key_range: KeyRange) -> ValueSplit:
+    """The split at a key range whose keys are the values."""
+    return ValueSplit(((None, key_range.begin),), ((key_range.begin, key_range.end),))
 
 
-def cut_padded(literal: str, longest: int) -> Cut:
-    r"""The cut among the values of a CHAR column without the spaces at their end.
+def split_padded(literal: str, longest: int) -> ValueSplit:
+    r"""The split among the values of a CHAR column without the spaces at their end.
 
     Args:
         literal: The text.
         longest: The bytes of the longest value, or more.
 
-    >>> cut_padded("a\tb ", 3).below
+    >>> split_padded("a\tb ", 3).below
     ((None, b'a'), (b'a\x00', b'a\tb'), (b'a\tb\x00', b'a\tb   '))
     """
     bare = literal.encode().rstrip(b" ")
@@ -114,7 +114,7 @@ def cut_padded(literal: str, longest: int) -> Cut:
         below.append((begin, start))
         begin = start + b"\0"
     # And a literal begins what is longer: padded it is above where that goes on with such a one.
-    return Cut(
+    return ValueSplit(
         (*below, (begin, bare), (bare + b"\0", bare + b" " * longest)), ((bare, bare + b"\0"),)
     )
 
@@ -125,11 +125,11 @@ def _padded_above(bare: bytes) -> Iterator[bytes]:
             yield bare[:length]
 
 
-def cut_moments(literal: object, data_type: DataType, nanos: int) -> Cut:
-    """The cut among the values of a TIME or TIMESTAMP column.
+def split_times(literal: object, data_type: DataType, nanos: int) -> ValueSplit:
+    """The split among the values of a TIME or TIMESTAMP column.
 
     Args:
-        literal: What `place` takes for the type.
+        literal: What `key_range` takes for the type.
         data_type: The type.
         nanos: The nanoseconds of a tick, in which the column counts.
     """
@@ -142,9 +142,9 @@ def cut_moments(literal: object, data_type: DataType, nanos: int) -> Cut:
     return _at(wall_of(instant, zone) if data_type.root == "TIMESTAMP" else instant, nanos)
 
 
-def cut_day(literal: object) -> Cut:
-    """The cut at an instant among the values of a DATE column."""
-    return cut_at(day_of_instant(*_instant_in(literal, _DATE)))
+def split_date(literal: object) -> ValueSplit:
+    """The split at an instant among the values of a DATE column."""
+    return split_at(day_of_instant(*_instant_in(literal, _DATE)))
 
 
 def equal_days(literals: Sequence[object]) -> list[Interval]:
@@ -154,8 +154,8 @@ def equal_days(literals: Sequence[object]) -> list[Interval]:
     """
     moments = dict.fromkeys(_instant_in(literal, _DATE) for literal in literals)
     find = day_of_instant if len(moments) == 1 else days_at_instant
-    places = [find(instant, zone) for instant, zone in moments]
-    return [(found.begin, found.end) for found in places]
+    key_ranges = [find(instant, zone) for instant, zone in moments]
+    return [(found.begin, found.end) for found in key_ranges]
 
 
 def equal_as_instants(literal: object, data_type: DataType, nanos: int) -> tuple[Interval, ...]:
@@ -193,10 +193,10 @@ def _time(literal: object, data_type: DataType) -> int:
     return to_time(str(literal), _NANOS if data_type.precision > _MICROS else _MICROS) or 0
 
 
-def _at(moment: int, nanos: int) -> Cut:
-    """The cut at a moment in nanoseconds, among ticks of `nanos` each."""
-    begin, end = -(-moment // nanos), moment // nanos + 1
-    return Cut(((None, begin),), ((begin, end),))
+def _at(instant: int, nanos: int) -> ValueSplit:
+    """The split at a moment in nanoseconds, among ticks of `nanos` each."""
+    begin, end = -(-instant // nanos), instant // nanos + 1
+    return ValueSplit(((None, begin),), ((begin, end),))
 
 
 _TICKS = DataType("BIGINT")
@@ -215,14 +215,14 @@ class RowType:
     """The bytes of the longest value of a CHAR column, or more."""
 
 
-def row_probe(leaf: Leaf, row_type: RowType, question: Question) -> Question | None:
+def row_probe(leaf: Leaf, row_type: RowType, probe: Probe) -> Probe | None:
     """The probe that gives exactly the rows for which a leaf is true.
 
     Args:
         leaf: A leaf of a normalized predicate.
         row_type: The type of its column. CHAR values are compared without the spaces at their
             end, except by LIKE.
-        question: The probe of the leaf for indexes of this type.
+        probe: The probe of the leaf for indexes of this type.
 
     Returns:
         The probe; None for LIKE on a column that is no text, and for a `Between` that has to be
@@ -234,59 +234,59 @@ def row_probe(leaf: Leaf, row_type: RowType, question: Question) -> Question | N
     data_type = row_type.data_type
     match leaf:
         case IsNull():
-            return question
+            return probe
         case Between():
-            return question if _is_exact(question, data_type) else None
+            return probe if _is_exact(probe, data_type) else None
         case Like():
-            return _like(leaf, question, data_type)
+            return _like(leaf, probe, data_type)
         case Comparison(_, operator, literal):
-            if isinstance(question, Anything) or _is_exact(question, data_type):
-                return question
-            return _compared(operator, _cut_for(operator, literal, row_type), data_type)
+            if isinstance(probe, AnyRow) or _is_exact(probe, data_type):
+                return probe
+            return _compared(operator, _split_for(operator, literal, row_type), data_type)
         case In(_, literals, negated):
-            if _is_exact(question, data_type):
-                return question
+            if _is_exact(probe, data_type):
+                return probe
             equal = _equal([plain(literal) for literal in literals], row_type)
-            return (Outside if negated else Within)(_merge(equal, data_type))
+            return (NotInIntervals if negated else InIntervals)(_merge(equal, data_type))
     raise TypeError(f"{leaf!r} is no leaf of a normalized predicate")
 
 
-def _is_exact(question: Question, data_type: DataType) -> bool:
-    """Whether keys can be asked for in place of values; a tick is of the column, a key is not."""
-    if isinstance(question, Nulls | Anything) or data_type.root in TIME_TYPES:
+def _is_exact(probe: Probe, data_type: DataType) -> bool:
+    """Whether values can be compared as keys are; times are compared in the ticks of the column."""
+    if isinstance(probe, NullRows | AnyRow) or data_type.root in TIME_TYPES:
         return False
-    return question.exact
+    return probe.exact
 
 
-def _like(leaf: Like, question: Question, data_type: DataType) -> Question | None:
+def _like(leaf: Like, probe: Probe, data_type: DataType) -> Probe | None:
     if data_type.root != "CHAR":
-        return question if data_type.root == "VARCHAR" else None
+        return probe if data_type.root == "VARCHAR" else None
     # The value is padded to its length, so the pattern may ask for spaces that are not there.
     bare, length = leaf.text.rstrip(" "), len(leaf.text)
     if not leaf.prefix and length < data_type.length:
-        return NotNulls() if leaf.negated else Within(())
+        return NonNullRows() if leaf.negated else InIntervals(())
     stored = probe_for(replace(leaf, negated=False), leaf.column, _STRING)
-    if length > data_type.length or length == len(bare) or not isinstance(stored, Within):
+    if length > data_type.length or length == len(bare) or not isinstance(stored, InIntervals):
         return probe_for(leaf, leaf.column, _STRING)
     shorter = ((bare + " " * spaces).encode() for spaces in range(length - len(bare)))
     intervals = [*stored.intervals, *((key, key + b"\0") for key in shorter)]
-    return (Outside if leaf.negated else Within)(merge(intervals, data_type))
+    return (NotInIntervals if leaf.negated else InIntervals)(merge(intervals, data_type))
 
 
-def _compared(operator: Operator, cut: Cut, data_type: DataType) -> Question:
+def _compared(operator: Operator, split: ValueSplit, data_type: DataType) -> Probe:
     match operator:
         case "=" | "<=>":
-            return Within(_merge(cut.equal, data_type))
+            return InIntervals(_merge(split.equal, data_type))
         case "<>":
-            return Outside(_merge(cut.equal, data_type))
+            return NotInIntervals(_merge(split.equal, data_type))
         case "<":
-            return Within(_merge(cut.below, data_type))
+            return InIntervals(_merge(split.below, data_type))
         case ">=":
-            return Outside(_merge(cut.below, data_type))
+            return NotInIntervals(_merge(split.below, data_type))
         case "<=":
-            return Within(_merge(cut.below + cut.equal, data_type))
+            return InIntervals(_merge(split.below + split.equal, data_type))
         case ">":
-            return Outside(_merge(cut.below + cut.equal, data_type))
+            return NotInIntervals(_merge(split.below + split.equal, data_type))
 
 
 def _merge(intervals: Iterable[Interval], data_type: DataType) -> tuple[Interval, ...]:
@@ -299,32 +299,34 @@ def _equal(literals: list[object], row_type: RowType) -> list[Interval]:
     if data_type.root == "DATE" and any(map(_is_zoned, literals)):
         return equal_days(literals)
     digits = common_digits(literals, data_type)
-    equal = [_cut(literal, row_type, digits).equal for literal in _alike(literals, data_type)]
+    equal = [
+        _split_values(literal, row_type, digits).equal for literal in _alike(literals, data_type)
+    ]
     if data_type.root == "TIMESTAMP" and any(map(_is_zoned, literals)) and len(set(equal)) > 1:
         equal = [equal_as_instants(literal, data_type, row_type.nanos) for literal in literals]
     return [interval for intervals in equal for interval in intervals]
 
 
-def _cut_for(operator: Operator, literal: object, row_type: RowType) -> Cut:
-    """The cut for one operator: beside a DECIMAL, integers are rounded only to find equal ones."""
+def _split_for(operator: Operator, literal: object, row_type: RowType) -> ValueSplit:
+    """The split for an operator: beside a DECIMAL, integers are rounded only to find equal ones."""
     data_type = row_type.data_type
     if data_type.root not in INTEGER_TYPES or not isinstance(literal, Decimal):
-        return _cut(literal, row_type)
+        return _split_values(literal, row_type)
     if operator in ("=", "<=>", "<>"):
-        return _cut(literal, row_type, common_digits([literal], data_type))
-    return cut_at(among_fractions(literal, 0, bounds_of(data_type)))
+        return _split_values(literal, row_type, common_digits([literal], data_type))
+    return split_at(among_fractions(literal, 0, bounds_of(data_type)))
 
 
-def _cut(literal: object, row_type: RowType, digits: Digits | None = None) -> Cut:
+def _split_values(literal: object, row_type: RowType, digits: Digits | None = None) -> ValueSplit:
     data_type, literal = row_type.data_type, plain(literal)
     if data_type.root == "CHAR":
-        return cut_padded(str(literal), row_type.longest)
+        return split_padded(str(literal), row_type.longest)
     if data_type.root in TIME_TYPES:
-        return cut_moments(literal, data_type, row_type.nanos)
+        return split_times(literal, data_type, row_type.nanos)
     if data_type.root == "DATE" and _is_zoned(literal):
-        return cut_day(literal)
+        return split_date(literal)
     # A double that equals many numbers leaves nothing open: Spark takes every one as equal.
-    return cut_at(place(literal, "", data_type, digits=digits))
+    return split_at(key_range(literal, "", data_type, digits=digits))
 
 
 def _alike(literals: list[object], data_type: DataType) -> list[object]:

@@ -1,15 +1,11 @@
-"""Rows of an Arrow column made ready to be compared, and a question put to them.
+"""Values of an Arrow column, compared with the intervals of a probe.
 
-A column is read chunk by chunk and not copied where Arrow's buffers can be looked at as they are.
-Of a dictionary only the values are compared, once each.
+A column is read chunk by chunk and not copied where Arrow's buffers can be used as they are. Of a
+dictionary only the values are compared, once each.
 
-Which numbers of an array are in a list of them.
-
-Which numbers of an array lie in intervals of keys.
-
-Values are compared as they stand, in their own width: bounds are cut to what it holds. The keys of
-floats are ranks (`alcid.formats.file_index.keys`); a rank is brought back to its float, and not
-every value to its rank. The two zeros stand side by side among ranks and no interval parts them.
+Values are compared in their own width, and bounds are clipped to what it holds. The keys of floats
+are ranks (`alcid.formats.file_index.keys`); a rank is converted back to its float, rather than
+every value to its rank. The two zeros have neighbouring ranks, which no interval separates.
 """
 
 from __future__ import annotations
@@ -26,7 +22,15 @@ import pyarrow.compute as pc
 
 from alcid._arrays import BoolArray, Int64Array, IntArray, plain
 from alcid.expressions.like import Pattern
-from alcid.expressions.probes import Anything, Interval, Nulls, Outside, Question, Within, points
+from alcid.expressions.probes import (
+    AnyRow,
+    InIntervals,
+    Interval,
+    NotInIntervals,
+    NullRows,
+    Probe,
+    points,
+)
 from alcid.formats.file_index.keys import KeyType, float_order, order_float
 
 __all__ = ["RowColumn", "Wide", "numbers_in", "numbers_within", "to_mask"]
@@ -273,7 +277,7 @@ class _Chunk:
 
 
 class RowColumn:
-    """One column of a table, read when it is first asked."""
+    """One column of a table, read when it is first compared."""
 
     def __init__(self, array: pa.Array | pa.ChunkedArray, *, trimmed: bool = False) -> None:
         """Take a column; `trimmed`: of text, without the spaces at the end."""
@@ -282,11 +286,11 @@ class RowColumn:
         self._trimmed = trimmed
         self._chunks: list[_Chunk] | None = None
 
-    def ask(self, question: Question | Pattern) -> BoolArray:
-        """True for the rows of a question."""
+    def matching(self, probe: Probe | Pattern) -> BoolArray:
+        """True for the rows that match a probe."""
         if self._chunks is None:
             self._chunks = [_read(array, self._trimmed) for array in self._arrays]
-        masks = [_ask(chunk, question) for chunk in self._chunks]
+        masks = [_matching(chunk, probe) for chunk in self._chunks]
         if len(masks) == 1:
             return masks[0]
         return np.concatenate(masks) if masks else np.zeros(0, bool)
@@ -368,29 +372,29 @@ def _unscaled(array: pa.Array) -> npt.NDArray[Any] | Wide:
     return words[0::2] if kind.precision <= 18 else Wide(words)
 
 
-def _ask(chunk: _Chunk, question: Question | Pattern) -> BoolArray:
-    mask = _ask_values(chunk, question)
+def _matching(chunk: _Chunk, probe: Probe | Pattern) -> BoolArray:
+    mask = _matching_values(chunk, probe)
     if chunk.picks is None:
         return mask
     # What a null row answers stands behind the others, where -1 finds it.
-    picked: BoolArray = np.append(mask, isinstance(question, Nulls | Anything))[chunk.picks]
+    picked: BoolArray = np.append(mask, isinstance(probe, NullRows | AnyRow))[chunk.picks]
     return picked
 
 
-def _ask_values(chunk: _Chunk, question: Question | Pattern) -> BoolArray:
+def _matching_values(chunk: _Chunk, probe: Probe | Pattern) -> BoolArray:
     values, valid = chunk.values, chunk.valid
     mask = np.ones(len(values), bool)
-    match question:
-        case Anything():
+    match probe:
+        case AnyRow():
             return mask
-        case Nulls():
+        case NullRows():
             return ~(mask if valid is None else valid)
-        case Within(intervals):
+        case InIntervals(intervals):
             mask = _within(values, intervals)
-        case Outside(intervals):
+        case NotInIntervals(intervals):
             mask = ~_within(values, intervals)
         case Pattern():
-            mask = _like(values, question)
+            mask = _like(values, probe)
     if valid is not None:
         mask &= valid
     return mask

@@ -34,7 +34,7 @@ from alcid.expressions import (
     parse,
 )
 from alcid.expressions.columns import Columns, ColumnTypes
-from alcid.expressions.probes import ask
+from alcid.expressions.probes import probe_index
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.file_index import BUILDERS, READERS, open_index
 from alcid.formats.file_index.container import Container, Entry, write_container
@@ -299,7 +299,7 @@ class FileIndex:
     def _probe(self, leaf: BoundLeaf, problems: list[str]) -> Selection:
         for entry, data_type in self._indexes(leaf.column):
             probe = leaf.probe(data_type)
-            answer = self._ask(entry, partial(ask, question=probe), problems)
+            answer = self._ask(entry, partial(probe_index, probe=probe), problems)
             count = "any" if answer.rows is None else len(answer.rows)
             _log.debug("%s of %r: %s: rows %s", entry.index_type, leaf.column, leaf, count)
             if answer.rows is not None:  # rows are exact, so that no other index could tell more

@@ -4,8 +4,7 @@
 |----------------|---------------------------------------------------------------------|
 | `table_files`  | what is asked of a table, whatever its kind                         |
 | `columns`      | its columns, and what they are in each file                         |
-| `verdict`      | files that may match, files of which every row does                 |
-| `bounds`       | the same from least and greatest values                             |
+| `bounds`       | which files may match, and which do wholly, by min/max statistics   |
 | `leaves`       | the parts of a predicate, for all files                             |
 | `indexes`      | the indexes of all files                                            |
 | `cost`         | what reading an index costs, and what it saves                      |

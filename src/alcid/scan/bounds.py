@@ -1,7 +1,4 @@
-"""Least and greatest values held against a question, for many files or row groups at once.
-
-What is known of many files, or row groups, before any of their rows is looked at.
-"""
+"""Pruning by min/max statistics, for many files or row groups at once."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ import pyarrow.compute as pc
 from alcid._arrays import BoolArray, Float64Array, Int64Array
 from alcid.errors import UnsupportedError
 from alcid.expressions import (
-    Anything,
+    AnyRow,
     BoundAnd,
     BoundConstant,
     BoundLeaf,
@@ -26,98 +23,98 @@ from alcid.expressions import (
     BoundPredicate,
     BoundUnknown,
     BoundVisitor,
+    InIntervals,
     Interval,
-    NotNulls,
-    Nulls,
-    Outside,
-    Question,
-    Within,
+    NonNullRows,
+    NotInIntervals,
+    NullRows,
+    Probe,
 )
 from alcid.expressions.row_values import RowColumn
 from alcid.formats.file_index.keys import float_order, key_type, read_column
 from alcid.index.bundle import Statistics
 from alcid.types import BYTE_STRING_TYPES, FLOAT_TYPES, TIME_TYPES, DataType
 
-__all__ = ["Bounds", "Verdict", "judge"]
+__all__ = ["Bounds", "PruningResult", "prune"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
+class PruningResult:
     """For each file: whether a row of it may match, and whether every row does.
 
     >>> one, two = (
-    ...     Verdict.same(2, possible=True),
-    ...     Verdict(np.array([True, False]), np.zeros(2, bool)),
+    ...     PruningResult.uniform(2, may_match=True),
+    ...     PruningResult(np.array([True, False]), np.zeros(2, bool)),
     ... )
-    >>> (one & two).possible.tolist(), (one | two).possible.tolist()
+    >>> (one & two).may_match.tolist(), (one | two).may_match.tolist()
     ([True, False], [True, True])
     """
 
-    possible: BoolArray
-    certain: BoolArray
-    """Never where it is not possible, except for a file without rows."""
+    may_match: BoolArray
+    all_match: BoolArray
+    """Never where no row may match, except for a file without rows."""
 
     @classmethod
-    def same(cls, count: int, *, possible: bool, certain: bool = False) -> Verdict:
+    def uniform(cls, count: int, *, may_match: bool, all_match: bool = False) -> PruningResult:
         """The same for all files."""
-        return cls(np.full(count, possible), np.full(count, certain))
+        return cls(np.full(count, may_match), np.full(count, all_match))
 
-    def __and__(self, other: Verdict) -> Verdict:
-        return Verdict(self.possible & other.possible, self.certain & other.certain)
+    def __and__(self, other: PruningResult) -> PruningResult:
+        return PruningResult(self.may_match & other.may_match, self.all_match & other.all_match)
 
-    def __or__(self, other: Verdict) -> Verdict:
-        return Verdict(self.possible | other.possible, self.certain | other.certain)
+    def __or__(self, other: PruningResult) -> PruningResult:
+        return PruningResult(self.may_match | other.may_match, self.all_match | other.all_match)
 
 
-class _Pruning(BoundVisitor[int, Verdict]):
+class _Pruning(BoundVisitor[int, PruningResult]):
     """Joins the pruning results of leaves; the context is the number of files."""
 
-    def __init__(self, evaluate: Callable[[BoundLeaf], Verdict]) -> None:
+    def __init__(self, evaluate: Callable[[BoundLeaf], PruningResult]) -> None:
         self._evaluate = evaluate
 
-    def visit_and(self, node: BoundAnd, context: int) -> Verdict:
-        result = Verdict.same(context, possible=True, certain=True)
+    def visit_and(self, node: BoundAnd, context: int) -> PruningResult:
+        result = PruningResult.uniform(context, may_match=True, all_match=True)
         for part in node.parts:
             result &= part.accept(self, context)
         return result
 
-    def visit_or(self, node: BoundOr, context: int) -> Verdict:
-        result = Verdict.same(context, possible=False)
+    def visit_or(self, node: BoundOr, context: int) -> PruningResult:
+        result = PruningResult.uniform(context, may_match=False)
         for part in node.parts:
             result |= part.accept(self, context)
         return result
 
-    def visit_constant(self, node: BoundConstant, context: int) -> Verdict:
-        return Verdict.same(context, possible=node.value, certain=node.value)
+    def visit_constant(self, node: BoundConstant, context: int) -> PruningResult:
+        return PruningResult.uniform(context, may_match=node.value, all_match=node.value)
 
-    def visit_unknown(self, _node: BoundUnknown, context: int) -> Verdict:
-        return Verdict.same(context, possible=True)
+    def visit_unknown(self, _node: BoundUnknown, context: int) -> PruningResult:
+        return PruningResult.uniform(context, may_match=True)
 
-    def visit_leaf(self, node: BoundLeaf, _context: int) -> Verdict:
+    def visit_leaf(self, node: BoundLeaf, _context: int) -> PruningResult:
         return self._evaluate(node)
 
 
-def judge(
-    predicate: BoundPredicate, count: int, evaluate: Callable[[BoundLeaf], Verdict]
-) -> Verdict:
+def prune(
+    predicate: BoundPredicate, count: int, evaluate: Callable[[BoundLeaf], PruningResult]
+) -> PruningResult:
     """The pruning result of a predicate for some files, from those of its leaves.
 
     >>> from alcid.expressions import bind, parse
     >>> predicate = bind(parse("a = 1 AND FALSE"), lambda name: None)
-    >>> judge(predicate, 1, lambda leaf: Verdict.same(1, possible=True)).possible
+    >>> prune(predicate, 1, lambda leaf: PruningResult.uniform(1, may_match=True)).may_match
     array([False])
     """
     return predicate.accept(_Pruning(evaluate), count)
 
 
 _FRACTIONS = (*FLOAT_TYPES, "DECIMAL")
-_SHARE_OF_TEXT = 0.01  # of a text equal to another, as nothing is known
+_TEXT_SELECTIVITY = 0.01  # of a text equal to another, as nothing is known
 
 
 class Bounds:
-    """The statistics of a column, to be asked what its index would be asked.
+    """The min/max, nulls and NaN of a column in many files, or row groups, evaluated at once.
 
-    What is not known never rules a file out, and never makes it certain.
+    What is not known never rules a file out, and never says that all of its rows match.
     """
 
     def __init__(self, statistics: Statistics, rows: Int64Array) -> None:
@@ -131,50 +128,50 @@ class Bounds:
             self._null_share = np.where((nulls >= 0) & (rows > 0), nulls / rows, 0.0)
         has_nan = values.field("has_nan").fill_null(True).to_numpy(zero_copy_only=False)
         self._no_nan = ~has_nan if self._type.root in FLOAT_TYPES else np.ones(len(values), bool)
-        least, most = (_as_keys(values.field(name), self._type) for name in ("min", "max"))
-        self._has_least, self._has_most = (
+        minima, maxima = (_as_keys(values.field(name), self._type) for name in ("min", "max"))
+        self._has_min, self._has_max = (
             self._known & pc.is_valid(bound).to_numpy(zero_copy_only=False)
-            for bound in (least, most)
+            for bound in (minima, maxima)
         )
-        self._arrays = least, most
-        self._least, self._most = RowColumn(least), RowColumn(most)
+        self._arrays = minima, maxima
+        self._min, self._max = RowColumn(minima), RowColumn(maxima)
 
     @property
-    def least(self) -> pa.Array:
-        """The least values; null where not known. Of times and timestamps, their keys."""
+    def minima(self) -> pa.Array:
+        """The minimum of each file; null where it is not known. Of times and timestamps, keys."""
         return self._arrays[0]
 
     @property
-    def most(self) -> pa.Array:
-        """The greatest values, likewise."""
+    def maxima(self) -> pa.Array:
+        """The maximum of each file, likewise."""
         return self._arrays[1]
 
-    def ask(self, question: Question) -> Verdict:
-        """Whether rows of a question may be there, and whether all rows are such."""
-        match question:
-            case Nulls():
-                found = Verdict(~self._no_null, self._no_value)
-            case NotNulls(exact):
-                found = Verdict(~self._no_value, self._no_null & exact)
-            case Within(intervals, exact):
-                touched, inside = self._against(intervals)
-                found = Verdict(touched & ~self._no_value, inside & self._no_null & exact)
-            case Outside(intervals, exact):
-                touched, inside = self._against(intervals)
-                found = Verdict(~inside & ~self._no_value, ~touched & self._no_null & exact)
+    def evaluate(self, probe: Probe) -> PruningResult:
+        """Whether a file may have rows of a probe, and whether all of its rows are such."""
+        match probe:
+            case NullRows():
+                result = PruningResult(~self._no_null, self._no_value)
+            case NonNullRows(exact):
+                result = PruningResult(~self._no_value, self._no_null & exact)
+            case InIntervals(intervals, exact):
+                touched, inside = self._overlap(intervals)
+                result = PruningResult(touched & ~self._no_value, inside & self._no_null & exact)
+            case NotInIntervals(intervals, exact):
+                touched, inside = self._overlap(intervals)
+                result = PruningResult(~inside & ~self._no_value, ~touched & self._no_null & exact)
             case _:
-                found = Verdict.same(len(self._known), possible=True)
-        return Verdict(found.possible | ~self._known, found.certain & self._known)
+                result = PruningResult.uniform(len(self._known), may_match=True)
+        return PruningResult(result.may_match | ~self._known, result.all_match & self._known)
 
-    def _against(self, intervals: tuple[Interval, ...]) -> tuple[BoolArray, BoolArray]:
+    def _overlap(self, intervals: tuple[Interval, ...]) -> tuple[BoolArray, BoolArray]:
         """Whether a value may lie in one of the intervals, and whether all lie in one of them."""
         touched, inside = np.zeros((2, len(self._known)), bool)
         for begin, end in intervals:
-            touched |= (self._least.ask(Within(((None, end),))) | ~self._has_least) & (
-                self._most.ask(Within(((begin, None),))) | ~self._has_most
+            touched |= (self._min.matching(InIntervals(((None, end),))) | ~self._has_min) & (
+                self._max.matching(InIntervals(((begin, None),))) | ~self._has_max
             )
-            whole = self._least.ask(Within(((begin, None),))) & self._has_least
-            whole &= self._most.ask(Within(((None, end),))) & self._has_most
+            whole = self._min.matching(InIntervals(((begin, None),))) & self._has_min
+            whole &= self._max.matching(InIntervals(((None, end),))) & self._has_max
             inside |= whole & (self._no_nan | self._takes_nan(end))
             if self._takes_nan(end):
                 touched |= ~self._no_nan
@@ -184,47 +181,47 @@ class Bounds:
         """Whether NaN, the greatest key, lies before the end of an interval."""
         return end is None or (isinstance(end, int) and end > key_type(self._type).maximum)
 
-    def share(self, question: Question) -> Float64Array:
-        """Roughly how many of the rows a question has, if values are spread evenly."""
+    def selectivity(self, probe: Probe) -> Float64Array:
+        """Roughly the share of rows that a probe finds, if values are spread evenly."""
         filled = 1.0 - self._null_share
-        match question:
-            case Nulls():
+        match probe:
+            case NullRows():
                 return self._null_share
-            case Within(intervals):
-                return filled * self._shares(intervals)
-            case Outside(intervals):
-                return filled * (1 - self._shares(intervals))
-            case Anything():
+            case InIntervals(intervals):
+                return filled * self._total_selectivity(intervals)
+            case NotInIntervals(intervals):
+                return filled * (1 - self._total_selectivity(intervals))
+            case AnyRow():
                 return np.ones(len(filled))
         return filled
 
-    def _shares(self, intervals: Sequence[Interval]) -> Float64Array:
+    def _total_selectivity(self, intervals: Sequence[Interval]) -> Float64Array:
         total = np.zeros(len(self._known))
         for interval in intervals:
-            total += self._share(interval)
+            total += self._interval_selectivity(interval)
         return np.minimum(total, 1.0)
 
-    def _share(self, interval: Interval) -> Float64Array:
+    def _interval_selectivity(self, interval: Interval) -> Float64Array:
         if self._type.root in BYTE_STRING_TYPES or self._type.root == "BOOLEAN":
             bounded = interval[1] is not None and interval[0] is not None
-            few = _SHARE_OF_TEXT if self._type.root in BYTE_STRING_TYPES else 0.5
+            few = _TEXT_SELECTIVITY if self._type.root in BYTE_STRING_TYPES else 0.5
             return np.full(len(self._known), few if bounded else 0.5)
-        least, most = self._numbers
+        minima, maxima = self._numbers
         begin, end = (self._number(bound) for bound in interval)
-        low = least if begin is None else np.maximum(least, begin)
-        high = most if end is None else np.minimum(most, end)
+        low = minima if begin is None else np.maximum(minima, begin)
+        high = maxima if end is None else np.minimum(maxima, end)
         with np.errstate(all="ignore"):  # an estimate: infinities and empty ranges give 0, 0.5 or 1
-            share = np.clip((high - low) / (most - least), 0.0, 1.0)
-        return np.where(np.isnan(share), 0.5, share)
+            selectivity = np.clip((high - low) / (maxima - minima), 0.0, 1.0)
+        return np.where(np.isnan(selectivity), 0.5, selectivity)
 
     @cached_property
     def _numbers(self) -> tuple[Float64Array, Float64Array]:
-        """The bounds as floats; of integers the greatest is the one above it."""
-        least, most = (
+        """The bounds as floats; the maxima of integers are one more."""
+        minima, maxima = (
             np.array([math.nan if v is None else float(v) for v in _plain(a)], np.float64)
             for a in self._arrays
         )
-        return least, most + (self._type.root not in _FRACTIONS)
+        return minima, maxima + (self._type.root not in _FRACTIONS)
 
     def _number(self, bound: object) -> float | None:
         if not isinstance(bound, int):

@@ -144,7 +144,7 @@ class ScanPlan(ReadPlan):
     def expected_rows(self) -> int:
         """Roughly how many rows match: as many as are left, where that is exact."""
         left = self.candidates.rows(self.files)
-        share = self.bound.share(self.candidates.files)
+        share = self.bound.selectivity(self.candidates.files)
         expected = np.minimum(left, share * self._rows)
         return int(np.where(self.candidates.exact, left, expected).sum())
 

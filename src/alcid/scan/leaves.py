@@ -15,7 +15,7 @@ import numpy as np
 
 from alcid._arrays import Float64Array, Int64Array
 from alcid.expressions import (
-    Anything,
+    AnyRow,
     BoundAnd,
     BoundConstant,
     BoundLeaf,
@@ -23,21 +23,21 @@ from alcid.expressions import (
     BoundPredicate,
     BoundUnknown,
     BoundVisitor,
-    Nulls,
+    InIntervals,
+    NullRows,
     Predicate,
-    Question,
+    Probe,
     RowFilter,
     RowSchema,
-    Within,
     bind,
 )
 from alcid.expressions.probes import intersect
 from alcid.scan.access import table_schema
-from alcid.scan.bounds import Bounds, Verdict, judge
+from alcid.scan.bounds import Bounds, PruningResult, prune
 from alcid.scan.columns import ColumnGroup
 from alcid.scan.table_files import DataFiles, FileScan
 
-__all__ = ["TableLeaf", "TablePredicate", "joint_share"]
+__all__ = ["TableLeaf", "TablePredicate", "joint_selectivity"]
 
 
 class TablePredicate:
@@ -107,19 +107,19 @@ class TablePredicate:
                 grouped.setdefault(part.column, []).append(self.leaf(part))
         return list(grouped.values())
 
-    def by_partitions(self) -> Verdict:
+    def by_partitions(self) -> PruningResult:
         """What partition values say about each file."""
-        return judge(self.root, len(self._table.sizes), lambda leaf: self.leaf(leaf).by_partition)
+        return prune(self.root, len(self._table.sizes), lambda leaf: self.leaf(leaf).by_partition)
 
-    def by_statistics(self) -> Verdict:
+    def by_statistics(self) -> PruningResult:
         """What partition values and statistics say about each file."""
-        return judge(self.root, len(self._table.sizes), lambda leaf: self.leaf(leaf).verdict)
+        return prune(self.root, len(self._table.sizes), lambda leaf: self.leaf(leaf).pruning)
 
-    def share(self, files: Int64Array) -> Float64Array:
+    def selectivity(self, files: Int64Array) -> Float64Array:
         """Roughly the selectivity: which share of the rows of each of some files matches."""
         return self.root.accept(_Selectivity(self), files)
 
-    def judge_groups(self, file: int, scan: FileScan) -> Verdict:
+    def prune_row_groups(self, file: int, scan: FileScan) -> PruningResult:
         """What the footer of a file says about each of its row groups."""
         row_counts, count = np.array(scan.group_rows, np.int64), len(scan.group_rows)
         groups = {
@@ -132,34 +132,35 @@ class TablePredicate:
             self._table.group_statistics(file, scan, sorted(names)) if names and count else {}
         )
 
-        def evaluate(node: BoundLeaf) -> Verdict:
+        def evaluate(node: BoundLeaf) -> PruningResult:
             leaf, group = self.leaf(node), groups.get(node.number)
             if group is None or group.name is None or group.problem or group.name not in statistics:
-                verdict = leaf.verdict if group is None or group.name is None else leaf.by_partition
-                possible, certain = bool(verdict.possible[file]), bool(verdict.certain[file])
-                return Verdict.same(count, possible=possible, certain=certain)
-            return Bounds(statistics[group.name], row_counts).ask(leaf.question(group))
+                pruning = leaf.pruning if group is None or group.name is None else leaf.by_partition
+                may_match, all_match = bool(pruning.may_match[file]), bool(pruning.all_match[file])
+                return PruningResult.uniform(count, may_match=may_match, all_match=all_match)
+            return Bounds(statistics[group.name], row_counts).evaluate(leaf.probe(group))
 
-        return judge(self.root, count, evaluate)
+        return prune(self.root, count, evaluate)
 
-    def kept_groups(self, file: int, scan: FileScan) -> list[int]:
+    def matching_row_groups(self, file: int, scan: FileScan) -> list[int]:
         """The row groups of a file that may have a matching row."""
-        possible = self.judge_groups(file, scan).possible
-        possible = possible & (np.array(scan.group_rows, np.int64) > 0)
-        return [int(group) for group in np.flatnonzero(possible)]
+        may_match = self.prune_row_groups(file, scan).may_match
+        may_match = may_match & (np.array(scan.group_rows, np.int64) > 0)
+        return [int(group) for group in np.flatnonzero(may_match)]
 
 
 class _Selectivity(BoundVisitor[Int64Array, Float64Array]):
-    """Roughly the share of matching rows; the context is the files."""
+    """Roughly the share of matching rows, by file; the context is the files."""
 
     def __init__(self, where: TablePredicate) -> None:
         self._where = where
 
     def visit_and(self, node: BoundAnd, context: Int64Array) -> Float64Array:
-        shares = [joint_share(same)[context] for same in self._where.leaves_by_column(node.parts)]
+        grouped = self._where.leaves_by_column(node.parts)
+        selectivities = [joint_selectivity(leaves)[context] for leaves in grouped]
         others = (part for part in node.parts if not isinstance(part, BoundLeaf))
-        shares += [part.accept(self, context) for part in others]
-        every: Float64Array = np.prod(shares, axis=0)
+        selectivities += [part.accept(self, context) for part in others]
+        every: Float64Array = np.prod(selectivities, axis=0)
         return every
 
     def visit_or(self, node: BoundOr, context: Int64Array) -> Float64Array:
@@ -175,7 +176,7 @@ class _Selectivity(BoundVisitor[Int64Array, Float64Array]):
         return np.ones(len(context))
 
     def visit_leaf(self, node: BoundLeaf, context: Int64Array) -> Float64Array:
-        return self._where.leaf(node).share[context]
+        return self._where.leaf(node).selectivity[context]
 
 
 class TableLeaf:
@@ -197,53 +198,54 @@ class TableLeaf:
         """The column as it is in the files; none for a partition column."""
         return [] if self.is_partition else self._table.columns.groups(self.column)
 
-    def question(self, group: ColumnGroup) -> Question:
+    def probe(self, group: ColumnGroup) -> Probe:
         """The probe for the files of a group, whose type must be one that is compared."""
         if group.data_type is None:
             raise TypeError("a group without a type")
         return self.bound.probe(group.data_type)
 
     @cached_property
-    def by_partition(self) -> Verdict:
+    def by_partition(self) -> PruningResult:
         """What the partition values say: all of it, or nothing."""
         if not self.is_partition:
-            return Verdict.same(len(self._table.sizes), possible=True)
+            return PruningResult.uniform(len(self._table.sizes), may_match=True)
         partitions = self._table.partitions
         schema = RowSchema(partitions.schema, self._table.columns.partitions)
         mask = RowFilter(self.bound, schema).matching(partitions)
-        return Verdict(mask, mask)
+        return PruningResult(mask, mask)
 
     @cached_property
-    def verdict(self) -> Verdict:
+    def pruning(self) -> PruningResult:
         """What partition values and statistics say."""
         if self.is_partition:
             return self.by_partition
         count = len(self._table.sizes)
-        found = Verdict.same(count, possible=True)
+        result = PruningResult.uniform(count, may_match=True)
         for group in self.groups:
             if group.name is None:
                 missing = self._without_column()
-                found.possible[group.files] = missing.possible[group.files]
-                found.certain[group.files] = missing.certain[group.files]
+                result.may_match[group.files] = missing.may_match[group.files]
+                result.all_match[group.files] = missing.all_match[group.files]
             elif not group.problem:
                 bounds = self.bounds(group)
                 if bounds is not None:
-                    asked = bounds.ask(self.question(group))
-                    found.possible[group.files] = asked.possible[group.files]
-                    found.certain[group.files] = asked.certain[group.files]
+                    evaluated = bounds.evaluate(self.probe(group))
+                    result.may_match[group.files] = evaluated.may_match[group.files]
+                    result.all_match[group.files] = evaluated.all_match[group.files]
         replaced = list(self._table.replaced)
-        found.possible[replaced], found.certain[replaced] = True, False
-        return found
+        result.may_match[replaced], result.all_match[replaced] = True, False
+        return result
 
     @cached_property
-    def share(self) -> Float64Array:
+    def selectivity(self) -> Float64Array:
         """Roughly the share of the rows of each file that match."""
-        share = np.full(len(self._table.sizes), 0.5)
+        selectivity = np.full(len(self._table.sizes), 0.5)
         for group in self.groups:
             bounds = self.bounds(group)
             if bounds is not None and not group.problem:
-                share[group.files] = bounds.share(self.question(group))[group.files]
-        return np.where(self.verdict.certain, 1.0, np.where(self.verdict.possible, share, 0.0))
+                selectivity[group.files] = bounds.selectivity(self.probe(group))[group.files]
+        selectivity[~self.pruning.may_match] = 0.0
+        return np.where(self.pruning.all_match, 1.0, selectivity)
 
     def bounds(self, group: ColumnGroup) -> Bounds | None:
         """The bounds that files of a group have for the column, if they are known."""
@@ -251,30 +253,30 @@ class TableLeaf:
             return None
         return self._table.bounds(group.name, group.data_type)
 
-    def _without_column(self) -> Verdict:
+    def _without_column(self) -> PruningResult:
         """The pruning result for files without the column: it is null in every row."""
         count, data_type = len(self._table.sizes), self._table.columns.type_of(self.column)
-        question = Nulls() if data_type is None else self.bound.probe(data_type)
-        if data_type is None or isinstance(question, Anything):
-            return Verdict.same(count, possible=True)
-        is_null = isinstance(question, Nulls)
-        return Verdict.same(count, possible=is_null, certain=is_null)
+        probe = NullRows() if data_type is None else self.bound.probe(data_type)
+        if data_type is None or isinstance(probe, AnyRow):
+            return PruningResult.uniform(count, may_match=True)
+        is_null = isinstance(probe, NullRows)
+        return PruningResult.uniform(count, may_match=is_null, all_match=is_null)
 
 
-def joint_share(leaves: Sequence[TableLeaf]) -> Float64Array:
+def joint_selectivity(leaves: Sequence[TableLeaf]) -> Float64Array:
     """Roughly the share of the rows of each file that match all of some leaves of one column.
 
     `5 < x AND x < 6` are two leaves, each of which may be true for half of the rows.
     """
-    share: Float64Array = np.prod([leaf.share for leaf in leaves], axis=0)
+    selectivity: Float64Array = np.prod([leaf.selectivity for leaf in leaves], axis=0)
     first = leaves[0]
     for group in first.groups if len(leaves) > 1 else ():
         bounds = first.bounds(group)
         if bounds is None or group.problem:
             continue
-        asked = [leaf.question(group) for leaf in leaves]
-        ranges = [question.intervals for question in asked if isinstance(question, Within)]
-        if len(ranges) == len(asked):
-            both = bounds.share(Within(reduce(intersect, ranges)))
-            share[group.files] = np.where(share > 0, both, 0.0)[group.files]
-    return share
+        probes = [leaf.probe(group) for leaf in leaves]
+        ranges = [probe.intervals for probe in probes if isinstance(probe, InIntervals)]
+        if len(ranges) == len(probes):
+            both = bounds.selectivity(InIntervals(reduce(intersect, ranges)))
+            selectivity[group.files] = np.where(selectivity > 0, both, 0.0)[group.files]
+    return selectivity

@@ -23,7 +23,7 @@ from alcid.expressions import (
     BoundPredicate,
     BoundUnknown,
     BoundVisitor,
-    Within,
+    InIntervals,
 )
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.file_index.reader import Selection
@@ -77,9 +77,9 @@ class _Prober(BoundVisitor[Int64Array, BoolArray], ABC):
     def visit_leaf(self, node: BoundLeaf, context: Int64Array) -> BoolArray:
         """A comparison of one column."""
         leaf = self._where.leaf(node)
-        possible: BoolArray = leaf.verdict.possible[context]
+        possible: BoolArray = leaf.pruning.may_match[context]
         for group in leaf.groups:
-            undecided = possible & ~leaf.verdict.certain[context] & group.files[context]
+            undecided = possible & ~leaf.pruning.all_match[context] & group.files[context]
             if undecided.any() and self._can_probe(group):
                 possible[undecided] = self._probe(leaf, group, context[undecided])
         return possible
@@ -126,8 +126,8 @@ class _BloomFilters(_Prober):
         assert group.name is not None
         assert group.data_type is not None
         may_match = np.ones(len(files), bool)
-        indexes, question = self._table.indexes, leaf.question(group)
-        keys = listed_keys(question) if isinstance(question, Within) else None
+        indexes, probe = self._table.indexes, leaf.probe(group)
+        keys = listed_keys(probe) if isinstance(probe, InIntervals) else None
         fresh = indexes.fresh(group.name, self.index_type)[files]
         text, uses = leaf.text, self._uses
         if not keys:
@@ -161,8 +161,8 @@ class _BitmapDictionaries(_Prober):
         assert group.name is not None
         assert group.data_type is not None
         may_match = np.ones(len(files), bool)
-        indexes, question = self._table.indexes, leaf.question(group)
-        keys = listed_keys(question) if isinstance(question, Within) else None
+        indexes, probe = self._table.indexes, leaf.probe(group)
+        keys = listed_keys(probe) if isinstance(probe, InIntervals) else None
         fresh = indexes.fresh(group.name, self.index_type)[files]
         if not keys or len(keys) > _FEW_KEYS or int(fresh.sum()) < _MANY:
             return may_match
@@ -224,11 +224,11 @@ def prune(
 
 def _by_partitions(table: TableFiles, where: TablePredicate) -> StageResult:
     with measured() as cost:
-        verdict, has_rows = where.by_partitions(), table.rows != 0
-        files = np.flatnonzero(verdict.possible & has_rows)
-        candidates = Candidates.whole(files, verdict.certain[files])
+        result, has_rows = where.by_partitions(), table.rows != 0
+        files = np.flatnonzero(result.may_match & has_rows)
+        candidates = Candidates.whole(files, result.all_match[files])
         dropped = {
-            "other partitions": np.flatnonzero(~verdict.possible & has_rows),
+            "other partitions": np.flatnonzero(~result.may_match & has_rows),
             "no rows": np.flatnonzero(~has_rows),
         }
     return StageResult("partitions", candidates, dropped, cost)
@@ -236,11 +236,11 @@ def _by_partitions(table: TableFiles, where: TablePredicate) -> StageResult:
 
 def _by_statistics(where: TablePredicate, candidates: Candidates) -> StageResult:
     with measured() as cost:
-        verdict = where.by_statistics()
-        possible = verdict.possible[candidates.files]
+        result = where.by_statistics()
+        possible = result.may_match[candidates.files]
         files = candidates.files[possible]
         dropped = {"no value within bounds": candidates.files[~possible]}
-        candidates = Candidates.whole(files, verdict.certain[files])
+        candidates = Candidates.whole(files, result.all_match[files])
     return StageResult("statistics", candidates, dropped, cost)
 
 

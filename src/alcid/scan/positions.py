@@ -18,7 +18,7 @@ import numpy as np
 from alcid._arrays import BoolArray, Float64Array, Int64Array
 from alcid.errors import FormatError, UnsupportedError
 from alcid.expressions import (
-    Anything,
+    AnyRow,
     BoundAnd,
     BoundConstant,
     BoundLeaf,
@@ -26,17 +26,17 @@ from alcid.expressions import (
     BoundPredicate,
     BoundUnknown,
     BoundVisitor,
-    Outside,
-    Question,
-    Within,
-    ask,
+    InIntervals,
+    NotInIntervals,
+    Probe,
     points,
+    probe_index,
 )
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.file_index.reader import ANY, EVERY, Selection, no_row
 from alcid.index.bundle import State
 from alcid.scan.columns import ColumnGroup
-from alcid.scan.leaves import TableLeaf, TablePredicate, joint_share
+from alcid.scan.leaves import TableLeaf, TablePredicate, joint_selectivity
 from alcid.scan.stages import IndexUses
 from alcid.scan.table_files import TableFiles
 from alcid.types import BYTE_STRING_TYPES
@@ -53,12 +53,12 @@ _HEADS = 8 << 10  # what is read to find one's way in an index
 _CHEAP = 0.1  # an index of so little of the data's bytes is read on the chance
 
 
-def listed_keys(question: Question) -> list[int | bytes] | None:
-    """The single keys that a question is about, if they are few."""
-    if not isinstance(question, Within | Outside):
+def listed_keys(probe: Probe) -> list[int | bytes] | None:
+    """The single keys that a probe is about, if they are few."""
+    if not isinstance(probe, InIntervals | NotInIntervals):
         return None
     keys: list[int | bytes] = []
-    for interval in question.intervals:
+    for interval in probe.intervals:
         few = points(interval, MOST_KEYS)
         if few is None or len(keys) + len(few) > MOST_KEYS:
             return None
@@ -66,25 +66,23 @@ def listed_keys(question: Question) -> list[int | bytes] | None:
     return keys
 
 
-def can_answer(index_type: str, question: Question) -> bool:
-    """Whether an index of this type gives rows for a question."""
+def can_answer(index_type: str, probe: Probe) -> bool:
+    """Whether an index of this type gives rows for a probe."""
     match index_type:
         case "range-bitmap" | "bsi":
-            return not isinstance(question, Anything)
+            return not isinstance(probe, AnyRow)
         case "bitmap":
-            single = not isinstance(question, Within | Outside)
-            return not isinstance(question, Anything) and (
-                single or listed_keys(question) is not None
-            )
+            single = not isinstance(probe, InIntervals | NotInIntervals)
+            return not isinstance(probe, AnyRow) and (single or listed_keys(probe) is not None)
     return False
 
 
 def expected_bytes(
-    index_type: str, question: Question, lengths: Int64Array, rows: Int64Array
+    index_type: str, probe: Probe, lengths: Int64Array, rows: Int64Array
 ) -> Int64Array:
-    """What a positional index has to be read for a question, for each file."""
+    """What a positional index has to be read for a probe, for each file."""
     if index_type == "bitmap":
-        keys = listed_keys(question) or [0]
+        keys = listed_keys(probe) or [0]
         needed = 2 * _HEADS + len(keys) * np.minimum(rows // 8, 2 * _HEADS)
     else:
         slices = np.ceil(np.log2(np.maximum(rows, 2))).astype(np.int64) + 1
@@ -94,17 +92,17 @@ def expected_bytes(
 
 
 def is_worth_it(
-    cost: Int64Array, scan: Int64Array, share: Float64Array, *, rows_needed: bool
+    cost: Int64Array, scan: Int64Array, selectivity: Float64Array, *, rows_needed: bool
 ) -> BoolArray:
     """For each file: whether an index is read.
 
     Args:
         cost: Bytes of the index, requests among them.
         scan: Bytes of the data that are read without it.
-        share: Of the rows that are expected to match.
+        selectivity: The share of the rows that are expected to match.
         rows_needed: The rows themselves are read afterwards; else they are only counted.
     """
-    saved = scan * (1.0 - share) ** PAGE_ROWS if rows_needed else scan.astype(np.float64)
+    saved = scan * (1.0 - selectivity) ** PAGE_ROWS if rows_needed else scan.astype(np.float64)
     worth: BoolArray = (cost <= saved) | (cost <= _CHEAP * scan)
     return worth
 
@@ -127,8 +125,8 @@ class _Estimate:
     """The files whose indexes give rows for it."""
     cost: Int64Array
     """Bytes that are read of indexes."""
-    share: Float64Array
-    """Of the rows that are expected to match."""
+    selectivity: Float64Array
+    """The share of the rows that are expected to match."""
     parts: tuple[_Estimate, ...] = ()
     usable: tuple[tuple[ColumnGroup, str, BoolArray], ...] = ()
     """Of a leaf: the groups and types of indexes that can answer it, and which files have one."""
@@ -150,7 +148,7 @@ class _Estimating(BoundVisitor[None, _Estimate]):
     def visit_and(self, node: BoundAnd, _context: None) -> _Estimate:
         count = len(self._files)
         parts = tuple([part.accept(self, None) for part in node.parts])
-        able, cost, share = np.zeros(count, bool), np.zeros(count, np.int64), np.ones(count)
+        able, cost, selectivity = np.zeros(count, bool), np.zeros(count, np.int64), np.ones(count)
         of_column: dict[str, list[_Estimate]] = {}
         rest: list[_Estimate] = []
         for part in parts:
@@ -161,23 +159,23 @@ class _Estimating(BoundVisitor[None, _Estimate]):
         for part in (*map(self._same_column, of_column.values()), *rest):
             able |= part.able
             cost += np.where(part.able, part.cost, 0)
-            share *= np.where(part.able, part.share, 1.0)
-        return _Estimate(node, able, cost, share, parts)
+            selectivity *= np.where(part.able, part.selectivity, 1.0)
+        return _Estimate(node, able, cost, selectivity, parts)
 
     def visit_or(self, node: BoundOr, _context: None) -> _Estimate:
         count = len(self._files)
         parts = tuple([part.accept(self, None) for part in node.parts])
-        able, cost, share = np.ones(count, bool), np.zeros(count, np.int64), np.zeros(count)
+        able, cost, selectivity = np.ones(count, bool), np.zeros(count, np.int64), np.zeros(count)
         for part in parts:
             able &= part.able
             cost += part.cost
-            share += part.share
-        return _Estimate(node, able, cost, np.minimum(share, 1.0), parts)
+            selectivity += part.selectivity
+        return _Estimate(node, able, cost, np.minimum(selectivity, 1.0), parts)
 
     def visit_constant(self, node: BoundConstant, _context: None) -> _Estimate:
         count = len(self._files)
-        share = np.full(count, float(node.value))
-        return _Estimate(node, np.ones(count, bool), np.zeros(count, np.int64), share)
+        selectivity = np.full(count, float(node.value))
+        return _Estimate(node, np.ones(count, bool), np.zeros(count, np.int64), selectivity)
 
     def visit_unknown(self, node: BoundUnknown, _context: None) -> _Estimate:
         count = len(self._files)
@@ -185,27 +183,28 @@ class _Estimating(BoundVisitor[None, _Estimate]):
 
     def visit_leaf(self, node: BoundLeaf, _context: None) -> _Estimate:
         leaf, files = self._where.leaf(node), self._files
-        verdict = leaf.verdict
-        able = verdict.certain[files] | ~verdict.possible[files]
-        cost, share = np.zeros(len(files), np.int64), leaf.share[files]
+        pruning = leaf.pruning
+        able = pruning.all_match[files] | ~pruning.may_match[files]
+        cost, selectivity = np.zeros(len(files), np.int64), leaf.selectivity[files]
         usable: list[tuple[ColumnGroup, str, BoolArray]] = []
         indexes, rows = self._table.indexes, self._table.rows
         for group in leaf.groups:
             if group.name is None or group.problem:
                 continue
             for index_type in indexes.types(group.name):
-                if not can_answer(index_type, leaf.question(group)):
+                if not can_answer(index_type, leaf.probe(group)):
                     continue
                 has = (group.files & indexes.fresh(group.name, index_type))[files]
                 usable.append((group, index_type, has))
                 lengths = indexes.lengths(group.name, index_type)[files]
-                needed = expected_bytes(index_type, leaf.question(group), lengths, rows[files])
+                needed = expected_bytes(index_type, leaf.probe(group), lengths, rows[files])
                 cost = np.where(has & ~able, needed, cost)
                 able |= has
             if group.data_type is not None and group.data_type.root in BYTE_STRING_TYPES:
-                rare = _RARE * len(listed_keys(leaf.question(group)) or ())
-                share = np.where(group.files[files] & (rare > 0), np.minimum(share, rare), share)
-        return _Estimate(node, able, cost, share, usable=tuple(usable))
+                rare = _RARE * len(listed_keys(leaf.probe(group)) or ())
+                is_rare = group.files[files] & (rare > 0)
+                selectivity = np.where(is_rare, np.minimum(selectivity, rare), selectivity)
+        return _Estimate(node, able, cost, selectivity, usable=tuple(usable))
 
     def _same_column(self, parts: Sequence[_Estimate]) -> _Estimate:
         """Leaves of one column that all must hold: they read the same index."""
@@ -214,12 +213,14 @@ class _Estimating(BoundVisitor[None, _Estimate]):
         some = np.logical_or.reduce([part.able for part in parts])
         every = np.logical_and.reduce([part.able for part in parts])
         cost = np.sum([np.where(part.able, part.cost, 0) for part in parts], axis=0)
-        share = np.prod([np.where(part.able, part.share, 1.0) for part in parts], axis=0)
+        selectivity = np.prod(
+            [np.where(part.able, part.selectivity, 1.0) for part in parts], axis=0
+        )
         nodes = [part.node for part in parts]
         (leaves,) = self._where.leaves_by_column(nodes)
         cost = np.where(every, np.maximum.reduce([part.cost for part in parts]), cost)
-        share = np.where(every, joint_share(leaves)[self._files], share)
-        return _Estimate(parts[0].node, some, cost, share)
+        selectivity = np.where(every, joint_selectivity(leaves)[self._files], selectivity)
+        return _Estimate(parts[0].node, some, cost, selectivity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +254,7 @@ class Positions(BoundVisitor[_At, Selection]):
         """The files whose indexes should be asked."""
         found = self._estimate
         cost = np.where(found.cost > 0, found.cost + _REQUESTS * self._table.gap, 0)
-        worth = is_worth_it(cost, self._scan, found.share, rows_needed=self._rows_needed)
+        worth = is_worth_it(cost, self._scan, found.selectivity, rows_needed=self._rows_needed)
         for leaf in self._where.leaves.values():
             if not leaf.is_partition:
                 self._note_unused(leaf, found.able & ~worth)
@@ -308,10 +309,10 @@ class Positions(BoundVisitor[_At, Selection]):
     def visit_leaf(self, node: BoundLeaf, context: _At) -> Selection:
         """A comparison of one column."""
         leaf, file = self._where.leaf(node), context.file
-        verdict = leaf.verdict
-        if not verdict.possible[file]:
+        pruning = leaf.pruning
+        if not pruning.may_match[file]:
             return no_row()
-        if verdict.certain[file]:
+        if pruning.all_match[file]:
             return EVERY
         for group, index_type, has in context.estimate.usable:
             if not has[context.place] or group.name is None or group.data_type is None:
@@ -319,7 +320,7 @@ class Positions(BoundVisitor[_At, Selection]):
             kind = key_type(group.data_type)
             try:
                 reader = self._table.indexes.reader(group.name, index_type, file, kind)
-                answer = ask(reader, leaf.question(group))
+                answer = probe_index(reader, leaf.probe(group))
             except (FormatError, UnsupportedError) as error:
                 self._uses.note_damaged(leaf.text, index_type, file, error)
                 continue
@@ -348,7 +349,7 @@ class Positions(BoundVisitor[_At, Selection]):
         """Say of the indexes that were not asked, as others had decided, that they were not."""
         files, uses = self._files, self._uses
         for leaf in self._where.leaves.values():
-            undecided = leaf.verdict.possible[files] & ~leaf.verdict.certain[files]
+            undecided = leaf.pruning.may_match[files] & ~leaf.pruning.all_match[files]
             for name in {group.name for group in leaf.groups if not group.problem}:
                 if name is None:
                     continue
@@ -362,7 +363,7 @@ class Positions(BoundVisitor[_At, Selection]):
     def _note_unused(self, leaf: TableLeaf, not_worth: BoolArray) -> None:
         """Say of every file whose index is not asked why, as far as the leaf is concerned."""
         files, note = self._files, self._uses.note
-        open_files = leaf.verdict.possible[files] & ~leaf.verdict.certain[files]
+        open_files = leaf.pruning.may_match[files] & ~leaf.pruning.all_match[files]
         for group in leaf.groups:
             here = group.files[files] & open_files
             if group.name is None:
@@ -378,7 +379,7 @@ class Positions(BoundVisitor[_At, Selection]):
                 fresh = here & (states == State.FRESH)
                 if index_type == "bloom-filter":
                     continue
-                if can_answer(index_type, leaf.question(group)):
+                if can_answer(index_type, leaf.probe(group)):
                     note(leaf.text, index_type, files[fresh & not_worth], "not worth it")
                 else:
                     note(leaf.text, index_type, files[fresh], "unsupported predicate")

@@ -199,7 +199,7 @@ class RowReader:
         if selection.exact or not self.use_statistics:
             groups = [group for group, count in enumerate(rows) if count]
         else:
-            groups = self.where.kept_groups(file, scan)
+            groups = self.where.matching_row_groups(file, scan)
         positions = None
         if selection.rows is not None:
             bounds = {group: range(starts[group], starts[group + 1]) for group in groups}
@@ -228,7 +228,7 @@ class RowReader:
             return False
         if self.table.is_compared(file):
             return True
-        return bool(self.where.judge_groups(file, scan).certain.all())
+        return bool(self.where.prune_row_groups(file, scan).all_match.all())
 
     def _tasks(self, accesses: Sequence[_Access]) -> Iterator[list[PageAccess] | WholeAccess]:
         """Files that can be read together, and batches of row groups, in the order of files."""

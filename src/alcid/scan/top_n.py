@@ -21,10 +21,10 @@ from pyroaring import BitMap
 from alcid._arrays import BoolArray, Int64Array
 from alcid.errors import FormatError, UnsupportedError
 from alcid.expressions import (
+    InIntervals,
     Interval,
-    Nulls,
-    Within,
-    ask,
+    NullRows,
+    probe_index,
 )
 from alcid.formats.file_index.keys import Key, Keys, is_below, key_type, read_column
 from alcid.formats.file_index.reader import Selection
@@ -76,7 +76,7 @@ class _CutOff:
         bounds, sort = self.table.bounds(self.name, self.data_type), self.sort
         if bounds is None:
             return np.arange(len(files))
-        bound = (bounds.most if sort.descending else bounds.least).take(pa.array(files))
+        bound = (bounds.maxima if sort.descending else bounds.minima).take(pa.array(files))
         first = SortKey(sort.column, sort.descending, nulls_first=True)
         return sort_indices([(pa.chunked_array([bound]), self.data_type)], [first])
 
@@ -180,7 +180,7 @@ class _CutOff:
     def _rows_within(self, file: int, interval: Interval) -> BitMap | None:
         """The rows of a file that have a value of an interval, by its index."""
         reader = self.table.indexes.reader(self.name, _INDEX, file, key_type(self.data_type))
-        return ask(reader, Within((interval,))).rows
+        return probe_index(reader, InIntervals((interval,))).rows
 
     def _indexed(self, files: Int64Array) -> Int64Array:
         """Those of some files that have an index to be asked."""
@@ -194,9 +194,9 @@ class _CutOff:
         bounds = self.table.bounds(self.name, self.data_type)
         if bounds is None or not len(candidates):
             return candidates
-        possible = bounds.ask(Within((interval,))).possible.copy()
+        possible = bounds.evaluate(InIntervals((interval,))).may_match.copy()
         if or_null:
-            possible = possible | bounds.ask(Nulls()).possible
+            possible = possible | bounds.evaluate(NullRows()).may_match
         if self.table.replaced:
             possible[list(self.table.replaced)] = True
         return candidates.filter(possible[candidates.files])
@@ -230,7 +230,7 @@ class _CutOff:
                     self.k, descending=sort.descending, nulls=nulls, among=selection.rows
                 ).rows
             else:
-                rows = ask(reader, Within((self._before(cut),))).rows
+                rows = probe_index(reader, InIntervals((self._before(cut),))).rows
                 if rows is not None and sort.nulls_first:
                     rows |= reader.is_null().rows or BitMap()
                 if rows is not None and selection.rows is not None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from alcid.expressions import Anything, Outside, Within
+from alcid.expressions import AnyRow, InIntervals, NotInIntervals
 from alcid.index.bundle import Statistics
 from alcid.index.bundle.statistics import statistics_type
 from alcid.tables.iceberg.bounds import BucketedBounds, Buckets, FilePartitions
@@ -166,8 +166,8 @@ def test_only_files_of_the_buckets_of_values_are_left(
     )
     intervals = tuple((key, key + (b"\0" if isinstance(key, bytes) else 1)) for key in sorted(keys))
     here = [True] * len(values)
-    assert bounds.ask(Within(intervals)).possible.tolist() == [*here, False, False, True]
+    assert bounds.evaluate(InIntervals(intervals)).may_match.tolist() == [*here, False, False, True]
     everywhere = [True] * len(files)
-    assert bounds.ask(Outside(intervals)).possible.tolist() == everywhere
-    assert bounds.ask(Within(((None, intervals[0][1]),))).possible.tolist() == everywhere
-    assert bounds.ask(Anything()).possible.tolist() == everywhere
+    assert bounds.evaluate(NotInIntervals(intervals)).may_match.tolist() == everywhere
+    assert bounds.evaluate(InIntervals(((None, intervals[0][1]),))).may_match.tolist() == everywhere
+    assert bounds.evaluate(AnyRow()).may_match.tolist() == everywhere

@@ -23,12 +23,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid._arrays import BoolArray, Int64Array, IntArray
-from alcid.expressions import Question, Within
+from alcid.expressions import InIntervals, Probe
 from alcid.expressions.probes import Interval, points
 from alcid.index.bundle import Statistics
 from alcid.index.bundle.statistics import statistics_type
 from alcid.scan import Bounds
-from alcid.scan.bounds import Verdict
+from alcid.scan.bounds import PruningResult
 from alcid.tables.iceberg.metadata.entries import decoded_bounds, value_of
 from alcid.tables.iceberg.metadata.schema import PartitionSpec, partition_names
 from alcid.tables.iceberg.metadata.transforms import (
@@ -216,18 +216,18 @@ class BucketedBounds(Bounds):
         super().__init__(statistics, rows)
         self._data_type, self._buckets = statistics.data_type, buckets
 
-    def ask(self, question: Question) -> Verdict:
+    def evaluate(self, probe: Probe) -> PruningResult:
         """Whether rows may be there: none are where the buckets of all values are others."""
-        found = super().ask(question)
-        keys = _keys(question.intervals) if isinstance(question, Within) else None
+        result = super().evaluate(probe)
+        keys = _keys(probe.intervals) if isinstance(probe, InIntervals) else None
         if keys is None:
-            return found
+            return result
         values = _values(keys, self._data_type)
-        possible = found.possible.copy()
+        may_match = result.may_match.copy()
         for one in self._buckets:
             here = np.isin(one.numbers, bucket_of(values, self._data_type, one.count))
-            possible &= here | ~one.files
-        return Verdict(possible, found.certain & possible)
+            may_match &= here | ~one.files
+        return PruningResult(may_match, result.all_match & may_match)
 
 
 def _keys(intervals: tuple[Interval, ...]) -> list[int | bytes] | None:

@@ -1,30 +1,30 @@
-"""What a question holds, key by key."""
+"""What a probe holds, key by key."""
 
 from __future__ import annotations
 
 from alcid.expressions.probes import (
+    InIntervals,
     Interval,
-    NotNulls,
-    Nulls,
-    Outside,
-    Question,
-    Within,
+    NonNullRows,
+    NotInIntervals,
+    NullRows,
+    Probe,
 )
 from alcid.formats.file_index.keys import Key
 
 __all__ = ["holds", "inside"]
 
 
-def holds(question: Question, key: Key | None) -> bool:
-    """Whether a row of this key, None for a null row, is among those of a question."""
-    match question:
-        case Nulls():
+def holds(probe: Probe, key: Key | None) -> bool:
+    """Whether a row of this key, None for a null row, is among those of a probe."""
+    match probe:
+        case NullRows():
             return key is None
-        case NotNulls():
+        case NonNullRows():
             return key is not None
-        case Within(intervals):
+        case InIntervals(intervals):
             return key is not None and any(inside(key, interval) for interval in intervals)
-        case Outside(intervals):
+        case NotInIntervals(intervals):
             return key is not None and not any(inside(key, interval) for interval in intervals)
     return True
 

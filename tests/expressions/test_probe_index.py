@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from alcid.expressions.probes import Interval, Outside, Within, ask
+from alcid.expressions.probes import InIntervals, Interval, NotInIntervals, probe_index
 from alcid.formats.file_index.bsi import BsiReader, build
 from alcid.formats.file_index.keys import read_column
 from alcid.formats.source import BytesSource, Section
@@ -42,6 +42,6 @@ def test_rows_within_and_outside_of_intervals(
 
     rows = [row for row, value in enumerate(VALUES) if value is not None and is_inside(value)]
     others = [row for row, value in enumerate(VALUES) if value is not None and row not in rows]
-    assert list(ask(reader, Within(intervals)).rows or ()) == rows
+    assert list(probe_index(reader, InIntervals(intervals)).rows or ()) == rows
     if intervals:
-        assert list(ask(reader, Outside(intervals)).rows or ()) == others
+        assert list(probe_index(reader, NotInIntervals(intervals)).rows or ()) == others

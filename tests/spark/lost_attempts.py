@@ -17,9 +17,9 @@ import json
 import sys
 from pathlib import Path
 import alcid
-from alcid.spark import append
+from alcid.spark import rows
 
-task = append._Task
+task = rows._WriteTask
 spark = alcid.session(master="local[2,4]")
 
 
@@ -38,7 +38,7 @@ def failing_once(flags):
 
 for line in sys.stdin:
     script, folder, flags = json.loads(line)
-    append._Task = failing_once(flags)
+    rows._WriteTask = failing_once(flags)
     exec(script)
     print("result", *report.to_dict().values(), flush=True)
 spark.stop()

@@ -57,7 +57,7 @@ def test_rows_are_those_that_an_append_without_spark_gives(
     made = create(tmp_path / "t", COLUMNS, partition_keys=keys, options=INDEXES | buckets)
     table = opened(made, spark)
     df = spark.range(0, 200, 1, 3).selectExpr(*ROWS)
-    report = table.engine.append(table, df)
+    report = table.append(df)
     assert (report.rows, report.files, report.snapshot_id) == (200, table.files, 1)
     other = create(tmp_path / "other", COLUMNS, partition_keys=keys, options=INDEXES | buckets)
     append_arrow(other, df.toArrow())
@@ -89,16 +89,16 @@ def test_a_value_that_does_not_fit_is_told_and_the_table_stays_as_it_was(
         # One of the tasks fails: the other has written its rows.
         finer = spark.range(0, 10, 1, 2).selectExpr("id", "timestamp_micros(id div 9) AS at")
         with pytest.raises(UnsupportedError, match=r"column at: .* would lose data"):
-            table.engine.append(table, finer)
+            table.append(finer)
         with pytest.raises(ColumnError, match="column no"):
-            table.engine.append(table, spark.range(1).selectExpr("id AS no"))
+            table.append(spark.range(1).selectExpr("id AS no"))
         assert table.snapshot_id is None
         assert files_below(Path(table.location)) == []
 
 
 def test_an_empty_data_frame_makes_no_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     table = opened(create(tmp_path, COLUMNS, partition_keys=["dt"], options={}), spark)
-    report = table.engine.append(table, spark.range(0).selectExpr(*ROWS))
+    report = table.append(spark.range(0).selectExpr(*ROWS))
     assert (report.rows, report.files, report.snapshot_id) == (0, 0, None)
     assert table.snapshot_id is None
 
@@ -106,7 +106,7 @@ def test_an_empty_data_frame_makes_no_snapshot(spark: SparkSession, tmp_path: Pa
 def test_without_a_session_only_arrow_is_taken(tmp_path: Path, spark: SparkSession) -> None:
     table = create(tmp_path, COLUMNS, options={})
     with pytest.raises(UnsupportedError, match=r"PaimonTable .*: needs Spark"):
-        table.engine.append(table, spark.range(1))
+        table.append(spark.range(1))
 
 
 SCRIPT = """
@@ -142,7 +142,7 @@ def test_types_of_spark_go_into_those_of_the_table(spark: SparkSession, tmp_path
         "TIMESTAMP'2025-01-01 10:00:00.000001 UTC' AS z, 1.25BD AS m, array(1, NULL) AS l, "
         "named_struct('x', 5, 'y', map('k', 7)) AS r"
     )
-    table.engine.append(table, df)
+    table.append(df)
     found = table.scan().to_arrow()
     assert found["n"].cast(pa.int64()).to_pylist() == [1735725600500]
     assert found["z"].cast(pa.int64()).to_pylist() == [1735725600000001000]

@@ -22,8 +22,8 @@ from alcid.errors import (
 )
 from alcid.formats.binary_row import hash_rows
 from alcid.formats.buckets import fixed_bucket
-from alcid.spark import paimon
-from alcid.spark.append import run_tasks
+from alcid.spark import rows as spark_rows
+from alcid.spark.rows import run_tasks
 from tests.spark.lost_attempts import LostAttempts
 from tests.tables.paimon.small_tables import create
 
@@ -161,7 +161,7 @@ def test_partitions_of_one_bucket_are_shared_out_to_all_channels(
         return run_tasks(rows, write)
 
     days = "date_add(DATE'2025-01-01', cast(id % 20 AS int)) AS dt"
-    with patch.object(paimon, "run_tasks", run_seen):
+    with patch.object(spark_rows, "run_tasks", run_seen):
         report = table.upsert(spark.range(0, 100, 1, 1).selectExpr("id", days))
     assert (report.rows, report.buckets) == (100, 20)
     tasks = arranged[0].select("c1", f.spark_partition_id().alias("task")).distinct().collect()

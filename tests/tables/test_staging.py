@@ -23,7 +23,7 @@ from alcid.options import parse_options
 from alcid.storage import Storage
 from alcid.storage.backend import FileStat
 from alcid.tables.bundle_folder import FOLDER, BundleFolder, written_at
-from alcid.tables.parquet.append import (
+from alcid.tables.parquet.staging import (
     STAGING,
     StagedBundle,
     StagingJob,

@@ -10,17 +10,12 @@ from alcid._arrays import Int64Array
 from alcid.config import Settings, using
 from alcid.scan import ReadPlan, Scan, ScanPlan
 from alcid.spark import jvm
-from alcid.spark.append import append_to_folder
 from alcid.spark.jobs import map_tasks
-from alcid.spark.paimon import append_to_paimon, upsert_to_paimon
 from alcid.spark.reading import count_by_spark, to_spark, way_of
+from alcid.spark.rows import DataFrameRows
 from alcid.spark.session import require_version
 from alcid.tables.engine import Items, Task
-from alcid.tables.paimon.keyed.upsert import UpsertPlan
-from alcid.tables.paimon.open_table import OpenPaimonTable
-from alcid.tables.parquet_table import ParquetTable
 from alcid.tables.progress import ReportProgress, no_progress
-from alcid.tables.reports import AppendReport, UpsertReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,17 +62,9 @@ class SparkEngine:
         with jvm.active(self.session):
             return to_spark(self.session, scan)
 
-    def append(
-        self, table: ParquetTable | OpenPaimonTable, rows: DataFrame, /, **how: Any
-    ) -> AppendReport:
-        """Write the rows of a DataFrame as files of a table."""
-        if isinstance(table, OpenPaimonTable):
-            return append_to_paimon(table, rows, **how)
-        return append_to_folder(self, table, rows, **how)
-
-    def upsert(self, table: OpenPaimonTable, rows: DataFrame, plan: UpsertPlan, /) -> UpsertReport:
-        """Let the rows of a DataFrame replace those of their keys."""
-        return upsert_to_paimon(table, rows, plan)
+    def row_source(self, rows: DataFrame, /) -> DataFrameRows:
+        """The rows of a DataFrame, which tasks write."""
+        return DataFrameRows(rows)
 
     def streaming_query(self, rows: Any, /) -> str | None:
         """The id of the streaming query that a batch is of."""

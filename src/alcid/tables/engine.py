@@ -19,9 +19,18 @@ from alcid._arrays import Int64Array
 from alcid.errors import UnsupportedError
 from alcid.scan import Scan, ScanEngine, ScanPlan
 from alcid.tables.progress import ReportProgress, no_progress
-from alcid.tables.reports import AppendReport, UpsertReport
+from alcid.tables.rows import ArrowRows, RowSource
 
-__all__ = ["Engine", "Items", "Splittable", "Task", "Threads", "take_items"]
+__all__ = [
+    "Engine",
+    "Items",
+    "Splittable",
+    "Task",
+    "Threads",
+    "no_spark",
+    "row_source",
+    "take_items",
+]
 
 Items = TypeVar("Items")
 Items_co = TypeVar("Items_co", covariant=True)
@@ -92,11 +101,8 @@ class Engine(ScanEngine, Protocol):
             report: Is called with what is done.
         """
 
-    def append(self, table: Any, rows: Any, /, **how: Any) -> AppendReport:
-        """Write the rows of a DataFrame as files of a table; see its own `append`."""
-
-    def upsert(self, table: Any, rows: Any, plan: Any, /) -> UpsertReport:
-        """Let the rows of a DataFrame replace those of their keys; see `PaimonTable.upsert`."""
+    def row_source(self, rows: Any, /) -> RowSource:
+        """The rows of a DataFrame, to be written; see `row_source` for rows of any kind."""
 
     def streaming_query(self, rows: Any, /) -> str | None:
         """The id of the streaming query that rows come from, the same as long as its checkpoint is.
@@ -135,23 +141,15 @@ class Threads:
         Raises:
             UnsupportedError: Always.
         """
-        raise _no_spark(scan)
+        raise no_spark(scan)
 
-    def append(self, table: Any, _rows: Any, /, **_how: Any) -> AppendReport:
+    def row_source(self, _rows: Any, /) -> RowSource:
         """There is no Spark.
 
         Raises:
             UnsupportedError: Always.
         """
-        raise _no_spark(table)
-
-    def upsert(self, table: Any, _rows: Any, _plan: Any, /) -> UpsertReport:
-        """There is no Spark.
-
-        Raises:
-            UnsupportedError: Always.
-        """
-        raise _no_spark(table)
+        raise no_spark("a DataFrame")
 
     def streaming_query(self, _rows: Any, /) -> str | None:
         """There is none."""
@@ -166,7 +164,30 @@ class Threads:
         return None
 
 
-def _no_spark(what: object) -> UnsupportedError:
+def row_source(engine: Engine, rows: Any, table: object) -> RowSource:
+    """Rows to be written to a table.
+
+    Args:
+        engine: That of the table.
+        rows: An Arrow table or record batch, or a DataFrame.
+        table: The table, for errors.
+
+    Raises:
+        UnsupportedError: Rows of another kind, or a DataFrame where there is no Spark.
+    """
+    if isinstance(rows, pa.Table | pa.RecordBatch):
+        return ArrowRows(rows)
+    if not hasattr(rows, "sparkSession"):
+        raise UnsupportedError(
+            f"rows: found {type(rows).__name__}, expected a Spark DataFrame or an Arrow table"
+        )
+    if not engine.has_spark:
+        raise no_spark(table)
+    return engine.row_source(rows)
+
+
+def no_spark(what: object) -> UnsupportedError:
+    """The error of what only Spark does."""
     return UnsupportedError(
         f"{what}: needs Spark, open the table with a session, as alcid.session() gives one"
     )

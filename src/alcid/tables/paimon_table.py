@@ -15,6 +15,7 @@ import pyarrow as pa
 from alcid.errors import UnsupportedError
 from alcid.expressions import Predicate
 from alcid.options import OptionValue
+from alcid.tables.engine import row_source
 from alcid.tables.maintenance.clean import CleanReport
 from alcid.tables.maintenance.paimon_clean import clean
 from alcid.tables.maintenance.paimon_repair import repair
@@ -26,7 +27,7 @@ from alcid.tables.paimon.keyed.compact import compact
 from alcid.tables.paimon.keyed.upsert import UpsertPlan, upsert
 from alcid.tables.paimon.open_table import OpenPaimonTable
 from alcid.tables.paimon.write import build
-from alcid.tables.paimon.write.append import append_arrow
+from alcid.tables.paimon.write.append import append_rows
 from alcid.tables.paimon.write.build import key_indexes
 from alcid.tables.paimon.write.statistics import compute_stats
 from alcid.tables.progress import Progress
@@ -130,13 +131,7 @@ class PaimonTable(OpenPaimonTable):
         if dry_run:
             _require_arrow(rows)
             return replace(self.dry_run().append(rows, options), dry_run=True)
-        if isinstance(rows, pa.Table | pa.RecordBatch):
-            return append_arrow(self, rows, options)
-        if not hasattr(rows, "sparkSession"):
-            raise UnsupportedError(
-                f"rows: found {type(rows).__name__}, expected a Spark DataFrame or an Arrow table"
-            )
-        return self.engine.append(self, rows, options=options)
+        return append_rows(self, row_source(self.engine, rows, self), options)
 
     def upsert(
         self,

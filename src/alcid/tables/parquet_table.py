@@ -14,10 +14,12 @@ import pyarrow as pa
 from alcid.errors import ColumnError, FileGoneError, OptionError
 from alcid.options import OptionValue, parse_options
 from alcid.storage import retry
+from alcid.tables.engine import no_spark, row_source
 from alcid.tables.maintenance.clean import CleanReport, clean
 from alcid.tables.maintenance.parquet import repair, verify
 from alcid.tables.maintenance.repair import RepairReport
 from alcid.tables.maintenance.verify import VerifyReport
+from alcid.tables.parquet.append import append
 from alcid.tables.parquet.open_table import OpenParquetTable
 from alcid.tables.progress import Progress
 from alcid.tables.reports import AppendReport, BuildReport
@@ -125,10 +127,12 @@ class ParquetTable(OpenParquetTable):
             ColumnError: A column that the table does not have.
             UnsupportedError: The table was not opened with a session, or a type does not fit.
         """
-        return self.engine.append(
+        if not self.engine.has_spark:
+            raise no_spark(self)
+        return append(
             self,
-            rows,
-            options=options,
+            row_source(self.engine, rows, self),
+            options,
             partition_by=partition_by,
             target_file_bytes=target_file_bytes,
             dry_run=dry_run,

@@ -41,7 +41,7 @@ from alcid.tables.bundle_folder import (
     written_at,
 )
 from alcid.tables.open_files import list_data_files
-from alcid.tables.parquet.append import STAGING
+from alcid.tables.parquet.staging import STAGING
 from alcid.tables.reports import Plain, Report, size_text
 
 __all__ = [

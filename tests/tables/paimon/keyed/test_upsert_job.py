@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from alcid import PaimonTable, Routing
 from alcid.tables.paimon.data_files import fit_stored, table_paths
 from alcid.tables.paimon.keyed.bucket import NEW_KEY, HashIndexes, buckets_of
-from alcid.tables.paimon.keyed.upsert import Routed, UpsertJob, keyed_table
+from alcid.tables.paimon.keyed.upsert import UpsertJob, keyed_table
+from alcid.tables.rows import Routed
 from tests.tables.paimon.small_tables import create
 
 COLUMNS = {"part": "INT", "id": "BIGINT"}

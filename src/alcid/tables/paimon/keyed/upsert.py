@@ -13,9 +13,8 @@ enough, and no two workers write to the same bucket.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -34,6 +33,7 @@ from alcid.formats.buckets import (
 )
 from alcid.options import OptionValue, match_column
 from alcid.storage.threads import in_order
+from alcid.tables.engine import row_source
 from alcid.tables.key_order import rank_rows
 from alcid.tables.paimon.data_files import check_lengths, fit_stored, table_paths
 from alcid.tables.paimon.indexes import wanted_specs
@@ -64,6 +64,7 @@ from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.statistics import EMPTY, pack_rows
 from alcid.tables.paimon.new_files import count_skipped, encoding_of, writing_options
 from alcid.tables.reports import UpsertReport
+from alcid.tables.rows import Routed, RowSource
 from alcid.tables.schema import TargetColumns
 
 if TYPE_CHECKING:
@@ -71,7 +72,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BucketRows",
-    "Routed",
     "UpsertJob",
     "UpsertPlan",
     "compacts",
@@ -81,18 +81,6 @@ __all__ = [
 ]
 
 _REMOTE_THREADS = 16  # which mostly wait for the network
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Routed:
-    """The hash, bucket and channel of rows."""
-
-    hashes: Int32Array
-    buckets: Int32Array
-    """`NEW_KEY` where the channel has to assign one."""
-    channels: Int32Array
-    arrival: Int64Array | None = None
-    """Numbers that ascend with the arrival of rows; None: rows are in that order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,6 +174,29 @@ class UpsertJob:
                 Batch(combined, kinds, positions),
                 new.get(bucket_id, np.zeros(0, np.int32)),
             )
+
+    @property
+    def key_columns(self) -> Sequence[str]:
+        """The primary key, with its partition columns."""
+        return self.keyed.schema.primary_keys
+
+    @property
+    def channels(self) -> int:
+        """How many tasks share the buckets."""
+        return self.routing.channels
+
+    def write_rows(
+        self, columns: Sequence[pa.ChunkedArray], routed: Routed | None = None, threads: int = 1
+    ) -> Iterator[BucketChange]:
+        """Write the rows of a channel, or all of them; see `KeyedRowWriter`."""
+        count = sum(source is not None for source in self.columns.sources)
+        rows = self.columns.rows(columns[:count])
+        kinds = np.zeros(len(rows), np.int8)
+        if self.kind_column is not None:
+            kinds = parse_kinds(columns[count], column=self.kind_column[1])
+        channel = 0 if routed is None else int(routed.channels[0])
+        routed = self.route(rows) if routed is None else routed
+        yield from self.write(self.parts(rows, kinds, routed, channel), threads)
 
     def write(self, parts: Iterable[BucketRows], threads: int) -> Iterator[BucketChange]:
         """Write the rows of buckets; nothing is committed.
@@ -294,52 +305,18 @@ _DEFAULT = UpsertPlan()
 
 def upsert(table: OpenPaimonTable, rows: Any, plan: UpsertPlan = _DEFAULT) -> UpsertReport:
     """Upsert an Arrow table or record batch in this process, or a DataFrame; see `upsert_rows`."""
-    if isinstance(rows, pa.Table | pa.RecordBatch):
-        return _upsert_arrow(table, rows, plan)
-    if not hasattr(rows, "sparkSession"):
-        raise UnsupportedError(
-            f"rows: found {type(rows).__name__}, expected a Spark DataFrame or an Arrow table"
-        )
-    return table.engine.upsert(table, rows, plan)
+    return upsert_rows(table, row_source(table.engine, rows, table), plan)
 
 
-def _upsert_arrow(
-    table: OpenPaimonTable, rows: pa.Table | pa.RecordBatch, plan: UpsertPlan
-) -> UpsertReport:
-    source = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-
-    def write(job: UpsertJob) -> Iterator[BucketChange]:
-        if not source.num_rows:
-            return
-        columns = [column for column in job.columns.sources if column is not None]
-        values = job.columns.rows([source.column(column) for column in columns])
-        kinds = np.zeros(len(values), np.int8)
-        if job.kind_column is not None:
-            column, name = job.kind_column
-            kinds = parse_kinds(source.column(column), column=name)
-        yield from job.write(job.parts(values, kinds, job.route(values)), os.cpu_count() or 1)
-
-    return upsert_rows(table, source.schema, plan, write)
-
-
-def upsert_rows(
-    table: OpenPaimonTable,
-    input_schema: pa.Schema,
-    plan: UpsertPlan,
-    write: Callable[[UpsertJob], Iterable[BucketChange]],
-    *,
-    parallelism: int = 1,
-) -> UpsertReport:
+def upsert_rows(table: OpenPaimonTable, rows: RowSource, plan: UpsertPlan) -> UpsertReport:
     """Upsert rows: each replaces the row of its key, or deletes it.
 
     Args:
         table: The table; it is refreshed, which nobody else may do meanwhile.
-        input_schema: The columns of the rows. They are matched by name, narrower types are widened,
-            missing columns are null.
+        rows: Their columns are matched by name, narrower types are widened, missing columns are
+            null. They are written again where another writer was faster; what was written before is
+            removed then.
         plan: How to upsert.
-        write: Writes the rows of all buckets, and returns the change of each. It is called again
-            where another writer was faster; what it returned is removed then, and if it raises.
-        parallelism: Number of workers.
 
     Raises:
         ColumnError: A column that the table does not have, or one that is missing and NOT NULL.
@@ -350,8 +327,8 @@ def upsert_rows(
     begin = time.monotonic()
 
     def plan_work() -> BucketWork:
-        job = _plan(table, input_schema, plan, parallelism)
-        return BucketWork(job.keyed, job.looks_up, lambda: write(job))
+        job = _plan(table, rows.schema, plan, rows.parallelism)
+        return BucketWork(job.keyed, job.looks_up, lambda: rows.write_by_key(job))
 
     with table.engine.settings():
         applied = apply_changes(table, plan_work, plan.commit)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ from alcid.tables.paimon.new_files import (
 )
 from alcid.tables.parquet_writer import GROUP_ROWS, Encoding, FileWriter, equal_runs, roll_files
 from alcid.tables.reports import AppendReport
+from alcid.tables.rows import ArrowRows, RowSource
 from alcid.tables.schema import TargetColumns
 from alcid.types import DataType
 
@@ -64,25 +65,19 @@ def append_arrow(
     options: Mapping[str, OptionValue] | None = None,
 ) -> AppendReport:
     """Append rows that are in memory, without Spark; see `append_rows`."""
-    given = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    return append_rows(table, given.schema, options, lambda job: job.write_table(given))
+    return append_rows(table, ArrowRows(rows), options)
 
 
 def append_rows(
-    table: OpenPaimonTable,
-    given: pa.Schema,
-    options: Mapping[str, OptionValue] | None,
-    write: Callable[[DataJob], Iterable[WrittenData]],
+    table: OpenPaimonTable, rows: RowSource, options: Mapping[str, OptionValue] | None = None
 ) -> AppendReport:
     """Append rows to a table, in one snapshot of kind APPEND; without rows there is none.
 
     Args:
         table: The table; it is read anew before and after.
-        given: The columns of the rows. They go by name, narrower types are widened, missing ones
-            are null.
+        rows: Their columns go by name, narrower types are widened, missing ones are null.
         options: The indexes to build, see `alcid.options`; by default those that the options of
             the table name. `{}` for none.
-        write: Writes the files, and tells of each; those that it told are removed if it raises.
 
     Raises:
         ColumnError: A column that the table does not have, or one that is missing and NOT NULL.
@@ -96,10 +91,10 @@ def append_rows(
     with table.engine.settings():
         table.refresh()
         committer = table.committer()
-        job = _plan(table, given, options)
+        job = _plan(table, rows.schema, options)
         written: list[WrittenData] = []
         try:
-            written.extend(write(job))
+            written.extend(rows.write(job))
         except BaseException:
             discard(job.storage, (path for file in written for path in file.paths))
             raise
@@ -209,7 +204,17 @@ class DataJob:
     specs: tuple[IndexSpec, ...]
     encoding: Encoding
 
-    def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenData]:
+    @property
+    def cluster_by(self) -> Sequence[str]:
+        """The partition columns."""
+        return self.schema.partition_keys
+
+    @property
+    def has_buckets(self) -> bool:
+        """Whether the number of buckets is fixed."""
+        return self.options.bucket > 0
+
+    def write(self, batches: Iterable[pa.RecordBatch], _task: int = 0) -> Iterator[WrittenData]:
         """Write rows; those of a partition and bucket are best given one after the other.
 
         Args:

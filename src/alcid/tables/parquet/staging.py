@@ -1,0 +1,354 @@
+"""Files on their way into a table: written under `_alcid/staging/`, where no reader looks.
+
+    _alcid/staging/20250801T093000.123456Z-5f1e0c7ab2d4/
+        part-20250801T093000.123456Z-5f1e0c7ab2d4-00007-0b3f6c1d2e4a-0000.parquet
+        0b3f6c1d2e4a-0000.puffin
+
+A job has a folder, named like a bundle. A worker writes files and the bundles of these under names
+that no other worker has, and tells of each bundle when it is whole. So of a task that is done twice
+only what one of the two told is moved into the table; the rest goes with the folder.
+
+What was staged becomes part of the table: data files first, then the bundles that tell of them.
+
+A folder has no commit, so files appear one after the other; each is whole. If one of them cannot be
+moved, those that were are removed again. What is left of an append that was killed is either in its
+staging folder or a file of the table like any other.
+"""
+
+from __future__ import annotations
+
+import io
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from alcid._arrays import IntArray
+from alcid.errors import (
+    AlcidWarning,
+    FormatError,
+    NameTakenError,
+    StorageError,
+    UnsupportedError,
+)
+from alcid.expressions.columns import ColumnTypes
+from alcid.formats.source import BytesSource
+from alcid.index.build import IndexedFile
+from alcid.index.bundle import Bundle, BundleSet, BundleWriter, merge
+from alcid.index.bundle.format import INDEX
+from alcid.options import IndexSpec
+from alcid.storage import Storage
+from alcid.storage.backend import FileStat, is_hidden
+from alcid.tables.build import BATCH_BYTES
+from alcid.tables.bundle_folder import FOLDER, BundleFolder, new_name
+from alcid.tables.parquet.partitions import NULL, Partitions, escape
+from alcid.tables.parquet_writer import HELD_BYTES, FileWriter, equal_runs, roll_files
+from alcid.tables.schema import TargetColumns
+
+__all__ = [
+    "STAGING",
+    "StagedBundle",
+    "StagedFile",
+    "StagingJob",
+    "check_paths",
+    "move_files",
+    "new_job",
+    "publish_bundle",
+    "with_versions",
+]
+
+STAGING = f"{FOLDER}/staging"
+"""Where jobs have their folders, in the storage of the data."""
+
+
+def new_job() -> str:
+    """A name for a job that begins now; `written_at(name + ".puffin")` says when that was."""
+    return new_name().removesuffix(".puffin")
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A data file that was written."""
+
+    staged: str
+    """Where it lies."""
+    path: str
+    """Where it belongs."""
+    size: int
+    version: str | None
+    """As the storage says where it lies."""
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagedBundle:
+    """Data files, and the bundle of what is kept of them."""
+
+    bundle: str
+    """Where it lies; empty if there is none, as the storage gives no versions."""
+    size: int
+    files: tuple[StagedFile, ...]
+    skipped: tuple[tuple[str, str, str, str], ...]
+    """Column, index type, reason and path of what was not built."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagingJob:
+    """What every worker of a job does with its rows; it pickles."""
+
+    storage: Storage
+    """That of the data."""
+    name: str
+    columns: TargetColumns
+    above: str
+    """The folder of the table that the partition folders are in; empty as a rule."""
+    specs: tuple[IndexSpec, ...]
+    metadata: Mapping[str, str]
+    """For the footers of the files."""
+    target_bytes: int
+    """A file is closed when it is so long."""
+    held_bytes: int = HELD_BYTES
+    """And when its rows take so much memory."""
+
+    @property
+    def folder(self) -> str:
+        """Where everything lies until it is moved."""
+        return f"{STAGING}/{self.name}"
+
+    def write(self, batches: Iterable[pa.RecordBatch], task: int) -> Iterator[StagedBundle]:
+        """Write the rows of one task.
+
+        Args:
+            batches: The given columns, then the texts of the partition columns; rows of the same
+                partition one after the other.
+            task: Its number, for the names: rows of a table come by path.
+        """
+        return _Stager(self, task).run(batches)
+
+    def write_table(self, rows: pa.Table) -> Iterator[StagedBundle]:
+        """Refuse: Spark gives partition columns as it writes them into paths, Arrow does not.
+
+        Raises:
+            UnsupportedError: Always.
+        """
+        raise UnsupportedError(
+            f"rows: found {type(rows).__name__}, expected a Spark DataFrame, as a folder needs one"
+        )
+
+    @property
+    def cluster_by(self) -> Sequence[str]:
+        """None of the files: rows are clustered by the columns in the paths."""
+        return ()
+
+    @property
+    def has_buckets(self) -> bool:
+        """A folder has none."""
+        return False
+
+    def buckets(self, _rows: pa.Table) -> IntArray | None:
+        """None."""
+        return None
+
+
+class _Stager:
+    """One attempt of one task."""
+
+    def __init__(self, job: StagingJob, task: int) -> None:
+        self._job, self._task, self._attempt = job, task, uuid.uuid4().hex[:12]
+        self._number = self._bundles = 0
+        self._batch: list[IndexedFile] = []
+        self._batch_bytes = 0
+        self._staged: list[StagedFile] = []
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[StagedBundle]:
+        """Write all rows; a bundle is told as soon as it is whole."""
+        job = self._job
+        parts = (part for batch in batches for part in self._parts(batch))
+        for folder, file in roll_files(
+            parts,
+            lambda: FileWriter(job.columns.schema, job.metadata),
+            target_bytes=job.target_bytes,
+            held_bytes=job.held_bytes,
+        ):
+            self._close(folder, file)
+            if self._batch_bytes >= BATCH_BYTES:
+                yield self._finish_bundle()
+        if self._staged:
+            yield self._finish_bundle()
+
+    def _parts(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
+        """The folder of each run of rows, and these as the table has them."""
+        columns, count = self._job.columns, len(self._job.columns.partitions)
+        inside = batch.num_columns - count
+        if not batch.num_rows:
+            return
+        rows = columns.rows(batch.columns[:inside])
+        keys = batch.columns[inside:]
+        for start, stop in equal_runs(keys, batch.num_rows):
+            folders = [self._job.above] if self._job.above else []
+            for name, values in zip(columns.partitions, keys, strict=True):
+                value = values[start].as_py()
+                folders.append(f"{escape(name)}={escape(value) if value else NULL}")
+            yield "/".join([*folders, ""]), rows.slice(start, stop - start)
+
+    def _close(self, folder: str, file: FileWriter) -> None:
+        """Stage a file that is full."""
+        job = self._job
+        name = f"part-{job.name}-{self._task:05d}-{self._attempt}-{self._number:04d}.parquet"
+        self._number += 1
+        staged, path = f"{job.folder}/{name}", folder + name
+        written = file.finish(job.specs, path=path)
+        job.storage.put(staged, written.data.to_pybytes())
+        version = job.storage.stat(staged).version
+        self._staged.append(StagedFile(staged, path, written.data.size, version, file.rows))
+        self._batch.append(written.placed(version or ""))
+        self._batch_bytes += sum(map(len, filter(None, written.indexed.payloads.values())))
+
+    def _finish_bundle(self) -> StagedBundle:
+        job, files = self._job, tuple(self._staged)
+        skipped = tuple(
+            (kind.column, kind.index_type, reason, found.entry.path)
+            for found in self._batch
+            for kind, reason in found.skipped.items()
+            if kind.type == INDEX
+        )
+        bundle, content = "", b""
+        if all(file.version is not None for file in files):
+            data = io.BytesIO()
+            with BundleWriter(data) as writer:
+                for found in self._batch:
+                    found.add_to(writer)
+            content = data.getvalue()
+            bundle = f"{job.folder}/{self._attempt}-{self._bundles:04d}.puffin"
+            job.storage.put(bundle, content)
+        self._bundles += 1
+        self._batch, self._batch_bytes, self._staged = [], 0, []
+        return StagedBundle(bundle, len(content), files, skipped)
+
+
+_THREADS = 16
+
+
+def check_paths(
+    before: pa.Array, added: Sequence[str], partition_types: ColumnTypes | None
+) -> None:
+    """See that a table can be read as before when it has more files.
+
+    Args:
+        before: The paths of its files; the partition columns of these, and their types, stay.
+        added: The paths to come.
+        partition_types: Those that the table was opened with.
+
+    Raises:
+        UnsupportedError: A path that readers pass over, or a type would change.
+        LiteralError: A value is none of the type of its column.
+        FormatError: Other partition columns.
+    """
+    for path in added:
+        for name in path.split("/"):
+            if is_hidden(name):
+                raise UnsupportedError(f"{path}: readers pass over names like {name}")
+    new = pa.array(added, before.type)
+    after = Partitions.of(pa.concat_arrays([before, new]), partition_types)
+    if not len(before):
+        return
+    for column in Partitions.of(before, partition_types).columns:
+        found = after.types[column.name]
+        if found != column.data_type:
+            values = Partitions.of(new).to_table().column(column.name).unique().to_pylist()
+            raise UnsupportedError(
+                f"partition column {column.name}: found {values[:3]}, "
+                f"expected {column.data_type} as in the table, which would become {found}"
+            )
+
+
+def move_files(storage: Storage, files: Sequence[StagedFile]) -> list[FileStat]:
+    """Move files to where they belong, all or none, and say what the storage says of them then.
+
+    Raises:
+        StorageError: One could not be moved; those that were are removed again.
+    """
+    begun: list[str] = []
+
+    def move(file: StagedFile) -> FileStat:
+        begun.append(file.path)
+        try:
+            storage.move(file.staged, file.path)
+        except NameTakenError:
+            begun.remove(file.path)  # it is not ours
+            raise
+        return storage.stat(file.path)
+
+    try:
+        with ThreadPoolExecutor(_THREADS if storage.remote else 1) as pool:
+            futures = [pool.submit(move, file) for file in files]
+            try:
+                return [future.result() for future in futures]
+            finally:
+                for future in futures:
+                    future.cancel()
+    except BaseException:
+        storage.delete(begun)
+        raise
+
+
+def publish_bundle(
+    storage: Storage, folder: BundleFolder, staged: StagedBundle, found: Sequence[FileStat]
+) -> int:
+    """Let a bundle count, after its files were moved, and say how long it is.
+
+    The rows are there by now: that their indexes are not is told by a warning.
+
+    Args:
+        storage: That of the data, where the bundle was staged.
+        folder: Where the bundles of the table are.
+        staged: The bundle.
+        found: What the storage says of its files.
+    """
+    same = all(
+        known == (file.size, file.version) for known, file in zip(found, staged.files, strict=True)
+    )
+    try:
+        if same and folder.storage is storage:
+            storage.move(staged.bundle, folder.path(new_name()))
+            return staged.size
+        data = storage.source(staged.bundle, staged.size).read(0, staged.size)
+        if not same:
+            data = with_versions(data, staged.files, found)
+        folder.put(data)
+    except (StorageError, FormatError) as error:
+        warnings.warn(
+            f"rows were appended, but not their indexes, which build_indexes makes: {error}",
+            AlcidWarning,
+            stacklevel=2,
+        )
+        return 0
+    return len(data)
+
+
+def with_versions(data: bytes, files: Sequence[StagedFile], found: Sequence[FileStat]) -> bytes:
+    """A bundle with other versions of its files.
+
+    Raises:
+        FormatError: A file has another size than before, or the bundle is damaged.
+    """
+    for file, known in zip(files, found, strict=True):
+        if known.size != file.size or known.version is None:
+            raise FormatError(
+                "changed while it was moved", file=file.path, found=known, expected=file.size
+            )
+
+    bundles = BundleSet(
+        [Bundle.open(BytesSource(data, "staged bundle"))],
+        [file.path for file in files],
+        np.array([file.size for file in files], np.int64),
+        [file.version or "" for file in files],
+        strict=True,
+    )
+    made = io.BytesIO()
+    merge(bundles, made, versions=[known.version or "" for known in found])
+    return made.getvalue()

@@ -622,7 +622,7 @@ def test_files_are_removed_where_the_schema_has_changed_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = create(tmp_path, options={})
-    monkeypatch.setattr("alcid.tables.paimon_table.Committer", Late)
+    monkeypatch.setattr("alcid.tables.paimon.open_table.Committer", Late)
     with pytest.raises(ConflictError, match="its schema has changed"):
         append_arrow(table, rows_of([1]))
     assert data_files(tmp_path) == []
@@ -632,7 +632,7 @@ def test_files_stay_where_the_snapshot_may_be_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = create(tmp_path, options={})
-    monkeypatch.setattr("alcid.tables.paimon_table.Committer", Lost)
+    monkeypatch.setattr("alcid.tables.paimon.open_table.Committer", Lost)
     with pytest.raises(StorageError, match="the answer is lost"):
         append_arrow(table, rows_of([1, 2]))
     assert ids(table) == [1, 2]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import alcid
-from alcid.tables.paimon.metadata.commit import SnapshotMaker
+from alcid.tables.paimon.metadata.commit import SnapshotWriter
 from tests.spark.streams import start
 
 # The snapshot, counted from the first of the stream, before or after which it stops.
@@ -25,9 +25,9 @@ STEPS = {
 
 def stop_at_steps() -> None:
     """Let commits to the table in the folder of a step come as far as that."""
-    make, calls = SnapshotMaker.make, Counter[str]()
+    make, calls = SnapshotWriter.write, Counter[str]()
 
-    def counted(maker: SnapshotMaker, *given: Any) -> bool:
+    def counted(maker: SnapshotWriter, *given: Any) -> bool:
         folder = Path(maker._storage.location).parent
         calls[folder.name] += 1
         stop, after = STEPS[folder.name]
@@ -38,7 +38,7 @@ def stop_at_steps() -> None:
             wait(folder)
         return is_made
 
-    SnapshotMaker.make = counted  # type: ignore[assignment, method-assign]
+    SnapshotWriter.write = counted  # type: ignore[assignment, method-assign]
 
 
 def wait(folder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from alcid import DeletionVector, DeletionVectorFile
 from alcid.storage import Storage
-from alcid.tables.paimon.metadata.commit import describe
+from alcid.tables.paimon.metadata.commit import manifest_meta
 from alcid.tables.paimon.metadata.manifest import ManifestEntry, write_manifest, write_manifest_list
 from alcid.tables.paimon.metadata.snapshot import Snapshot, snapshot_path
 from alcid.tables.paimon.metadata.table_folder import TableFolder
@@ -61,7 +61,7 @@ def forge(
     entries = [new for entry in state.entries for new in files(entry)]
     data = write_manifest(entries, "zstd")
     name = put("manifest", data)
-    base = write_manifest_list([describe(entries, folder.latest_schema(), name, len(data))], "zstd")
+    base = write_manifest_list([manifest_meta(entries, folder.latest_schema(), name, len(data))], "zstd")
     delta = write_manifest_list([], "zstd")
     new = replace(
         snapshot,

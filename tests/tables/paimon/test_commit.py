@@ -22,7 +22,7 @@ from alcid import PaimonTable
 from alcid.errors import ConflictError, FormatError
 from alcid.storage import Storage
 from alcid.tables.paimon.metadata import commit as commit_module
-from alcid.tables.paimon.metadata.commit import Change, SnapshotMaker, merge_entries
+from alcid.tables.paimon.metadata.commit import Change, SnapshotWriter, merge_entries
 from alcid.tables.paimon.metadata.manifest import (
     ADD,
     DataFile,
@@ -217,10 +217,10 @@ def test_a_snapshot_that_expires_right_away_was_made_all_the_same(tmp_path: Path
     made = commit(table, changes[0])
     append(table, [9])
     table.storage.delete(["snapshot/snapshot-1"])
-    assert not SnapshotMaker(table.storage)._is_stale(made, changes[0], before)
-    assert SnapshotMaker(table.storage)._is_stale(made, changes[1], before)
+    assert not SnapshotWriter(table.storage)._is_stale(made, changes[0], before)
+    assert SnapshotWriter(table.storage)._is_stale(made, changes[1], before)
     table.storage.delete(["snapshot/snapshot-2"])
-    assert not SnapshotMaker(table.storage)._is_stale(made, changes[1], before)
+    assert not SnapshotWriter(table.storage)._is_stale(made, changes[1], before)
 
 
 def java_commit(table: PaimonTable, numbers: range) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import alcid
-from alcid.tables.paimon.metadata.commit import SnapshotMaker
+from alcid.tables.paimon.metadata.commit import SnapshotWriter
 from tests.tables.paimon.keyed.sink_tables import keyed_table, rows_of
 from tests.tables.paimon.killed_commits import die
 
@@ -24,9 +24,9 @@ def _on(snapshot: int, *, after: bool) -> Callable[[], None]:
     """Die before or after the file of a snapshot is made, counted from here."""
 
     def arm() -> None:
-        make, calls = SnapshotMaker.make, list[None]()
+        make, calls = SnapshotWriter.write, list[None]()
 
-        def counted(maker: SnapshotMaker, *given: Any) -> bool:
+        def counted(maker: SnapshotWriter, *given: Any) -> bool:
             calls.append(None)
             if len(calls) == snapshot and not after:
                 die()
@@ -35,7 +35,7 @@ def _on(snapshot: int, *, after: bool) -> Callable[[], None]:
                 die()
             return is_made
 
-        SnapshotMaker.make = counted  # type: ignore[assignment, method-assign]
+        SnapshotWriter.write = counted  # type: ignore[assignment, method-assign]
 
     return arm
 

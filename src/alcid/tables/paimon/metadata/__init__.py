@@ -1,20 +1,15 @@
-"""The metadata of a Paimon table: what its JSON and Avro files say, and how a commit adds to them.
+"""The metadata of a Paimon table, and the commits that add to it.
 
-| module             | file of the table                                                        |
-|--------------------|--------------------------------------------------------------------------|
-| `schema`           | `schema/schema-<n>`: columns, keys and options                           |
-| `table_options`    | what the options mean, and which are refused                             |
-| `snapshot`         | `snapshot/snapshot-<n>`, `tag/tag-<name>`: the table at one moment       |
-| `manifest_list`    | `manifest/manifest-list-*`: the manifests of a snapshot                  |
-| `manifest`         | `manifest/manifest-*`: data files that came and went                     |
-| `index_manifest`   | `manifest/index-manifest-*`: deletion vectors and hash indexes           |
-| `avro`             | the container of the last three                                          |
-| `row_bytes`        | partitions, keys and bounds within them                                  |
-| `statistics`       | the bounds of the columns of a data file                                 |
-| `paths`            | where data files lie                                                     |
-| `table_state`      | all of it at one snapshot                                                |
-| `change`           | what a commit does, and whether it goes with a state                     |
-| `commit`           | a new snapshot, or none                                                  |
-| `snapshot_making`  | the moment at which it is there                                          |
-| `manifest_merging` | few manifests in place of many                                           |
+| module         | content                                                                       |
+|----------------|-------------------------------------------------------------------------------|
+| `schema`       | `schema/schema-<n>`: columns, keys and options                                |
+| `options`      | the options as typed values, and the checks before a read or a write          |
+| `option_keys`  | all other keys: refused, harmless, or renamed                                 |
+| `snapshot`     | `snapshot/snapshot-<n>` and `tag/tag-<name>`                                  |
+| `manifest`     | `manifest/manifest-*` and `manifest/manifest-list-*`: data files              |
+| `table_state`  | `manifest/index-manifest-*`, and everything of one snapshot together          |
+| `records`      | the Avro and ORC records of these files                                       |
+| `statistics`   | packed rows: partitions, keys, and the bounds of columns                      |
+| `table_folder` | schemas, branches, and the paths of data files                                |
+| `commit`       | a change, checked against a state and committed as the next snapshot          |
 """

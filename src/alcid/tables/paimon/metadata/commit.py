@@ -1,24 +1,17 @@
-"""A commit: manifests are written under new names, then one new snapshot, exclusively.
+"""Commits: a change is checked against the state of the table, and becomes the next snapshot.
 
-The number of a snapshot is taken by whoever writes its file first. Who comes second has lost, looks
-at what the winner did, plans again, and tries the next number. Until the file of the snapshot is
-there, nothing of a commit can be seen; what is left of one that was killed are files that no
-snapshot names.
+Manifests are written under new names first, then the snapshot, exclusively: its number belongs to
+whoever writes its file first. Whoever loses reads what the winner did, plans again, and tries the
+next number. Until the file of the snapshot exists nothing of a commit is visible; a commit that is
+killed leaves files that no snapshot has.
 
-A manifest is read again before it is put in its place: what reads as something else, or as nothing,
-would end the table.
+A manifest is read back before it is put: one that reads as something else would destroy the table.
+Entries that delete files are written before those that add: when a snapshot expires, Paimon removes
+what was deleted and not added *after* it.
 
-Entries by which files go are written before those by which files come: when a snapshot expires,
-Paimon removes what went and did not come again *after* it.
-
-What a commit does to a table, and whether it goes with a state of it.
-
-The moment of a commit: a snapshot gets its number, or another was faster.
-
-Few manifests in place of many, so that a table of a thousand commits is still read in a moment.
-
-A file that came and went within those that are merged is left out of both. One that went, but came
-in a manifest that is not merged, stays deleted.
+Many small manifests are merged into few, so that a table of a thousand commits still opens fast.
+Files that were added and deleted within the merged manifests are omitted; one that was deleted, but
+added in a manifest that is not merged, stays deleted.
 """
 
 from __future__ import annotations
@@ -72,11 +65,11 @@ __all__ = [
     "BATCH",
     "Change",
     "Committer",
-    "SnapshotMaker",
+    "SnapshotWriter",
     "check",
-    "describe",
     "discard",
     "is_in",
+    "manifest_meta",
     "merge_entries",
     "merge_manifests",
 ]
@@ -84,27 +77,27 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a commit does to a table."""
+    """What a commit adds and deletes."""
 
     kind: str
     """APPEND, COMPACT, OVERWRITE or ANALYZE."""
     deleted: Sequence[ManifestEntry] = ()
-    """Live files that go."""
+    """Live data files to delete."""
     added: Sequence[ManifestEntry] = ()
     index_deleted: Sequence[IndexEntry] = ()
     index_added: Sequence[IndexEntry] = ()
     statistics: str | None = None
     """The name of a new statistics file."""
     properties: Mapping[str, str | None] = field(default_factory=dict)
-    """What the snapshot is to say besides what those before it said; None: no more of that."""
+    """Properties to set, in addition to those of the snapshot before; None: to remove."""
 
 
 def check(change: Change, state: TableState) -> None:
-    """See that a change goes with a state.
+    """Check that a change can be applied to a state.
 
     Raises:
-        ConflictError: A file that is to go is not live, one that is to come was deleted once, or
-            a data file would get a second deletion vector, or one that is not live has one.
+        ConflictError: A deleted file is not live, an added one was deleted before, or a data file
+            would get a second deletion vector, or a vector without being live.
     """
     if change.deleted:
         for entry in change.deleted:
@@ -115,126 +108,124 @@ def check(change: Change, state: TableState) -> None:
                 raise ConflictError(f"{entry.file.name}: is there, or was, exactly as it would be")
     if not change.index_deleted and not change.index_added:
         return
-    live = {(one.partition, one.bucket, one.name) for one in state.indexes}
-    gone = {(one.partition, one.bucket, one.name) for one in change.index_deleted}
-    for partition_bucket_name in gone - live:
-        raise ConflictError(f"{partition_bucket_name[2]}: is not there any more")
-    _check_vectors(change, state, gone)
+    live = {(*index.bucket_id, index.name) for index in state.indexes}
+    deleted = {(*index.bucket_id, index.name) for index in change.index_deleted}
+    for *_, name in deleted - live:
+        raise ConflictError(f"{name}: is not there any more")
+    _check_vectors(change, state, deleted)
 
 
-def _check_vectors(change: Change, state: TableState, gone: set[tuple[bytes, int, str]]) -> None:
-    files = {(one.partition, one.bucket, one.file.name) for one in state.entries}
-    files -= {(one.partition, one.bucket, one.file.name) for one in change.deleted}
-    files |= {(one.partition, one.bucket, one.file.name) for one in change.added}
-    kept = [one for one in state.indexes if (one.partition, one.bucket, one.name) not in gone]
+def _check_vectors(change: Change, state: TableState, deleted: set[tuple[bytes, int, str]]) -> None:
+    files = {(*entry.bucket_id, entry.file.name) for entry in state.entries}
+    files -= {(*entry.bucket_id, entry.file.name) for entry in change.deleted}
+    files |= {(*entry.bucket_id, entry.file.name) for entry in change.added}
+    left = [index for index in state.indexes if (*index.bucket_id, index.name) not in deleted]
     before = _count_vectors(state.indexes)
-    for place, count in _count_vectors([*kept, *change.index_added]).items():
-        if count > max(before[place], 1):
-            raise ConflictError(f"{place[2]}: has another deletion vector by now")
+    for data_file, count in _count_vectors([*left, *change.index_added]).items():
+        if count > max(before[data_file], 1):
+            raise ConflictError(f"{data_file[2]}: has another deletion vector by now")
     for entry in change.index_added:
         for vector in entry.ranges or ():
-            if (entry.partition, entry.bucket, vector.data_file) not in files:
+            if (*entry.bucket_id, vector.data_file) not in files:
                 raise ConflictError(f"{vector.data_file}: is not there any more")
 
 
 def _count_vectors(entries: Iterable[IndexEntry]) -> Counter[tuple[bytes, int, str]]:
-    """How many vectors each data file has; a table that another has damaged may have two of one."""
+    """How many deletion vectors each data file has: two, if another writer damaged the table."""
     return Counter(
-        (entry.partition, entry.bucket, vector.data_file)
-        for entry in entries
-        for vector in entry.ranges or ()
+        (*entry.bucket_id, vector.data_file) for entry in entries for vector in entry.ranges or ()
     )
 
 
 def is_in(change: Change, state: TableState) -> bool:
-    """Whether something that a change has added is known in a later state."""
-    known = state.live.keys() | state.deleted
-    if any(entry.identity in known for entry in change.added):
+    """Whether a later state has something that a change added."""
+    identities = state.live.keys() | state.deleted
+    if any(entry.identity in identities for entry in change.added):
         return True
-    indexes = {(one.name, one.ranges) for one in state.indexes}
+    indexes = {(index.name, index.ranges) for index in state.indexes}
     return any((entry.name, entry.ranges) in indexes for entry in change.index_added)
 
 
-class SnapshotMaker:
-    """Makes the files of snapshots, and sees whether they stay."""
+class SnapshotWriter:
+    """Writes the files of snapshots, and checks whether they stay."""
 
     def __init__(self, storage: Storage) -> None:
         """Take the folder of a table."""
         self._storage, self._snapshots = storage, SnapshotFolder(storage)
 
-    def make(self, snapshot: Snapshot, change: Change, before: Snapshot | None) -> bool:
-        """Write the file of a snapshot; False if its number, or the one before, is another's."""
-        if before is not None and not self._is_there(before):
+    def write(self, snapshot: Snapshot, change: Change, before: Snapshot | None) -> bool:
+        """Write the file of a snapshot; False if its number, or the one before, is taken."""
+        if before is not None and not self._exists(before):
             return False
         try:
             self._storage.create(snapshot_path(snapshot.id), snapshot.to_json())
         except NameTakenError:
             return False
         except StorageError as error:
-            if not self._is_made(snapshot, error):
+            if not self._was_written(snapshot, error):
                 raise
         if self._is_stale(snapshot, change, before):
             self._storage.delete([snapshot_path(snapshot.id)])
             return False
         return True
 
-    def _is_made(self, snapshot: Snapshot, error: StorageError) -> bool:
-        """Whether a snapshot is there, though it could not be written: an answer may get lost.
+    def _was_written(self, snapshot: Snapshot, error: StorageError) -> bool:
+        """Whether a snapshot exists although writing it failed: a response may get lost.
 
         Raises:
-            StorageError: That cannot be known.
+            StorageError: That is unknown.
         """
         try:
-            return self._is_there(snapshot)
+            return self._exists(snapshot)
         except AlcidError:
             problem = f"whether this commit was made is not known: {error.problem}"
             raise StorageError(problem, file=error.file, tries=error.tries) from error
 
-    def _is_there(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot is still the one of its number; see `is_final`."""
+    def _exists(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot is still the one with its number, see `is_final`."""
         try:
             return _is_same(self._snapshots.get(snapshot.id), snapshot)
         except FileGoneError:
             return False
 
-    def _is_stale(self, made: Snapshot, change: Change, before: Snapshot | None) -> bool:
-        """Whether a new snapshot took the number of one that has expired, far behind the latest.
+    def _is_stale(self, written: Snapshot, change: Change, before: Snapshot | None) -> bool:
+        """Whether a new snapshot has the number of one that has expired, far behind the latest.
 
-        That happens to who was asleep between plan and commit. Nobody would ever read what was
-        committed there.
+        That happens to a writer that slept between plan and commit. Nobody would ever read what it
+        has committed there.
         """
         try:
-            # The oldest expire first: what stands behind one that is there has not expired.
+            # The oldest expire first, so none behind an existing one has.
             if before is not None and self._storage.exists(snapshot_path(before.id)):
                 return False
             latest = self._snapshots.latest()
-            if latest is None or latest.id <= made.id or not self._is_there(made):
+            if latest is None or latest.id <= written.id or not self._exists(written):
                 return False
-            if not self._storage.exists(snapshot_path(made.id + 1)):
+            if not self._storage.exists(snapshot_path(written.id + 1)):
                 return True
-            return not is_in(change, TableState(self._storage, self._snapshots.get(made.id + 1)))
-        except StorageError:  # it is made, as far as can be known
+            return not is_in(change, TableState(self._storage, self._snapshots.get(written.id + 1)))
+        except StorageError:  # assume that it was committed
             return False
 
-    def is_final(self, made: Snapshot, change: Change) -> bool:
-        """Whether a snapshot stays; and say that it is the latest.
+    def is_final(self, written: Snapshot, change: Change) -> bool:
+        """Update the hints, and check whether a snapshot stays.
 
-        On a disk, Paimon's Java looks whether a name is free, and then renames its own file: what
-        came between is replaced. Nobody can prevent that, but most times it can be seen.
+        On a local disk Paimon's Java checks whether a name is free and then renames its own file,
+        which replaces what came between. Nobody can prevent that, but mostly it can be noticed.
         """
         with suppress(StorageError):  # a hint is only a hint
-            self._snapshots.hint(made)
+            self._snapshots.hint(written)
         try:
-            if _is_same(self._snapshots.get(made.id), made):
+            if _is_same(self._snapshots.get(written.id), written):
                 return True
             return is_in(change, TableState(self._storage, self._snapshots.latest()))
-        except StorageError:  # expired by now, as others went on from it; or not to be known
+        except StorageError:  # expired by now, as others built on it; or unknown
             return True
 
 
-def _is_same(found: Snapshot, expected: Snapshot) -> bool:
-    """Whether two snapshots are of one commit: the names of its manifests are its own."""
-    return found.base_manifest_list == expected.base_manifest_list
+def _is_same(snapshot: Snapshot, expected: Snapshot) -> bool:
+    """Whether two snapshots are of one commit, by the unique names of its manifests."""
+    return snapshot.base_manifest_list == expected.base_manifest_list
 
 
 def merge_manifests(
@@ -242,38 +233,38 @@ def merge_manifests(
     options: TableOptions,
     write: Callable[[Sequence[ManifestEntry]], list[ManifestMeta]],
 ) -> list[ManifestMeta]:
-    """The manifests of a state, or fewer ones that say the same.
+    """The manifests of a state, or fewer ones with the same content.
 
-    Small ones that stand next to each other become one when there are many. All are written anew,
-    with live files only, when a large table has as much that went as what is live.
+    Consecutive small ones are merged when there are many. All are rewritten, with live files only,
+    when a large table has as many deleted files as live ones.
 
     Args:
         state: The table.
-        options: Of the table: what is small, and what is many.
+        options: Options of the table: what is small, and what is many.
         write: Writes entries as a manifest, or as several where one would be too large.
     """
     metas, target = state.manifests, options.manifest_target_file_size
-    went, came = sum(meta.deleted for meta in metas), sum(meta.added for meta in metas)
-    if 2 * went >= came and sum(meta.size for meta in metas) >= target:
-        return _rewritten(metas, state, target, write)
-    # What was cut to the size is not merged again, though it may be a bit smaller.
+    deleted, added = sum(meta.deleted for meta in metas), sum(meta.added for meta in metas)
+    if 2 * deleted >= added and sum(meta.size for meta in metas) >= target:
+        return _rewrite(metas, state, target, write)
+    # One that was cut to the target size is a bit smaller, and not merged again.
     is_small = [2 * meta.size < target for meta in metas]
     if sum(is_small) < max(options.manifest_merge_min_count, 2):
         return list(metas)
     merged: list[ManifestMeta] = []
     for small, group in groupby(range(len(metas)), is_small.__getitem__):
-        some = [metas[place] for place in group]
-        merged += _rewritten(some, state, target, write) if small and len(some) > 1 else some
+        run = [metas[number] for number in group]
+        merged += _rewrite(run, state, target, write) if small and len(run) > 1 else run
     return merged
 
 
-def _rewritten(
+def _rewrite(
     metas: Sequence[ManifestMeta],
     state: TableState,
     target: int,
     write: Callable[[Sequence[ManifestEntry]], list[ManifestMeta]],
 ) -> list[ManifestMeta]:
-    """What manifests say, without files that came and went within them, cut to a size."""
+    """The entries of manifests, without files that were added and deleted, cut to a size."""
     entries = merge_entries(chain.from_iterable(state.read(metas)))
     count = sum(meta.added + meta.deleted for meta in metas)
     step = max(target * count // max(sum(meta.size for meta in metas), 1), 1)
@@ -285,30 +276,31 @@ def _rewritten(
 
 
 def merge_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Entries that say the same: what went and did not come here, then what came and stays.
+    """Merge entries: files that were deleted and not added here, then those added and not deleted.
 
-    As for readers, the order plays no role: what went is gone, even if it seems to come again.
+    As for readers, the order does not matter: a deleted file stays deleted.
     """
     added: dict[Identity, ManifestEntry] = {}
     deleted: dict[Identity, ManifestEntry] = {}
     for entry in entries:
         (added if entry.kind == ADD else deleted)[entry.identity] = entry
-    went = [entry for identity, entry in deleted.items() if identity not in added]
-    return went + [entry for identity, entry in added.items() if identity not in deleted]
+    gone = [entry for identity, entry in deleted.items() if identity not in added]
+    return gone + [entry for identity, entry in added.items() if identity not in deleted]
 
 
-def describe(
+def manifest_meta(
     entries: Sequence[ManifestEntry], schema: TableSchema, name: str, size: int
 ) -> ManifestMeta:
-    """What a list says of a manifest of these entries."""
-    buckets, levels = [one.bucket for one in entries], [one.file.level for one in entries]
-    added = sum(one.kind == ADD for one in entries)
+    """The entry of a manifest in a manifest list."""
+    buckets = [entry.bucket for entry in entries]
+    levels = [entry.file.level for entry in entries]
+    added = sum(entry.kind == ADD for entry in entries)
     return ManifestMeta(
         name,
         size,
         added,
         len(entries) - added,
-        _partition_stats([one.partition for one in entries], schema, name),
+        _partition_stats([entry.partition for entry in entries], schema, name),
         schema.id,
         (min(buckets), max(buckets), min(levels), max(levels), None, None),
     )
@@ -318,7 +310,7 @@ def _partition_stats(partitions: Sequence[bytes], schema: TableSchema, file: str
     types, counts = schema.partition_types, Counter(partitions)
     columns = unpack_rows(list(counts), types, file=file)
     rows = pa.table(dict(zip(schema.partition_keys, columns, strict=True)))
-    found = collect(rows, types, [FULL] * len(types))
+    stats = collect(rows, types, [FULL] * len(types))
     nulls = tuple(
         sum(
             count
@@ -327,15 +319,15 @@ def _partition_stats(partitions: Sequence[bytes], schema: TableSchema, file: str
         )
         for column in columns
     )
-    return RowStats(found.minimum, found.maximum, nulls)
+    return RowStats(stats.minimum, stats.maximum, nulls)
 
 
 BATCH = (1 << 63) - 1
-"""The identifier of a commit that is none of a series."""
+"""The commit identifier of a batch job."""
 
 _TRIES = 200
 _WAIT, _LONGEST_WAIT = 0.01, 0.5  # seconds
-_LARGEST_MANIFEST = 256 << 20  # bytes without compression; readers take 1 GiB
+_LARGEST_MANIFEST = 256 << 20  # bytes without compression; readers accept 1 GiB
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 
@@ -345,12 +337,12 @@ class _LostRaceError(ConflictError):
 
 
 class Committer:
-    """Makes snapshots of a table."""
+    """Commits snapshots of a table."""
 
     def __init__(self, storage: Storage, schema: TableSchema, options: TableOptions) -> None:
-        """Take the folder of a table, and its schema, by which data files were written."""
+        """Take the folder of a table, and the schema that new data files have."""
         self._storage, self._schema, self._options = storage, schema, options
-        self._snapshots, self._maker = SnapshotFolder(storage), SnapshotMaker(storage)
+        self._snapshots, self._writer = SnapshotFolder(storage), SnapshotWriter(storage)
 
     def commit(
         self,
@@ -360,18 +352,18 @@ class Committer:
         user: str | None = None,
         identifier: int = BATCH,
     ) -> Snapshot | None:
-        """Make a snapshot.
+        """Commit a snapshot.
 
         Args:
-            plan: Says what to do to a table in this state; None for nothing. It is called again
-                with the new state where another was faster, and raises ConflictError where what it
-                was to do makes no sense any more.
+            plan: Returns the change for a state of the table; None for nothing. It is called again
+                with the new state where another writer was faster, and raises ConflictError where
+                its change cannot be made any more.
             cached: An earlier state, whose manifests are not read again.
-            user: Who commits; by default a new name.
-            identifier: The number of the commit in the series of its user.
+            user: The commit user; by default a new one.
+            identifier: The commit identifier in the series of its user.
 
         Raises:
-            ConflictError: The change does not go with the state of the table.
+            ConflictError: The change cannot be applied to the state of the table.
         """
         user = self.new_user() if user is None else user
         state = TableState(self._storage, None) if cached is None else cached
@@ -385,7 +377,7 @@ class Committer:
             self._check_schema()
             check(change, state)
             snapshot = self._try(change, state, user, identifier)
-            if snapshot is None or not self._maker.is_final(snapshot, change):
+            if snapshot is None or not self._writer.is_final(snapshot, change):
                 raise _LostRaceError(
                     f"{self._storage.location}: others were faster {_TRIES} times in a row"
                 )
@@ -401,7 +393,7 @@ class Committer:
         )
 
     def new_user(self) -> str:
-        """A name for who commits, for two commits that belong together."""
+        """A new commit user, for commits that belong together."""
         prefix = self._options.commit_user_prefix
         return f"{prefix}_{uuid.uuid4()}" if prefix else str(uuid.uuid4())
 
@@ -410,7 +402,7 @@ class Committer:
         return latest == state.snapshot
 
     def _check_schema(self) -> None:
-        """See that files are of the schema that the table has."""
+        """Check that new files have the current schema of the table."""
         if self._storage.exists(f"schema/schema-{self._schema.id + 1}"):
             raise ConflictError(
                 f"{self._storage.location}: its schema has changed since it was opened"
@@ -419,29 +411,29 @@ class Committer:
     def _try(
         self, change: Change, state: TableState, user: str, identifier: int
     ) -> Snapshot | None:
-        """Write all that a snapshot names, then the snapshot; None if its number was taken."""
-        draft = _Draft(self._storage, self._options.manifest_compression)
+        """Write all files of a snapshot, then the snapshot; None if its number was taken."""
+        files = _CommitFiles(self._storage, self._options.manifest_compression)
         try:
-            snapshot = self._write(draft, change, state, user, identifier)
-            is_made = self._maker.make(snapshot, change, state.snapshot)
+            snapshot = self._write(files, change, state, user, identifier)
+            is_written = self._writer.write(snapshot, change, state.snapshot)
         except (FileGoneError, UnsupportedError):
-            draft.remove()
+            files.remove()
             raise
-        if not is_made:
-            draft.remove()
+        if not is_written:
+            files.remove()
             return None
         return snapshot
 
     def _write(
-        self, draft: _Draft, change: Change, state: TableState, user: str, identifier: int
+        self, files: _CommitFiles, change: Change, state: TableState, user: str, identifier: int
     ) -> Snapshot:
         before, schema = state.snapshot, self._schema
-        entries = [*(one.deleted() for one in change.deleted), *change.added]
-        metas = draft.manifests(entries, schema)
-        base = merge_manifests(state, self._options, lambda some: draft.manifests(some, schema))
-        delta_list, delta_size = draft.list(metas)
-        base_list, base_size = draft.list(base)
-        rows = sum(one.file.rows if one.kind == ADD else -one.file.rows for one in entries)
+        entries = [*(entry.deleted() for entry in change.deleted), *change.added]
+        delta = files.manifests(entries, schema)
+        base = merge_manifests(state, self._options, lambda merged: files.manifests(merged, schema))
+        delta_list, delta_size = files.list(delta)
+        base_list, base_size = files.list(base)
+        rows = sum(entry.file.rows if entry.kind == ADD else -entry.file.rows for entry in entries)
         total = 0 if before is None else before.total_record_count or 0
         same_schema = before is not None and before.schema_id == schema.id
         return Snapshot(
@@ -451,7 +443,7 @@ class Committer:
             base_manifest_list_size=base_size,
             delta_manifest_list=delta_list,
             delta_manifest_list_size=delta_size,
-            index_manifest=self._index_manifest(draft, change, state),
+            index_manifest=self._index_manifest(files, change, state),
             commit_user=user,
             commit_identifier=identifier,
             commit_kind=change.kind,
@@ -466,37 +458,37 @@ class Committer:
             extra={} if before is None else before.inherited,
         )
 
-    def _index_manifest(self, draft: _Draft, change: Change, state: TableState) -> str | None:
+    def _index_manifest(self, files: _CommitFiles, change: Change, state: TableState) -> str | None:
         before = None if state.snapshot is None else state.snapshot.index_manifest
         if not change.index_deleted and not change.index_added:
             return before
-        gone = {(one.partition, one.bucket, one.name) for one in change.index_deleted}
+        deleted = {(*index.bucket_id, index.name) for index in change.index_deleted}
         left = [
-            one
-            for one in state.indexes
-            # Without ranges there is nothing in it, and writers of Java would not open the bucket.
-            if (one.partition, one.bucket, one.name) not in gone
-            and (one.index_type != DELETION_VECTORS or one.ranges)
+            index
+            for index in state.indexes
+            # Without ranges it is empty, and Paimon's Java would not open the bucket.
+            if (*index.bucket_id, index.name) not in deleted
+            and (index.index_type != DELETION_VECTORS or index.ranges)
         ]
         entries = [*left, *change.index_added]
         if not entries:
             return None
-        return draft.indexes(entries)
+        return files.indexes(entries)
 
 
 def _properties(before: Snapshot | None, change: Change) -> dict[str, str]:
-    known = {**((before and before.properties) or {}), **change.properties}
-    return {key: value for key, value in known.items() if value is not None}
+    properties = {**((before and before.properties) or {}), **change.properties}
+    return {key: value for key, value in properties.items() if value is not None}
 
 
 class _Read(Protocol[_T_co]):
-    """Reads what a file of the manifest folder says."""
+    """Reads the records of a file in the manifest folder."""
 
     def __call__(self, data: bytes, *, file: str) -> Sequence[_T_co]: ...
 
 
-class _Draft:
-    """The files of a commit that no snapshot names yet."""
+class _CommitFiles:
+    """The files of a commit, which no snapshot has yet."""
 
     def __init__(self, storage: Storage, compression: str) -> None:
         self._storage, self.compression = storage, compression
@@ -505,8 +497,10 @@ class _Draft:
     def manifests(
         self, entries: Sequence[ManifestEntry], schema: TableSchema
     ) -> list[ManifestMeta]:
-        """Write entries as manifests, as few as readers take."""
-        sizes = np.cumsum([one.bytes_about for one in entries], dtype=np.int64) // _LARGEST_MANIFEST
+        """Write entries as manifests, as few as readers accept."""
+        sizes = (
+            np.cumsum([entry.bytes_about for entry in entries], dtype=np.int64) // _LARGEST_MANIFEST
+        )
         cuts = (np.flatnonzero(np.diff(sizes)) + 1).tolist()
         return [
             self._manifest(entries[start:end], schema)
@@ -516,7 +510,7 @@ class _Draft:
 
     def _manifest(self, entries: Sequence[ManifestEntry], schema: TableSchema) -> ManifestMeta:
         name, size = self._put("manifest", entries, write_manifest, read_manifest)
-        return describe(entries, schema, name, size)
+        return manifest_meta(entries, schema, name, size)
 
     def list(self, metas: Sequence[ManifestMeta]) -> tuple[str, int]:
         """Write a manifest list; its name and size."""
@@ -534,21 +528,21 @@ class _Draft:
         write: Callable[[Sequence[_T], str], bytes],
         read: _Read[_T],
     ) -> tuple[str, int]:
-        """Write a file, if it reads as what it is to say; its name and size.
+        """Write a file, after it was read back as the same records; its name and size.
 
         Raises:
-            FormatError: It does not: nobody could read the table any more.
+            FormatError: It reads as something else: nobody could read the table any more.
         """
         name = f"{kind}-{self._unique}-{len(self._paths)}"
         path = f"{MANIFEST_FOLDER}/{name}"
         data = write(records, self.compression)
-        again = read(data, file=path)
-        if again != [*records]:
-            wrong = sum(one != other for one, other in zip(again, records, strict=False))
+        read_back = read(data, file=path)
+        if read_back != [*records]:
+            wrong = sum(left != right for left, right in zip(read_back, records, strict=False))
             raise FormatError(
                 f"{kind} to be written reads as something else",
                 file=path,
-                found=f"{len(again)} records, {wrong} of them others",
+                found=f"{len(read_back)} records, {wrong} of them others",
                 expected=f"{len(records)} records",
             )
         self._paths.append(path)
@@ -556,7 +550,7 @@ class _Draft:
         return name, len(data)
 
     def remove(self) -> None:
-        """Take all back: another has made the snapshot."""
+        """Remove everything: the commit is lost."""
         discard(self._storage, self._paths)
 
 

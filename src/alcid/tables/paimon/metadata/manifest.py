@@ -1,9 +1,8 @@
-"""`manifest/manifest-*`: data files that came (ADD) and went (DELETE).
+"""`manifest/manifest-*` and `manifest/manifest-list-*`: the data files of a snapshot.
 
-A file is live if it was added and nowhere deleted, whatever the order. So an entry must never come
-back as it once was: the file would stay deleted.
-
-`manifest/manifest-list-*`: the manifests of a snapshot, and what each spans.
+An entry of a manifest adds (ADD) or deletes (DELETE) a data file. A file is live if it is added and
+nowhere deleted, whatever the order. So a deleted entry must never be added again as it was: the
+file would stay deleted. A manifest list has the manifests of a snapshot, with what each spans.
 """
 
 from __future__ import annotations
@@ -15,13 +14,14 @@ from typing import Any, TypeAlias
 
 from alcid.errors import FormatError
 from alcid.tables.paimon.metadata.records import (
+    UnknownField,
     nullable,
+    put_values,
     read_as,
     record_schema,
     write_records,
 )
 from alcid.tables.paimon.metadata.statistics import NO_STATS, RowStats
-from alcid.tables.paimon.metadata.unknown_fields import UnknownField, put_values
 
 __all__ = [
     "ADD",
@@ -46,7 +46,7 @@ STATS_FIELDS: Sequence[tuple[str, Any] | dict[str, Any]] = [
     nullable("_NULL_COUNTS", {"type": "array", "items": ["null", "long"]}),
 ]
 _TEXTS = {"type": "array", "items": "string"}
-# Field of the dataclass, field of the record, its type; None: it may be null.
+# Field of the dataclass, field of the record, its type, and whether it may be null.
 _FILE: tuple[tuple[str, str, Any, bool], ...] = (
     ("name", "_FILE_NAME", "string", False),
     ("size", "_FILE_SIZE", "long", False),
@@ -101,7 +101,7 @@ Identity: TypeAlias = tuple[bytes, int, int, str, tuple[str, ...], bytes | None,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """What a manifest says of a data file."""
+    """The metadata of a data file in a manifest."""
 
     name: str
     size: int
@@ -115,35 +115,35 @@ class DataFile:
     schema_id: int
     level: int
     extra_files: tuple[str, ...] = ()
-    """Files beside it; the one that ends with `.index` has its indexes."""
+    """Files beside it; the one with the suffix `.index` has its file indexes."""
     creation_time: datetime | None = None
     delete_rows: int | None = None
-    """How many of its rows delete a key."""
+    """How many of its rows delete."""
     embedded_index: bytes | None = None
     source: int | None = None
     """0: written by an append, 1: by a compaction."""
     stats_columns: tuple[str, ...] | None = None
-    """The columns that `value_stats` is of; None: all."""
+    """The columns of `value_stats`; None: all."""
     external_path: str | None = None
     first_row_id: int | None = None
     write_columns: tuple[str, ...] | None = None
     unknown: tuple[UnknownField, ...] = ()
-    """What a newer Paimon says of it besides; it is written again with the rest."""
+    """Fields of a newer Paimon, which are written again with the entry."""
 
     @property
     def has_index(self) -> bool:
-        """Whether there are indexes of it."""
+        """Whether it has file indexes."""
         return self.embedded_index is not None or bool(self.index_files)
 
     @property
     def index_files(self) -> list[str]:
-        """Those of the extra files that hold indexes."""
+        """The extra files with file indexes."""
         return [name for name in self.extra_files if name.endswith(".index")]
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """A data file that came or went."""
+    """A data file that a commit added or deleted."""
 
     kind: int
     partition: bytes
@@ -151,7 +151,7 @@ class ManifestEntry:
     total_buckets: int
     file: DataFile
     unknown: tuple[UnknownField, ...] = ()
-    """What a newer Paimon says besides, but for what it says of the file."""
+    """Fields of a newer Paimon, apart from those of the file."""
 
     @property
     def bucket_id(self) -> BucketId:
@@ -169,7 +169,7 @@ class ManifestEntry:
 
     @property
     def bytes_about(self) -> int:
-        """About how many bytes it takes in a manifest, without compression."""
+        """Its approximate size in a manifest, without compression."""
         file = self.file
         nulls = 2 * len(file.value_stats.null_counts or ())
         stats = len(file.value_stats.minimum) + len(file.value_stats.maximum) + nulls
@@ -178,7 +178,7 @@ class ManifestEntry:
         return 200 + stats + index + sum(map(len, texts)) + 4 * (len(file.min_key))
 
     def deleted(self) -> ManifestEntry:
-        """The entry by which the file goes."""
+        """The entry that deletes the file."""
         return replace(self, kind=DELETE)
 
     def on_level(self, level: int) -> ManifestEntry:
@@ -186,7 +186,7 @@ class ManifestEntry:
         return self.with_file(replace(self.file, level=level))
 
     def with_file(self, file: DataFile) -> ManifestEntry:
-        """The entry by which the file comes, described otherwise."""
+        """The entry that adds the file with other metadata."""
         return replace(self, kind=ADD, file=file)
 
 
@@ -203,15 +203,15 @@ def write_manifest(entries: Iterable[ManifestEntry], compression: str) -> bytes:
     """A manifest of entries, in this order.
 
     Raises:
-        UnsupportedError: A field that is not known is of two types.
+        UnsupportedError: An unknown field has two types.
     """
-    listed = list(entries)
-    unknown = [both for one in listed if (both := (*one.unknown, *one.file.unknown))]
-    return write_records(_SCHEMA, map(_record, listed), compression, unknown)
+    entries = list(entries)
+    unknown = [both for entry in entries if (both := (*entry.unknown, *entry.file.unknown))]
+    return write_records(_SCHEMA, map(_record, entries), compression, unknown)
 
 
 def stats_of(record: Mapping[str, Any]) -> RowStats:
-    """Bounds, as manifests and their lists have them."""
+    """Statistics from a record of a manifest or a manifest list."""
     counts = record.get("_NULL_COUNTS")
     return RowStats(
         record["_MIN_VALUES"], record["_MAX_VALUES"], None if counts is None else tuple(counts)
@@ -219,12 +219,12 @@ def stats_of(record: Mapping[str, Any]) -> RowStats:
 
 
 def _key_stats_of(record: Mapping[str, Any]) -> RowStats:
-    """The same of a key; files of a table without one share what they do not have."""
+    """Statistics of a key; tables without a primary key share one object."""
     return NO_STATS if record == _NO_STATS else stats_of(record)
 
 
 def stats_record(stats: RowStats) -> dict[str, Any]:
-    """The same, to be written."""
+    """Statistics as a record."""
     counts = None if stats.null_counts is None else list(stats.null_counts)
     return {
         "_MIN_VALUES": stats.minimum,
@@ -239,50 +239,50 @@ _NO_STATS = stats_record(NO_STATS)
 def _entry(
     record: Mapping[str, Any], unknown: tuple[UnknownField, ...], file: str
 ) -> ManifestEntry:
-    kind, found = record["_KIND"], record["_FILE"]
+    kind, data_file = record["_KIND"], record["_FILE"]
     if kind not in (ADD, DELETE):
         raise FormatError("kind of an entry", file=file, found=kind, expected="0 or 1")
     for name, expected in _CHECKED:
-        value = found[name]
+        value = data_file[name]
         if not isinstance(value, expected) or (isinstance(value, int) and value < 0):
             raise FormatError(
                 f"entry: {name}", file=file, found=repr(value)[:80], expected=expected
             )
-    columns, written = found.get("_VALUE_STATS_COLS"), found.get("_WRITE_COLS")
+    columns, written = data_file.get("_VALUE_STATS_COLS"), data_file.get("_WRITE_COLS")
     return ManifestEntry(
         kind,
         record["_PARTITION"],
         record["_BUCKET"],
         record["_TOTAL_BUCKETS"],
         DataFile(
-            name=found["_FILE_NAME"],
-            size=found["_FILE_SIZE"],
-            rows=found["_ROW_COUNT"],
-            min_key=found["_MIN_KEY"],
-            max_key=found["_MAX_KEY"],
-            key_stats=_key_stats_of(found["_KEY_STATS"]),
-            value_stats=stats_of(found["_VALUE_STATS"]),
-            min_sequence=found["_MIN_SEQUENCE_NUMBER"],
-            max_sequence=found["_MAX_SEQUENCE_NUMBER"],
-            schema_id=found["_SCHEMA_ID"],
-            level=found["_LEVEL"],
-            extra_files=tuple(found["_EXTRA_FILES"]),
-            creation_time=_time(found.get("_CREATION_TIME")),
-            delete_rows=found.get("_DELETE_ROW_COUNT"),
-            embedded_index=found.get("_EMBEDDED_FILE_INDEX"),
-            source=found.get("_FILE_SOURCE"),
+            name=data_file["_FILE_NAME"],
+            size=data_file["_FILE_SIZE"],
+            rows=data_file["_ROW_COUNT"],
+            min_key=data_file["_MIN_KEY"],
+            max_key=data_file["_MAX_KEY"],
+            key_stats=_key_stats_of(data_file["_KEY_STATS"]),
+            value_stats=stats_of(data_file["_VALUE_STATS"]),
+            min_sequence=data_file["_MIN_SEQUENCE_NUMBER"],
+            max_sequence=data_file["_MAX_SEQUENCE_NUMBER"],
+            schema_id=data_file["_SCHEMA_ID"],
+            level=data_file["_LEVEL"],
+            extra_files=tuple(data_file["_EXTRA_FILES"]),
+            creation_time=_time(data_file.get("_CREATION_TIME")),
+            delete_rows=data_file.get("_DELETE_ROW_COUNT"),
+            embedded_index=data_file.get("_EMBEDDED_FILE_INDEX"),
+            source=data_file.get("_FILE_SOURCE"),
             stats_columns=None if columns is None else tuple(columns),
-            external_path=found.get("_EXTERNAL_PATH"),
-            first_row_id=found.get("_FIRST_ROW_ID"),
+            external_path=data_file.get("_EXTERNAL_PATH"),
+            first_row_id=data_file.get("_FIRST_ROW_ID"),
             write_columns=None if written is None else tuple(written),
-            unknown=tuple(one for one in unknown if one.path[0] == "_FILE"),
+            unknown=tuple(extra for extra in unknown if extra.path[0] == "_FILE"),
         ),
-        tuple(one for one in unknown if one.path[0] != "_FILE"),
+        tuple(extra for extra in unknown if extra.path[0] != "_FILE"),
     )
 
 
 def _time(value: datetime | int | None) -> datetime | None:
-    """A moment, which some writers store as plain milliseconds."""
+    """A timestamp, which some writers store as plain milliseconds."""
     return _EPOCH + timedelta(milliseconds=value) if isinstance(value, int) else value
 
 
@@ -323,7 +323,7 @@ _LIST_SCHEMA = record_schema("", _FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class ManifestMeta:
-    """A manifest, as a list has it."""
+    """A manifest in a manifest list."""
 
     name: str
     size: int
@@ -332,14 +332,14 @@ class ManifestMeta:
     partition_stats: RowStats
     schema_id: int
     spans: tuple[int | None, ...] = (None,) * len(_SPANS)
-    """Least and greatest bucket, level and row id; None: not known."""
+    """Minimum and maximum bucket, level and row id; None: unknown."""
     unknown: tuple[UnknownField, ...] = ()
-    """What a newer Paimon says besides; it is written again with the rest."""
+    """Fields of a newer Paimon, which are written again with the entry."""
 
     @property
     def extra_files(self) -> list[str]:
         """Files beside it, of newer writers: `<manifest>.avro.sidecar`."""
-        values = [one.value for one in self.unknown if one.path == ("_EXTRA_FILES",)]
+        values = [extra.value for extra in self.unknown if extra.path == ("_EXTRA_FILES",)]
         return [
             name
             for names in values
@@ -362,9 +362,9 @@ def read_manifest_list(data: bytes, *, file: str) -> list[ManifestMeta]:
 
 def write_manifest_list(metas: Iterable[ManifestMeta], compression: str) -> bytes:
     """A list of manifests."""
-    listed = list(metas)
-    unknown = [one.unknown for one in listed]
-    return write_records(_LIST_SCHEMA, map(_list_record, listed), compression, unknown)
+    metas = list(metas)
+    unknown = [meta.unknown for meta in metas]
+    return write_records(_LIST_SCHEMA, map(_list_record, metas), compression, unknown)
 
 
 def _meta(record: Mapping[str, Any], unknown: tuple[UnknownField, ...], _file: str) -> ManifestMeta:

@@ -1,22 +1,22 @@
-"""Avro object containers, as manifests are: records by the names of their fields.
+"""Records of manifests, manifest lists and index manifests: Avro containers, or ORC files.
 
-Names of records differ between writers, and older ones do not write newer fields: both are read by
-what the file says of itself.
+Records are read by the schema in the file: names of records differ between writers, and older
+writers omit newer fields. With `manifest.format=orc` records have the same fields in an ORC file,
+whose footer is checked before Arrow sees it; the data of ORC files has no checksums.
 
-Manifests of tables with `manifest.format=orc`: the records of an ORC file.
-
-They have the fields of those in Avro, so that what they mean is read by the same code. Footers are
-checked here before Arrow sees them; the data of ORC files has no checksums.
-
-Many objects at once, without a look for garbage among them.
+A newer Paimon adds fields. An unknown field keeps its value and its Avro type (`UnknownField`), and
+is written again with its record.
 """
 
 from __future__ import annotations
 
+import copy
 import gc
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import fastavro
@@ -26,17 +26,20 @@ from alcid.datafiles.orc.footer import MAGIC, parse_footer, read_tails
 from alcid.datafiles.parquet import ReadReport
 from alcid.datafiles.parquet.decoding import naming_damage
 from alcid.errors import FormatError, OptionError, UnsupportedError
-from alcid.formats.avro import read_records
+from alcid.formats.avro import inner_types, read_records, short_name
 from alcid.formats.source import BytesSource, read_each
-from alcid.tables.paimon.metadata.unknown_fields import FieldFinder, UnknownField, extend_schema
 
 if TYPE_CHECKING:
     from pyarrow.orc import ORCFile
 
 __all__ = [
     "CODECS",
+    "FieldFinder",
+    "UnknownField",
+    "extend_schema",
     "is_orc",
     "nullable",
+    "put_values",
     "read_as",
     "read_orc",
     "record_schema",
@@ -54,7 +57,7 @@ _AVRO_TYPES: Final = {
     pa.binary(): "bytes",
 }
 _TIME: Final = pa.timestamp("ms", "UTC")
-"""What Avro manifests keep the time of creation of a file in."""
+"""The type of `_CREATION_TIME` in Avro manifests."""
 
 
 def is_orc(data: bytes) -> bool:
@@ -67,7 +70,7 @@ def is_orc(data: bytes) -> bool:
 
 
 def read_orc(data: bytes, *, file: str) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    """The schema and the records of an ORC file, as those of Avro are given.
+    """The schema and the records of an ORC file, in the form of Avro's.
 
     Raises:
         FormatError: It is damaged, or states more records than it has bytes.
@@ -99,7 +102,7 @@ def _records(opened: ORCFile, file: str) -> Iterator[dict[str, Any]]:
 
 
 def _avro_type(kind: Any, file: str, name: str = "record") -> Any:
-    """The type that a field has in a manifest in Avro."""
+    """The Avro type of a field."""
     if pa.types.is_struct(kind):
         fields = [
             {"name": field.name, "type": ["null", _avro_type(field.type, file, field.name)]}
@@ -127,8 +130,186 @@ def _as_in_avro(values: pa.Array) -> pa.Array:
     )
 
 
+ITEM: Final = "*"
+"""Stands in a path for the items of an array."""
+
+_NAMED: Final = ("record", "error", "enum", "fixed")
+_MOST_TYPES: Final = 10_000
+_Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownField:
+    """A field that this version does not know."""
+
+    path: _Path
+    """The names of the fields that lead to it, its own the last; `*` for the items of an array."""
+    kind: str
+    """Its nullable Avro type as self-contained JSON; empty: unknown."""
+    value: Any = field(hash=False)
+    """Its value; in items of an array, by the first field of each item."""
+
+
+class FieldFinder:
+    """Finds the unknown fields in the records of one file."""
+
+    def __init__(self, written: Any, known: Mapping[str, Any], *, file: str) -> None:
+        """Compare two schemas.
+
+        Args:
+            written: The schema that the file was written with.
+            known: The schema of the records that this version writes.
+            file: Its name, for errors.
+
+        Raises:
+            FormatError: A type that refers to a type which the schema does not have, or that is
+                made of too many types.
+        """
+        self._file = file
+        self._named: dict[str, Any] = {}
+        self._collect(written)
+        self._unknown = list(self._compare(written, known, ()))
+
+    def find(self, record: Mapping[str, Any]) -> tuple[UnknownField, ...]:
+        """The unknown fields of a record that are not null."""
+        if not self._unknown:
+            return ()
+        fields = ((path, kind, _value(record, path)) for path, kind in self._unknown)
+        return tuple(UnknownField(*parts) for parts in fields if parts[2] is not None)
+
+    def _collect(self, kind: Any) -> None:
+        """Collect the named types."""
+        if isinstance(kind, dict) and kind.get("type") in _NAMED:
+            self._named.setdefault(short_name(kind["name"]), kind)
+        for inner in inner_types(kind):
+            self._collect(inner)
+
+    def _compare(self, written: Any, known: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
+        written, known = self._without_null(written), self._without_null(known)
+        match written, known:
+            case {"type": "record", "fields": fields}, {"type": "record", "fields": others}:
+                types = {other["name"]: other["type"] for other in others}
+                for entry in fields:
+                    name, kind = entry["name"], entry["type"]
+                    if name in types:
+                        yield from self._compare(kind, types[name], (*path, name))
+                    else:
+                        branches = kind if isinstance(kind, list) else [kind]
+                        optional = ["null", *(branch for branch in branches if branch != "null")]
+                        whole = self._whole(optional, (*path, name), [0])
+                        yield (*path, name), json.dumps(whole, sort_keys=True)
+            case {"type": "array", "items": item}, {"type": "array", "items": other}:
+                yield from self._compare(item, other, (*path, ITEM))
+
+    def _without_null(self, kind: Any) -> Any:
+        """The only type of a union besides null; the union itself if there are several."""
+        if isinstance(kind, list):
+            others = [branch for branch in kind if branch != "null"]
+            kind = others[0] if len(others) == 1 else kind
+        return self._named.get(short_name(kind), kind) if isinstance(kind, str) else kind
+
+    def _whole(self, kind: Any, path: _Path, seen: list[int]) -> Any:
+        """A type with all types that it refers to inlined, and named after the path."""
+        seen[0] += 1
+        if seen[0] > _MOST_TYPES:
+            raise FormatError(
+                f"schema of an Avro file: {path[-1]}: too many types", file=self._file
+            )
+        if isinstance(kind, list):
+            return [self._whole(branch, path, seen) for branch in kind]
+        if isinstance(kind, str):
+            defined = self._named.get(short_name(kind))
+            return kind if defined is None else self._whole(defined, path, seen)
+        whole = {key: value for key, value in kind.items() if key not in ("namespace", "aliases")}
+        if whole["type"] in _NAMED:
+            whole["name"] = f"record_{'_'.join(path).replace(ITEM, 'item')}_{seen[0]}"
+        match whole:
+            case {"type": "record" | "error", "fields": fields}:
+                whole["fields"] = [
+                    {**entry, "type": self._whole(entry["type"], path, seen)} for entry in fields
+                ]
+            case {"type": "array", "items": item}:
+                whole["items"] = self._whole(item, path, seen)
+            case {"type": "map", "values": item}:
+                whole["values"] = self._whole(item, path, seen)
+            case {"type": dict() | list() as inner}:
+                whole["type"] = self._whole(inner, path, seen)
+        return whole
+
+
+def extend_schema(
+    schema: Mapping[str, Any], unknown: Iterable[tuple[UnknownField, ...]]
+) -> dict[str, Any]:
+    """The schema of records with unknown fields.
+
+    Raises:
+        UnsupportedError: A field has two types, or its type is unknown.
+    """
+    kinds: dict[_Path, str] = {}
+    for fields in unknown:
+        for unknown_field in fields:
+            kind = kinds.setdefault(unknown_field.path, unknown_field.kind)
+            if kind != unknown_field.kind or not kind:
+                types = "is of two types" if kind else "is of an unknown type"
+                raise UnsupportedError(
+                    f"{'.'.join(unknown_field.path)}: written by a newer Paimon, and {types}: its "
+                    "record cannot be written again; commit with that Paimon"
+                )
+    extended = copy.deepcopy(dict(schema))
+    for path, kind in kinds.items():
+        *above, name = path
+        described = {"name": name, "type": json.loads(kind), "default": None}
+        _record_at(extended, above)["fields"].append(described)
+    return extended
+
+
+def put_values(record: dict[str, Any], unknown: Iterable[UnknownField]) -> dict[str, Any]:
+    """Put unknown fields into a record."""
+    for unknown_field in unknown:
+        _put(record, unknown_field.path, unknown_field.value)
+    return record
+
+
+def _value(record: Any, path: _Path) -> Any:
+    """The value of a field; None if a field on the way to it is null."""
+    for depth, name in enumerate(path):
+        if record is None:
+            return None
+        if name == ITEM:
+            rest = path[depth + 1 :]
+            items = {next(iter(item.values())): _value(item, rest) for item in record}
+            return {key: value for key, value in items.items() if value is not None} or None
+        record = record.get(name)
+    return record
+
+
+def _put(record: Any, path: _Path, value: Any) -> None:
+    name, *rest = path
+    if name == ITEM:
+        for item in record:
+            if (key := next(iter(item.values()))) in value:
+                _put(item, tuple(rest), value[key])
+    elif not rest:
+        record[name] = value
+    elif record.get(name) is not None:
+        _put(record[name], tuple(rest), value)
+
+
+def _record_at(schema: Any, path: Iterable[str]) -> dict[str, Any]:
+    """The record at a path within a schema."""
+    for name in path:
+        if name == ITEM:
+            schema = schema["items"]
+        else:
+            schema = next(entry["type"] for entry in schema["fields"] if entry["name"] == name)
+        if isinstance(schema, list):
+            (schema,) = (branch for branch in schema if branch != "null")
+    record: dict[str, Any] = schema
+    return record
+
+
 CODECS = {"zstd": "zstandard", "none": "null", "snappy": "snappy", "deflate": "deflate"}
-"""What Avro calls the values of the option `manifest.compression`."""
+"""Avro's names for the values of `manifest.compression`."""
 
 T = TypeVar("T")
 Record = dict[str, Any]
@@ -143,21 +324,20 @@ def read_as(
     what: str,
     file: str,
 ) -> list[T]:
-    """All records of a container, each as what it means; of an ORC file, if it is one.
+    """Parse all records of a container, which may be an ORC file.
 
     Args:
-        parse: Makes something of a record and of its fields that are not known, and is given the
-            name of the file for its errors.
+        parse: Parses a record; it is also passed the unknown fields, and the file name for errors.
         data: The container.
-        schema: The fields that are known.
-        version: The newest version of its records that is known.
-        what: What errors call it.
+        schema: The known fields.
+        version: The newest known version of records.
+        what: The kind of file, for errors.
         file: Its name.
 
     Raises:
-        FormatError: It is damaged, a record lacks something, or is of a newer version.
+        FormatError: It is damaged, a record has no such field, or is of a newer version.
     """
-    found: list[T] = []
+    parsed: list[T] = []
     try:
         written, records = (read_orc if is_orc(data) else read_records)(data, file=file)
         unknown = FieldFinder(written, schema, file=file)
@@ -166,10 +346,10 @@ def read_as(
                 raise FormatError(
                     f"version of a {what}", file=file, found=record["_VERSION"], expected=version
                 )
-            found.append(parse(record, unknown.find(record), file))
+            parsed.append(parse(record, unknown.find(record), file))
     except (KeyError, TypeError, AttributeError, StopIteration) as error:
         raise FormatError(f"damaged {what}: {error!r}", file=file) from None
-    return found
+    return parsed
 
 
 def write_records(
@@ -181,14 +361,14 @@ def write_records(
     """A container of records.
 
     Args:
-        schema: Of the records, as far as it is known.
-        records: What to write; they may be made one by one.
+        schema: The schema of the known fields.
+        records: The records.
         compression: The value of `manifest.compression`.
-        unknown: The fields that the records have besides.
+        unknown: The unknown fields of the records.
 
     Raises:
         OptionError: No such compression.
-        UnsupportedError: A field that is not known is of two types.
+        UnsupportedError: An unknown field has two types.
     """
     if compression not in CODECS:
         raise OptionError(
@@ -201,7 +381,7 @@ def write_records(
 
 
 def nullable(name: str, kind: Any) -> Record:
-    """A field that may be null, and is by default."""
+    """A nullable field with default null."""
     return {"name": name, "type": ["null", kind], "default": None}
 
 
@@ -209,11 +389,12 @@ def record_schema(path: str, fields: Sequence[tuple[str, Any] | Record]) -> Reco
     """The schema of a record, with the name that Paimon's own writer gives it.
 
     Args:
-        path: The names of the fields that lead to it, each behind a `_`; empty for the outermost.
-        fields: Each a name and a type, or what `nullable` gives.
+        path: The names of the fields that lead to it, each after a `_`; empty for the outermost.
+        fields: Name and type of each, or the result of `nullable`.
     """
     described = [
-        one if isinstance(one, dict) else {"name": one[0], "type": one[1]} for one in fields
+        entry if isinstance(entry, dict) else {"name": entry[0], "type": entry[1]}
+        for entry in fields
     ]
     name = f"org.apache.paimon.avro.generated.record{path}"
     return {"type": "record", "name": name, "fields": described}
@@ -221,10 +402,10 @@ def record_schema(path: str, fields: Sequence[tuple[str, Any] | Record]) -> Reco
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Let no garbage be looked for: what manifests say are many objects, and none of them is any.
+    """Disable garbage collection: manifests become many objects, and none of them is garbage.
 
-    It takes a sixth off the time to open a table of 100,000 files. Where two threads are here at
-    the same time, the first to leave lets it begin again for both.
+    This takes a sixth off the time to open a table of 100,000 files. Of two threads that are here
+    at the same time, the first to leave enables it again for both.
     """
     was_enabled = gc.isenabled()
     gc.disable()

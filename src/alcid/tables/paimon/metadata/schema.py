@@ -38,11 +38,11 @@ _VERSION = 3
 _NOT_NULL = " NOT NULL"
 _MAX_DEPTH = 64  # as deep as Arrow reads
 _OLD_DEFAULTS = {1: {"bucket": "1", "file.format": "orc"}, 2: {"file.format": "orc"}}
-"""What options were when schemas of older versions did not say."""
+"""Default options of older schema versions."""
 
 
 def schema_path(number: int) -> str:
-    """Where a schema lies in the folder of its table."""
+    """The path of a schema in its table."""
     return f"schema/schema-{number}"
 
 
@@ -56,9 +56,9 @@ class Field:
     nullable: bool = True
     description: str | None = None
     default_value: str | None = None
-    """What Paimon's writers put in place of null."""
+    """The value that Paimon's writers put in place of null."""
     inner_ids: tuple[int, ...] = field(default=(), compare=False)
-    """The ids of the fields within its type, each before those within it."""
+    """The ids of nested fields, outer ones first."""
 
 
 @dataclass(frozen=True)
@@ -126,21 +126,21 @@ class TableSchema:
             FormatError: It is damaged.
             UnsupportedError: A type that is not known.
         """
-        found = parse_json(data, file)
+        document = parse_json(data, file)
         try:
-            version = int(found.get("version", 1))
+            version = int(document.get("version", 1))
             if version > _VERSION:
                 raise FormatError("schema version", file=file, found=version, expected=_VERSION)
-            options = {str(key): str(value) for key, value in found["options"].items()}
+            options = {str(key): str(value) for key, value in document["options"].items()}
             return cls(
-                int(found["id"]),
-                tuple(_field(one) for one in found["fields"]),
-                int(found["highestFieldId"]),
-                tuple(found["partitionKeys"]),
-                tuple(found["primaryKeys"]),
+                int(document["id"]),
+                tuple(map(_field, document["fields"])),
+                int(document["highestFieldId"]),
+                tuple(document["partitionKeys"]),
+                tuple(document["primaryKeys"]),
                 _OLD_DEFAULTS.get(version, {}) | options,
-                found.get("comment") or "",
-                int(found.get("timeMillis", 0)),
+                document.get("comment") or "",
+                int(document.get("timeMillis", 0)),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, FormatError | UnsupportedError):
@@ -148,13 +148,13 @@ class TableSchema:
             raise FormatError(f"damaged schema: {error!r}", file=file) from None
 
     def to_json(self) -> bytes:
-        """As Paimon writes that of a new table: ids of inner fields follow that of their column."""
+        """The JSON of a new table, as Paimon writes it: nested ids follow that of their column."""
         fields = []
-        for one in self.fields:
-            inner = count(one.id + 1)
-            described = {"id": one.id, "name": one.name}
-            described["type"] = _type_json(one.data_type, one.nullable, inner)
-            more = {"description": one.description, "defaultValue": one.default_value}
+        for column in self.fields:
+            inner = count(column.id + 1)
+            described = {"id": column.id, "name": column.name}
+            described["type"] = _type_json(column.data_type, column.nullable, inner)
+            more = {"description": column.description, "defaultValue": column.default_value}
             fields.append(described | {name: text for name, text in more.items() if text})
         return to_json(
             {
@@ -173,17 +173,17 @@ class TableSchema:
     @cached_property
     def types(self) -> dict[str, DataType]:
         """The type of each column."""
-        return {one.name: one.data_type for one in self.fields}
+        return {column.name: column.data_type for column in self.fields}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
-        return tuple(one.name for one in self.fields)
+        return tuple(column.name for column in self.fields)
 
     @cached_property
     def by_id(self) -> dict[int, Field]:
         """The columns by their id."""
-        return {one.id: one for one in self.fields}
+        return {column.id: column for column in self.fields}
 
     def field(self, name: str) -> Field:
         """The column of exactly this name.
@@ -202,71 +202,72 @@ class TableSchema:
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The primary key without partition columns: it is what tells rows of a bucket apart."""
+        """The trimmed primary key, without partition columns: unique within a bucket."""
         return tuple(name for name in self.primary_keys if name not in self.partition_keys)
 
 
 def parse_json(data: bytes, file: str) -> dict[str, Any]:
-    """An object of JSON.
+    """Parse a JSON object.
 
     Raises:
         FormatError: It is none.
     """
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"no JSON: {error}", file=file) from None
-    if not isinstance(found, dict):
-        raise FormatError("JSON", file=file, found=type(found).__name__, expected="an object")
-    return found
+    if not isinstance(document, dict):
+        raise FormatError("JSON", file=file, found=type(document).__name__, expected="an object")
+    return document
 
 
 def to_json(value: Mapping[str, Any]) -> bytes:
-    """JSON as people like to read it."""
+    """Indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False).encode()
 
 
-def _field(found: Mapping[str, Any], depth: int = 0) -> Field:
-    data_type, nullable = _data_type(found["type"], depth)
+def _field(described: Mapping[str, Any], depth: int = 0) -> Field:
+    data_type, nullable = _data_type(described["type"], depth)
     return Field(
-        int(found["id"]),
-        str(found["name"]),
+        int(described["id"]),
+        str(described["name"]),
         data_type,
         nullable,
-        found.get("description"),
-        found.get("defaultValue"),
-        tuple(_ids_within(found["type"])),
+        described.get("description"),
+        described.get("defaultValue"),
+        tuple(_inner_ids(described["type"])),
     )
 
 
-def _ids_within(found: Any) -> Iterator[int]:
-    """The ids of all fields of a type, as `Field.inner_ids` has them."""
-    if isinstance(found, str):
+def _inner_ids(described: Any) -> Iterator[int]:
+    """The ids of all fields of a type, see `Field.inner_ids`."""
+    if isinstance(described, str):
         return
-    for one in found.get("fields", ()):
-        yield int(one["id"])
-        yield from _ids_within(one["type"])
+    for inner in described.get("fields", ()):
+        yield int(inner["id"])
+        yield from _inner_ids(inner["type"])
     for part in ("key", "value", "element"):
-        if part in found:
-            yield from _ids_within(found[part])
+        if part in described:
+            yield from _inner_ids(described[part])
 
 
-def _data_type(found: Any, depth: int) -> tuple[DataType, bool]:
-    """A type as text, or nested ones as an object; and whether it may be null."""
+def _data_type(described: Any, depth: int) -> tuple[DataType, bool]:
+    """A type, of text or of an object if it is nested; and whether it is nullable."""
     if depth > _MAX_DEPTH:
         raise ValueError(f"a type nested deeper than {_MAX_DEPTH}")
-    if isinstance(found, str):
-        return DataType.parse(found), not found.upper().endswith(_NOT_NULL)
-    root = str(found["type"]).upper()
+    if isinstance(described, str):
+        return DataType.parse(described), not described.upper().endswith(_NOT_NULL)
+    root = str(described["type"]).upper()
     nullable = not root.endswith(_NOT_NULL)
     root = root.removesuffix(_NOT_NULL)
     if root == "ROW":
-        inner = [_field(one, depth + 1) for one in found["fields"]]
-        children = tuple(one.data_type for one in inner)
-        return DataType(root, children=children, names=tuple(one.name for one in inner)), nullable
+        inner = [_field(field, depth + 1) for field in described["fields"]]
+        children = tuple(field.data_type for field in inner)
+        names = tuple(field.name for field in inner)
+        return DataType(root, children=children, names=names), nullable
     parts = ("key", "value") if root == "MAP" else ("element",)
-    children = tuple(_data_type(found[part], depth + 1)[0] for part in parts)
-    return DataType(root, children=children, length=int(found.get("length", 0))), nullable
+    children = tuple(_data_type(described[part], depth + 1)[0] for part in parts)
+    return DataType(root, children=children, length=int(described.get("length", 0))), nullable
 
 
 def _type_json(data_type: DataType, nullable: bool, ids: Iterator[int]) -> Any:
@@ -277,7 +278,7 @@ def _type_json(data_type: DataType, nullable: bool, ids: Iterator[int]) -> Any:
     if data_type.root == "ROW":
         fields = []
         for name, child in zip(data_type.names, data_type.children, strict=True):
-            kind = _type_json(child, True, ids)  # whose fields are counted before their owner
+            kind = _type_json(child, True, ids)  # nested fields are numbered first
             fields.append({"id": next(ids), "name": name, "type": kind})
         return {"type": root, "fields": fields}
     if data_type.root == "MAP":
@@ -293,6 +294,6 @@ def _type_json(data_type: DataType, nullable: bool, ids: Iterator[int]) -> Any:
 
 
 def _inner_fields(data_type: DataType) -> int:
-    """How many fields there are within a type: each has an id of its own."""
+    """The number of fields within a type, each of which has an id."""
     own = len(data_type.names)
     return own + sum(map(_inner_fields, data_type.children))

@@ -1,8 +1,8 @@
-"""`snapshot/snapshot-<n>`: the table at one moment, as JSON; and the folder of snapshots and tags.
+"""`snapshot/snapshot-<n>`: a snapshot as JSON; and the folder of snapshots and tags.
 
-A snapshot names two manifest lists. That of the *base* holds the manifests of the snapshot before,
-that of the *delta* those that its commit added; together they are all data files. Deletion vectors
-and hash indexes are in one index manifest, which holds all of them.
+A snapshot has two manifest lists: the *base* with the manifests of the snapshot before, the *delta*
+with those that its commit added; together they are all data files. All deletion vectors and hash
+indexes are in one index manifest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from alcid.tables.paimon.metadata.schema import parse_json, to_json
 __all__ = ["COMMIT_KINDS", "MAIN", "Snapshot", "SnapshotFolder", "branch_folder", "snapshot_path"]
 
 MAIN = "main"
-"""The branch that a table has without any being made."""
+"""The main branch of a table."""
 
 COMMIT_KINDS = ("APPEND", "COMPACT", "OVERWRITE", "ANALYZE")
 
@@ -28,7 +28,7 @@ _VERSION = 3
 _NAME = re.compile(r"snapshot/snapshot-(\d+)")
 _HINTS = _LATEST, _EARLIEST = "snapshot/LATEST", "snapshot/EARLIEST"
 _OF_ONE_COMMIT = ("changelogManifestListSize", "operation", "uuid", "writerVersion")
-"""What Paimon's own commits say of themselves alone."""
+"""Fields of Paimon's own commits that the next snapshot does not inherit."""
 _REQUIRED = (
     *("id", "schema_id", "base_manifest_list", "delta_manifest_list"),
     *("commit_user", "commit_identifier", "commit_kind", "time_millis"),
@@ -36,12 +36,12 @@ _REQUIRED = (
 
 
 def branch_folder(branch: str) -> str:
-    """The folder of the schemas, snapshots and tags of a branch, with a `/` at its end.
+    """The folder of the schemas, snapshots and tags of a branch, which ends with `/`.
 
-    Manifests and data files of all branches lie in the folder of the table.
+    Manifests and data files of all branches are in the folder of the table.
 
     Raises:
-        UnsupportedError: No name of a branch.
+        UnsupportedError: An invalid name.
 
     >>> branch_folder("test"), branch_folder("main")
     ('branch/branch-test/', '')
@@ -52,13 +52,13 @@ def branch_folder(branch: str) -> str:
 
 
 def snapshot_path(number: int, branch: str = MAIN) -> str:
-    """Where a snapshot lies in the folder of its table."""
+    """The path of a snapshot in its table."""
     return f"{branch_folder(branch)}snapshot/snapshot-{number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What a snapshot says."""
+    """A snapshot of a table."""
 
     id: int
     schema_id: int
@@ -80,29 +80,29 @@ class Snapshot:
     next_row_id: int | None = None
     properties: Mapping[str, str] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What else the JSON says."""
+    """Other fields of the JSON."""
 
     @property
     def inherited(self) -> dict[str, Any]:
-        """What a newer Paimon says in it, and the next snapshot has to say as well."""
+        """Fields of a newer Paimon that the next snapshot has to repeat."""
         return {name: value for name, value in self.extra.items() if name not in _OF_ONE_COMMIT}
 
     @classmethod
     def parse(cls, data: bytes, *, file: str = "<snapshot>") -> Snapshot:
-        """Read the JSON of a snapshot, or of a tag, which is one with more to it.
+        """Parse the JSON of a snapshot, or of a tag, which has more fields.
 
         Raises:
             FormatError: It is damaged.
         """
-        found = parse_json(data, file)
-        version = found.pop("version", 1)
+        document = parse_json(data, file)
+        version = document.pop("version", 1)
         if not isinstance(version, int) or version > _VERSION:
             raise FormatError("snapshot version", file=file, found=version, expected=_VERSION)
-        known = {name: found.pop(_json_name(name), None) for name in _NAMES}
+        values = {name: document.pop(_json_name(name), None) for name in _NAMES}
         for name in _REQUIRED:
-            if known[name] is None:
+            if values[name] is None:
                 raise FormatError(f"snapshot without {_json_name(name)}", file=file)
-        for name, value in known.items():
+        for name, value in values.items():
             expected: type = _KINDS[name]
             if value is not None and (not isinstance(value, expected) or isinstance(value, bool)):
                 raise FormatError(
@@ -111,20 +111,20 @@ class Snapshot:
                     found=repr(value)[:80],
                     expected=expected.__name__,
                 )
-        return cls(**known, extra=found)
+        return cls(**values, extra=document)
 
     def to_json(self) -> bytes:
-        """As Paimon writes it; what is not known is left out."""
-        known = {_json_name(name): getattr(self, name) for name in _NAMES}
-        given = {name: value for name, value in known.items() if value is not None}
-        return to_json({"version": _VERSION, **given, **self.extra})
+        """The JSON as Paimon writes it; fields that are None are omitted."""
+        values = {_json_name(name): getattr(self, name) for name in _NAMES}
+        values = {name: value for name, value in values.items() if value is not None}
+        return to_json({"version": _VERSION, **values, **self.extra})
 
 
-_NAMES = tuple(one.name for one in fields(Snapshot) if one.name != "extra")
+_NAMES = tuple(field.name for field in fields(Snapshot) if field.name != "extra")
 _KINDS: dict[str, type] = {
-    one.name: str if str(one.type).startswith("str") else int
-    for one in fields(Snapshot)
-    if one.name in _NAMES
+    field.name: str if str(field.type).startswith("str") else int
+    for field in fields(Snapshot)
+    if field.name in _NAMES
 } | {"properties": dict}
 
 
@@ -137,14 +137,14 @@ class SnapshotFolder:
     """The snapshots and tags of a branch of a table."""
 
     def __init__(self, storage: Storage, branch: str = MAIN) -> None:
-        """Nothing is read yet; `storage` is the folder of the table."""
+        """Take the folder of the table."""
         self._storage, self._branch = storage, branch
         self._folder = branch_folder(branch)
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot; None for a table to which nothing was ever committed.
+        """The latest snapshot; None before the first commit.
 
-        The hint `LATEST` is where the search begins: it may be behind, or wrong.
+        The search starts at the hint `LATEST`, which may be outdated or wrong.
         """
         hint = self._hint(_LATEST)
         if hint is not None and self._storage.exists(self.path(hint)):
@@ -169,21 +169,23 @@ class SnapshotFolder:
             FileGoneError: There is none, or it has expired.
         """
         try:
-            found = self._read(f"snapshot/snapshot-{number}")
+            snapshot = self._read(f"snapshot/snapshot-{number}")
         except FileGoneError:
-            known = self.numbers()
-            there = f"there are {known[0]} to {known[-1]}" if known else "there is none yet"
-            raise FileGoneError(
-                f"no snapshot {number}: {there}", file=self._storage.location
-            ) from None
-        if found.id != number:
-            raise FormatError(
-                "snapshot id", file=self.path(number), found=found.id, expected=number
+            numbers = self.numbers()
+            existing = (
+                f"there are {numbers[0]} to {numbers[-1]}" if numbers else "there is none yet"
             )
-        return found
+            raise FileGoneError(
+                f"no snapshot {number}: {existing}", file=self._storage.location
+            ) from None
+        if snapshot.id != number:
+            raise FormatError(
+                "snapshot id", file=self.path(number), found=snapshot.id, expected=number
+            )
+        return snapshot
 
     def tag(self, name: str) -> Snapshot:
-        """The snapshot that a tag keeps.
+        """The snapshot of a tag.
 
         Raises:
             FileGoneError: There is no such tag.
@@ -193,9 +195,9 @@ class SnapshotFolder:
         try:
             return self._read(f"tag/tag-{name}")
         except FileGoneError:
-            known = ", ".join(self.tags()) or "none"
+            tags = ", ".join(self.tags()) or "none"
             raise FileGoneError(
-                f"no tag {name}: there are {known}", file=self._storage.location
+                f"no tag {name}: there are {tags}", file=self._storage.location
             ) from None
 
     def tags(self) -> list[str]:
@@ -208,7 +210,7 @@ class SnapshotFolder:
     def numbers(self) -> list[int]:
         """The numbers of all snapshots, ascending."""
         paths = self._listed("snapshot")
-        return sorted(int(found[1]) for path in paths if (found := _NAME.fullmatch(path)))
+        return sorted(int(match[1]) for path in paths if (match := _NAME.fullmatch(path)))
 
     def history(self, start: Snapshot | None) -> Iterator[Snapshot]:
         """A snapshot, then those before it that have not expired, the newest first."""
@@ -223,20 +225,20 @@ class SnapshotFolder:
                     return
 
     def hint(self, snapshot: Snapshot) -> None:
-        """Say which snapshot is the newest; and the earliest, if it is the first.
+        """Write the hints: the latest snapshot, and the earliest if it is the first.
 
-        Readers do without, so a hint that could not be written is no failure.
+        Readers do without, so failing to write one is no error.
         """
         names = _HINTS if snapshot.id == 1 else (_LATEST,)
         for name in names:
             self._storage.replace(self._folder + name, str(snapshot.id).encode())
 
     def path(self, number: int) -> str:
-        """Where a snapshot lies in the folder of the table."""
+        """The path of a snapshot in the table."""
         return snapshot_path(number, self._branch)
 
     def _listed(self, folder: str) -> list[str]:
-        """The files of a folder of the branch, by their paths in it."""
+        """The files of a folder of the branch, relative to the branch."""
         paths: list[str] = self._storage.list(self._folder + folder).paths.to_pylist()
         return [path.removeprefix(self._folder) for path in paths]
 

@@ -1,22 +1,22 @@
-"""The statistics of a data file in its manifest: the bounds of its columns, and their nulls.
+"""Packed rows of the metadata, and the statistics of data files that consist of them.
 
-    minimum       a packed row (`row_bytes`) of the least value of each column
-    maximum       the same of the greatest
-    null counts   for each column; null where not known
+A packed row has the number of columns in front: partitions, the minimum and maximum keys of a file,
+and bounds.
 
-A null bound is one that is not known. Readers trust bounds: they must hold for every value of a
-column. Three kinds of columns have none therefore: with a NaN, which Java sorts above all numbers
-and others leave out; of binary, which Java does not bound; and of types that have no order. Text
-may be cut, the greatest value so that it still is not exceeded.
+    00 00 00 01               one column; 4 bytes, big-endian
+    00 00 00 00 00 00 00 00   no nulls; a row as in `alcid.formats.binary_row`
+    07 00 00 00 00 00 00 00   7
 
-Binary rows as the metadata keeps them: partitions, the keys at the ends of a file, and bounds.
+The statistics of a data file:
 
-number of columns   4 bytes, big-endian
-row                 as in `alcid.formats.binary_row`
+    minimum       a packed row with the minimum of each column
+    maximum       the same with the maxima
+    null counts   of each column; null where unknown
 
-00 00 00 01   one column
-00 00 00 00 00 00 00 00   no nulls
-07 00 00 00 00 00 00 00   7
+A null bound is an unknown one. Readers trust bounds: they must hold for every value of a column. So
+three kinds of columns have none: columns with a NaN, which Java sorts above all numbers and others
+leave out; binary, which Java does not bound; and types without an order. Text may be truncated, the
+maximum so that no value exceeds it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def unpack_column(
 
 
 def salvage_packed(packed: Stored, column: int, types: Sequence[DataType]) -> Salvaged:
-    """One column of rows, as far as it can be read; a row of other columns counts as damaged.
+    """One column of rows, as far as it can be read; a row with other columns is damaged.
 
     Raises:
         UnsupportedError: The column is of a type that has no order.
@@ -153,7 +153,7 @@ def _unpack(packed: Stored, count: int, file: str) -> StoredRows:
 
 
 def _counts(rows: StoredRows) -> Int64Array:
-    """The number of columns of each row; -1 where it has not even the null bits."""
+    """The number of columns of each row; -1 where it is too short for the null bits."""
     counts = words_at(rows.data, rows.starts).astype(np.uint32).byteswap().astype(np.int64)
     return np.where(rows.lengths < len(EMPTY), -1, counts)
 
@@ -163,7 +163,7 @@ Kind: TypeAlias = Literal["none", "counts", "truncate", "full"]
 _BOUNDED: Final = READABLE - {"BINARY", "VARBINARY"}
 _NULL_TYPE: Final = DataType("INT")
 _TRUNCATE: Final = re.compile(r"truncate\(([0-9]+)\)")
-_LONGEST: Final = (1 << 31) - 1
+_MAX_LENGTH: Final = (1 << 31) - 1
 _LAST_CHARACTER: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
 
@@ -173,19 +173,19 @@ class RowStats:
     """The statistics of some columns of one data file."""
 
     minimum: bytes
-    """The packed row of the least values."""
+    """The packed row of the minima."""
     maximum: bytes
     null_counts: tuple[int | None, ...] | None
-    """How many rows are null, for each column; None: not known."""
+    """The nulls of each column; None: unknown."""
 
 
 NO_STATS: Final = RowStats(EMPTY, EMPTY, ())
-"""Of no columns at all."""
+"""The statistics of no columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatsMode:
-    """What is kept of a column: nothing, its nulls, or its bounds too, cut or in full.
+    """What statistics a column has: none, its nulls, or also its bounds, truncated or full.
 
     >>> StatsMode.parse("Truncate(16)")
     StatsMode(kind='truncate', length=16)
@@ -196,19 +196,19 @@ class StatsMode:
 
     kind: Kind
     length: int = 0
-    """Of `truncate`: the characters that are kept of a text, which are code points."""
+    """Of `truncate`: the number of characters (code points)."""
 
     @classmethod
     def parse(cls, text: str) -> StatsMode:
-        """Read the value of `metadata.stats-mode` or `fields.<column>.stats-mode`.
+        """Parse the value of `metadata.stats-mode` or `fields.<column>.stats-mode`.
 
         Raises:
             OptionError: No such mode.
         """
         lower = text.lower()
-        found = _TRUNCATE.fullmatch(lower)
-        if found and 0 < int(found[1]) <= _LONGEST:
-            return cls("truncate", int(found[1]))
+        truncate = _TRUNCATE.fullmatch(lower)
+        if truncate and 0 < int(truncate[1]) <= _MAX_LENGTH:
+            return cls("truncate", int(truncate[1]))
         for kind in get_args(Kind):
             if lower == kind != "truncate":
                 return cls(kind)
@@ -234,8 +234,8 @@ def collect(
     (b'fi\x00\x00\x00\x00\x00\x82', b'pf\x00\x00\x00\x00\x00\x82', (1,))
     """
     if not len(rows.columns) == len(types) == len(modes):
-        found = f"{len(rows.columns)} columns, {len(types)} types, {len(modes)} modes"
-        raise ColumnError(f"statistics: found {found}, expected as many of each")
+        counts = f"{len(rows.columns)} columns, {len(types)} types, {len(modes)} modes"
+        raise ColumnError(f"statistics: found {counts}, expected as many of each")
     if not types:
         return NO_STATS
     pairs, kinds, null_counts = [], [], []
@@ -246,14 +246,14 @@ def collect(
         if data_type.root in _BOUNDED and mode.kind in ("truncate", "full"):
             pair = _bounds(RowColumn(number, values, data_type), mode)
         pairs.append(pair)
-        # A null of a type that rows do not take here is stored like that of any other.
+        # Rows do not take all types here, but a null is stored alike for any type.
         kinds.append(data_type if data_type.root in READABLE else _NULL_TYPE)
     minimum, maximum = pack_rows(pairs, kinds)
     return RowStats(minimum, maximum, tuple(null_counts))
 
 
 def _bounds(column: RowColumn, mode: StatsMode) -> pa.Array:
-    """The least and the greatest value; nulls where there is none that holds."""
+    """Minimum and maximum; nulls where there is no bound that holds."""
     values, data_type = column.array, column.data_type
     if values.null_count == len(values):
         return pa.nulls(2)
@@ -261,20 +261,20 @@ def _bounds(column: RowColumn, mode: StatsMode) -> pa.Array:
         values = values.cast(data_type.to_arrow())  # never narrower
         if pc.any(pc.is_nan(values)).as_py():
             return pa.nulls(2)
-    least, most = pc.min_max(values).values()
+    minimum, maximum = pc.min_max(values).values()
     if data_type.root in FLOAT_TYPES:  # -0.0 equals 0.0 for Arrow, and lies below it for Java
-        return pa.array([least.as_py() or -0.0, most.as_py() or 0.0], values.type)
+        return pa.array([minimum.as_py() or -0.0, maximum.as_py() or 0.0], values.type)
     if data_type.root in CHARACTER_TYPES and mode.kind == "truncate":
-        return _cut_pair(least.as_buffer(), most.as_buffer(), mode.length)
-    pair = pa.array([least, most], values.type)
+        return _truncate(minimum.as_buffer(), maximum.as_buffer(), mode.length)
+    pair = pa.array([minimum, maximum], values.type)
     return _whole(pair, column) if data_type.root in TIME_TYPES else pair
 
 
 def _whole(pair: pa.Array, column: RowColumn) -> pa.Array:
-    """Times and timestamps that are not finer than what data files of their type keep.
+    """Times and timestamps in the precision that data files of their type have.
 
     Raises:
-        UnsupportedError: They are: a row would keep less of the greatest, which then is no bound.
+        UnsupportedError: They are finer: a row would round the maximum, which is no bound then.
     """
     data_type = column.data_type
     kind = pa.time32("ms") if data_type.root == "TIME" else data_type.to_arrow()
@@ -285,10 +285,10 @@ def _whole(pair: pa.Array, column: RowColumn) -> pa.Array:
         raise UnsupportedError(f"column {column.number}: {problem}") from None
 
 
-def _cut_pair(least: pa.Buffer, most: pa.Buffer, length: int) -> pa.Array:
+def _truncate(minimum: pa.Buffer, maximum: pa.Buffer, length: int) -> pa.Array:
     try:
-        lower, upper = (buffer.to_pybytes().decode() for buffer in (least, most))
-    except UnicodeDecodeError:  # has no characters to be cut at
+        lower, upper = (buffer.to_pybytes().decode() for buffer in (minimum, maximum))
+    except UnicodeDecodeError:  # there are no characters to truncate at
         return pa.nulls(2)
     if len(upper) > length:
         cut = _next_text(upper[:length])
@@ -299,15 +299,15 @@ def _cut_pair(least: pa.Buffer, most: pa.Buffer, length: int) -> pa.Array:
 
 
 def _next_text(text: str) -> str | None:
-    r"""A text above all that begin with this one, not longer; None if there is none.
+    r"""A text above all that begin with this one, and not longer; None if there is none.
 
     >>> _next_text("pear"), _next_text("b\U0010ffff"), _next_text("\U0010ffff")
     ('peas', 'c', None)
     """
-    kept = text.rstrip(chr(_LAST_CHARACTER))
-    if not kept:
+    prefix = text.rstrip(chr(_LAST_CHARACTER))
+    if not prefix:
         return None
-    following = ord(kept[-1]) + 1
+    following = ord(prefix[-1]) + 1
     if following in _SURROGATES:  # are no characters
         following = _SURROGATES.stop
-    return kept[:-1] + chr(following)
+    return prefix[:-1] + chr(following)

@@ -1,9 +1,7 @@
-"""The folder of a Paimon table: its schemas and snapshots, and how a new one is made.
+"""The folder of a Paimon table: its schemas, snapshots and branches, and the paths of data files.
 
-Where the files of a table lie: `dt=20250801/bucket-0/data-....parquet`.
-
-The values of partitions stand in the paths as text, and the manifests do not repeat it: the text
-must be the very one that Paimon makes of a value.
+Data files lie in `dt=20250801/bucket-0/data-....parquet`. Paths have the values of partitions as
+text, which manifests do not repeat, so the text must be exactly what Paimon makes of a value.
 """
 
 from __future__ import annotations
@@ -36,11 +34,11 @@ __all__ = ["Paths", "TableFolder", "partition_values", "table_location"]
 
 _SCHEMA = re.compile(r"schema/schema-(\d+)")
 _BRANCH = re.compile(r"branch/branch-([^/]+)/schema/")
-_KEPT = 64
+_CACHED_SCHEMAS = 64
 
 
 def table_location(warehouse: str, table: str) -> str:
-    """Where a table of a warehouse lies: `db.name` is the folder `db.db/name`.
+    """The location of a table in a warehouse: `db.name` is the folder `db.db/name`.
 
     >>> table_location("s3://lake/warehouse/", "sales.orders")
     's3://lake/warehouse/sales.db/orders'
@@ -52,33 +50,33 @@ def table_location(warehouse: str, table: str) -> str:
 
 
 class TableFolder:
-    """What lies in the folder of a table, beside data and indexes."""
+    """The schemas, snapshots and branches of a table."""
 
     def __init__(self, storage: Storage, branch: str = MAIN) -> None:
-        """Read nothing yet."""
+        """Take the folder of the table."""
         self.storage, self.branch = storage, branch
         self._folder = branch_folder(branch)
         self.snapshots = SnapshotFolder(storage, branch)
-        # A schema never changes: a change of the table's makes a new one.
-        self._schema = lru_cache(_KEPT)(self._read_schema)
+        # A schema never changes: altering the table adds a new one.
+        self._schema = lru_cache(_CACHED_SCHEMAS)(self._read_schema)
 
     def latest_schema(self) -> TableSchema:
-        """The schema that the table has now.
+        """The current schema of the table.
 
         Raises:
             StorageError: There is no Paimon table.
         """
         numbers = self._schema_numbers()
         if not numbers and self.branch != MAIN:
-            known = ", ".join([MAIN, *self.branches()])
-            problem = f"no branch {self.branch}: there are {known}"
+            branches = ", ".join([MAIN, *self.branches()])
+            problem = f"no branch {self.branch}: there are {branches}"
             raise FileGoneError(problem, file=self.storage.location)
         if not numbers:
             raise StorageError("no Paimon table: no schema", file=self.storage.location)
         return self.schema(max(numbers))
 
     def options(self, schema: TableSchema) -> dict[str, str]:
-        """The options of a schema; the branch is the one that is opened, whatever they say."""
+        """The options of a schema, without `branch` where one was opened by name."""
         opened = {} if self.branch == MAIN else {"branch": MAIN}
         return {**schema.options, **opened}
 
@@ -96,7 +94,7 @@ class TableFolder:
         return sorted({found[1] for path in paths if (found := _BRANCH.match(path))})
 
     def create(self, schema: TableSchema) -> None:
-        """Make the table; what is there already stays.
+        """Create the table; existing files stay.
 
         Raises:
             NameTakenError: There is a table, or Parquet files of another, which it would hide.
@@ -117,10 +115,10 @@ class TableFolder:
         return TableSchema.parse(source.read(0, source.size), file=source.name)
 
 
-# What a folder cannot be called, or what would be read as something else.
+# Characters that Paimon escapes in the names of folders.
 _ESCAPED = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]}^]""")
 _EPOCH = datetime.date(1970, 1, 1)
-_LEAST, _MOST = 1e-3, 1e7  # between which Java writes a double without an exponent
+_MIN_PLAIN, _MAX_PLAIN = 1e-3, 1e7  # between which Java writes doubles without an exponent
 _MICROS = 6
 _KINDS = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"),
@@ -148,36 +146,36 @@ class Paths:
         legacy_name: bool,
         directory: str | None,
     ) -> None:
-        """Take what paths are made of.
+        """Take the partition columns, and the options of paths.
 
         Args:
-            partition_keys: The columns of the partitions.
+            partition_keys: The partition columns.
             types: Their types.
-            default_name: What stands for null, and for text without a letter.
-            legacy_name: Dates are written as the number of their day.
-            directory: A folder for all data files, if not that of the table.
+            default_name: The text for null, and for blank text.
+            legacy_name: Dates are written as their number of days.
+            directory: A folder for all data files, below that of the table.
 
         Raises:
             UnsupportedError: A column of a type that is not written as text.
         """
         for key, data_type in zip(partition_keys, types, strict=True):
-            is_fine = data_type.root.startswith("TIMESTAMP") and data_type.precision > _MICROS
-            if data_type.root not in _KINDS or is_fine:
+            is_too_fine = data_type.root.startswith("TIMESTAMP") and data_type.precision > _MICROS
+            if data_type.root not in _KINDS or is_too_fine:
                 raise UnsupportedError(f"column {key}: {data_type} is not for partitions")
         self._keys, self._types = tuple(partition_keys), tuple(types)
         self._default, self._legacy = default_name, legacy_name
         self._prefix = f"{directory}/" if directory else ""
-        self._known: dict[bytes, str] = {}
+        self._folders: dict[bytes, str] = {}
 
     def bucket(self, partition: bytes, bucket: int) -> str:
-        """The folder of a bucket, with a `/` at its end."""
-        if partition not in self._known:
+        """The folder of a bucket, which ends with `/`."""
+        if partition not in self._folders:
             self.learn([partition])
-        return f"{self._known[partition]}bucket-{bucket}/"
+        return f"{self._folders[partition]}bucket-{bucket}/"
 
     def learn(self, partitions: Iterable[bytes]) -> None:
-        """Make the folders of many partitions at once, which takes less than one by one."""
-        new = [one for one in dict.fromkeys(partitions) if one not in self._known]
+        """Prepare the folders of many partitions at once, which is faster than one by one."""
+        new = [packed for packed in dict.fromkeys(partitions) if packed not in self._folders]
         if not new:
             return
         columns = [
@@ -193,7 +191,9 @@ class Paths:
             )
         ]
         names = map("".join, zip(*columns, strict=True)) if columns else [""] * len(new)
-        self._known.update((one, self._prefix + name) for one, name in zip(new, names, strict=True))
+        self._folders.update(
+            (packed, self._prefix + name) for packed, name in zip(new, names, strict=True)
+        )
 
     def _text(self, value: Any, data_type: DataType) -> str:
         text = None if value is None else self._value_text(value, data_type)
@@ -210,14 +210,14 @@ class Paths:
             case float():
                 return _float_text(value, data_type)
             case datetime.datetime():
-                return _moment_text(value, data_type, legacy=self._legacy)
+                return _timestamp_text(value, data_type, legacy=self._legacy)
             case datetime.date():
                 return str((value - _EPOCH).days) if self._legacy else value.isoformat()
         raise TypeError(f"{data_type} is not for partitions")
 
 
 def _escape(text: str) -> str:
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def _float_text(value: float, data_type: DataType) -> str:
@@ -225,15 +225,15 @@ def _float_text(value: float, data_type: DataType) -> str:
     if not math.isfinite(value):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     shortest = np.float32(value) if data_type.root == "FLOAT" else np.float64(value)
-    if value == 0 or _LEAST <= abs(value) < _MOST:
+    if value == 0 or _MIN_PLAIN <= abs(value) < _MAX_PLAIN:
         return np.format_float_positional(shortest, trim="0")
     text = np.format_float_scientific(shortest, trim="0")
     mantissa, exponent = text.split("e")
     return f"{mantissa}E{int(exponent)}"
 
 
-def _moment_text(value: datetime.datetime, data_type: DataType, *, legacy: bool) -> str:
-    """As Java's `LocalDateTime.toString`, which leaves out zeros at the end, or with all digits."""
+def _timestamp_text(value: datetime.datetime, data_type: DataType, *, legacy: bool) -> str:
+    """As Java's `LocalDateTime.toString`, which omits trailing zeros, or with all digits."""
     date, clock, parts = f"{value:%m-%d}", f"{value:%H:%M}", f"{value.microsecond:06d}"
     if not legacy:
         tail = f".{parts}"[: 1 + data_type.precision] if data_type.precision else ""

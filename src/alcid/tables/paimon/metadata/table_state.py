@@ -1,9 +1,8 @@
-"""A table at one snapshot: its live data files, and its live index files.
+"""A table at one snapshot: its live data files and index files, from the snapshot's manifests.
 
-`manifest/index-manifest-*`: the deletion vectors and hash indexes of a snapshot, all of them.
-
-A snapshot whose commit changed none of them names the file of the one before. Entries of kinds that
-are not known here are kept as they are.
+`manifest/index-manifest-*` lists the index files of a snapshot, all of them: deletion vectors and
+hash indexes. A snapshot whose commit changed none of them has the file of the one before. Entries
+of unknown index types are kept as they are.
 """
 
 from __future__ import annotations
@@ -26,14 +25,15 @@ from alcid.tables.paimon.metadata.manifest import (
     read_manifest_list,
 )
 from alcid.tables.paimon.metadata.records import (
+    UnknownField,
     nullable,
+    put_values,
     read_as,
     record_schema,
     uncollected,
     write_records,
 )
 from alcid.tables.paimon.metadata.snapshot import Snapshot
-from alcid.tables.paimon.metadata.unknown_fields import UnknownField, put_values
 
 __all__ = [
     "DELETION_VECTORS",
@@ -93,10 +93,10 @@ class IndexEntry:
     rows: int
     """Hashes, or data files that have a vector."""
     ranges: tuple[DeletionVectorRange, ...] | None = None
-    """Of a file of deletion vectors, where each of them is."""
+    """In a file of deletion vectors, the range of each of them."""
     external_path: str | None = None
     global_index: Mapping[str, Any] | None = None
-    """Of kinds that are not used here: what is said of them."""
+    """The metadata of a global index, which is kept as it is."""
     unknown: tuple[UnknownField, ...] = ()
     """Fields of a newer Paimon, which are written again with the entry."""
 
@@ -117,15 +117,15 @@ def read_index_manifest(data: bytes, *, file: str) -> list[IndexEntry]:
 
 def write_index_manifest(entries: Iterable[IndexEntry], compression: str) -> bytes:
     """An index manifest."""
-    listed = list(entries)
-    unknown = [one.unknown for one in listed]
-    return write_records(_SCHEMA, map(_record, listed), compression, unknown)
+    entries = list(entries)
+    unknown = [entry.unknown for entry in entries]
+    return write_records(_SCHEMA, map(_record, entries), compression, unknown)
 
 
 def _entry(record: Mapping[str, Any], unknown: tuple[UnknownField, ...], file: str) -> IndexEntry:
     if record["_KIND"] != ADD:
         raise FormatError("kind of an index entry", file=file, found=record["_KIND"], expected=ADD)
-    ranges, whole = record.get("_DELETIONS_VECTORS_RANGES"), record.get("_GLOBAL_INDEX")
+    ranges, index = record.get("_DELETIONS_VECTORS_RANGES"), record.get("_GLOBAL_INDEX")
     return IndexEntry(
         record["_PARTITION"],
         record["_BUCKET"],
@@ -136,11 +136,13 @@ def _entry(record: Mapping[str, Any], unknown: tuple[UnknownField, ...], file: s
         None
         if ranges is None
         else tuple(
-            DeletionVectorRange(one["f0"], one["f1"], one["f2"], one.get("_CARDINALITY"))
-            for one in ranges
+            DeletionVectorRange(item["f0"], item["f1"], item["f2"], item.get("_CARDINALITY"))
+            for item in ranges
         ),
         record.get("_EXTERNAL_PATH"),
-        None if whole is None else {key: one for key, one in whole.items() if one is not None},
+        None
+        if index is None
+        else {key: value for key, value in index.items() if value is not None},
         unknown,
     )
 
@@ -150,12 +152,12 @@ def _record(entry: IndexEntry) -> dict[str, Any]:
     if entry.ranges is not None:
         ranges = [
             {
-                "f0": one.data_file,
-                "f1": one.offset,
-                "f2": one.length,
-                "_CARDINALITY": one.cardinality,
+                "f0": vector.data_file,
+                "f1": vector.offset,
+                "f2": vector.length,
+                "_CARDINALITY": vector.cardinality,
             }
-            for one in entry.ranges
+            for vector in entry.ranges
         ]
     record = {
         "_VERSION": _VERSION,
@@ -177,23 +179,23 @@ MANIFEST_FOLDER = "manifest"
 
 
 class TableState:
-    """What the manifests of a snapshot say; each part is read when it is first asked for.
+    """The manifests of a snapshot; each part is read when it is first needed.
 
-    Reading raises FileGoneError where a file is gone, as the snapshot has expired since, and
-    FormatError where one is damaged.
+    Reading raises FileGoneError where the snapshot has expired, and FormatError where a file is
+    damaged.
     """
 
     def __init__(self, storage: Storage, snapshot: Snapshot | None) -> None:
-        """Take a snapshot; None: before the first commit, when there is nothing."""
+        """Take a snapshot; None: before the first commit."""
         self._storage, self.snapshot = storage, snapshot
-        self._held: dict[str, list[ManifestEntry]] = {}
+        self._cached: dict[str, list[ManifestEntry]] = {}
 
     def at(self, snapshot: Snapshot | None) -> TableState:
         """The same table at another snapshot: manifests that both have are not read again."""
         if snapshot == self.snapshot:
             return self
         other = TableState(self._storage, snapshot)
-        other._held = self._held
+        other._cached = self._cached
         return other
 
     @cached_property
@@ -206,7 +208,7 @@ class TableState:
 
     @cached_property
     def delta(self) -> tuple[ManifestMeta, ...]:
-        """Those that the commit of this snapshot added."""
+        """The manifests that the commit of this snapshot added."""
         if self.snapshot is None:
             return ()
         return self._list(self.snapshot.delta_manifest_list, self.snapshot.delta_manifest_list_size)
@@ -219,12 +221,12 @@ class TableState:
 
     @property
     def deleted(self) -> Set[Identity]:
-        """What must not be added again: it would stay deleted."""
+        """The files that must not be added again, as they would stay deleted."""
         return self._all[1]
 
     @cached_property
     def live(self) -> dict[Identity, ManifestEntry]:
-        """The live data files by what they are."""
+        """The live data files by identity."""
         return {entry.identity: entry for entry in self.entries}
 
     @cached_property
@@ -238,14 +240,14 @@ class TableState:
 
     @uncollected()
     def read(self, manifests: Sequence[ManifestMeta]) -> list[list[ManifestEntry]]:
-        """The entries of some manifests; those that are not known yet in one round of reads."""
-        missing = [meta for meta in manifests if meta.name not in self._held]
+        """The entries of some manifests; those that are not cached are read in one round."""
+        missing = [meta for meta in manifests if meta.name not in self._cached]
         parts = self._read([(meta.name, meta.size) for meta in missing])
-        found = {
+        new = {
             meta.name: read_manifest(data, file=f"{MANIFEST_FOLDER}/{meta.name}")
             for meta, data in zip(missing, parts, strict=True)
         }
-        return [found[m.name] if m.name in found else self._held[m.name] for m in manifests]
+        return [new[m.name] if m.name in new else self._cached[m.name] for m in manifests]
 
     @cached_property
     @uncollected()
@@ -253,7 +255,7 @@ class TableState:
         added: dict[Identity, ManifestEntry] = {}
         deleted: set[Identity] = set()
         parts = self.read(self.manifests)
-        self._held = {meta.name: part for meta, part in zip(self.manifests, parts, strict=True)}
+        self._cached = {meta.name: part for meta, part in zip(self.manifests, parts, strict=True)}
         for entries in parts:
             for entry in entries:
                 if entry.kind == ADD:

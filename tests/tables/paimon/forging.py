@@ -61,7 +61,9 @@ def forge(
     entries = [new for entry in state.entries for new in files(entry)]
     data = write_manifest(entries, "zstd")
     name = put("manifest", data)
-    base = write_manifest_list([manifest_meta(entries, folder.latest_schema(), name, len(data))], "zstd")
+    base = write_manifest_list(
+        [manifest_meta(entries, folder.latest_schema(), name, len(data))], "zstd"
+    )
     delta = write_manifest_list([], "zstd")
     new = replace(
         snapshot,

@@ -83,7 +83,7 @@ def test_a_least_key_above_the_greatest_is_refused() -> None:
     keys = [pa.array([1, 5]), pa.array(["a", "b"])]
     with pytest.raises(FormatError) as caught:
         plan_sections([0, 0], keys, [pa.array([1, 5]), pa.array(["a", "a"])])
-    assert str(caught.value) == "least key of data file 1: found (5, 'b'), expected <= (5, 'a')"
+    assert str(caught.value) == "minimum key of data file 1: found (5, 'b'), expected <= (5, 'a')"
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ from alcid.tables.maintenance.repair import (
 )
 from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.paimon.data_files import PlacedFile, table_paths
-from alcid.tables.paimon.deletion_vectors import vectors_twice
+from alcid.tables.paimon.deletion_vectors import duplicate_vectors
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.indexes import table_specs
 from alcid.tables.paimon.keyed.bucket import (
@@ -277,7 +277,7 @@ class _CommitFix:
         repairs = {}
         for bucket_id, entries in by_bucket.items():
             bucket = self._base[bucket_id]
-            twice = [name for name, _ in vectors_twice(entries)]
+            twice = [name for name, _ in duplicate_vectors(entries)]
             if twice or any(self._path(bucket, one) in self._index_files for one in entries):
                 repair = repairer.repair(bucket, entries, self._index_files, twice)
                 self._record_written(bucket, repair.added)

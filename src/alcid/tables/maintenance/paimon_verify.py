@@ -33,7 +33,7 @@ from alcid.tables.maintenance.verify import (
     run_each,
 )
 from alcid.tables.paimon.data_files import PlacedFile, place_files, table_paths
-from alcid.tables.paimon.deletion_vectors import index_path, vectors_twice
+from alcid.tables.paimon.deletion_vectors import duplicate_vectors, index_path
 from alcid.tables.paimon.keyed.bucket import buckets_of
 from alcid.tables.paimon.merge_on_read import check_levels
 from alcid.tables.paimon.metadata.manifest import (
@@ -227,7 +227,7 @@ def _check_metadata(
     table: CheckedTable, placed: Sequence[PlacedFile], state: TableState, findings: Findings
 ) -> None:
     """Find what is wrong in the metadata alone."""
-    for data_file, problem in vectors_twice(state.indexes):
+    for data_file, problem in duplicate_vectors(state.indexes):
         findings.add(FindingKind.VECTORS_TWICE, data_file, problem)
     if not table.schema.primary_keys:
         return

@@ -1,17 +1,17 @@
-"""The data files of a snapshot that a read sees, and where they lie.
+"""The data files of a snapshot: their paths, their columns, and how they are opened.
 
-The columns of a Paimon table as its Parquet files hold them.
+Types of columns in Parquet files of a Paimon table:
 
 | type                                       | in the file                                         |
 |--------------------------------------------|-----------------------------------------------------|
 | TIME                                       | milliseconds, whatever its precision                |
 | TIMESTAMP(0..3), (4..6)                    | milliseconds, microseconds                          |
 | TIMESTAMP(7..9)                            | INT96, and with it all timestamps of the file       |
-| BINARY(n), CHAR(n)                         | as long as they are: nothing is padded              |
+| BINARY(n), CHAR(n)                         | as long as they are, without padding                |
 | DECIMAL of up to 9, 18 digits              | an integer                                          |
 
-Arrow writes INT96 for all timestamps of a file or for none, and Paimon reads either in any column.
-Nanoseconds as INT64, which Arrow writes else, it does not read.
+Arrow writes INT96 for all timestamps of a file or for none, and Paimon reads both in any column. It
+does not read nanoseconds as INT64, which Arrow writes otherwise.
 """
 
 from __future__ import annotations
@@ -57,37 +57,37 @@ __all__ = [
 DataScan: TypeAlias = ParquetScan | OrcScan | AvroScan
 
 INT96_UNIT: Int96Unit = "ns"
-"""Paimon writes INT96 for nothing but nanoseconds."""
+"""Paimon writes INT96 only for nanoseconds."""
 
 _FORMATS = ("parquet", "orc", "avro")
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedFile:
-    """A data file, and the folder that it lies in."""
+    """A data file, and the folder that it is in."""
 
     entry: ManifestEntry
     folder: str
-    """Of its bucket, with a `/` at its end."""
+    """The folder of its bucket, which ends with `/`."""
 
     @property
     def file(self) -> DataFile:
-        """What the manifest says of it."""
+        """Its metadata."""
         return self.entry.file
 
     @property
     def path(self) -> str:
-        """Where it is, below the folder of the table."""
+        """Its path, relative to the table."""
         return self.folder + self.entry.file.name
 
     @property
     def format(self) -> str:
-        """What its name ends with."""
+        """Its file format, which is the extension of its name."""
         return self.entry.file.name.rpartition(".")[2]
 
 
 def table_paths(schema: TableSchema, options: TableOptions) -> Paths:
-    """How the paths of a table are made."""
+    """The paths of the data files of a table."""
     return Paths(
         schema.partition_keys,
         schema.partition_types,
@@ -98,7 +98,7 @@ def table_paths(schema: TableSchema, options: TableOptions) -> Paths:
 
 
 def open_data(storage: Storage, placed: PlacedFile, options: TableOptions) -> DataScan:
-    """Read the footer of a data file, by the options of its table.
+    """Open a data file: read its footer.
 
     Raises:
         FormatError: It is damaged.
@@ -122,27 +122,27 @@ def read_present(
     storage: Storage,
     groups: Sequence[int] | None = None,
 ) -> pa.Table:
-    """Columns of a data file as it holds them, those of the system too, as far as it has them.
+    """Columns of a data file, as far as it has them, system columns included.
 
     Args:
         scan: The file.
         columns: Their names.
-        storage: What reads it.
+        storage: The storage of the file.
         groups: The row groups or stripes to read; by default all.
     """
-    inside = set(scan.names)
-    wanted = [name for name in dict.fromkeys(columns) if name in inside]
-    return read_columns(scan, wanted, storage, groups)
+    names = set(scan.names)
+    present = [name for name in dict.fromkeys(columns) if name in names]
+    return read_columns(scan, present, storage, groups)
 
 
 def read_columns(
     scan: DataScan, columns: Sequence[str], storage: Storage, groups: Sequence[int] | None = None
 ) -> pa.Table:
-    """Columns of a data file as it holds them; for the arguments, see `read_present`.
+    """Columns of a data file; see `read_present` for the arguments.
 
     Raises:
         ColumnError: It has no such column.
-        UnsupportedError: It has timestamps that Arrow's nanoseconds do not reach.
+        UnsupportedError: It has timestamps beyond the range of Arrow's nanoseconds.
     """
     with int96_as(INT96_UNIT):
         return scan.read(groups, columns, read_ranges=storage.read_ranges)
@@ -150,29 +150,29 @@ def read_columns(
 
 @dataclass(frozen=True, slots=True)
 class DataPlace:
-    """The storage that has all data files, and where the table is in it.
+    """The storage of all data files, and the folder of the table in it.
 
-    It is that of the table; with files outside of it, the whole file system or bucket.
+    It is that of the table, or with files outside of the table the whole file system or bucket.
     """
 
     storage: Storage
     table: str = ""
-    """The folder of the table, with a `/` at its end."""
+    """The folder of the table, which ends with `/`."""
     allowed: tuple[str, ...] = ()
     """Folders outside of the table that its options name."""
 
     @classmethod
     def of(cls, storage: Storage, options: TableOptions) -> DataPlace:
-        """The place of a table that has files outside of its folder."""
+        """The storage of a table that has files outside of its folder."""
         whole, folder = storage.whole()
         return cls(whole, folder, tuple(map(_location, options.external_paths)))
 
     def outside(self, path: str) -> str:
-        """Where a file with a whole path is in the storage.
+        """The path in the storage of a file with an absolute path.
 
         Raises:
-            UnsupportedError: In none of the folders that the option names, or elsewhere than the
-                table, as in another bucket.
+            UnsupportedError: It is in none of the folders of the option, or not in the storage of
+                the table, such as in another bucket.
         """
         location, root = _location(path), f"{self.storage.location.rstrip('/')}/"
         if not any(location.startswith(f"{folder}/") for folder in self.allowed):
@@ -188,7 +188,7 @@ class DataPlace:
 
 
 def _location(path: str) -> str:
-    """A whole path in one spelling: Java also writes `FILE:/folder` and `file:///folder`."""
+    """A normalized absolute path: Java also writes `FILE:/folder` and `file:///folder`."""
     scheme, colon, rest = path.partition(":")
     return Location.parse(f"{scheme.lower()}:{rest}" if colon else path).text
 
@@ -196,21 +196,21 @@ def _location(path: str) -> str:
 def place_files(
     entries: Iterable[ManifestEntry], paths: Paths, place: DataPlace | None = None
 ) -> list[PlacedFile]:
-    """Where files are.
+    """Find the folders of data files.
 
     Args:
         entries: The files.
-        paths: How the paths of the table are made.
-        place: Where they are read, if files outside of the table are.
+        paths: The paths of the table.
+        place: Where files are read, if files outside of the table are.
 
     Raises:
-        UnsupportedError: A file of a format that is not read, or that lies outside of the table.
+        UnsupportedError: A file in a format that is not read, or outside of the table.
     """
     placed, entries = [], list(entries)
     paths.learn(entry.partition for entry in entries)
     for entry in entries:
         folder = paths.bucket(entry.partition, entry.bucket)
-        found = PlacedFile(entry, folder if place is None else place.table + folder)
+        file = PlacedFile(entry, folder if place is None else place.table + folder)
         external = entry.file.external_path
         if external is not None and place is None:
             raise UnsupportedError(
@@ -220,12 +220,12 @@ def place_files(
             outside = place.outside(external)
             if not outside.endswith(f"/{entry.file.name}"):
                 raise FormatError("external path", file=entry.file.name, found=external)
-            found = PlacedFile(entry, outside.removesuffix(entry.file.name))
-        if found.format not in _FORMATS:
+            file = PlacedFile(entry, outside.removesuffix(entry.file.name))
+        if file.format not in _FORMATS:
             raise UnsupportedError(
-                f"{found.path}: file format {found.format}, expected one of {', '.join(_FORMATS)}"
+                f"{file.path}: file format {file.format}, expected one of {', '.join(_FORMATS)}"
             )
-        placed.append(found)
+        placed.append(file)
     return placed
 
 
@@ -236,7 +236,7 @@ _NOT_WRITTEN = ("VARIANT", "BLOB", "VECTOR")
 
 
 def stored_schema(schema: TableSchema) -> pa.Schema:
-    """What files of a table hold: types, ids, and what must not be null.
+    """The Arrow schema of new data files: types, field ids, and nullability.
 
     Raises:
         UnsupportedError: A column of a type that is not written.
@@ -247,27 +247,26 @@ def stored_schema(schema: TableSchema) -> pa.Schema:
     """
     in_nanoseconds = has_nanoseconds(schema)
     fields = []
-    for one in schema.fields:
-        found = next((kind for kind in _all(one.data_type) if kind.root in _NOT_WRITTEN), None)
-        if found is not None:
-            raise UnsupportedError(f"column {one.name}: {found} is not written")
-        kind = _stored_type(one.data_type, in_nanoseconds)
-        fields.append(
-            pa.field(one.name, kind, one.nullable, metadata={"PARQUET:field_id": str(one.id)})
-        )
+    for column in schema.fields:
+        for inner in _with_inner(column.data_type):
+            if inner.root in _NOT_WRITTEN:
+                raise UnsupportedError(f"column {column.name}: {inner} is not written")
+        arrow_type = _stored_type(column.data_type, in_nanoseconds)
+        metadata = {"PARQUET:field_id": str(column.id)}
+        fields.append(pa.field(column.name, arrow_type, column.nullable, metadata=metadata))
     return pa.schema(fields)
 
 
-def fit_stored(given: pa.Schema, schema: TableSchema) -> TargetColumns:
-    """The columns of files among those that are given.
+def fit_stored(input_schema: pa.Schema, schema: TableSchema) -> TargetColumns:
+    """Match input columns with those of data files.
 
     Raises:
         ColumnError: A column that the table does not have, or one that is missing and NOT NULL.
-        UnsupportedError: A type that does not go into that of the table.
+        UnsupportedError: A type that cannot be converted to that of the table.
     """
     stored = stored_schema(schema)
-    known = dict(zip(stored.names, stored.types, strict=True))
-    fitted = fit_columns(given, known, [], any_unit=True)
+    types = dict(zip(stored.names, stored.types, strict=True))
+    fitted = fit_columns(input_schema, types, [], any_unit=True)
     for field, source in zip(stored, fitted.sources, strict=True):
         if source is None and not field.nullable:
             raise ColumnError(f"column {field.name}: NOT NULL in the table, and not given")
@@ -275,22 +274,22 @@ def fit_stored(given: pa.Schema, schema: TableSchema) -> TargetColumns:
 
 
 def has_nanoseconds(schema: TableSchema) -> bool:
-    """Whether timestamps are to be written as INT96."""
+    """Whether timestamps are written as INT96."""
     return any(
         kind.root.startswith("TIMESTAMP") and kind.precision > _MICROSECONDS
-        for one in schema.fields
-        for kind in _all(one.data_type)
+        for column in schema.fields
+        for kind in _with_inner(column.data_type)
     )
 
 
 def check_lengths(rows: pa.Table, schema: TableSchema) -> None:
-    """See that no text is longer than the table has it; those within other values are not seen.
+    """Check that no text is longer than its column allows; nested texts are not checked.
 
     Raises:
         UnsupportedError: One is.
     """
-    for one in schema.fields:
-        kind, values = one.data_type, rows.column(one.name)
+    for column in schema.fields:
+        kind, values = column.data_type, rows.column(column.name)
         if kind.root not in CHARACTER_TYPES + _BINARIES or kind.length == MAX_LENGTH:
             continue
         lengths = (
@@ -298,12 +297,12 @@ def check_lengths(rows: pa.Table, schema: TableSchema) -> None:
         )
         longest = pc.max(lengths).as_py() or 0
         if longest > kind.length:
-            raise UnsupportedError(f"column {one.name}: found length {longest}, expected {kind}")
+            raise UnsupportedError(f"column {column.name}: found length {longest}, expected {kind}")
 
 
-def _all(data_type: DataType) -> list[DataType]:
-    """A type, and those within."""
-    return [data_type, *(kind for child in data_type.children for kind in _all(child))]
+def _with_inner(data_type: DataType) -> list[DataType]:
+    """A type, and all types nested in it."""
+    return [data_type, *(inner for child in data_type.children for inner in _with_inner(child))]
 
 
 def _stored_type(data_type: DataType, in_nanoseconds: bool) -> Any:

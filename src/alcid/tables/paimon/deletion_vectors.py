@@ -1,6 +1,6 @@
-"""The deleted rows of files: deletion vectors of the table, and rows that newer ones replace.
+"""Deleted rows of data files: deletion vectors of the table, and rows that newer ones supersede.
 
-Both are one thing for a plan: positions of a file that are not rows of the table. They are read, or
+Both are the same for a plan: positions of a file that are not rows of the table. They are read, or
 found by merging, for those files that a plan has left.
 """
 
@@ -24,16 +24,13 @@ from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntr
 __all__ = [
     "INDEX_FOLDER",
     "DeletedRows",
-    "Merges",
-    "StoredVectors",
+    "MergedRows",
+    "StoredVector",
     "TableVectors",
+    "duplicate_vectors",
     "index_path",
-    "vector_places",
-    "vectors_twice",
+    "stored_vectors",
 ]
-
-Place = tuple[bytes, int, str]
-"""Partition, bucket and name of a data file."""
 
 INDEX_FOLDER = "index/"
 
@@ -47,29 +44,29 @@ class DeletedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredVectors:
-    """Where the vector of a data file is."""
+class StoredVector:
+    """The deletion vector of a data file in an index file."""
 
     path: str
-    """Of the index file."""
-    place: DeletionVectorRange
+    """The index file."""
+    range: DeletionVectorRange
     problem: FormatError | None = None
-    """Why it is not to be used."""
+    """Why it cannot be used."""
 
 
 def index_path(
     entry: IndexEntry, bucket_folder: str, *, beside_data: bool, place: DataPlace | None = None
 ) -> str:
-    """Where an index file lies.
+    """The path of an index file.
 
     Args:
         entry: The index file.
-        bucket_folder: Where the data files of its bucket are.
-        beside_data: Whether index files are there, too.
-        place: Where they are read, if files outside of the table are.
+        bucket_folder: The folder of the data files of its bucket.
+        beside_data: Whether index files are in that folder, too.
+        place: Where files are read, if files outside of the table are.
 
     Raises:
-        UnsupportedError: Outside of the table.
+        UnsupportedError: It is outside of the table.
     """
     if entry.external_path is not None:
         if place is None:
@@ -81,83 +78,80 @@ def index_path(
     return f"{bucket_folder if beside_data else index_folder}{entry.name}"
 
 
-def vector_places(
+def stored_vectors(
     entries: Sequence[IndexEntry],
     files: Sequence[PlacedFile],
     *,
     beside_data: bool,
     place: DataPlace | None = None,
-) -> dict[int, StoredVectors]:
-    """The vectors of data files, by the number of the file.
+) -> dict[int, StoredVector]:
+    """The deletion vectors of data files, by the number of the file.
 
-    Where a data file has two of them, nobody knows which one holds: its rows are not read.
+    A data file with two of them cannot be read: nobody knows which one is valid.
     """
     entries = [entry for entry in entries if entry.index_type == DELETION_VECTORS]
     if not entries:
         return {}
-    numbers = {
-        (one.entry.partition, one.entry.bucket, one.file.name): number
-        for number, one in enumerate(files)
-    }
-    found: dict[int, StoredVectors] = {}
+    numbers = {(*file.entry.bucket_id, file.file.name): number for number, file in enumerate(files)}
+    stored: dict[int, StoredVector] = {}
     for entry in entries:
         for vector in entry.ranges or ():
-            number = numbers.get((entry.partition, entry.bucket, vector.data_file))
+            number = numbers.get((*entry.bucket_id, vector.data_file))
             if number is None:  # of a file that this read does not see
                 continue
-            if number in found:
+            if number in stored:
                 problem = FormatError(
                     f"two deletion vectors of {vector.data_file}, which repair merges",
                     file=entry.name,
-                    found=found[number].path,
+                    found=stored[number].path,
                     expected="one",
                 )
-                found[number] = replace(found[number], problem=problem)
+                stored[number] = replace(stored[number], problem=problem)
                 continue
             folder = files[number].folder
             path = index_path(entry, folder, beside_data=beside_data, place=place)
-            found[number] = StoredVectors(path, vector)
-    return found
+            stored[number] = StoredVector(path, vector)
+    return stored
 
 
-class Merges(Protocol):
-    """Rows that others replace."""
+class MergedRows(Protocol):
+    """Rows that newer rows of other files supersede."""
 
     def files(self) -> frozenset[int]:
-        """The files of which some rows may be replaced."""
+        """The files of which rows may be superseded."""
 
     def load(
         self,
         files: Int64Array,
         stored: Callable[[Sequence[int]], Mapping[int, DeletionVector]],
     ) -> dict[int, DeletionVector]:
-        """The rows that are no rows of the table, of these files and those merged with them.
+        """The deleted rows of some files and those merged with them.
 
         Args:
             files: The files.
-            stored: Gives the vectors that the table keeps of files.
+            stored: Returns the deletion vectors that the table has of files.
         """
 
 
 class TableVectors(Mapping[int, DeletionVector]):
-    """The deleted rows of those files that may have any, by the number of the file."""
+    """The deleted rows of all files that may have some, by the number of the file."""
 
     def __init__(
         self,
         storage: Storage,
-        stored: Mapping[int, StoredVectors],
+        stored: Mapping[int, StoredVector],
         rows: Int64Array,
-        merges: Merges | None = None,
+        merges: MergedRows | None = None,
     ) -> None:
-        """Read nothing yet; `rows` are those of each file."""
+        """Take the vectors, and the number of rows of each file; nothing is read yet."""
         self._storage, self._stored, self._rows, self._merges = storage, stored, rows, merges
         self._merged = frozenset() if merges is None else merges.files()
-        self._known: dict[int, DeletionVector] = {}
+        self._read_vectors: dict[int, DeletionVector] = {}
         self._loaded: dict[int, DeletionVector] = {}
         self._loading = Lock()
 
     def load(self, files: Int64Array) -> None:
-        """Read, and merge, what some files need.
+        """Read vectors of some files, and merge those that have to be.
 
         Raises:
             FormatError: A vector is damaged, or one of two: a deleted row must not come back.
@@ -168,38 +162,38 @@ class TableVectors(Mapping[int, DeletionVector]):
                 for file in files.tolist()
                 if file not in self._loaded and (file in self._stored or file in self._merged)
             ]
-            found = self.stored(missing)
+            deleted = self.stored(missing)
             merged = np.array([file for file in missing if file in self._merged], np.int64)
             if self._merges is not None and len(merged):
-                found |= self._merges.load(merged, self.stored)
-            self._loaded.update(found)
+                deleted |= self._merges.load(merged, self.stored)
+            self._loaded.update(deleted)
 
     def _read(self, files: Sequence[int]) -> None:
         by_path: dict[str, list[int]] = {}
         for file in files:
-            if file in self._stored and file not in self._known:
+            if file in self._stored and file not in self._read_vectors:
                 if (problem := self._stored[file].problem) is not None:
                     raise problem
                 by_path.setdefault(self._stored[file].path, []).append(file)
 
         def read(path: str) -> dict[int, DeletionVector]:
-            places = {self._stored[file].place.data_file: file for file in by_path[path]}
+            numbers = {self._stored[file].range.data_file: file for file in by_path[path]}
             with DeletionVectorFile.open(self._storage.source(path)) as opened:
-                vectors = opened.read_all(self._stored[file].place for file in by_path[path])
-            return {places[name]: vector for name, vector in vectors.items()}
+                vectors = opened.read_all(self._stored[file].range for file in by_path[path])
+            return {numbers[name]: vector for name, vector in vectors.items()}
 
-        for found in wait_for_each(read, by_path, remote=self._storage.remote):
-            for file, vector in found.items():
+        for vectors in wait_for_each(read, by_path, remote=self._storage.remote):
+            for file, vector in vectors.items():
                 self._check(file, vector)
-                self._known[file] = vector
+                self._read_vectors[file] = vector
 
     def _check(self, file: int, vector: DeletionVector) -> None:
         if vector.last is not None and vector.last >= self._rows[file]:
-            place = self._stored[file]
+            stored = self._stored[file]
             raise FormatError(
-                f"deleted row of {place.place.data_file}",
-                file=place.path,
-                offset=place.place.offset,
+                f"deleted row of {stored.range.data_file}",
+                file=stored.path,
+                offset=stored.range.offset,
                 found=vector.last,
                 expected=f"below {self._rows[file]}",
             )
@@ -218,17 +212,17 @@ class TableVectors(Mapping[int, DeletionVector]):
         return len(self._stored.keys() | self._merged)
 
     def stored(self, files: Sequence[int]) -> dict[int, DeletionVector]:
-        """The vectors that the table keeps of some files, without what merging finds."""
+        """The deletion vectors that the table has of some files, without merging."""
         self._read(files)
-        return {file: self._known[file] for file in files if file in self._known}
+        return {file: self._read_vectors[file] for file in files if file in self._read_vectors}
 
 
-def vectors_twice(entries: Iterable[IndexEntry]) -> Iterator[tuple[str, str]]:
-    """Data files with two vectors: the data file, and in which index files they are."""
+def duplicate_vectors(entries: Iterable[IndexEntry]) -> Iterator[tuple[str, str]]:
+    """Data files with two vectors: the data file, and the index files of the vectors."""
     seen: dict[tuple[bytes, int, str], str] = {}
     for entry in entries:
-        for place in entry.ranges or ():
-            data_file = entry.partition, entry.bucket, place.data_file
+        for vector in entry.ranges or ():
+            data_file = (*entry.bucket_id, vector.data_file)
             if data_file in seen:
-                yield place.data_file, f"two vectors, in {seen[data_file]} and {entry.name}"
+                yield vector.data_file, f"two vectors, in {seen[data_file]} and {entry.name}"
             seen.setdefault(data_file, entry.name)

@@ -1,9 +1,7 @@
-"""The data files of a Paimon table at one snapshot, as planning asks for them.
+"""The data files of a Paimon table at one snapshot, for planning.
 
-The statistics in manifests as what a plan asks: the bounds of one column in many files.
-
-They are a hint, and written by many programs. What cannot be read, or contradicts itself, counts as
-not known: the file is read then.
+The statistics of manifests are hints, written by many programs. Where they cannot be read, or
+contradict themselves, they count as unknown, and the file is read.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from alcid.tables.paimon.data_files import (
     read_present,
     table_paths,
 )
-from alcid.tables.paimon.deletion_vectors import TableVectors, vector_places
+from alcid.tables.paimon.deletion_vectors import TableVectors, stored_vectors
 from alcid.tables.paimon.indexes import PaimonIndexes
 from alcid.tables.paimon.merge_on_read import LevelMerges, NotCompacted, visible_entries
 from alcid.tables.paimon.metadata.options import TableOptions
@@ -45,7 +43,7 @@ from alcid.types import BYTE_STRING_TYPES, MAX_LENGTH, DataType
 
 __all__ = ["PaimonFiles", "bounds_of"]
 
-_UNKNOWN: Final = ()
+_NO_COUNTS: Final = ()
 _ANY_BYTES: Final = DataType("VARBINARY", length=MAX_LENGTH)
 
 
@@ -55,13 +53,13 @@ def bounds_of(
     types: Sequence[DataType],
     row_counts: IntArray,
 ) -> pa.StructArray:
-    """The statistics of a column, of the type `statistics_type` gives; null where there are none.
+    """The bounds of a column in many files, of the type `statistics_type`; null where unknown.
 
     Args:
-        stats: Of each file; None: there are none.
+        stats: The statistics of each file; None: there are none.
         column: The number of the column within the statistics.
-        types: The types of all columns of the statistics. Where a file has statistics of another
-            number of columns, nothing is known.
+        types: The types of all columns of the statistics. Statistics of another number of columns
+            are ignored.
         row_counts: The rows of each file.
 
     >>> from alcid.tables.paimon.metadata.statistics import FULL, collect
@@ -73,19 +71,23 @@ def bounds_of(
     data_type = types[column]
     nulls, refused = _nulls(stats, column, len(types))
     if pa.types.is_null(bound_type(data_type)):
-        least = most = pa.nulls(len(stats))
+        minimum = maximum = pa.nulls(len(stats))
     else:
-        # Text is compared by its bytes: it does not matter here whether they are characters.
+        # Text is compared by its bytes, valid characters or not.
         kinds = [_ANY_BYTES if item.root in BYTE_STRING_TYPES else item for item in types]
-        least, least_lost = salvage_packed([item and item.minimum for item in stats], column, kinds)
-        most, most_lost = salvage_packed([item and item.maximum for item in stats], column, kinds)
-        refused |= least_lost | most_lost
+        minimum, min_damaged = salvage_packed(
+            [item and item.minimum for item in stats], column, kinds
+        )
+        maximum, max_damaged = salvage_packed(
+            [item and item.maximum for item in stats], column, kinds
+        )
+        refused |= min_damaged | max_damaged
         if _has_nanos(data_type):
-            most = _last_of_micros(most)
+            maximum = _last_of_micros(maximum)
     return checked_bounds(
         data_type,
-        least,
-        most,
+        minimum,
+        maximum,
         nulls,
         row_counts,
         refused=refused,
@@ -96,8 +98,8 @@ def bounds_of(
 def _nulls(
     stats: Sequence[RowStats | None], column: int, width: int
 ) -> tuple[Int64Array, BoolArray]:
-    """The null counts, negative where not known, and which files have no statistics to be used."""
-    counts = [_UNKNOWN if item is None else item.null_counts for item in stats]
+    """The null counts, negative: unknown; and the files whose statistics cannot be used."""
+    counts = [_NO_COUNTS if item is None else item.null_counts for item in stats]
     nulls = [
         -1 if count is None or len(count) != width or count[column] is None else count[column]
         for count in counts
@@ -110,23 +112,25 @@ def _has_nanos(data_type: DataType) -> bool:
     return data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ") and data_type.precision > 6
 
 
-def _last_of_micros(most: pa.Array) -> pa.Array:
-    """Timestamps of whole microseconds moved to the last nanosecond of them.
+def _last_of_micros(maximum: pa.Array) -> pa.Array:
+    """Timestamps of whole microseconds, moved to their last nanosecond.
 
-    pypaimon leaves the nanoseconds out of bounds, though its data files have them.
+    pypaimon omits the nanoseconds in bounds, although its data files have them.
     """
-    ticks = most.view(pa.int64()).fill_null(0).to_numpy()
+    ticks = maximum.view(pa.int64()).fill_null(0).to_numpy()
     last = np.minimum(ticks, np.iinfo(np.int64).max - 999) + 999
     moved = np.where(ticks % 1_000 == 0, last, ticks)
-    return pa.array(moved, mask=pc.is_null(most).to_numpy(zero_copy_only=False)).view(most.type)
+    return pa.array(moved, mask=pc.is_null(maximum).to_numpy(zero_copy_only=False)).view(
+        maximum.type
+    )
 
 
-_Kind = tuple[int, tuple[str, ...] | None]
-"""The schema of a file, and which of its columns were written; None: all."""
+_FileKind = tuple[int, tuple[str, ...] | None]
+"""The schema id of a file, and its written columns; None: all."""
 
 
 class PaimonFiles(OpenFiles):
-    """Files with what the manifests say of them."""
+    """Data files with their metadata."""
 
     holds_partitions = True
 
@@ -143,17 +147,17 @@ class PaimonFiles(OpenFiles):
         strict: bool,
         distrusted: set[str],
     ) -> None:
-        """Take a table as it was at a snapshot; no data file is looked at.
+        """Take a table at a snapshot; no data file is opened.
 
         Args:
             storage: The folder of the table.
             state: Its manifests.
-            schema: The columns that a read gives.
-            schemas: Those of the files, by their ids.
-            options: Of the table.
-            merge_on_read: Read what is not yet compacted, too.
-            strict: Raise where an index is damaged, in place of a warning.
-            distrusted: Takes the files that are found to be others than those that were indexed.
+            schema: The schema of reads.
+            schemas: The schemas of files, by id.
+            options: Options of the table.
+            merge_on_read: Read level 0, too.
+            strict: Raise where an index is damaged, instead of a warning.
+            distrusted: Collects files that turn out to be replaced since they were indexed.
         """
         self.state, self.schema, self.schemas, self.options = state, schema, schemas, options
         entries, self.not_compacted = visible_entries(
@@ -203,7 +207,7 @@ class PaimonFiles(OpenFiles):
         )
         self.deletions = TableVectors(
             storage,
-            vector_places(
+            stored_vectors(
                 state.indexes,
                 self.placed,
                 beside_data=options.index_file_in_data_file_dir,
@@ -220,12 +224,12 @@ class PaimonFiles(OpenFiles):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What is to be said of every read."""
+        """Notes on every read."""
         return (str(self.not_compacted),) if self.not_compacted != NotCompacted() else ()
 
     def _read_columns(self) -> TableColumns:
-        """The columns of the table, and those of files, which are the same if their ids are."""
-        names: dict[_Kind, int] = {}
+        """The columns of the table and of its files, matched by field id."""
+        names: dict[_FileKind, int] = {}
         schema_of = np.array(
             [
                 names.setdefault((one.file.schema_id, one.file.write_columns), len(names))
@@ -240,7 +244,7 @@ class PaimonFiles(OpenFiles):
         for number, written in names:
             own = self.schemas[number]
             fields = [one for one in own.fields if written is None or one.name in written]
-            # What the table has dropped is never read, so its type need not be known here.
+            # Dropped columns are never read, so their types may be unknown.
             inside.append([_column(one) for one in fields if one.id in now or _is_read(one)])
             own_fields = {one.id: one for one in fields}
             known = [one for one in self.schema.fields if one.id in own_fields]
@@ -257,7 +261,7 @@ class PaimonFiles(OpenFiles):
         self.deletions.load(files)
 
     def bounds(self, column: str, data_type: DataType) -> Bounds | None:
-        """What manifests say of a column, as files spell it, where it is of a type."""
+        """The bounds of a column, by its name in files, in all files where it has a type."""
         if (column, data_type) not in self._bounds:
             known = self._statistics(column, data_type)
             self._bounds[column, data_type] = None if known is None else Bounds(known, self.rows)
@@ -282,19 +286,18 @@ class PaimonFiles(OpenFiles):
         return Statistics(column, data_type, values.take(pa.array(chosen, mask=chosen < 0)))
 
     @cached_property
-    def _stats_groups(self) -> dict[_Kind, Int64Array]:
-        """The files that have statistics of the same columns."""
-        found: dict[_Kind, list[int]] = {}
-        for file, one in enumerate(self.placed):
-            columns = one.file.stats_columns
-            if columns is None and one.file.write_columns is not None:
-                columns = one.file.write_columns
-            if columns is None or set(columns) <= set(self.schemas[one.file.schema_id].names):
-                found.setdefault((one.file.schema_id, columns), []).append(file)
-        return {kind: np.array(files, np.int64) for kind, files in found.items()}
+    def _stats_groups(self) -> dict[_FileKind, Int64Array]:
+        """Files with statistics of the same columns."""
+        groups: dict[_FileKind, list[int]] = {}
+        for number, placed in enumerate(self.placed):
+            file = placed.file
+            columns = file.write_columns if file.stats_columns is None else file.stats_columns
+            if columns is None or set(columns) <= set(self.schemas[file.schema_id].names):
+                groups.setdefault((file.schema_id, columns), []).append(number)
+        return {kind: np.array(numbers, np.int64) for kind, numbers in groups.items()}
 
     def _read(self, file: int, columns: Sequence[str]) -> pa.Table:
-        """Columns of a file as it holds them, those of the system among them."""
+        """Columns of a file, system columns included."""
         (scan,) = self._open([file])
         return read_present(scan, columns, self._storage)
 

@@ -1,12 +1,11 @@
-"""The file indexes of a Paimon table, as planning asks for them.
+"""The file indexes of a Paimon table: each data file has one container, embedded or beside it.
 
-The first bytes of file indexes: of each data file a container, in the manifest or beside it.
+Which indexes a container has is only known from its head. So heads are read for those files that
+partitions and statistics have left, in a few rounds. The offsets of indexes are kept in columns,
+and the bytes of small containers are cached with them, up to a size.
 
-The containers of file indexes: of each data file one, in the manifest or beside the file.
-
-Which indexes a container has is only known when its head was read. So heads are read for those
-files that partitions and statistics have left, in a few rounds. What is found is kept in columns,
-and the bytes of small containers with it, up to a size.
+Which indexes new files get is declared by `file-index.*` options, of the table or of a user
+(`table_specs`, `given_specs`, `wanted_specs`).
 """
 
 from __future__ import annotations
@@ -48,13 +47,13 @@ from alcid.tables.paimon.metadata.options import file_index_options
 from alcid.tables.paimon.metadata.schema import TableSchema
 
 __all__ = [
-    "Beginning",
+    "ContainerPrefix",
     "IndexContainers",
-    "IndexPlaces",
+    "IndexOffsets",
     "PaimonIndexes",
     "given_specs",
     "index_sources",
-    "read_beginnings",
+    "read_prefixes",
     "table_specs",
     "wanted_specs",
 ]
@@ -63,53 +62,54 @@ _NOTHING: Mapping[str, int] = {}
 _HEAD = 16 << 10  # bytes of a container beside its file that are read with its head
 
 
-class Beginning(NamedTuple):
+class ContainerPrefix(NamedTuple):
     """The first bytes of a container."""
 
     size: int
     data: bytes
     path: str
-    """Of the file that it is, or of the data file in whose manifest it is."""
+    """The index file, or the data file if the container is embedded in its manifest entry."""
     is_beside: bool
 
     @property
     def is_whole(self) -> bool:
-        """Whether that is all of it."""
+        """Whether these are all bytes of the container."""
         return len(self.data) == self.size
 
     def source(self, storage: Storage) -> Source:
-        """The container, of which these bytes are not read again."""
+        """The container, whose first bytes are not read again."""
         if not self.is_beside:
             return BytesSource(self.data, f"{self.path} in its manifest")
         return CachedSource(storage.source(self.path, self.size), [(0, self.data)])
 
 
-def read_beginnings(
+def read_prefixes(
     storage: Storage, files: Sequence[PlacedFile], sizes: Mapping[str, int] = _NOTHING
-) -> list[Beginning | FormatError | None]:
+) -> list[ContainerPrefix | FormatError | None]:
     """The first bytes of the containers of files, in one round of reads; None: there is none."""
-    found: list[Beginning | FormatError | None] = [None] * len(files)
+    prefixes: list[ContainerPrefix | FormatError | None] = [None] * len(files)
     beside: list[int] = []
     paths: list[str] = []
-    for place, one in enumerate(files):
-        file = one.entry.file
-        embedded, names = file.embedded_index, file.index_files
+    for number, placed in enumerate(files):
+        embedded, names = placed.file.embedded_index, placed.file.index_files
         if embedded is not None:
-            found[place] = Beginning(len(embedded), embedded, one.path, is_beside=False)
+            prefixes[number] = ContainerPrefix(
+                len(embedded), embedded, placed.path, is_beside=False
+            )
         elif len(names) > 1:
-            found[place] = FormatError(
-                "index files", file=one.path, found=len(names), expected="one"
+            prefixes[number] = FormatError(
+                "index files", file=placed.path, found=len(names), expected="one"
             )
         elif names:
-            beside.append(place)
-            paths.append(one.folder + names[0])
+            beside.append(number)
+            paths.append(placed.folder + names[0])
     starts = storage.read_heads(paths, _HEAD, sizes)
-    for place, path, start in zip(beside, paths, starts, strict=True):
+    for number, path, start in zip(beside, paths, starts, strict=True):
         if start is None:
-            found[place] = FormatError("its index file is not there", file=path)
+            prefixes[number] = FormatError("its index file is not there", file=path)
         else:
-            found[place] = Beginning(start.size, start.data, path, is_beside=True)
-    return found
+            prefixes[number] = ContainerPrefix(start.size, start.data, path, is_beside=True)
+    return prefixes
 
 
 def index_sources(
@@ -117,37 +117,37 @@ def index_sources(
 ) -> list[Source | FormatError | None]:
     """The containers of files; None where there is none.
 
-    Of a file beside the data nothing is read but its first bytes, all of them in one round.
+    Of index files only the first bytes are read, in one round.
 
     Args:
         storage: The folder of the table.
         files: The data files.
     """
     return [
-        one.source(storage) if isinstance(one, Beginning) else one
-        for one in read_beginnings(storage, files)
+        prefix.source(storage) if isinstance(prefix, ContainerPrefix) else prefix
+        for prefix in read_prefixes(storage, files)
     ]
 
 
-_MANY, _LISTED = 256, 8  # files of a folder, and one of so many, for which all of it is listed
-_ROUND = 4096  # containers whose heads are in memory together
-_MOST_HELD = 256 << 20  # bytes of containers beside their files
-_ABSENT = -2  # a start that none has: -1 is that of an index of which nothing is written
+_MANY, _LISTED = 256, 8  # a folder is listed for so many files, if they are 1/8 of it
+_ROUND = 4096  # containers whose heads are read at once
+_MAX_CACHED = 256 << 20  # bytes of containers beside their files
+_ABSENT = -2  # a start that no index has: -1 is that of an empty one
 
 
-class IndexPlaces:
-    """Where the indexes of one column and type are, in the containers of all files."""
+class IndexOffsets:
+    """The offsets of the indexes of one column and type in the containers of all files."""
 
     def __init__(self, count: int) -> None:
-        """Of none of `count` files."""
+        """Start with none of `count` files."""
         self.starts = np.full(count, _ABSENT, np.int64)
         self.lengths = np.zeros(count, np.int64)
 
     @property
-    def is_there(self) -> BoolArray:
+    def has_index(self) -> BoolArray:
         """The files that have one."""
-        found: BoolArray = self.starts != _ABSENT
-        return found
+        mask: BoolArray = self.starts != _ABSENT
+        return mask
 
 
 class IndexContainers:
@@ -156,16 +156,16 @@ class IndexContainers:
     def __init__(
         self, storage: Storage, files: Sequence[PlacedFile], *, enabled: bool, strict: bool
     ) -> None:
-        """Read nothing yet; see `PaimonIndexes` for the arguments."""
+        """See `PaimonIndexes` for the arguments."""
         self._storage, self._files, self._strict = storage, files, strict
-        self._loaded = np.array([not (enabled and one.file.has_index) for one in files], bool)
+        self._loaded = np.array([not (enabled and placed.file.has_index) for placed in files], bool)
         self._heads, self._lock = ContainerHeads(), Lock()
         self._whole = [b""] * len(files)
         self._beside: dict[int, Source] = {}
-        self._held = 0
+        self._cached_bytes = 0
         self.damaged = np.zeros(len(files), bool)
         """The files whose container cannot be read."""
-        self.places: dict[tuple[str, str], IndexPlaces] = {}
+        self.offsets: dict[tuple[str, str], IndexOffsets] = {}
         """By column and index type."""
 
     def load(self, files: Int64Array) -> None:
@@ -176,48 +176,54 @@ class IndexContainers:
             for start in range(0, len(missing), _ROUND):
                 some = missing[start : start + _ROUND]
                 placed = [self._files[file] for file in some.tolist()]
-                self._enter(some, read_beginnings(self._storage, placed, sizes))
+                self._add(some, read_prefixes(self._storage, placed, sizes))
                 self._loaded[some] = True
 
     def _listed_sizes(self, files: Int64Array) -> dict[str, int]:
-        """The sizes of containers beside their files, where it takes less to list their folder.
+        """The sizes of index files, where listing their folder takes fewer requests.
 
-        A request lists a thousand files, but one has to wait for the other.
+        A request lists a thousand files, but the next has to wait for it.
         """
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         if not self._storage.remote or len(files) < _MANY:
-            return found
-        inside = Counter(one.folder for one in self._files)
-        placed = (self._files[file] for file in files.tolist())
-        asked = Counter(one.folder for one in placed if one.file.embedded_index is None)
-        for folder, count in asked.items():
-            if count >= max(_MANY, inside[folder] // _LISTED):
+            return sizes
+        every = Counter(placed.folder for placed in self._files)
+        chosen = (self._files[file] for file in files.tolist())
+        needed = Counter(placed.folder for placed in chosen if placed.file.embedded_index is None)
+        for folder, count in needed.items():
+            if count >= max(_MANY, every[folder] // _LISTED):
                 listing = self._storage.list(folder.removesuffix("/"), suffix=".index")
-                found.update(zip(listing.paths.to_pylist(), listing.sizes.tolist(), strict=True))
-        return found
+                sizes.update(zip(listing.paths.to_pylist(), listing.sizes.tolist(), strict=True))
+        return sizes
 
-    def _enter(
-        self, files: Int64Array, beginnings: Sequence[Beginning | FormatError | None]
+    def _add(
+        self, files: Int64Array, prefixes: Sequence[ContainerPrefix | FormatError | None]
     ) -> None:
-        """Take what was read of some files: of all that are alike at once, else one by one."""
-        there = [place for place, one in enumerate(beginnings) if isinstance(one, Beginning)]
-        known = [one for one in beginnings if isinstance(one, Beginning)]
+        """Add containers: all with equal heads at once, the others one by one."""
+        existing = [prefix for prefix in prefixes if isinstance(prefix, ContainerPrefix)]
+        numbers = [
+            number for number, prefix in enumerate(prefixes) if isinstance(prefix, ContainerPrefix)
+        ]
         is_alike = np.zeros(len(files), bool)
-        for like in self._heads.read_like([one.data for one in known], [one.size for one in known]):
-            members = np.array(there, np.int64)[like.members]
+        for like in self._heads.read_like(
+            [prefix.data for prefix in existing], [prefix.size for prefix in existing]
+        ):
+            members = np.array(numbers, np.int64)[like.members]
             is_alike[members] = True
             for number, name in enumerate(like.names):
-                self._place(name, files[members], like.starts[:, number], like.lengths[:, number])
-        for file, one, is_known in zip(files.tolist(), beginnings, is_alike.tolist(), strict=True):
-            if one is not None and (is_known or self._enter_one(file, one)):
-                self._keep(file, one)
+                self._set_offsets(
+                    name, files[members], like.starts[:, number], like.lengths[:, number]
+                )
+        for file, prefix, is_added in zip(files.tolist(), prefixes, is_alike.tolist(), strict=True):
+            if prefix is not None and (is_added or self._add_one(file, prefix)):
+                self._cache(file, prefix)
 
-    def _enter_one(self, file: int, beginning: Beginning | FormatError) -> bool:
-        """Take one whose head is its own, or is damaged; whether it can be used."""
+    def _add_one(self, file: int, prefix: ContainerPrefix | FormatError) -> bool:
+        """Add a container whose head is its own, or damaged; whether it can be used."""
         try:
-            if isinstance(beginning, FormatError):
-                raise beginning
-            entries = self._heads.read(beginning.source(self._storage), beginning.data)
+            if isinstance(prefix, FormatError):
+                raise prefix
+            entries = self._heads.read(prefix.source(self._storage), prefix.data)
         except FormatError as error:
             if self._strict:
                 raise
@@ -225,64 +231,64 @@ class IndexContainers:
             self.damaged[file] = True
             return False
         for entry in entries:
-            self._place((entry.column, entry.index_type), file, entry.start, entry.length)
+            self._set_offsets((entry.column, entry.index_type), file, entry.start, entry.length)
         return True
 
-    def _place(
+    def _set_offsets(
         self,
         name: tuple[str, str],
         files: Int64Array | int,
         starts: Int64Array | int,
         lengths: Int64Array | int,
     ) -> None:
-        """Note where the indexes of a name are, if they are of a type that is read."""
+        """Set the offsets of indexes, if they are of a type that is read."""
         if name[1] in READERS:
-            if name not in self.places:
-                self.places[name] = IndexPlaces(len(self._files))
-            places = self.places[name]
-            places.starts[files], places.lengths[files] = starts, lengths
+            if name not in self.offsets:
+                self.offsets[name] = IndexOffsets(len(self._files))
+            offsets = self.offsets[name]
+            offsets.starts[files], offsets.lengths[files] = starts, lengths
 
-    def _keep(self, file: int, beginning: Beginning | FormatError) -> None:
-        """Keep what was read of a container beside its file, as long as there is room."""
-        if isinstance(beginning, FormatError):
+    def _cache(self, file: int, prefix: ContainerPrefix | FormatError) -> None:
+        """Cache what was read of an index file, up to a size."""
+        if isinstance(prefix, FormatError):
             return
-        if not beginning.is_beside:
-            self._whole[file] = beginning.data
+        if not prefix.is_beside:
+            self._whole[file] = prefix.data
             return
-        if self._held + len(beginning.data) > _MOST_HELD:
-            self._beside[file] = self._storage.source(beginning.path, beginning.size)
+        if self._cached_bytes + len(prefix.data) > _MAX_CACHED:
+            self._beside[file] = self._storage.source(prefix.path, prefix.size)
             return
-        self._held += len(beginning.data)
-        if beginning.is_whole:
-            self._whole[file] = beginning.data
+        self._cached_bytes += len(prefix.data)
+        if prefix.is_whole:
+            self._whole[file] = prefix.data
         else:
-            self._beside[file] = beginning.source(self._storage)
+            self._beside[file] = prefix.source(self._storage)
 
     def entry(self, column: str, index_type: str, file: int) -> Entry:
-        """Where an index of a file is, which has one."""
-        places = self.places[column, index_type]
-        return Entry(column, index_type, int(places.starts[file]), int(places.lengths[file]))
+        """The entry of an index in the container of its file."""
+        offsets = self.offsets[column, index_type]
+        return Entry(column, index_type, int(offsets.starts[file]), int(offsets.lengths[file]))
 
     def source(self, file: int) -> Source:
-        """The container of a file, which has one."""
+        """The container of a file that has one."""
         if file in self._beside:
             return self._beside[file]
-        one, whole = self._files[file], self._whole[file]
-        if one.file.embedded_index is None:
-            return BytesSource(whole, f"{one.folder}{one.file.index_files[0]}")
-        return BytesSource(whole, f"{one.path} in its manifest")
+        placed, whole = self._files[file], self._whole[file]
+        if placed.file.embedded_index is None:
+            return BytesSource(whole, f"{placed.folder}{placed.file.index_files[0]}")
+        return BytesSource(whole, f"{placed.path} in its manifest")
 
-    def at_hand(self, column: str, index_type: str, files: Int64Array) -> list[bytes]:
-        """The indexes of files, which have one, as far as they are in memory; else empty."""
-        places, whole = self.places[column, index_type], self._whole
-        starts, ends = places.starts[files], places.starts[files] + places.lengths[files]
+    def cached(self, column: str, index_type: str, files: Int64Array) -> list[bytes]:
+        """The cached bytes of indexes that files have; empty where not cached."""
+        offsets, whole = self.offsets[column, index_type], self._whole
+        starts, ends = offsets.starts[files], offsets.starts[files] + offsets.lengths[files]
         return [
             whole[file][start:end] if start >= 0 else b""
             for file, start, end in zip(files.tolist(), starts.tolist(), ends.tolist(), strict=True)
         ]
 
 
-_TOGETHER = 4096  # bloom filters that are asked at once
+_BATCH = 4096  # bloom filters that are asked at once
 
 
 class PaimonIndexes:
@@ -297,14 +303,14 @@ class PaimonIndexes:
         strict: bool,
         replaced: Iterable[int] = (),
     ) -> None:
-        """Read nothing yet.
+        """Take the data files; nothing is read yet.
 
         Args:
             storage: The folder of the table.
             files: The data files.
-            enabled: False: what indexes there are is not looked at.
-            strict: Raise where a container is damaged, in place of a warning.
-            replaced: Files whose indexes are those of others.
+            enabled: Whether indexes are used at all.
+            strict: Raise where a container is damaged, instead of a warning.
+            replaced: Files that were replaced since they were indexed.
         """
         self._containers = IndexContainers(storage, files, enabled=enabled, strict=strict)
         self._count, self._remote = len(files), storage.remote
@@ -317,19 +323,19 @@ class PaimonIndexes:
 
     def types(self, column: str) -> list[str]:
         """The index types that some file has for a column, those that read the least first."""
-        known = self._containers.places
+        known = self._containers.offsets
         return [index_type for index_type in READERS if (column, index_type) in known]
 
     def states(self, column: str, index_type: str) -> Int8Array:
         """One of `State` for each file."""
         states = np.where(self._containers.damaged, State.DAMAGED, State.ABSENT).astype(np.int8)
-        places = self._containers.places.get((column, index_type))
-        if places is not None:
-            states[places.is_there] = State.FRESH
+        offsets = self._containers.offsets.get((column, index_type))
+        if offsets is not None:
+            states[offsets.has_index] = State.FRESH
             if self._replaced:
-                is_there = np.zeros(self._count, bool)
-                is_there[self._replaced] = True
-                states[is_there & places.is_there] = State.STALE
+                has_index = np.zeros(self._count, bool)
+                has_index[self._replaced] = True
+                states[has_index & offsets.has_index] = State.STALE
         return states
 
     def fresh(self, column: str, index_type: str) -> BoolArray:
@@ -339,8 +345,8 @@ class PaimonIndexes:
 
     def lengths(self, column: str, index_type: str) -> Int64Array:
         """The bytes of the index of each file; 0 where there is none."""
-        places = self._containers.places.get((column, index_type))
-        return np.zeros(self._count, np.int64) if places is None else places.lengths
+        offsets = self._containers.offsets.get((column, index_type))
+        return np.zeros(self._count, np.int64) if offsets is None else offsets.lengths
 
     def probe(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
@@ -357,9 +363,9 @@ class PaimonIndexes:
                 return True
 
         may_match, is_known = np.ones((2, len(files)), bool)
-        for start in range(0, len(files), _TOGETHER):
-            some = slice(start, start + _TOGETHER)
-            filters = self._containers.at_hand(column, "bloom-filter", files[some])
+        for start in range(0, len(files), _BATCH):
+            some = slice(start, start + _BATCH)
+            filters = self._containers.cached(column, "bloom-filter", files[some])
             usual = are_usual(filters)
             answers = may_have_any([*compress(filters, usual.tolist())], keys, key_type)
             may_match[some][usual], is_known[some] = answers, usual
@@ -372,7 +378,7 @@ class PaimonIndexes:
     ) -> BoolArray:
         """Which files have a bitmap at hand with none of the keys; a container has no checksum."""
         search = BitmapSearch(keys, key_type)
-        bitmaps = self._containers.at_hand(column, "bitmap", files)
+        bitmaps = self._containers.cached(column, "bitmap", files)
         return np.fromiter(map(search.contains_none, bitmaps), bool, len(bitmaps))
 
     def reader(self, column: str, index_type: str, file: int, key_type: KeyType) -> IndexReader:

@@ -1,29 +1,22 @@
-"""Merging on read as deletion vectors: of the rows of one key only the newest is kept.
+"""Merging on read: of the rows of one key only the newest is seen, the others count as deleted.
 
-    key  number  kind              key  number  kind
-     1     7      +I    loses        1    9      +U    seen
-     2     8      +I    loses        2   10      -D    deletes key 2
+    key  number  kind                  key  number  kind
+     1     7      +I    superseded      1    9      +U    live
+     2     8      +I    superseded      2   10      -D    deletes key 2
 
-All that loses, and all that deletes, becomes a deleted position of its file: then files are read
-as if each stood for itself. Do not use it for merge engines other than `deduplicate`, where a row
-is made of several.
+Rows that are superseded, and rows that delete, become deleted positions of their file: then each
+file is read on its own. This is only right for the merge engine `deduplicate`, where a row is never
+made of several.
 
-What rows do: `+I` and `+U` put a row in place of that of their key, `-U` and `-D` delete it.
-
-Files of a bucket that have to be merged with each other, as their key ranges overlap.
+Files of a bucket are merged section by section, where a section is files whose key ranges overlap:
 
     level 0          [ 5 .. 9 ]
     level 5   [ 1 .. 6 ][ 8 .. 12 ]   [ 20 .. 30 ]
-              '------ a section -----' '- another -'
+              '----- section -------' '- section -'
 
-No key of one section is in another, so that each is merged alone; and a section that is one sorted
-file needs no merging at all.
-
-Levels of a primary-key table: which files a read sees, and which have to be merged.
-
-With deletion vectors, what was compacted (levels above 0) has each key once, older rows being
-marked; a batch read leaves level 0 out until a compaction takes it in. Without them, or if asked
-for, all levels are merged.
+A section of one sorted file needs no merging. With deletion vectors, compacted files (levels above
+0) have each key once, and a batch read skips level 0 until it is compacted. Without them, or on
+request, all levels are merged.
 """
 
 from __future__ import annotations
@@ -45,7 +38,7 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.casts import column_type, convert
 from alcid.tables.key_order import Column, join_columns, rank_rows
 from alcid.tables.paimon.data_files import PlacedFile
-from alcid.tables.paimon.metadata.manifest import ManifestEntry
+from alcid.tables.paimon.metadata.manifest import BucketId, ManifestEntry
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import Field, TableSchema
 from alcid.tables.paimon.metadata.statistics import unpack_rows
@@ -75,7 +68,7 @@ __all__ = [
 ]
 
 Kinds: TypeAlias = Int8Array
-"""As the files have them: 0 for +I, 1 for -U, 2 for +U, 3 for -D."""
+"""Row kinds as files have them: 0 for +I, 1 for -U, 2 for +U, 3 for -D."""
 
 _NAMES: Final = ("+I", "-U", "+U", "-D")
 _BEFORE: Final = _NAMES.index("-U")
@@ -83,10 +76,10 @@ DELETE_KIND: Final = _NAMES.index("-D")
 
 
 def parse_kinds(values: pa.Array | pa.ChunkedArray, *, column: str) -> Kinds:
-    """The kinds that a column names.
+    """Parse a column of row kinds.
 
     Raises:
-        UnsupportedError: Something else stands in it.
+        UnsupportedError: It has something else.
 
     >>> parse_kinds(pa.array(["+I", "-D"]), column="op").tolist()
     [0, 3]
@@ -99,18 +92,18 @@ def parse_kinds(values: pa.Array | pa.ChunkedArray, *, column: str) -> Kinds:
         text = text.cast(text.type.value_type)
     if not (types.is_string(text.type) or types.is_large_string(text.type)):
         raise UnsupportedError(f"column {column}: found {text.type}, expected +I, -U, +U or -D")
-    found = pc.index_in(text, pa.array(_NAMES, text.type))
-    if found.null_count:
-        row = pc.index(pc.is_null(found), True).as_py()
+    codes = pc.index_in(text, pa.array(_NAMES, text.type))
+    if codes.null_count:
+        row = pc.index(pc.is_null(codes), True).as_py()
         raise UnsupportedError(
             f"column {column}: found {text[row].as_py()!r}, expected +I, -U, +U or -D"
         )
-    kinds: Kinds = found.to_numpy().astype(np.int8)
+    kinds: Kinds = codes.to_numpy().astype(np.int8)
     return kinds
 
 
 def are_deletes(kinds: npt.NDArray[np.integer[Any]]) -> BoolArray:
-    """Which of them delete.
+    """Which row kinds delete.
 
     >>> are_deletes(np.array([0, 1, 2, 3], np.int8)).tolist()
     [False, True, False, True]
@@ -119,18 +112,18 @@ def are_deletes(kinds: npt.NDArray[np.integer[Any]]) -> BoolArray:
 
 
 def is_effective(kinds: Kinds, options: TableOptions) -> BoolArray:
-    """Which of them the options of a table do not ignore."""
+    """Which row kinds the options of a table do not ignore."""
     if options.ignore_delete:
         return ~are_deletes(kinds)
     return kinds != _BEFORE if options.ignore_update_before else np.ones(len(kinds), bool)
 
 
-_MOST_KIND = 3
+_MAX_KIND = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyRows:
-    """What merging needs of the rows of one file."""
+    """The columns of a file that merging needs."""
 
     keys: Sequence[Column]
     """The columns of the trimmed primary key."""
@@ -141,9 +134,9 @@ class KeyRows:
     sequence: Sequence[Column] = ()
     """The columns of `sequence.field`."""
     deleted: DeletionVector | None = None
-    """Rows that take no part, as if they were not in the file."""
+    """Rows that are ignored, as if they were not in the file."""
     name: str | None = None
-    """What errors call the file."""
+    """The file, for errors."""
 
     def __len__(self) -> int:
         return len(self.sequence_numbers)
@@ -152,15 +145,15 @@ class KeyRows:
 def superseded_rows(
     files: Sequence[KeyRows], *, descending: bool = False, ignore_delete: bool = False
 ) -> list[DeletionVector]:
-    """For each file the rows that are not rows of the table, those deleted before among them.
+    """For each file the rows that are not live, with those deleted before.
 
-    Of a key, the row with the greatest sequence fields is newest, then the one with the greatest
-    sequence number, then of the lowest level, then of the last file, then the last.
+    The newest row of a key has the greatest sequence fields, then the greatest sequence number,
+    then the lowest level, then it is in the last file, then it is the last.
 
     Args:
         files: All files of a section, or of several sections of one bucket, in manifest order.
-        descending: `sequence.field.sort-order`: lesser sequence fields are newer, null is oldest.
-        ignore_delete: Rows that delete take no part, rather than delete older ones.
+        descending: `sequence.field.sort-order`: smaller sequence fields are newer, null is oldest.
+        ignore_delete: Rows that delete are ignored, and do not delete older ones.
 
     Raises:
         FormatError: A row has no sequence number or kind, or the columns are not of one length.
@@ -182,9 +175,9 @@ def superseded_rows(
     if ignore_delete:
         present &= ~deletes
     newest = _newest(oldest_first, np.flatnonzero(present), descending=descending)
-    hidden = np.ones(len(present), bool)
-    hidden[newest] = deletes[newest]
-    vectors = dict(zip(order, np.split(hidden, ends[:-1]), strict=True))
+    is_deleted = np.ones(len(present), bool)
+    is_deleted[newest] = deletes[newest]
+    vectors = dict(zip(order, np.split(is_deleted, ends[:-1]), strict=True))
     return [
         DeletionVector(np.flatnonzero(vectors[number])) | (file.deleted or DeletionVector())
         for number, file in enumerate(files)
@@ -192,7 +185,7 @@ def superseded_rows(
 
 
 def _newest(files: Sequence[KeyRows], rows: IntArray, *, descending: bool) -> IntArray:
-    """Of the given rows, counted through all files, the newest of each key."""
+    """The newest row of each key among some rows, which are numbered through all files."""
     keys = rank_rows(join_columns([file.keys for file in files]), sum(map(len, files)))[rows]
     numbers = np.concatenate([_integers(file, file.sequence_numbers) for file in files])[rows]
     repeated = np.bincount(keys)[keys] > 1
@@ -205,13 +198,13 @@ def _newest(files: Sequence[KeyRows], rows: IntArray, *, descending: bool) -> In
 
 
 def _greatest(keys: IntArray, ages: Sequence[IntArray]) -> IntArray:
-    """The place of the greatest row of each key, compared by one age after the other."""
+    """The position of the greatest row of each key, compared by one age after the other."""
     left = np.arange(len(keys))
     for age in ages:
-        of_key, found = keys[left], age[left]
+        of_key, ages_left = keys[left], age[left]
         greatest = np.full(int(keys.max(initial=0)) + 1, np.iinfo(age.dtype).min, age.dtype)
-        np.maximum.at(greatest, of_key, found)
-        left = left[found == greatest[of_key]]
+        np.maximum.at(greatest, of_key, ages_left)
+        left = left[ages_left == greatest[of_key]]
     return left
 
 
@@ -224,15 +217,15 @@ def _deleted_before(file: KeyRows) -> BoolArray:
 def _deletes(file: KeyRows) -> BoolArray:
     """True for -U and -D."""
     kinds = _integers(file, file.kinds)
-    wrong = np.flatnonzero((kinds < 0) | (kinds > _MOST_KIND))
+    wrong = np.flatnonzero((kinds < 0) | (kinds > _MAX_KIND))
     if len(wrong):
-        row, found = int(wrong[0]), int(kinds[wrong[0]])
-        raise FormatError(f"kind of row {row}", file=file.name, found=found, expected="0 to 3")
+        row, kind = int(wrong[0]), int(kinds[wrong[0]])
+        raise FormatError(f"kind of row {row}", file=file.name, found=kind, expected="0 to 3")
     return are_deletes(kinds)
 
 
 def _integers(file: KeyRows, values: npt.NDArray[Any] | Column) -> Int64Array:
-    """Sequence numbers or kinds, of which no row lacks one."""
+    """Sequence numbers or kinds, which every row must have."""
     if not isinstance(values, np.ndarray):
         array = plain(values)
         if array.null_count:
@@ -254,11 +247,11 @@ def _checked_length(file: KeyRows) -> int:
 
 
 NUMBER, KIND = "_SEQUENCE_NUMBER", "_VALUE_KIND"
-"""Columns of every file: how new a row is, and what it does: 0 +I, 1 -U, 2 +U, 3 -D."""
+"""System columns of every file: sequence number and row kind."""
 
 
 def key_name(column: str) -> str:
-    """What a column of the key is called in front of a file.
+    """The name of a key column in front of a file.
 
     >>> key_name("id")
     '_KEY_id'
@@ -275,42 +268,44 @@ def read_key_rows(
     options: TableOptions,
     read: Callable[[Sequence[str]], pa.Table],
 ) -> KeyRows:
-    """What merging needs of the rows of a file.
+    """Read the columns of a file that merging needs.
 
     Args:
         placed: The file.
-        deleted: Rows that take no part.
-        schema: Of the table.
-        schemas: Those of its files, by their ids.
-        options: Of the table.
+        deleted: Rows to ignore.
+        schema: The schema of the table.
+        schemas: The schemas of its files, by id.
+        options: Options of the table.
         read: Reads columns of the file, as far as it has them.
 
     Raises:
-        FormatError: The file lacks a column that every such file has.
-        UnsupportedError: A value is not what the table has now.
+        FormatError: The file has no such column, though every file does.
+        UnsupportedError: A value cannot be converted to the type that the table has now.
     """
     own = schemas[placed.file.schema_id].by_id
     keys = [schema.field(name) for name in schema.key_columns]
     order = [schema.field(name) for name in options.sequence_field]
-    spelled = [own[one.id].name for one in keys]
-    ages = [own[one.id].name for one in order if one.id in own]
+    names = [own[key.id].name for key in keys]
+    sequence = [own[field.id].name for field in order if field.id in own]
     # Thin files do not repeat the key.
-    rows = read([NUMBER, KIND, *map(key_name, spelled), *ages, *spelled])
-    inside = set(rows.column_names)
-    front = [key_name(name) if key_name(name) in inside else name for name in spelled]
+    rows = read([NUMBER, KIND, *map(key_name, names), *sequence, *names])
+    present = set(rows.column_names)
+    key_columns = [key_name(name) if key_name(name) in present else name for name in names]
     return KeyRows(
         [
-            convert_key(require_column(rows, name, placed), own[one.id], one, placed)
-            for one, name in zip(keys, front, strict=True)
+            convert_key(require_column(rows, name, placed), own[key.id], key, placed)
+            for key, name in zip(keys, key_columns, strict=True)
         ],
         require_column(rows, NUMBER, placed),
         require_column(rows, KIND, placed),
         placed.file.level,
         [
-            convert_values(require_column(rows, own[one.id].name, placed), own[one.id], one, placed)
-            if one.id in own
-            else pa.nulls(rows.num_rows, column_type(one.data_type))
-            for one in order
+            convert_values(
+                require_column(rows, own[field.id].name, placed), own[field.id], field, placed
+            )
+            if field.id in own
+            else pa.nulls(rows.num_rows, column_type(field.data_type))
+            for field in order
         ],
         deleted,
         placed.path,
@@ -327,33 +322,33 @@ def require_column(rows: pa.Table, name: str, placed: PlacedFile) -> pa.ChunkedA
 def convert_values(
     values: pa.ChunkedArray, own: Field, wanted: Field, placed: PlacedFile, arrow_type: Any = None
 ) -> pa.ChunkedArray:
-    """Values of a file in the type that the table has now."""
+    """Convert values of a file to the type that the table has now."""
     conversion, where = convert(own, wanted), f"{placed.path}: column {wanted.name}"
     try:
-        found = values if conversion is None else conversion(values)
+        converted = values if conversion is None else conversion(values)
     except UnsupportedError as error:
         raise UnsupportedError(f"{where}: {error}") from None
-    return cast_values(found, arrow_type or column_type(wanted.data_type), where)
+    return cast_values(converted, arrow_type or column_type(wanted.data_type), where)
 
 
 def convert_key(
     values: pa.ChunkedArray, own: Field, wanted: Field, placed: PlacedFile, arrow_type: Any = None
 ) -> pa.ChunkedArray:
-    """The same of a key, which has to stay what it was: two keys must not become one.
+    """Convert a key without changing it: two keys must not become one.
 
     Raises:
-        UnsupportedError: The type of the table has no such value.
+        UnsupportedError: The type of the table does not have the value.
     """
-    found = convert_values(values, own, wanted, placed, arrow_type)
-    if found.type != values.type:
-        same = pc.equal(found.cast(values.type, safe=False), values).combine_chunks()
+    converted = convert_values(values, own, wanted, placed, arrow_type)
+    if converted.type != values.type:
+        same = pc.equal(converted.cast(values.type, safe=False), values).combine_chunks()
         if not pc.all(same, min_count=0).as_py():
             value = values[same.index(False).as_py()]
             raise UnsupportedError(
                 f"{placed.path}: column {wanted.name}: found the key {value}, which is no "
                 f"{wanted.data_type}, as in the table: it cannot be told from other keys"
             )
-    return found
+    return converted
 
 
 def cast_values(values: pa.ChunkedArray, arrow_type: Any, where: str) -> pa.ChunkedArray:
@@ -379,12 +374,12 @@ def plan_sections(
     """The numbers of the files of each section, ascending; sections by bucket and key.
 
     Args:
-        buckets: For each file an integer that tells its partition and bucket.
-        minimum_keys: The columns of the trimmed primary key: in each, the value of every file.
-        maximum_keys: The same of the greatest key.
+        buckets: For each file an integer that identifies its partition and bucket.
+        minimum_keys: The minimum keys of all files: the columns of the trimmed primary key.
+        maximum_keys: The maximum keys.
 
     Raises:
-        FormatError: The least key of a file is above its greatest.
+        FormatError: The minimum key of a file is above its maximum.
         UnsupportedError: A key is of a type that has no order.
 
     >>> import pyarrow as pa
@@ -397,12 +392,12 @@ def plan_sections(
     if not count:
         return []
     ranks = rank_rows(join_columns([minimum_keys, maximum_keys]), 2 * count)
-    least, greatest = ranks[:count], ranks[count:]
-    wrong = np.flatnonzero(least > greatest)
+    minimum, maximum = ranks[:count], ranks[count:]
+    wrong = np.flatnonzero(minimum > maximum)
     if len(wrong):
-        raise _turned_round(int(wrong[0]), minimum_keys, maximum_keys)
-    # Buckets get ranges of ranks of their own, one behind the other.
-    begin, end = (bucket_of_file * (2 * count) + rank for rank in (least, greatest))
+        raise _swapped_keys(int(wrong[0]), minimum_keys, maximum_keys)
+    # Each bucket gets its own range of ranks.
+    begin, end = (bucket_of_file * (2 * count) + rank for rank in (minimum, maximum))
     order = np.argsort(begin, kind="stable")
     furthest = np.maximum.accumulate(end[order])
     new = np.zeros(count, np.int64)
@@ -414,14 +409,14 @@ def plan_sections(
 
 
 def is_raw(section: IntArray, levels: IntArray, delete_rows: IntArray) -> bool:
-    """Whether every row of a section is a row of the table.
+    """Whether every row of a section is live, so that nothing has to be merged.
 
-    A file of level 0 is never sure to be: some writers count no deletes, or repeat a key.
+    That is never sure of level 0: some writers count no deletes, or repeat a key.
 
     Args:
         section: The numbers of its files.
         levels: The level of every file of the table.
-        delete_rows: How many rows of every file delete; negative if unknown.
+        delete_rows: How many rows of every file delete; negative: unknown.
 
     >>> levels, delete_rows = np.array([5, 0, 4]), np.array([0, 0, -1])
     >>> [is_raw(np.array([file]), levels, delete_rows) for file in range(3)]
@@ -430,33 +425,33 @@ def is_raw(section: IntArray, levels: IntArray, delete_rows: IntArray) -> bool:
     return len(section) == 1 and bool(levels[section[0]] > 0 and delete_rows[section[0]] == 0)
 
 
-def _turned_round(
+def _swapped_keys(
     file: int, minimum_keys: Sequence[Column], maximum_keys: Sequence[Column]
 ) -> FormatError:
     least, greatest = (
         f"({', '.join(value_text(column[file]) for column in columns)})"
         for columns in (minimum_keys, maximum_keys)
     )
-    return FormatError(f"least key of data file {file}", found=least, expected=f"<= {greatest}")
+    return FormatError(f"minimum key of data file {file}", found=least, expected=f"<= {greatest}")
 
 
 def check_levels(files: Sequence[PlacedFile], schema: TableSchema) -> Iterator[tuple[str, str]]:
     """Files of the same level of a bucket whose keys overlap: path and problem.
 
-    Of the levels above 0 each is sorted throughout, else no writer of Java opens the bucket.
+    Each level above 0 must be one sorted run, or Paimon's Java does not open the bucket.
     """
-    chosen = [one for one in files if one.file.level > 0]
+    chosen = [file for file in files if file.file.level > 0]
     if not chosen:
         return
-    names: dict[tuple[bytes, int, int], int] = {}
+    numbers: dict[tuple[bytes, int, int], int] = {}
     levels = [
-        names.setdefault((one.entry.partition, one.entry.bucket, one.file.level), len(names))
-        for one in chosen
+        numbers.setdefault((*file.entry.bucket_id, file.file.level), len(numbers))
+        for file in chosen
     ]
-    kinds = [schema.types[name] for name in schema.key_columns]
-    least = unpack_rows([one.file.min_key for one in chosen], kinds, file="keys of a manifest")
-    most = unpack_rows([one.file.max_key for one in chosen], kinds, file="keys of a manifest")
-    for section in plan_sections(levels, least, most):
+    types = [schema.types[name] for name in schema.key_columns]
+    minimum = unpack_rows([file.file.min_key for file in chosen], types, file="keys of a manifest")
+    maximum = unpack_rows([file.file.max_key for file in chosen], types, file="keys of a manifest")
+    for section in plan_sections(levels, minimum, maximum):
         first, *others = (chosen[number] for number in section.tolist())
         for other in others:
             yield other.path, f"overlaps {first.file.name} on level {other.file.level}"
@@ -464,7 +459,7 @@ def check_levels(files: Sequence[PlacedFile], schema: TableSchema) -> Iterator[t
 
 @dataclass(frozen=True, slots=True)
 class NotCompacted:
-    """What a read leaves out, as no compaction has taken it in yet."""
+    """Files of level 0 that a read skips, as they are not compacted yet."""
 
     files: int = 0
     rows: int = 0
@@ -480,18 +475,18 @@ class NotCompacted:
 def visible_entries(
     entries: Sequence[ManifestEntry], options: TableOptions, *, merge_on_read: bool
 ) -> tuple[list[ManifestEntry], NotCompacted]:
-    """The files that a read sees, and what it does not see."""
+    """The files that a read sees, and those that it skips."""
     if not options.skips_level_0 or merge_on_read:
         return list(entries), NotCompacted()
-    left = [entry for entry in entries if not entry.file.level]
+    skipped = [entry for entry in entries if not entry.file.level]
     return (
         [entry for entry in entries if entry.file.level],
-        NotCompacted(len(left), sum(entry.file.rows for entry in left)),
+        NotCompacted(len(skipped), sum(entry.file.rows for entry in skipped)),
     )
 
 
 class LevelMerges:
-    """The merging of the files of a primary-key table, section by section, when it is needed."""
+    """Merges the files of a primary-key table, section by section, when it is needed."""
 
     def __init__(
         self,
@@ -507,35 +502,31 @@ class LevelMerges:
 
         Args:
             files: The files that the read sees.
-            schema: Of the table.
-            schemas: Of files, by their ids.
-            options: Of the table.
+            schema: The schema of the table.
+            schemas: The schemas of files, by id.
+            options: Options of the table.
             read: Reads columns of a file by its number, as far as it has them.
-            merge_on_read: Level 0 is seen though there are deletion vectors.
+            merge_on_read: Level 0 is seen although there are deletion vectors.
         """
         self._files, self._schema, self._schemas = files, schema, schemas
         self._options, self._read = options, read
         self._sections = self._plan(compacted=options.skips_level_0 and not merge_on_read)
         self._section_of = {
-            file: number for number, some in enumerate(self._sections) for file in some.tolist()
+            file: number for number, files in enumerate(self._sections) for file in files.tolist()
         }
 
     def _plan(self, *, compacted: bool) -> list[Int64Array]:
         """The sections that must be merged."""
         files = self._files
-        levels = np.array([one.file.level for one in files], np.int64)
-        known = (one.file.delete_rows for one in files)
-        deletes = np.array([-1 if count is None else count for count in known], np.int64)
-        names: dict[tuple[bytes, int], int] = {}
+        levels = np.array([file.file.level for file in files], np.int64)
+        counts = (file.file.delete_rows for file in files)
+        deletes = np.array([-1 if count is None else count for count in counts], np.int64)
+        numbers: dict[BucketId, int] = {}
         buckets = np.array(
-            [
-                names.setdefault((one.entry.partition, one.entry.bucket), len(names))
-                for one in files
-            ],
-            np.int64,
+            [numbers.setdefault(file.entry.bucket_id, len(numbers)) for file in files], np.int64
         )
         chosen = np.arange(len(files))
-        if compacted:  # older rows are marked: only a bucket with rows that delete is merged
+        if compacted:  # only buckets with rows that delete are merged
             chosen = np.flatnonzero(np.isin(buckets, buckets[deletes != 0]))
         if not len(chosen):
             return []
@@ -550,8 +541,8 @@ class LevelMerges:
             self._keys([files[file].file.min_key for file in chosen.tolist()]),
             self._keys([files[file].file.max_key for file in chosen.tolist()]),
         )
-        every = (chosen[section] for section in sections)
-        return [section for section in every if not is_raw(section, levels, deletes)]
+        merged = (chosen[section] for section in sections)
+        return [section for section in merged if not is_raw(section, levels, deletes)]
 
     def _keys(self, packed: Sequence[bytes]) -> list[pa.Array]:
         types = [self._schema.types[name] for name in self._schema.key_columns]
@@ -566,8 +557,8 @@ class LevelMerges:
         files: Int64Array,
         stored: Callable[[Sequence[int]], Mapping[int, DeletionVector]],
     ) -> dict[int, DeletionVector]:
-        """The rows that are no rows of the table, of these files and those merged with them."""
-        found: dict[int, DeletionVector] = {}
+        """The deleted rows of some files and those merged with them."""
+        merged: dict[int, DeletionVector] = {}
         for number in dict.fromkeys(self._section_of[file] for file in files.tolist()):
             section = self._sections[number].tolist()
             deleted = stored(section)
@@ -577,8 +568,8 @@ class LevelMerges:
                 descending=self._options.sequence_descending,
                 ignore_delete=self._options.ignore_delete,
             )
-            found.update(zip(section, vectors, strict=True))
-        return found
+            merged.update(zip(section, vectors, strict=True))
+        return merged
 
     def _key_rows(self, file: int, deleted: DeletionVector | None) -> KeyRows:
         return read_key_rows(

@@ -20,7 +20,7 @@ from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, De
 from alcid.formats.deletion_vector.file import WrittenVectors
 from alcid.storage import Storage
 from alcid.storage.threads import run_in_threads
-from alcid.tables.paimon.deletion_vectors import DeletedRows, index_path, vectors_twice
+from alcid.tables.paimon.deletion_vectors import DeletedRows, duplicate_vectors, index_path
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.manifest import BucketId
 from alcid.tables.paimon.metadata.options import TableOptions
@@ -88,7 +88,7 @@ class VectorChanges:
             ConflictError: A data file is not there any more.
             FormatError: A data file has two vectors, so that nobody knows what is deleted of it.
         """
-        for name, problem in vectors_twice(state.indexes):
+        for name, problem in duplicate_vectors(state.indexes):
             raise FormatError(f"{problem}, which repair merges", file=name)
         live: dict[BucketId, set[str]] = {}
         for one in state.entries:

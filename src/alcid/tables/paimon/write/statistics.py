@@ -20,7 +20,7 @@ import pyarrow as pa
 from alcid.errors import ConflictError, FileGoneError, UnsupportedError
 from alcid.storage import Listing, retry
 from alcid.tables.bundle_folder import FOLDER, BundleFolder
-from alcid.tables.paimon.deletion_vectors import vector_places
+from alcid.tables.paimon.deletion_vectors import stored_vectors
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.schema import to_json
@@ -137,9 +137,9 @@ def _listed(files: PaimonFiles) -> tuple[Listing, list[int]]:
     Also the place of each among the files.
     """
     beside_data = files.options.index_file_in_data_file_dir
-    vectors = vector_places(files.state.indexes, files.placed, beside_data=beside_data)
+    vectors = stored_vectors(files.state.indexes, files.placed, beside_data=beside_data)
     versions = [
-        f"{found.path}:{found.place.offset}" if (found := vectors.get(file)) else ""
+        f"{found.path}:{found.range.offset}" if (found := vectors.get(file)) else ""
         for file in range(len(files.placed))
     ]
     order = sorted(range(len(files.placed)), key=lambda file: files.placed[file].path)

@@ -231,7 +231,9 @@ def test_a_table_of_the_past_and_predicates_that_cannot_be(lake: SparkSession, n
     assert table.count() == 20
     lake.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.format.default'='avro')")
     insert(lake, name, 20, 40, COLUMNS)
-    with pytest.raises(UnsupportedError, match="data files in AVRO: only Iceberg finds such rows"):
+    with pytest.raises(
+        UnsupportedError, match="data files in AVRO: only Iceberg can find these rows"
+    ):
         table.delete("id = 1")
     assert puffin_files(lake, name) == set()
 

@@ -38,7 +38,7 @@ from alcid.spark.schema import (
     quoted,
     spark_schema,
 )
-from alcid.tables.iceberg.delegated import HandedScan
+from alcid.tables.iceberg.delegated import DelegatedScan
 from alcid.tables.iceberg.files import IcebergFiles
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
         filtered: Without, there may be rows that do not match: the caller leaves them out.
     """
     names, limit = scan.schema.names, scan.query.limit
-    if isinstance(scan, HandedScan):
+    if isinstance(scan, DelegatedScan):
         handed: DataFrame = scan.to_spark()
         return handed if names else handed.select()
     plan, is_whole = scan.plan()

@@ -17,7 +17,7 @@ from alcid.scan import Scan
 from alcid.tables.iceberg.bundles import build
 from alcid.tables.iceberg.bundles.build import append
 from alcid.tables.iceberg.bundles.statistics import compute_stats
-from alcid.tables.iceberg.delegated import hand_over
+from alcid.tables.iceberg.delegated import delegate_if_needed
 from alcid.tables.iceberg.deletes.delete import delete
 from alcid.tables.iceberg.open_table import OpenIcebergTable
 from alcid.tables.maintenance.clean import CleanReport
@@ -41,7 +41,7 @@ class IcebergTable(OpenIcebergTable):
 
     def _chosen(self, scan: Scan) -> Scan:
         """The scan; by Iceberg's own, if something of it cannot be read here."""
-        return hand_over(self, scan)
+        return delegate_if_needed(self, scan)
 
     def build_indexes(
         self,

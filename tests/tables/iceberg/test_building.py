@@ -513,7 +513,7 @@ def test_what_another_tool_replaced_is_told_and_built_again(
     assert table.explain("id = 1201").notes == (
         (
             "no indexes in the statistics file of snapshot 1000, which another tool may have"
-            " replaced: build_indexes makes what is missing"
+            " replaced: build_indexes creates missing ones"
         ),
     )
     read.clear()
@@ -542,7 +542,7 @@ def test_what_another_tool_replaced_is_found_at_an_ancestor(catalog: MemoryCatal
     assert table.explain("id = 1201").notes == (
         (
             "no indexes in the statistics file of snapshot 1001, which another tool may have"
-            " replaced: those of an ancestor are used: build_indexes makes what is missing"
+            " replaced: those of an ancestor are used: build_indexes creates missing ones"
         ),
     )
 
@@ -599,7 +599,7 @@ def test_a_bundle_that_is_gone_is_told_and_built_again(
     path.unlink()
     assert table.count("id = 1201") == 1  # opened before, and gone since
     (note,) = table.explain("id = 1201").notes
-    assert note.startswith("indexes of snapshot 1000 are not used until they are built again:")
+    assert note.startswith("indexes of snapshot 1000 are not used until they are rebuilt:")
     assert path.name in note
     read.clear()
     assert table.build_indexes(BLOOM).bundles == 1

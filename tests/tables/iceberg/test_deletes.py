@@ -144,7 +144,7 @@ def test_threads_may_ask_at_once(entries: Entries, tmp_path: Path) -> None:
         (deletes_of("d", 2, key_metadata=b"k"), "encrypted delete files"),
         (
             deletes_of("d", 2, 2, equality_ids=[5]),
-            "equality deletes by field 5, which is no column",
+            "equality deletes by field 5, which is not a column",
         ),
         (deletes_of("d", 2, 2, equality_ids=[1, 3]), "equality deletes by uuid"),
         (deletes_of("d", 2, 2, equality_ids=[4]), "equality deletes by struct<...>"),
@@ -165,5 +165,5 @@ def test_equality_deletes_of_a_partition_whose_column_was_dropped_are_not_read(
     partition = pa.array([{"q": None}], pa.struct([("q", pa.string())]))
     place = found.deletes.schema.get_field_index("partition")
     dropped = found.deletes.set_column(place, "partition", pa.chunked_array([partition]))
-    expected = "equality deletes of partitions by p, whose column was dropped"
+    expected = "equality deletes in partitions by p, whose column was dropped"
     assert delete_problem(dropped, metadata_of(tmp_path)) == expected

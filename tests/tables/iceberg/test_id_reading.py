@@ -19,7 +19,7 @@ from alcid.datafiles.parquet.row_groups import open_scan
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import FileSource
 from alcid.tables.iceberg.data_files import ConformedScan, IdFiles
-from alcid.tables.iceberg.field_ids import NameMapping, WantedField, columns_by_id
+from alcid.tables.iceberg.field_ids import NameMapping, ProjectedField, columns_by_id
 from alcid.tables.iceberg.metadata.schema import Field
 from alcid.tables.iceberg_table import IcebergTable
 from alcid.types import DataType
@@ -32,8 +32,8 @@ def numbered(name: str, arrow_type: Any, number: int) -> pa.Field:
     return pa.field(name, arrow_type, metadata={"PARQUET:field_id": str(number)})
 
 
-def wanted(number: int, name: str, text: str, *inner: int, default: Any = None) -> WantedField:
-    return WantedField(number, name, DataType.parse(text), inner, default)
+def wanted(number: int, name: str, text: str, *inner: int, default: Any = None) -> ProjectedField:
+    return ProjectedField(number, name, DataType.parse(text), inner, default)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def scan(tmp_path: Path) -> ParquetScan:
 
 
 def conformed(
-    scan: ParquetScan, *fields: WantedField, constants: dict[int, Any] | None = None
+    scan: ParquetScan, *fields: ProjectedField, constants: dict[int, Any] | None = None
 ) -> ConformedScan:
     return ConformedScan(scan, {one.name: one for one in fields}, None, constants or {})
 
@@ -202,7 +202,7 @@ def test_defaults_are_read_as_iceberg_writes_them(
     text: str, json_value: Any, expected: Any
 ) -> None:
     field = Field(1, "a", "any", DataType.parse(text), initial_default=json_value)
-    found = WantedField.of(field)
+    found = ProjectedField.of(field)
     assert found.missing(2).to_pylist() == [expected] * 2
     assert found.missing(2).type == found.arrow_type
 
@@ -220,7 +220,7 @@ def test_defaults_are_read_as_iceberg_writes_them(
 def test_a_default_that_cannot_be_is_said(text: str, json_value: Any) -> None:
     field = Field(1, "a", "any", DataType.parse(text), initial_default=json_value)
     with pytest.raises(FormatError, match="column a: initial-default"):
-        WantedField.of(field)
+        ProjectedField.of(field)
 
 
 @pytest.fixture

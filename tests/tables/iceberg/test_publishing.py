@@ -244,7 +244,7 @@ def test_a_snapshot_that_is_expired_meanwhile_is_told_and_leaves_nothing(
 def test_others_who_never_stop_are_told_and_nothing_is_left(
     catalog: MemoryCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "_PAUSE", 0.0)
+    monkeypatch.setattr(publishing, "_FIRST_WAIT", 0.0)
     numbers = iter(range(1000))
 
     def commit() -> None:
@@ -273,7 +273,11 @@ def test_a_file_that_vanishes_while_it_is_merged_is_looked_for_again(
     assert tries == [0, 1, 2]
 
 
-def test_a_file_that_is_never_there_is_told(catalog: MemoryCatalog) -> None:
+def test_a_file_that_is_never_there_is_told(
+    catalog: MemoryCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "_FIRST_WAIT", 0.0)
+
     def make(_: TableMetadata, __: Sequence[StatisticsFile]) -> bytes:
         raise FileGoneError("gone", file="a.stats")
 

@@ -69,11 +69,11 @@ def test_files_are_found_below_the_working_folder(
 )
 def test_paths_are_joined_as_hadoop_joins_them(path: str, expected: str) -> None:
     places = pickle.loads(pickle.dumps(Places(None, "file:/home/ada")))
-    assert places.whole(path) == expected
+    assert places.absolute(path) == expected
 
 
 def test_without_a_working_folder_there_is_no_place() -> None:
-    with pytest.raises(UnsupportedError, match="lake/t: found no whole path"):
+    with pytest.raises(UnsupportedError, match="lake/t: found a relative path"):
         Places().find("lake/t")
-    with pytest.raises(UnsupportedError, match="lake/a: found no whole path"):
+    with pytest.raises(UnsupportedError, match="lake/a: found a relative path"):
         Places().below("/lake", pa.array(["lake/a"]))

@@ -1,1 +1,1 @@
-"""Iceberg tables: statistics, indexes in Puffin files, reads that use them, deletion vectors."""
+"""Iceberg tables: metadata, index bundles in statistics files, reads, and deletion vectors."""

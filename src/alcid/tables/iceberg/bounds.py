@@ -1,13 +1,11 @@
-"""What the partitions of data files say about columns.
+"""Bounds of columns in data files: from the metrics in manifests and from partition values.
 
-A spec may have been changed: each file has the values of the spec that it was written with, and the
-struct of partition values has the fields of all specs, by the name that the newest one gives them.
+Metrics are hints that many programs write. What cannot be decoded or contradicts itself counts as
+unknown, and the file is read. Strings are cut to 16 characters unless the table says otherwise, so
+their bounds are never exact; those of numbers are.
 
-What manifests say of a column in the data files of a table: bounds, nulls, NaN.
-
-It is a hint, and written by many programs. What cannot be read, or contradicts itself, counts as
-not known: the file is read then. Text is cut to 16 characters unless the table says otherwise, so
-its bounds are never exact; those of numbers are.
+The partition spec may have changed: each file has the values of the spec it was written with, and
+the struct of partition values has the fields of all specs under their newest names.
 """
 
 from __future__ import annotations
@@ -46,28 +44,28 @@ _IDENTITY = "identity"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Parted:
-    """A column as some files are parted by it."""
+class _PartitionValues:
+    """The values of a partition field in the files that have it."""
 
     transform: str
     files: BoolArray
-    """Those whose spec has it."""
+    """The files whose spec has the field."""
     values: pa.Array
-    """One for each file; they count for these files only."""
+    """A value for each file, of which only those of `files` count."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buckets:
-    """The buckets of a column that files hold."""
+    """The buckets of a column, by file."""
 
     count: int
     files: BoolArray
-    """Those that are parted by them."""
+    """The files that are partitioned by bucket."""
     numbers: Int64Array
-    """Of each file; -1: all rows are null."""
+    """The bucket of each file; -1 if all its rows are null."""
 
     def among(self, files: BoolArray) -> Buckets:
-        """The same for some of the files."""
+        """The buckets of some of the files."""
         return Buckets(self.count, self.files & files, self.numbers)
 
 
@@ -75,144 +73,144 @@ class FilePartitions:
     """The partition values of data files."""
 
     def __init__(self, specs: Mapping[int, PartitionSpec], data: pa.Table) -> None:
-        """Take the entries of data files, and all specs of the table."""
+        """Use the entries of data files and all specs of the table."""
         self._specs, self._names = specs, partition_names(specs)
         self._spec_of = data["spec_id"].to_numpy()
         self._values: pa.StructArray = data["partition"].combine_chunks()
 
     @cached_property
     def identities(self) -> dict[int, pa.StructArray]:
-        """Partition values that are columns, by field id: `value`, null where a file has none."""
+        """Identity partition values by field id: structs of `value`, null where a file has none."""
         sources = {
-            one.source_id
+            field.source_id
             for spec in self._live
-            for one in spec.fields
-            if one.transform == _IDENTITY
+            for field in spec.fields
+            if field.transform == _IDENTITY
         }
-        found = {source: self._identity(source) for source in sorted(sources)}
-        return {source: values for source, values in found.items() if values is not None}
+        identities = {source: self._identity(source) for source in sorted(sources)}
+        return {source: values for source, values in identities.items() if values is not None}
 
     def _identity(self, source: int) -> pa.StructArray | None:
-        parts = [one for one in self._parted(source) if one.transform == _IDENTITY]
-        if not parts:  # nobody tells the values of a column that was dropped
+        parts = [part for part in self._partition_values(source) if part.transform == _IDENTITY]
+        if not parts:  # a dropped column has no values
             return None
-        values, has = parts[0].values, parts[0].files
-        for one in parts[1:]:
-            values = pc.if_else(pa.array(one.files), one.values.cast(values.type), values)
-            has = has | one.files
-        return pa.StructArray.from_arrays([values], ["value"], mask=pa.array(~has))
+        values, has_value = parts[0].values, parts[0].files
+        for part in parts[1:]:
+            values = pc.if_else(pa.array(part.files), part.values.cast(values.type), values)
+            has_value = has_value | part.files
+        return pa.StructArray.from_arrays([values], ["value"], mask=pa.array(~has_value))
 
     def columns(self, types: Mapping[int, DataType]) -> dict[int, pa.Array]:
-        """The columns that stand in the partitions of all files, by field id.
+        """The columns whose values are partition values in all files, by field id.
 
         Args:
-            types: Those of the columns of the table.
+            types: The types of columns by field id.
         """
-        found = {}
-        for source, known in self.identities.items():
+        columns = {}
+        for source, identity in self.identities.items():
             data_type = types.get(source)
-            # Zeros and NaN of floats are not told apart by partitions as they are by rows.
-            if known.null_count or data_type is None or data_type.root in FLOAT_TYPES:
+            # Partitions distinguish zeros and NaN of floats differently than rows do.
+            if identity.null_count or data_type is None or data_type.root in FLOAT_TYPES:
                 continue
             try:
-                found[source] = known.field("value").cast(data_type.to_arrow())
+                columns[source] = identity.field("value").cast(data_type.to_arrow())
             except pa.ArrowException:
                 continue
-        return found
+        return columns
 
-    def narrow(self, source: int, known: Statistics, rows: Int64Array) -> Statistics:
-        """The statistics of a column, with what partitions say of it.
+    def narrow(self, source: int, metrics: Statistics, rows: Int64Array) -> Statistics:
+        """The statistics of a column, narrowed by partition values.
 
         Args:
             source: The field id of the column.
-            known: What manifests say.
-            rows: How many rows each file has.
+            metrics: The metrics of manifests.
+            rows: The row count of each file.
         """
-        values = known.values
-        for one in self._parted(source):
-            if known.data_type.root in FLOAT_TYPES:
+        values = metrics.values
+        for part in self._partition_values(source):
+            if metrics.data_type.root in FLOAT_TYPES:
                 continue
-            chosen = pa.array(np.flatnonzero(one.files))
-            bounds = transform_bounds(one.transform, one.values.take(chosen), known.data_type)
+            chosen = pa.array(np.flatnonzero(part.files))
+            bounds = transform_bounds(part.transform, part.values.take(chosen), metrics.data_type)
             if bounds is not None:
-                values = _narrowed(values, bounds, one.files, known.data_type, rows)
-        return Statistics(known.column, known.data_type, values)
+                values = _narrowed(values, bounds, part.files, metrics.data_type, rows)
+        return Statistics(metrics.column, metrics.data_type, values)
 
     def buckets(self, source: int) -> list[Buckets]:
-        """The buckets that files hold of a column."""
-        found = []
-        for one in self._parted(source):
-            count = bucket_count(one.transform)
+        """The buckets of a column."""
+        buckets = []
+        for part in self._partition_values(source):
+            count = bucket_count(part.transform)
             if count is not None:
-                numbers = one.values.cast(pa.int64()).fill_null(-1).to_numpy()
-                found.append(Buckets(count, one.files, numbers))
-        return found
+                numbers = part.values.cast(pa.int64()).fill_null(-1).to_numpy()
+                buckets.append(Buckets(count, part.files, numbers))
+        return buckets
 
     @cached_property
     def _live(self) -> list[PartitionSpec]:
-        """The specs that files have, the newest first."""
+        """The specs of the files, newest first."""
         numbers = np.unique(self._spec_of).tolist()
         return [self._specs[number] for number in reversed(numbers) if number in self._specs]
 
-    def _parted(self, source: int) -> Iterator[_Parted]:
+    def _partition_values(self, source: int) -> Iterator[_PartitionValues]:
         kinds: dict[tuple[str, str], list[int]] = {}
         for spec in self._live:
-            for one in spec.fields:
-                if one.source_id == source:
-                    name = self._names[spec.id, one.field_id]
-                    kinds.setdefault((name, one.transform), []).append(spec.id)
+            for field in spec.fields:
+                if field.source_id == source:
+                    name = self._names[spec.id, field.field_id]
+                    kinds.setdefault((name, field.transform), []).append(spec.id)
         for (name, transform), specs in kinds.items():
-            place = self._values.type.get_field_index(name)
-            if place >= 0:
+            position = self._values.type.get_field_index(name)
+            if position >= 0:
                 files = np.isin(self._spec_of, specs)
-                yield _Parted(transform, files, self._values.field(place))
+                yield _PartitionValues(transform, files, self._values.field(position))
 
 
 def _narrowed(
-    known: pa.StructArray,
+    metrics: pa.StructArray,
     bounds: TransformBounds,
     files: BoolArray,
     data_type: DataType,
     rows: Int64Array,
 ) -> pa.StructArray:
-    """Statistics of all files, with bounds of some of them; a contradiction says nothing."""
-    places = np.full(len(known), -1, np.int64)
-    places[files] = np.arange(int(files.sum()))
-    taken = pa.array(places, mask=~files)
-    least, most = (one.take(taken) for one in (bounds.least, bounds.most))
-    all_null = np.zeros(len(known), bool)
+    """Statistics narrowed by the bounds of some files; contradictory bounds are dropped."""
+    positions = np.full(len(metrics), -1, np.int64)
+    positions[files] = np.arange(int(files.sum()))
+    taken = pa.array(positions, mask=~files)
+    lower, upper = (bound.take(taken) for bound in (bounds.lower, bounds.upper))
+    all_null = np.zeros(len(metrics), bool)
     all_null[files] = bounds.all_null
-    fields = {field.name: known.field(field.name) for field in statistics_type(data_type)}
-    is_known = known.is_valid()
-    old_least, old_most, nulls = (
+    fields = {field.name: metrics.field(field.name) for field in statistics_type(data_type)}
+    is_known = metrics.is_valid()
+    old_lower, old_upper, nulls = (
         pc.if_else(is_known, fields[name], None) for name in ("min", "max", "nulls")
     )
-    is_above = pc.coalesce(pc.greater(least, old_least), pc.is_valid(least))
-    is_below = pc.coalesce(pc.less(most, old_most), pc.is_valid(most))
-    new_least, new_most = (
-        pc.if_else(is_above, least, old_least),
-        pc.if_else(is_below, most, old_most),
+    is_above = pc.coalesce(pc.greater(lower, old_lower), pc.is_valid(lower))
+    is_below = pc.coalesce(pc.less(upper, old_upper), pc.is_valid(upper))
+    new_lower, new_upper = (
+        pc.if_else(is_above, lower, old_lower),
+        pc.if_else(is_below, upper, old_upper),
     )
-    crossed = pc.fill_null(pc.greater(new_least, new_most), False)
-    tells = pc.or_(pc.or_(pc.is_valid(least), pc.is_valid(most)), pa.array(all_null))
+    crossed = pc.fill_null(pc.greater(new_lower, new_upper), False)
+    has_bounds = pc.or_(pc.or_(pc.is_valid(lower), pc.is_valid(upper)), pa.array(all_null))
     children = [
-        pc.if_else(crossed, None, new_least),
-        pc.if_else(crossed, None, new_most),
+        pc.if_else(crossed, None, new_lower),
+        pc.if_else(crossed, None, new_upper),
         pc.and_(fields["min_exact"].fill_null(False), pc.invert(is_above)),
         pc.and_(fields["max_exact"].fill_null(False), pc.invert(is_below)),
         pc.if_else(pa.array(all_null), pa.array(rows), nulls),
         pc.fill_null(fields["has_nan"], False),
     ]
     names = list(statistics_type(data_type))
-    unknown = pc.invert(pc.or_(is_known, tells))
+    unknown = pc.invert(pc.or_(is_known, has_bounds))
     return pa.StructArray.from_arrays(children, fields=names, mask=unknown)
 
 
 class BucketedBounds(Bounds):
-    """Bounds of a column whose files hold certain buckets of its values."""
+    """Bounds of a column, some of whose files contain only one bucket of its values."""
 
     def __init__(self, statistics: Statistics, rows: Int64Array, buckets: list[Buckets]) -> None:
-        """Take the statistics of files, and their buckets."""
+        """Combine the statistics and the buckets of files."""
         super().__init__(statistics, rows)
         self._data_type, self._buckets = statistics.data_type, buckets
 
@@ -242,7 +240,7 @@ def _keys(intervals: tuple[Interval, ...]) -> list[int | bytes] | None:
 
 
 def _values(keys: list[int | bytes], data_type: DataType) -> pa.Array:
-    """The values of a column that keys stand for."""
+    """The values of a column for keys."""
     kind = data_type.to_arrow()
     if data_type.root in ("CHAR", "VARCHAR", "BINARY", "VARBINARY"):
         return pa.array(keys, pa.binary())
@@ -259,23 +257,23 @@ class _HasId(Protocol):
 
 
 def column_metrics(data: pa.Table, field: _HasId, data_type: DataType) -> pa.StructArray:
-    """The statistics of a column of the table, of the type `statistics_type` gives.
+    """The metrics of a column in manifests, as `statistics_type` structs.
 
     Args:
-        data: The data files, as `Entries` has them.
-        field: The column; not one within a struct, list or map.
-        data_type: Its type as it is now; older files may have a narrower one.
+        data: The entries of data files.
+        field: A top-level column.
+        data_type: Its current type; older files may have a narrower one.
     """
     row_counts = data["record_count"].chunk(0).to_numpy()
-    least, most = (
+    lower, upper = (
         decoded_bounds(value_of(data[name].chunk(0), field.id), data_type)
         for name in ("lower_bounds", "upper_bounds")
     )
     nans = _counts(data, "nan_value_counts", field.id)
     return checked_bounds(
         data_type,
-        least,
-        most,
+        lower,
+        upper,
         null_counts(data, field.id),
         row_counts,
         refused=np.zeros(len(data), bool),
@@ -284,13 +282,13 @@ def column_metrics(data: pa.Table, field: _HasId, data_type: DataType) -> pa.Str
 
 
 def null_counts(data: pa.Table, field_id: int) -> IntArray:
-    """How many rows of each data file are null in a column; -1 where that is not known."""
+    """The null count of a column in each data file; -1 where unknown."""
     nulls = _counts(data, "null_value_counts", field_id)
     values, rows = _counts(data, "value_counts", field_id), data["record_count"].chunk(0).to_numpy()
-    return np.where(values == rows, nulls, -1)  # counted in another way, they say nothing
+    return np.where(values == rows, nulls, -1)  # otherwise they were counted differently
 
 
 def _counts(data: pa.Table, name: str, field_id: int) -> IntArray:
-    """A count of each file; -1 where there is none."""
+    """A count for each file; -1 where it is missing."""
     counts: IntArray = value_of(data[name].chunk(0), field_id).fill_null(-1).to_numpy()
     return np.maximum(counts, -1)

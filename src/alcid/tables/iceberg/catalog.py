@@ -1,12 +1,8 @@
-"""What an Iceberg table asks of its catalog; `alcid.spark.iceberg` answers with a session's.
+"""The catalog interface of an Iceberg table, which `alcid.spark.iceberg` implements for a session.
 
-Everything that changes the table goes through here, so that every catalog that Iceberg knows works,
-and its own checks are made.
-
-The files of a snapshot: from its manifests, which are read here.
-
-The manifests of many files are read faster by the catalog's engine, which has many tasks for them;
-what that cannot list is read here as well.
+All changes of a table go through its catalog, so that every catalog of Iceberg works and makes its
+own checks. The files of a snapshot are read here from its manifests; if they are many, the
+catalog's engine lists them in parallel, as far as it can.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ from alcid.tables.iceberg.metadata.manifests import ManifestFile, read_manifest_
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
 
 __all__ = [
-    "MOST_VALUES",
+    "MAX_VALUES",
     "CatalogTable",
     "OwnQuery",
     "RemovedDeletes",
@@ -36,16 +32,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class VectorFile:
-    """A deletion vector within a Puffin file, as a delete file of the table."""
+    """A deletion vector in a Puffin file, as a delete file of the table."""
 
     path: str
     size: int
-    """Of the whole Puffin file."""
+    """The size of the Puffin file."""
     data_file: str
-    """The path of its data file, as the manifest has it."""
+    """The path of its data file in the manifest."""
     spec_id: int
     partition: tuple[Any, ...]
-    """The values of that spec, as Python values; those of the data file."""
+    """The partition values of the data file, in the order of the spec."""
     offset: int
     length: int
     cardinality: int
@@ -53,7 +49,7 @@ class VectorFile:
 
 @dataclass(frozen=True, slots=True)
 class RemovedDeletes:
-    """A delete file that the new vectors replace: an older vector, or deletes of one data file."""
+    """A delete file that new vectors replace: an older vector, or deletes of one data file."""
 
     path: str
     size: int
@@ -69,90 +65,90 @@ class RemovedDeletes:
 
 @dataclass(frozen=True, slots=True)
 class VectorCommit:
-    """What one delete changes."""
+    """The delete files that a commit adds and removes."""
 
     snapshot_id: int
-    """The snapshot whose rows were looked at."""
+    """The snapshot that the vectors are based on."""
     added: Sequence[VectorFile]
     removed: Sequence[RemovedDeletes]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnQuery:
-    """A query for Iceberg's own Spark scan, in Spark's SQL."""
+    """A Spark SQL query for Iceberg's own scan."""
 
     version: int | str | None
-    """A snapshot, which is read with its own schema; or a branch, with that of the table."""
+    """A snapshot id, read with its own schema, or a branch, read with the current one."""
     where: str | None
     columns: Sequence[str]
     order_by: Sequence[str] = ()
     limit: int | None = None
     is_filtered_above: bool = False
-    """Whether Spark applies filters after the scan, that Iceberg does not see: by its own meaning,
-    `f > 1` leaves NaN out, and negations of partition columns keep nulls."""
+    """Whether Spark filters after the scan, because Iceberg would give other rows: there `f > 1`
+    drops NaN, and negations on partition columns keep nulls."""
 
 
 class CatalogTable(Protocol):
-    """A table as its catalog knows it."""
+    """A table in its catalog."""
 
     @property
     def name(self) -> str:
-        """As the session calls it: `catalog.db.table`."""
+        """The name in the session: `catalog.db.table`."""
 
     def load(self) -> TableMetadata:
-        """The metadata as they are now."""
+        """Load the current metadata."""
 
     def entries(self, snapshot_id: int) -> pa.Table:
-        """The live data and delete files of a snapshot, as its metadata table `entries` has them.
+        """The live data and delete files of a snapshot, from the metadata table `entries`.
 
         Columns are `sequence_number`, then those of `data_file`.
         """
 
     def storage_options(self, location: str) -> Mapping[str, Any]:
-        """The options by which the catalog itself reads files below a location, as far as known."""
+        """The storage options of the catalog for files below a location, as far as known."""
 
     def working_folder(self) -> str:
-        """What paths of metadata without a root are below, as the catalog reads them."""
+        """The folder of relative paths in metadata."""
 
     def data_location(self, name: str) -> str:
-        """Where the table wants a data or delete file of a name."""
+        """The location for a new data or delete file."""
 
     def metadata_location(self, name: str) -> str:
-        """Where the table wants a file of a name beside its metadata."""
+        """The location for a new file beside the metadata."""
 
     def set_statistics(self, base: TableMetadata, statistics: StatisticsFile) -> None:
         """Register the statistics file of a snapshot.
 
         Raises:
-            ConflictError: The metadata are not those of `base` any more.
+            ConflictError: The metadata has changed since `base`.
         """
 
     def remove_statistics(self, base: TableMetadata, snapshot_id: int) -> None:
-        """Let a snapshot have no statistics file.
+        """Remove the statistics file of a snapshot.
 
         Raises:
-            ConflictError: The metadata are not those of `base` any more.
+            ConflictError: The metadata has changed since `base`.
         """
 
     def set_property(self, base: TableMetadata, name: str, value: str | None) -> None:
         """Set a table property; None removes it.
 
         Raises:
-            ConflictError: The metadata are not those of `base` any more.
+            ConflictError: The metadata has changed since `base`.
         """
 
     def commit_vectors(self, change: VectorCommit) -> int:
-        """Commit deletion vectors, and return the new snapshot.
+        """Commit deletion vectors, and return the id of the new snapshot.
 
         Raises:
-            ConflictError: A data file is gone, or has got another vector, since the snapshot.
+            ConflictError: A data file was removed, or got another vector, since the snapshot.
         """
 
     def append(self, rows: Any) -> None:
         """Append the rows of a DataFrame, by Iceberg's own writer."""
 
     def check_append(self, rows: Any) -> None:
-        """See that the columns of a DataFrame can be appended; nothing is written.
+        """Check that the columns of a DataFrame can be appended, without writing.
 
         Raises:
             UnsupportedError: They cannot.
@@ -162,10 +158,10 @@ class CatalogTable(Protocol):
         """The rows of a query as a DataFrame, by Iceberg's own scan."""
 
 
-MOST_VALUES: Final = 50_000
-"""Files times columns up to which manifests are read here; a Spark job takes as long as these."""
-_FIELDS_PER_FILE: Final = 5  # besides what it says of each column
-_AT_ONCE: Final = 64  # manifests in memory
+MAX_VALUES: Final = 50_000
+"""The product of files and columns up to which manifests are read here, as fast as a Spark job."""
+_FIELDS_PER_FILE: Final = 5  # besides the metrics of each column
+_BATCH: Final = 64  # manifests in memory
 
 
 def snapshot_entries(
@@ -174,30 +170,30 @@ def snapshot_entries(
     """The live data and delete files of a snapshot.
 
     Args:
-        catalog: Lists the files of snapshots with very many of them.
-        places: What manifests are read from.
-        metadata: Of the table.
-        snapshot: One of its snapshots.
+        catalog: Lists the files of very large snapshots.
+        places: Opens manifests.
+        metadata: The table metadata.
+        snapshot: The snapshot.
 
     Raises:
-        FileGoneError: The snapshot is expired.
+        FileGoneError: The snapshot has expired.
         FormatError: A manifest is damaged.
         UnsupportedError: Manifests are encrypted.
     """
     if snapshot.manifest_list is None and not snapshot.manifests:
         return Entries.of(catalog.entries(snapshot.id), name=catalog.name)
     manifests = _manifests(places, snapshot, catalog.name)
-    files = [one.live_files for one in manifests]
+    files = [manifest.live_files for manifest in manifests]
     values = sum(filter(None, files)) * (len(metadata.schema.fields) + _FIELDS_PER_FILE)
-    if None not in files and values > MOST_VALUES:
+    if None not in files and values > MAX_VALUES:
         try:
             return Entries.of(catalog.entries(snapshot.id), name=catalog.name)
         except FileGoneError:
             raise
-        except (StorageError, UnsupportedError):  # partition fields that share a name, and others
+        except (StorageError, UnsupportedError):  # for example partition fields of the same name
             pass
-    found = read_manifests(_contents(places, manifests), metadata.specs)
-    return Entries.of(found, name=catalog.name)
+    entries = read_manifests(_contents(places, manifests), metadata.specs)
+    return Entries.of(entries, name=catalog.name)
 
 
 def _manifests(places: Places, snapshot: Snapshot, name: str) -> list[ManifestFile]:
@@ -205,18 +201,20 @@ def _manifests(places: Places, snapshot: Snapshot, name: str) -> list[ManifestFi
     if snapshot.manifest_list is None:
         return [ManifestFile(path) for path in snapshot.manifests]
     if snapshot.key_id is not None:
-        raise UnsupportedError(f"{name}: encrypted manifests, which are not read")
+        raise UnsupportedError(f"{name}: encrypted manifests are not supported")
     [data] = places.read_files([snapshot.manifest_list])
     manifests = read_manifest_list(data, file=snapshot.manifest_list)
-    for one in manifests:
-        if one.is_encrypted:
-            raise UnsupportedError(f"{name}: encrypted manifests, which are not read: {one.path}")
-    return [one for one in manifests if one.live_files != 0]
+    for manifest in manifests:
+        if manifest.is_encrypted:
+            raise UnsupportedError(
+                f"{name}: encrypted manifests are not supported: {manifest.path}"
+            )
+    return [manifest for manifest in manifests if manifest.live_files != 0]
 
 
 def _contents(
     places: Places, manifests: Sequence[ManifestFile]
 ) -> Iterator[tuple[ManifestFile, bytes]]:
-    for first in range(0, len(manifests), _AT_ONCE):
-        some = manifests[first : first + _AT_ONCE]
-        yield from zip(some, places.read_files([one.path for one in some]), strict=True)
+    for first in range(0, len(manifests), _BATCH):
+        batch = manifests[first : first + _BATCH]
+        yield from zip(batch, places.read_files([manifest.path for manifest in batch]), strict=True)

@@ -1,4 +1,4 @@
-"""Scans that are left to Iceberg's own, as something of the table is not read here."""
+"""Scans that are delegated to Iceberg's own Spark scan, as a part of the table is unsupported."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from alcid.types.data_type import quote
 if TYPE_CHECKING:
     from alcid.tables.iceberg.open_table import OpenIcebergTable
 
-__all__ = ["HandedScan", "hand_over"]
+__all__ = ["DelegatedScan", "delegate_if_needed"]
 
 
-def hand_over(table: OpenIcebergTable, scan: Scan) -> Scan:
-    """The scan, or the same by Iceberg's own Spark scan where it cannot be read here."""
+def delegate_if_needed(table: OpenIcebergTable, scan: Scan) -> Scan:
+    """The scan, or one by Iceberg's own Spark scan if files or columns are unsupported."""
     reason = _reason(table.snapshot, scan.needed())
-    return HandedScan(scan, table, reason) if reason else scan
+    return DelegatedScan(scan, table, reason) if reason else scan
 
 
 def _reason(files: IcebergFiles, columns: Sequence[str]) -> str:
-    """Why columns are not read here; empty if they are."""
+    """Why columns are not supported; empty if they are."""
     return files.delegated_reason or next(filter(None, map(files.problem, columns)), "")
 
 
-class HandedScan(Scan):
-    """Rows of a table that Spark reads by Iceberg's own scan."""
+class DelegatedScan(Scan):
+    """A scan that Spark runs by Iceberg's own scan."""
 
     def __init__(self, scan: Scan, table: OpenIcebergTable, reason: str) -> None:
-        """Take a scan of a table, and why it is not read here."""
+        """Delegate a scan of a table for a reason."""
         files = table.snapshot
         super().__init__(scan.query, files, lambda: files, table.engine, strict=False)
         self.reason = reason
-        self._given, self._table = scan, files
+        self._scan, self._table = scan, files
         self._catalog, self._version = table.catalog, _version(table)
 
     def to_arrow(self) -> pa.Table:
@@ -66,13 +66,13 @@ class HandedScan(Scan):
         return self._catalog.rows(self._own_query(self.schema.names))
 
     def count(self) -> int:
-        """How many rows there are; here, if that only takes what is read here."""
-        if not _reason(self._table, self._given.needed(rows=False)):
-            return self._given.count()
+        """The number of rows, counted here if the files and columns for it are supported."""
+        if not _reason(self._table, self._scan.needed(rows=False)):
+            return self._scan.count()
         return int(self._catalog.rows(self._own_query([])).count())
 
     def explain(self) -> Explanation:
-        """That nothing is planned here, and why."""
+        """A plan without stages that says why the scan is delegated."""
         note = f"rows are read by Iceberg's own scan: {self.reason}"
         order = ", ".join(map(str, self.keys))
         outcomes = FileOutcomes.all_read(self._table, "by Iceberg's own scan")
@@ -90,14 +90,14 @@ class HandedScan(Scan):
         )
 
     def _is_understood(self) -> bool:
-        """Whether Iceberg means the same by the predicate as Spark, and does not fail over it.
+        """Whether Iceberg evaluates the predicate like Spark, without failing.
 
-        `LIKE 'x%'` on a truncated partition with a null is a NullPointerException there, and of two
-        uuids the greater one may be less, as it compares halves of them with a sign (1.12.0).
+        In Iceberg 1.12.0, `LIKE 'x%'` on a truncated partition with a null is a
+        NullPointerException, and uuids are compared as two signed halves.
         """
         types = self._table.columns.columns
-        others = {name for name, one in types.items() if _is_float(one.data_type)}
-        others |= {one.name for one in self._table.schema.fields if one.type_text == "uuid"}
+        others = {name for name, field in types.items() if _is_float(field.data_type)}
+        others |= {field.name for field in self._table.schema.fields if field.type_text == "uuid"}
         for node in self._where.walk():
             match node:
                 case Unknown() | In(negated=True) | Like() | Comparison(operator="<>"):
@@ -110,11 +110,11 @@ def _is_float(data_type: DataType | None) -> bool:
 
 
 def _version(table: OpenIcebergTable) -> int | str | None:
-    """The snapshot to name; its branch, or None for the current one, if the schema was changed.
+    """The snapshot id; its branch, or None for the current one, if the schema has changed since.
 
-    By its id, a snapshot is read with the schema that it was written with.
+    A snapshot id is read with the schema that it was written with.
     """
-    found, schema = table.snapshot.snapshot, table.snapshot.schema
-    if found is None or found.schema_id != schema.id:
+    snapshot, schema = table.snapshot.snapshot, table.snapshot.schema
+    if snapshot is None or snapshot.schema_id != schema.id:
         return table.ref
-    return found.id
+    return snapshot.id

@@ -1,8 +1,8 @@
-"""The columns of a data file by their field ids, whatever they are called there.
+"""Columns of data files by field id, whatever their names are there.
 
-Iceberg's writers put the id of a column beside it, and change characters of names that Avro does
-not know. Files that were imported have no ids; the table property `schema.name-mapping.default`
-says then which name is which column, and without it a column's place is its id:
+Iceberg's writers store the id with each column, and replace characters of names that Avro does not
+allow. Imported files have no ids. For those, the table property `schema.name-mapping.default` maps
+names to ids, and without it the position of a column is its id:
 
 ```
 [
@@ -11,14 +11,9 @@ says then which name is which column, and without it a column's place is its id:
 ]
 ```
 
-Columns of a Parquet file by their field ids: names may be others than those of the table.
-
-Columns of the table, as a data file is asked for them.
-
-The columns of a table, and what they are called and typed in its data files, by field ids.
-
-Files whose schema a bundle knows are one group for each schema. All others are in one group, in
-which columns have the names and types of the table: see `alcid.tables.iceberg.data_files`.
+`SchemaGroups` groups data files by their schema as far as bundles have recorded it. All other files
+are in one group whose columns have the names and types of the table: see
+`alcid.tables.iceberg.data_files`.
 """
 
 from __future__ import annotations
@@ -57,8 +52,8 @@ from alcid.types import MAX_LENGTH, DataType
 __all__ = [
     "IdColumn",
     "NameMapping",
+    "ProjectedField",
     "SchemaGroups",
-    "WantedField",
     "columns_by_id",
     "field_names",
     "read_columns",
@@ -70,14 +65,14 @@ _MAX_DEPTH: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class NameMapping:
-    """Which column a name means, in files without ids."""
+    """The ids of columns by name, for files without ids."""
 
     ids: Mapping[str, int] = field(default_factory=dict)
     children: Mapping[str, NameMapping] = field(default_factory=dict)
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> NameMapping | None:
-        """That of a table, by its properties; None if there is none.
+        """The mapping in the properties of a table; None if there is none.
 
         Raises:
             FormatError: It is damaged.
@@ -94,36 +89,36 @@ class NameMapping:
             raise FormatError("damaged", file=f"property {_PROPERTY}", found=text[:40]) from None
 
     @classmethod
-    def _parse(cls, found: Iterable[Mapping[str, Any]], depth: int) -> NameMapping:
+    def _parse(cls, entries: Iterable[Mapping[str, Any]], depth: int) -> NameMapping:
         if depth > _MAX_DEPTH:
             raise ValueError("too deep")
         ids: dict[str, int] = {}
         children: dict[str, NameMapping] = {}
-        for one in found:
-            inner = cls._parse(one.get("fields", ()), depth + 1)
-            for name in one["names"]:
+        for entry in entries:
+            inner = cls._parse(entry.get("fields", ()), depth + 1)
+            for name in entry["names"]:
                 children[name] = inner
-                if one.get("field-id") is not None:
-                    ids[name] = int(one["field-id"])
+                if entry.get("field-id") is not None:
+                    ids[name] = int(entry["field-id"])
         return cls(ids, children)
 
     def child(self, name: str) -> NameMapping:
-        """That of the fields within one; none are known where it is not."""
+        """The mapping of the fields within a column; empty if there is none."""
         return self.children.get(name, NameMapping())
 
 
 @dataclass(frozen=True, slots=True)
 class IdColumn:
-    """A column of a file whose id is known."""
+    """A column of a file with its field id."""
 
     column: FileColumn
     id: int
     inner_ids: tuple[int, ...]
-    """The ids of fields within its type, each before those within it; below 0 where unknown."""
+    """The ids of nested fields in depth-first order; below 0 where unknown."""
 
     @property
     def name(self) -> str:
-        """As the file spells it."""
+        """The name in the file."""
         return self.column.name
 
     @property
@@ -131,7 +126,7 @@ class IdColumn:
         """Its type.
 
         Raises:
-            UnsupportedError: There is no such type here.
+            UnsupportedError: The type is not supported.
         """
         if self.column.data_type is None:
             raise UnsupportedError(f"column {self.name}: {self.column.problem}")
@@ -141,116 +136,121 @@ class IdColumn:
 def columns_by_id(
     columns: Sequence[FileColumn], mapping: NameMapping | None, file: str
 ) -> dict[int, IdColumn]:
-    """The columns of a file by their ids; those without one are nobody's.
+    """The columns of a file by id, without those that have none.
 
     Args:
         columns: All columns of the file.
-        mapping: What names mean, if the file has no ids. Where the table has none, the columns of
-            such a file have their places as ids, from 1 on, and fields of structs none.
-        file: What errors call it.
+        mapping: The ids by name, for a file without ids. If it is None, too, the positions of
+            columns are their ids, from 1 on, and fields of structs have none.
+        file: The name of the file in errors.
 
     Raises:
         FormatError: Two columns have the same id.
     """
-    # As Iceberg does it: one id is enough for a file to be one with ids.
-    has_ids = any(_has_ids(pa.field(one.name, one.arrow_type), one.field_id) for one in columns)
+    # As in Iceberg, a single id is enough for a file to count as one with ids.
+    has_ids = any(
+        _has_ids(pa.field(column.name, column.arrow_type), column.field_id) for column in columns
+    )
     names = None if has_ids else mapping
-    found: dict[int, IdColumn] = {}
-    for one in columns if has_ids or names is not None else _placed(columns):
-        number = one.field_id if names is None else names.ids.get(one.name)
+    by_id: dict[int, IdColumn] = {}
+    for column in columns if has_ids or names is not None else _numbered_by_position(columns):
+        number = column.field_id if names is None else names.ids.get(column.name)
         if number is None:
             continue
-        if number in found:
+        if number in by_id:
             raise FormatError(
-                f"column {one.name}", file=file, found=f"field id {number} again", expected="others"
+                f"column {column.name}",
+                file=file,
+                found=f"field id {number} again",
+                expected="others",
             )
-        inner = None if names is None else names.child(one.name)
-        ids = tuple(_inner_ids(one.arrow_type, inner, count(-1, -1)))
-        found[number] = IdColumn(one, number, ids)
-    return found
+        inner = None if names is None else names.child(column.name)
+        ids = tuple(_inner_ids(column.arrow_type, inner, count(-1, -1)))
+        by_id[number] = IdColumn(column, number, ids)
+    return by_id
 
 
-def _placed(columns: Sequence[FileColumn]) -> Iterator[FileColumn]:
-    """The columns with their places as ids, but no fields of structs have any.
+def _numbered_by_position(columns: Sequence[FileColumn]) -> Iterator[FileColumn]:
+    """The columns with their positions as ids; columns of structs are left out.
 
-    Iceberg reads columns of structs whose fields it does not know as null. Maps of them keep their
-    keys, which is not done here.
+    Iceberg reads structs whose fields have no ids as null. It keeps the keys of maps of such
+    structs, which is not supported here.
     """
-    for place, one in enumerate(columns, 1):
-        parts = set(_nested_types(one.arrow_type))
+    for position, column in enumerate(columns, 1):
+        parts = set(_nested_types(column.arrow_type))
         if "struct" not in parts:
-            yield replace(one, field_id=place)
+            yield replace(column, field_id=position)
         elif "map" in parts:
             problem = "a map of structs without field ids"
-            yield replace(one, field_id=place, data_type=None, problem=problem)
+            yield replace(column, field_id=position, data_type=None, problem=problem)
 
 
-def _nested_types(given: Any) -> Iterator[str]:
-    given = stored_type(given)
-    if types.is_map(given):
+def _nested_types(arrow_type: Any) -> Iterator[str]:
+    arrow_type = stored_type(arrow_type)
+    if types.is_map(arrow_type):
         yield "map"
-        for one in (given.key_field, given.item_field):
-            yield from _nested_types(one.type)
-    elif types.is_nested(given):
-        yield "struct" if types.is_struct(given) else "list"
-        for one in _fields(given):
-            yield from _nested_types(one.type)
+        for child in (arrow_type.key_field, arrow_type.item_field):
+            yield from _nested_types(child.type)
+    elif types.is_nested(arrow_type):
+        yield "struct" if types.is_struct(arrow_type) else "list"
+        for child in _fields(arrow_type):
+            yield from _nested_types(child.type)
 
 
-def _has_ids(one: pa.Field, number: int | None) -> bool:
+def _has_ids(column: pa.Field, number: int | None) -> bool:
     return number is not None or any(
-        _has_ids(inner, field_id(inner)) for inner in _fields(stored_type(one.type))
+        _has_ids(inner, field_id(inner)) for inner in _fields(stored_type(column.type))
     )
 
 
-def _fields(given: Any) -> list[pa.Field]:
-    return [given.field(place) for place in range(given.num_fields)]
+def _fields(arrow_type: Any) -> list[pa.Field]:
+    return [arrow_type.field(position) for position in range(arrow_type.num_fields)]
 
 
-def _inner_ids(given: Any, names: NameMapping | None, unknown: Iterator[int]) -> Iterator[int]:
+def _inner_ids(arrow_type: Any, names: NameMapping | None, unknown: Iterator[int]) -> Iterator[int]:
     """The ids of fields of structs, in the order of `IdColumn.inner_ids`."""
-    given = stored_type(given)
-    if types.is_struct(given):
-        for one in _fields(given):
-            number = field_id(one) if names is None else names.ids.get(one.name)
+    arrow_type = stored_type(arrow_type)
+    if types.is_struct(arrow_type):
+        for child in _fields(arrow_type):
+            number = field_id(child) if names is None else names.ids.get(child.name)
             yield next(unknown) if number is None else number
-            inner = None if names is None else names.child(one.name)
-            yield from _inner_ids(one.type, inner, unknown)
-    elif types.is_map(given):
-        for one, part in ((given.key_field, "key"), (given.item_field, "value")):
+            inner = None if names is None else names.child(child.name)
+            yield from _inner_ids(child.type, inner, unknown)
+    elif types.is_map(arrow_type):
+        for child, part in ((arrow_type.key_field, "key"), (arrow_type.item_field, "value")):
             inner = None if names is None else names.child(part)
-            yield from _inner_ids(one.type, inner, unknown)
-    elif types.is_nested(given):  # a list
+            yield from _inner_ids(child.type, inner, unknown)
+    elif types.is_nested(arrow_type):  # a list
         inner = None if names is None else names.child("element")
-        yield from _inner_ids(given.value_type, inner, unknown)
+        yield from _inner_ids(arrow_type.value_type, inner, unknown)
 
 
 def field_names(scan: ParquetScan) -> dict[int, str]:
     """The names of the top-level columns that have a field id."""
     with naming_damage(scan.source.name, "damaged footer"):
         schema = scan.metadata.schema.to_arrow_schema()
-    return {number: one.name for one in schema if (number := field_id(one)) is not None}
+    return {number: column.name for column in schema if (number := field_id(column)) is not None}
 
 
 def read_columns(
     scan: ParquetScan,
-    wanted: Mapping[int, Any],
+    arrow_types: Mapping[int, Any],
     read_ranges: ReadMany,
     row_groups: Sequence[int] | None = None,
 ) -> list[pa.ChunkedArray]:
-    """Columns by field id, each of the type that is wanted.
+    """Read columns by field id, cast to types.
 
     Args:
         scan: The file.
-        wanted: The types, by field id.
-        read_ranges: Reads it.
-        row_groups: By default all.
+        arrow_types: The types by field id.
+        read_ranges: Reads byte ranges.
+        row_groups: The row groups; by default all.
 
     Raises:
-        FormatError: The file has no such column, or it is of a type that does not become the other.
+        FormatError: A column is missing, or cannot be cast.
     """
     names = field_names(scan)
-    for number, kind in wanted.items():
+    for number, kind in arrow_types.items():
         if number not in names:
             raise FormatError(
                 "delete file without a column",
@@ -258,9 +258,9 @@ def read_columns(
                 found=f"field ids {', '.join(map(str, sorted(names))) or 'none'}",
                 expected=f"{number} of type {kind}",
             )
-    found = scan.read(row_groups, [names[number] for number in wanted], read_ranges=read_ranges)
+    rows = scan.read(row_groups, [names[number] for number in arrow_types], read_ranges=read_ranges)
     columns = []
-    for (number, kind), values in zip(wanted.items(), found.columns, strict=True):
+    for (number, kind), values in zip(arrow_types.items(), rows.columns, strict=True):
         try:
             columns.append(values if values.type == kind else values.cast(kind))
         except pa.ArrowException:
@@ -274,23 +274,23 @@ def read_columns(
 
 
 @dataclass(frozen=True, slots=True)
-class WantedField:
-    """A column of the table that is read here."""
+class ProjectedField:
+    """A column to read: its id, name and type in the table."""
 
     id: int
     name: str
     data_type: DataType
     inner_ids: tuple[int, ...] = ()
     default: Any = None
-    """What files have for it that were written before it was added: a scalar, or None for null."""
+    """The value in files that were written before it was added: a scalar, or None for null."""
 
     @classmethod
-    def of(cls, field: Field) -> WantedField:
-        """One of a schema.
+    def of(cls, field: Field) -> ProjectedField:
+        """The projection of a field of a schema.
 
         Raises:
-            UnsupportedError: It is not read here.
-            FormatError: Its default is no value of its type.
+            UnsupportedError: Its type is not supported.
+            FormatError: Its default is not a value of its type.
         """
         if field.data_type is None:
             raise UnsupportedError(field.problem)
@@ -298,21 +298,21 @@ class WantedField:
 
     @property
     def arrow_type(self) -> Any:
-        """The type in which it is read."""
+        """The Arrow type of its values."""
         return column_type(self.data_type)
 
     def missing(self, count: int) -> pa.Array:
-        """Its values in rows of a file that does not have it."""
+        """Its values in a file without the column."""
         if self.default is None:
             return pa.nulls(count, self.arrow_type)
         return pa.repeat(self.default, count)
 
 
 def _default(field: Field) -> Any:
-    """The initial default, which is in Iceberg's JSON for single values.
+    """Parse the initial default, in Iceberg's JSON single-value serialization.
 
-    >>> given = Field(1, "d", "date", DataType("DATE"), initial_default="2024-02-29")
-    >>> _default(given)
+    >>> column = Field(1, "d", "date", DataType("DATE"), initial_default="2024-02-29")
+    >>> _default(column)
     <pyarrow.Date32Scalar: datetime.date(2024, 2, 29)>
     """
     value, data_type = field.initial_default, field.data_type
@@ -341,35 +341,35 @@ def _default(field: Field) -> Any:
 
 
 _STRING = DataType("VARCHAR", length=MAX_LENGTH)
-_OF_SPARK = COLLATED, OLD_CALENDAR  # Iceberg's readers know neither
+_SPARK_PROBLEMS = COLLATED, OLD_CALENDAR  # ignored, as Iceberg's readers do
 
 
 @dataclass(slots=True, eq=False)
 class SchemaGroups:
-    """Groups of files, as `TableColumns` takes them; the first is that of the table's own names."""
+    """Groups of files for `TableColumns`; the first has the names and types of the table."""
 
     schema: Schema
-    fields: dict[str, WantedField] = field(default_factory=dict)
-    """The columns that are read here, by name."""
+    fields: dict[str, ProjectedField] = field(default_factory=dict)
+    """The supported columns, by name."""
     problems: dict[str, str] = field(default_factory=dict)
-    """Why others are not, by name."""
+    """Why other columns are not supported, by name."""
     files: list[tuple[FileColumn, ...]] = field(default_factory=list)
-    """The columns of each schema."""
+    """The columns of each group."""
     ids: list[dict[str, int]] = field(default_factory=list)
-    """The field ids of each schema, by the names that its files have."""
+    """The field ids of each group, by the names in its files."""
     _inside: list[list[Column]] = field(default_factory=list)
     _spelled: list[dict[str, str]] = field(default_factory=list)
     _conversions: list[dict[str, FieldConversion]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for one in self.schema.fields:
+        for column in self.schema.fields:
             try:
-                self.fields[one.name] = WantedField.of(one)
+                self.fields[column.name] = ProjectedField.of(column)
             except UnsupportedError as error:
-                self.problems[one.name] = str(error)
-        columns = [self._column(one) for one in self.schema.fields]
-        self._add((), columns, {one.name: one.name for one in columns}, {})
-        self.ids.append({one.name: one.id for one in self.schema.fields})
+                self.problems[column.name] = str(error)
+        columns = [self._column(column) for column in self.schema.fields]
+        self._add((), columns, {column.name: column.name for column in columns}, {})
+        self.ids.append({column.name: column.id for column in self.schema.fields})
 
     def group(
         self,
@@ -378,58 +378,63 @@ class SchemaGroups:
         constants: Mapping[int, pa.StructArray],
         on_damage: Callable[[FormatError], None],
     ) -> Int64Array:
-        """Make the groups of files that bundles know, and say which one each file is in.
+        """Add a group for each schema in bundles, and return the group of each file.
 
         Args:
-            bundles: The bundles, held against the files.
-            mapping: What names mean in files without ids.
-            constants: Columns that are partition values of files, by field id; a file that does
-                not have such a column itself cannot be in a group of its own names.
-            on_damage: Is told of schemas that are damaged.
+            bundles: The bundles, matched with the files.
+            mapping: The ids by name, for files without ids.
+            constants: Columns that are partition values of files, by field id; a file without such
+                a column stays in the group of the table.
+            on_damage: Is called with the errors of damaged schemas.
         """
-        known = bundles.schemas
-        codes = known.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        schemas = bundles.schemas
+        codes = schemas.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         group_of = np.zeros(len(codes), np.int64)
         for code, first in zip(*np.unique(codes, return_index=True), strict=True):
             if code < 0:
                 continue
             name = str(bundles.paths[int(first)])
             try:
-                columns = schema_columns(known.dictionary[int(code)].as_py(), file=name)
-                own = columns_by_id(columns, mapping, name)
+                columns = schema_columns(schemas.dictionary[int(code)].as_py(), file=name)
+                by_id = columns_by_id(columns, mapping, name)
             except FormatError as error:
                 on_damage(error)
                 continue
-            if all(one.id in own or one.default is None for one in self.fields.values()):
+            if all(column.id in by_id or column.default is None for column in self.fields.values()):
                 members = codes == code
                 for number, values in constants.items():
-                    if number not in own:
+                    if number not in by_id:
                         members &= ~values.is_valid().to_numpy(zero_copy_only=False)
-                group_of[members] = self._enter(columns, own)
+                group_of[members] = self._enter(columns, by_id)
         return group_of
 
     def columns(self, partitions: Mapping[str, DataType], group_of: Int64Array) -> TableColumns:
         """The columns of the table, and of the groups."""
-        columns = [self._column(one) for one in self.schema.fields]
+        columns = [self._column(column) for column in self.schema.fields]
         inside, spelled, conversions = self._inside, self._spelled, self._conversions
         return TableColumns(columns, partitions, inside, group_of, spelled, conversions)
 
-    def _enter(self, columns: Sequence[FileColumn], own: Mapping[int, IdColumn]) -> int:
-        present = [one for one in self.schema.fields if one.id in own]
+    def _enter(self, columns: Sequence[FileColumn], by_id: Mapping[int, IdColumn]) -> int:
+        present = [column for column in self.schema.fields if column.id in by_id]
         conversions = {}
-        for one in present:
-            wanted = self.fields.get(one.name)
-            if wanted is not None and own[one.id].column.data_type is not None:
-                found = convert(own[one.id], wanted)
-                if found is not None:
-                    conversions[one.name] = found
-        unread = {own[one.id].name: self.problems.get(one.name, "") for one in present}
+        for column in present:
+            projected = self.fields.get(column.name)
+            if projected is not None and by_id[column.id].column.data_type is not None:
+                conversion = convert(by_id[column.id], projected)
+                if conversion is not None:
+                    conversions[column.name] = conversion
+        unread = {by_id[column.id].name: self.problems.get(column.name, "") for column in present}
         inside = [
-            Column(one.name, one.arrow_type, one.data_type, unread.get(one.name) or _problem(one))
-            for one in columns
+            Column(
+                column.name,
+                column.arrow_type,
+                column.data_type,
+                unread.get(column.name) or _problem(column),
+            )
+            for column in columns
         ]
-        self._add(tuple(columns), inside, {o.name: own[o.id].name for o in present}, conversions)
-        self.ids.append({one.name: number for number, one in own.items()})
+        self._add(tuple(columns), inside, {o.name: by_id[o.id].name for o in present}, conversions)
+        self.ids.append({column.name: number for number, column in by_id.items()})
         return len(self.files) - 1
 
     def _add(
@@ -444,15 +449,15 @@ class SchemaGroups:
         self._spelled.append(spelled)
         self._conversions.append(conversions)
 
-    def _column(self, one: Field) -> Column:
-        wanted = self.fields.get(one.name)
-        if wanted is not None:
-            return Column(one.name, wanted.arrow_type, wanted.data_type)
-        problem = self.problems[one.name]
-        if one.type_text == "uuid":  # which is text for Spark
-            return Column(one.name, pa.string(), _STRING, problem)
-        return Column(one.name, pa.null(), None, problem)
+    def _column(self, field: Field) -> Column:
+        projected = self.fields.get(field.name)
+        if projected is not None:
+            return Column(field.name, projected.arrow_type, projected.data_type)
+        problem = self.problems[field.name]
+        if field.type_text == "uuid":  # a string in Spark
+            return Column(field.name, pa.string(), _STRING, problem)
+        return Column(field.name, pa.null(), None, problem)
 
 
 def _problem(column: FileColumn) -> str:
-    return "" if column.problem.startswith(_OF_SPARK) else column.problem
+    return "" if column.problem.startswith(_SPARK_PROBLEMS) else column.problem

@@ -1,4 +1,4 @@
-"""The data files of an Iceberg table at one snapshot, as planning asks for them."""
+"""The data files of an Iceberg snapshot, with all that a scan plan needs of them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from alcid.index.bundle.statistics import statistics_type
 from alcid.scan import Bounds, BundleIndexes
 from alcid.storage import Listing, Storage, Traffic
 from alcid.tables.iceberg.bounds import BucketedBounds, FilePartitions, column_metrics
-from alcid.tables.iceberg.bundles import FoundBundles, bundles_against
+from alcid.tables.iceberg.bundles import SnapshotBundles, match_bundles
 from alcid.tables.iceberg.catalog import OwnQuery
-from alcid.tables.iceberg.data_files import AS_TABLE, IdFiles, Wanted
+from alcid.tables.iceberg.data_files import AS_TABLE, IdFiles, Projection
 from alcid.tables.iceberg.deletes import TableDeletes, delete_problem
-from alcid.tables.iceberg.field_ids import NameMapping, SchemaGroups, WantedField
+from alcid.tables.iceberg.field_ids import NameMapping, ProjectedField, SchemaGroups
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg.metadata.schema import Field, Schema
@@ -37,7 +37,7 @@ __all__ = ["IcebergFiles"]
 
 
 class IcebergFiles(IdFiles):
-    """Files with what manifests and bundles say of them; no data file is looked at."""
+    """The files of a snapshot, from manifests and bundles; no data file is opened."""
 
     holds_partitions = True
     notes: Sequence[str] = ()
@@ -49,44 +49,44 @@ class IcebergFiles(IdFiles):
         snapshot: Snapshot | None,
         schema: Schema,
         entries: Entries,
-        found: FoundBundles,
+        bundles: SnapshotBundles,
         *,
         strict: bool,
         own_rows: Callable[[OwnQuery], Any] | None = None,
         distrusted: set[str] | None = None,
     ) -> None:
-        """Take a table as it was at a snapshot.
+        """Match the files of a snapshot with the bundles of its statistics files.
 
         Args:
-            places: Where its files are.
-            metadata: Of the table.
-            snapshot: The one that is read; None if there is none.
-            schema: The columns that a read gives.
+            places: Opens files.
+            metadata: The table metadata.
+            snapshot: The snapshot; None before the first commit.
+            schema: The columns to read.
             entries: The files of the snapshot.
-            found: The bundles of its statistics files.
-            strict: Raise where an index is damaged, in place of a warning.
+            bundles: The bundles of its statistics files.
+            strict: Raise an error for a damaged index, instead of a warning.
             own_rows: Reads rows by Iceberg's own scan.
-            distrusted: Takes the files that are found to be others than those that were indexed.
+            distrusted: Collects files that differ from those that were indexed.
         """
         self.own_rows = own_rows
         self.metadata, self.snapshot, self.schema = metadata, snapshot, schema
-        self.entries, self.remarks, data = entries, found.notes, entries.data
+        self.entries, self.remarks, data = entries, bundles.notes, entries.data
         self.file_paths: pa.StringArray = data["file_path"].combine_chunks()
         sizes = data["file_size_in_bytes"].to_numpy()
         self.delegated_reason = _problem(entries, metadata)
-        storage, paths = self._place(places)
+        storage, paths = self._open_storage(places)
         distrusted = set() if distrusted is None else distrusted
         replaced = places_of(distrusted, paths)
-        # No bundle has a file of that size.
+        # No bundle has an entry for a file of this size.
         indexed = np.where(np.isin(np.arange(len(sizes)), list(replaced)), -1, sizes)
-        self.bundles = bundles_against(found.bundles, self.file_paths, indexed, strict=strict)
-        self._parted = FilePartitions(metadata.specs, data)
+        self.bundles = match_bundles(bundles.bundles, self.file_paths, indexed, strict=strict)
+        self._partitions_of_files = FilePartitions(metadata.specs, data)
         self._groups = SchemaGroups(schema)
         mapping = NameMapping.of(metadata.properties)
-        constants = self._parted.identities
-        types = {one.id: one.data_type for one in self._groups.fields.values()}
-        columns = self._parted.columns(types)
-        # What partitions tell of all files is not read of any.
+        constants = self._partitions_of_files.identities
+        types = {field.id: field.data_type for field in self._groups.fields.values()}
+        columns = self._partitions_of_files.columns(types)
+        # Values that are partition values in all files are not read from any.
         read = {number: values for number, values in constants.items() if number not in columns}
         group_of = self._groups.group(self.bundles, mapping, read, self._warn)
         outside = {schema.by_id[number].name: values for number, values in columns.items()}
@@ -99,7 +99,7 @@ class IcebergFiles(IdFiles):
             self._groups.files,
             pa.table(outside),
             self.bundles.footer_crcs,
-            Wanted(self._groups.fields, mapping),
+            Projection(self._groups.fields, mapping),
             pa.table({str(number): values for number, values in constants.items()}),
         )
         self._distrusted, self.replaced, self.strict = distrusted, replaced, strict
@@ -110,11 +110,11 @@ class IcebergFiles(IdFiles):
             if self.delegated_reason
             else TableDeletes(entries, metadata, places, self._read_fields)
         )
-        self.indexes = _KnownIndexes(self.bundles, places, storage, group_of != AS_TABLE)
+        self.indexes = _GroupedIndexes(self.bundles, places, storage, group_of != AS_TABLE)
         self._bounds: dict[tuple[str, DataType], Bounds | None] = {}
 
-    def _place(self, places: Places) -> tuple[Storage, pa.Array]:
-        """One storage for all data files, and their paths in it."""
+    def _open_storage(self, places: Places) -> tuple[Storage, pa.Array]:
+        """A storage for all data files, and their paths in it."""
         location = self.metadata.location
         try:
             return places.below(location, self.file_paths)
@@ -124,130 +124,136 @@ class IcebergFiles(IdFiles):
 
     @property
     def version(self) -> int | None:
-        """What Iceberg's own scan names the rows by; None if it would give other columns."""
-        found = self.snapshot
-        return found.id if found is not None and found.schema_id == self.schema.id else None
+        """The snapshot id for Iceberg's own scan; None if that would use another schema."""
+        snapshot = self.snapshot
+        return (
+            snapshot.id if snapshot is not None and snapshot.schema_id == self.schema.id else None
+        )
 
     def all_rows(self, columns: Sequence[str]) -> Any:
-        """Columns of every row as a DataFrame, by Iceberg's own scan, which sees no filter.
+        """Columns of all rows as a DataFrame, by Iceberg's own scan without filters.
 
         Raises:
-            UnsupportedError: There is no session.
+            UnsupportedError: There is no Spark session.
         """
         if self.own_rows is None:
-            raise UnsupportedError("there is no session that reads rows by Iceberg's own scan")
+            raise UnsupportedError("reading by Iceberg's own scan needs a Spark session")
         return self.own_rows(OwnQuery(self.version, None, columns, is_filtered_above=True))
 
     def problem(self, column: str) -> str:
-        """Why a column of the table is not read here; empty if it is."""
+        """Why a column is not supported; empty if it is."""
         return self._groups.problems.get(column, "")
 
     @property
     def traffic(self) -> Traffic:
-        """What was read of data, delete files and indexes."""
+        """The traffic of data files, delete files and indexes."""
         traffic = super().traffic
         if self._index_storage is self._storage:
             return traffic
         return traffic + self._index_storage.traffic
 
     def load_deletions(self, files: Int64Array) -> None:
-        """Read what deletes rows of some files."""
+        """Read the delete files of some data files."""
         if isinstance(self.deletions, TableDeletes):
             self.deletions.load(files)
 
     def bounds(self, column: str, data_type: DataType) -> Bounds | None:
-        """What is known of a column, as files spell it, where it is of a type."""
+        """The bounds of a column, by its name in files, where it has this type."""
         if (column, data_type) not in self._bounds:
             self._bounds[column, data_type] = self._find_bounds(column, data_type)
         return self._bounds[column, data_type]
 
     def _find_bounds(self, column: str, data_type: DataType) -> Bounds | None:
-        """By the field ids that the column has: a name may have been given to another."""
+        """Find bounds by the field ids of the column, since names can be reused."""
         members: dict[int, BoolArray] = {}
-        for place, ids in enumerate(self._groups.ids):
-            known = self.columns.schemas[place].get(column)
-            if column in ids and known is not None and known.data_type == data_type:
-                own = members.setdefault(ids[column], np.zeros(len(self.rows), bool))
-                own |= self.columns.schema_of == place
+        for group, ids in enumerate(self._groups.ids):
+            file_column = self.columns.schemas[group].get(column)
+            if column in ids and file_column is not None and file_column.data_type == data_type:
+                group_files = members.setdefault(ids[column], np.zeros(len(self.rows), bool))
+                group_files |= self.columns.schema_of == group
         if not members:
             return None
         parts, buckets = [], []
         for number, files in members.items():
             parts.append(self._statistics(column, number, data_type))
             if has_buckets(data_type):
-                buckets += [one.among(files) for one in self._parted.buckets(number)]
+                buckets += [
+                    bucket.among(files) for bucket in self._partitions_of_files.buckets(number)
+                ]
         values = parts[0]
         if len(parts) > 1:
-            places = np.full(len(self.rows), -1, np.int64)
+            positions = np.full(len(self.rows), -1, np.int64)
             for part, files in enumerate(members.values()):
-                places[files] = part * len(self.rows) + np.flatnonzero(files)
-            values = pa.concat_arrays(parts).take(pa.array(places, mask=places < 0))
+                positions[files] = part * len(self.rows) + np.flatnonzero(files)
+            values = pa.concat_arrays(parts).take(pa.array(positions, mask=positions < 0))
         statistics = Statistics(column, data_type, values)
         if buckets:
             return BucketedBounds(statistics, self.rows, buckets)
         return Bounds(statistics, self.rows)
 
     def _statistics(self, column: str, number: int, data_type: DataType) -> pa.StructArray:
-        """What manifests, partitions and bundles say of a column, by its id."""
-        told = column_metrics(self.entries.data, _Numbered(number), data_type)
-        values = self._parted.narrow(number, Statistics(column, data_type, told), self.rows).values
-        for known in self.bundles.statistics(column):
-            if known.data_type == data_type:
-                is_known = known.values.is_valid().to_numpy(zero_copy_only=False)
-                has_bound = pc.is_valid(known.values.field("min")).to_numpy(zero_copy_only=False)
+        """Statistics of a column from manifests, partitions and bundles, by field id."""
+        metrics = column_metrics(self.entries.data, _FieldId(number), data_type)
+        values = self._partitions_of_files.narrow(
+            number, Statistics(column, data_type, metrics), self.rows
+        ).values
+        for bundled in self.bundles.statistics(column):
+            if bundled.data_type == data_type:
+                is_known = bundled.values.is_valid().to_numpy(zero_copy_only=False)
+                has_bound = pc.is_valid(bundled.values.field("min")).to_numpy(zero_copy_only=False)
                 better = is_known & has_bound & (self.columns.schema_of != AS_TABLE)
-                places = np.arange(len(values)) + np.where(better, len(values), 0)
-                both = pa.concat_arrays([values, known.values.cast(statistics_type(data_type))])
-                values = both.take(pa.array(places))
+                positions = np.arange(len(values)) + np.where(better, len(values), 0)
+                both = pa.concat_arrays([values, bundled.values.cast(statistics_type(data_type))])
+                values = both.take(pa.array(positions))
         return values
 
     def _read_fields(self, file: int, fields: Sequence[Field]) -> pa.Table:
-        """Columns of a file, which the table may have dropped: all rows."""
-        wanted = {str(one.id): WantedField.of(one) for one in fields}
-        scan = self.conformed(file, wanted)
+        """All rows of some columns of a file; the table may have dropped them."""
+        projected = {str(field.id): ProjectedField.of(field) for field in fields}
+        scan = self.conformed(file, projected)
         with int96_as(self.int96_unit):
-            found = scan.read(None, list(wanted), read_ranges=self.read_ranges)
-        return found.rename_columns([one.name for one in fields])
+            rows = scan.read(None, list(projected), read_ranges=self.read_ranges)
+        return rows.rename_columns([field.name for field in fields])
 
     def _known_layouts(
         self, wanted: Sequence[tuple[int, str]]
     ) -> dict[tuple[int, str], PlacedColumn]:
-        """The layouts that bundles have."""
-        found = known_layouts(self.bundles, wanted, self._places.read_ranges, self._warn)
-        self._keep(found)
-        return found
+        """The layouts that bundles contain."""
+        layouts = known_layouts(self.bundles, wanted, self._places.read_ranges, self._warn)
+        self._keep(layouts)
+        return layouts
 
     def _warn(self, error: AlcidError) -> None:
-        """Say that something of a bundle is not used, or raise if that is wanted."""
+        """Warn that a part of a bundle is not used, or raise the error if strict."""
         if self.bundles.strict:
             raise error
         warnings.warn(f"not used: {error}", DamagedIndexWarning, stacklevel=2)
 
 
 @dataclass(frozen=True, slots=True)
-class _Numbered:
-    """A column by nothing but its id."""
+class _FieldId:
+    """A column by its id alone."""
 
     id: int
 
 
-class _KnownIndexes(BundleIndexes):
-    """The indexes of files that are asked by the names that they have for columns."""
+class _GroupedIndexes(BundleIndexes):
+    """The indexes of files whose schema is known; the others count as absent."""
 
     def __init__(
-        self, bundles: BundleSet, places: Places, storage: Storage, known: BoolArray
+        self, bundles: BundleSet, places: Places, storage: Storage, is_known: BoolArray
     ) -> None:
         super().__init__(bundles, places.read_ranges, gap=storage.gap, remote=storage.remote)
-        self._known = known
+        self._is_known = is_known
 
     def states(self, column: str, index_type: str) -> Int8Array:
         """One of `State` for each file."""
         states = super().states(column, index_type)
-        return np.where(self._known, states, np.int8(State.ABSENT))
+        return np.where(self._is_known, states, np.int8(State.ABSENT))
 
 
 def _problem(entries: Entries, metadata: TableMetadata) -> str:
-    """Why files of a snapshot are not read here; empty if they are."""
+    """Why files of a snapshot are not supported; empty if they are."""
     formats = pc.unique(pc.utf8_upper(entries.data["file_format"])).to_pylist()
     others = sorted(set(formats) - {"PARQUET"})
     if others:

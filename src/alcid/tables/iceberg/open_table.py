@@ -1,7 +1,7 @@
-"""An Iceberg table that is open: its metadata, the snapshot that is read, and its files.
+"""An open Iceberg table: its metadata, the snapshot that is read, and its files.
 
-`alcid.IcebergTable` adds what users do with a table. The steps behind that (builds, deletes,
-statistics, verify and repair) take the table as it is here.
+`alcid.IcebergTable` is the public API on top of it. Builds, deletes, statistics, verify and repair
+work on the table as it is here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from alcid.tables.iceberg.bundles import BundleFinder
 from alcid.tables.iceberg.catalog import CatalogTable, VectorCommit, snapshot_entries
 from alcid.tables.iceberg.deletes.plan import with_vectors
 from alcid.tables.iceberg.files import IcebergFiles
-from alcid.tables.iceberg.locations import Places, advice, is_whole
+from alcid.tables.iceberg.locations import Places, advice, is_absolute
 from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg.metadata.schema import partition_names
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, TableMetadata
@@ -33,7 +33,7 @@ _Names: TypeAlias = tuple[tuple[tuple[int, int], str], ...]
 
 
 class OpenIcebergTable(Table[IcebergFiles]):
-    """An Iceberg table at its current snapshot, or at one of the past."""
+    """An Iceberg table at its current or another snapshot."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class OpenIcebergTable(Table[IcebergFiles]):
         strict: bool = False,
         engine: Engine | None = None,
     ) -> None:
-        """Load the metadata; `alcid.iceberg` is the usual way to one."""
+        """Load the metadata; use `alcid.iceberg` to open a table."""
         if snapshot_id is not None:
             require(snapshot_id, int, "snapshot_id")
         if as_of is not None:
             require(as_of, datetime, "as_of")
-        if sum(one is not None for one in (snapshot_id, ref, as_of)) > 1:
+        if sum(argument is not None for argument in (snapshot_id, ref, as_of)) > 1:
             raise OptionError("snapshot_id, ref and as_of: found several, expected one of them")
         self.catalog = catalog
         self._snapshot_id, self._ref, self._as_of = snapshot_id, ref, as_of
@@ -59,35 +59,37 @@ class OpenIcebergTable(Table[IcebergFiles]):
         self._is_by_catalog = storage_options is None
         if storage_options is None:
             storage_options = catalog.storage_options(self.metadata.location)
-        base = None if is_whole(self.metadata.location) else catalog.working_folder()
+        base = None if is_absolute(self.metadata.location) else catalog.working_folder()
         self.places, self._storage_options = Places(storage_options, base), storage_options
         super().__init__(self.places.folder(self.metadata.location), strict=strict, engine=engine)
         self._bundles = BundleFinder(self.places, strict=strict)
-        # Of the last snapshot: they never change, but for the names of partition fields.
+        # Of the last snapshot: only the names of partition fields can change.
         self._entries: dict[tuple[int | None, _Names], Entries] = {}
-        self._commits: dict[int, VectorCommit] = {}  # whose entries were not needed so far
+        self._commits: dict[
+            int, VectorCommit
+        ] = {}  # commits of this process whose entries were not needed yet
         self._is_open = False
         self._pin()
 
     @property
     def name(self) -> str:
-        """As the session calls it."""
+        """The name in the session: `catalog.db.table`."""
         return self.catalog.name
 
     @property
     def snapshot(self) -> IcebergFiles:
-        """The files of the snapshot, which are listed when they are first asked for."""
+        """The files of the snapshot, which are listed on first use."""
         if not self._is_open:
             try:
                 super().refresh()
-            except FileGoneError:  # expired since
+            except FileGoneError:  # the snapshot has expired
                 self.refresh()
                 super().refresh()
             self._is_open = True
         return super().snapshot
 
     def refresh(self) -> None:
-        """See which snapshot is the current one now."""
+        """Load the current metadata and snapshot."""
         self.metadata = self.catalog.load()
         self._pin()
 
@@ -103,24 +105,24 @@ class OpenIcebergTable(Table[IcebergFiles]):
 
     @property
     def ref(self) -> str | None:
-        """The branch or tag that it was opened at; None if it was not."""
+        """The branch or tag that it was opened at, if any."""
         return self._ref
 
     @property
     def format_version(self) -> int:
-        """That of the table: rows are deleted by vectors from version 3 on."""
+        """The format version; deletion vectors need 3."""
         return self.metadata.format_version
 
     @property
     def is_past(self) -> bool:
-        """Whether it was opened at a snapshot, a tag or a moment, so that nothing is changed."""
-        return any(one is not None for one in (self._snapshot_id, self._ref, self._as_of))
+        """Whether it was opened at a snapshot, ref or timestamp, and so is read-only."""
+        return any(argument is not None for argument in (self._snapshot_id, self._ref, self._as_of))
 
     def require_present(self, doing: str) -> None:
-        """See that the current snapshot is read, so that the table can be changed.
+        """Check that the table can be changed.
 
         Raises:
-            UnsupportedError: It was opened as it was in the past.
+            UnsupportedError: It was opened at a snapshot, ref or timestamp.
         """
         if self.is_past:
             raise UnsupportedError(
@@ -129,7 +131,7 @@ class OpenIcebergTable(Table[IcebergFiles]):
             )
 
     def at(self, snapshot_id: int) -> Self:
-        """The same table as it was at a snapshot."""
+        """The table at a snapshot."""
         return type(self)(
             self.catalog,
             snapshot_id=snapshot_id,
@@ -139,7 +141,7 @@ class OpenIcebergTable(Table[IcebergFiles]):
         )
 
     def note_commit(self, snapshot_id: int, change: VectorCommit) -> None:
-        """Take note of a commit of its own: the files of its snapshot need not be listed."""
+        """Record a commit of this process, so that its files need not be listed."""
         self._commits[snapshot_id] = change
 
     def _open(self, before: IcebergFiles | None = None) -> IcebergFiles:
@@ -164,10 +166,10 @@ class OpenIcebergTable(Table[IcebergFiles]):
             change = self._commits.get(snapshot.id)
             before = self._entries.get((snapshot.parent_id, names))
             if change is not None and before is not None:
-                found = with_vectors(before, change, snapshot.sequence_number)
+                entries = with_vectors(before, change, snapshot.sequence_number)
             else:
-                found = self._read_entries(snapshot)
-            self._entries, self._commits = {(snapshot.id, names): found}, {}
+                entries = self._read_entries(snapshot)
+            self._entries, self._commits = {(snapshot.id, names): entries}, {}
         return self._entries[snapshot.id, names]
 
     def _read_entries(self, snapshot: Snapshot) -> Entries:
@@ -182,10 +184,10 @@ class OpenIcebergTable(Table[IcebergFiles]):
             raise StorageError(problem, file=error.file, tries=error.tries) from error
 
     def _as_of_ms(self) -> int | None:
-        """The moment that is asked for; without a zone, it is one of the session's."""
-        moment = self._as_of
-        if moment is None:
+        """The requested timestamp, by default in the session's time zone."""
+        as_of = self._as_of
+        if as_of is None:
             return None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=find_zone(current_settings().timezone))
-        return (moment - _EPOCH) // timedelta(milliseconds=1)  # exactly: a float may fall below
+        if as_of.tzinfo is None:
+            as_of = as_of.replace(tzinfo=find_zone(current_settings().timezone))
+        return (as_of - _EPOCH) // timedelta(milliseconds=1)  # exact, unlike a float

@@ -65,7 +65,7 @@ def find_leftovers(table: OpenIcebergTable) -> list[Leftover]:
     storage = table.places.folder(table.catalog.metadata_location("any").rpartition("/")[0])
     files = list_files(storage)
     metadata = table.catalog.load()  # after the listing: all that was registered until then counts
-    paths = (table.places.whole(one.path) for one in metadata.statistics.values())
+    paths = (table.places.absolute(one.path) for one in metadata.statistics.values())
     listed = {Location.parse(path).text for path in paths}
     found = [*_statistics(storage, files, metadata, listed), *_staged(storage, files)]
     found += _drafts(storage, files)

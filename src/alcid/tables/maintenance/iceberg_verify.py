@@ -27,10 +27,10 @@ from alcid.errors import (
 )
 from alcid.index.bundle import BundleSet, open_bundles
 from alcid.tables.iceberg.bounds import column_metrics
-from alcid.tables.iceberg.bundles import BundleFinder, FoundBundles, bundles_against
+from alcid.tables.iceberg.bundles import BundleFinder, SnapshotBundles, match_bundles
 from alcid.tables.iceberg.data_files import ConformedScan
 from alcid.tables.iceberg.deletes.plan import PUFFIN
-from alcid.tables.iceberg.field_ids import IdColumn, NameMapping, WantedField
+from alcid.tables.iceberg.field_ids import IdColumn, NameMapping, ProjectedField
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.schema import Field
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
@@ -83,7 +83,7 @@ class MetricsChecker:
             mapping: What names mean in files without ids.
         """
         flat = (one for one in fields if one.data_type is not None and not one.data_type.children)
-        self._wanted = {one.name: WantedField.of(one) for one in flat}
+        self._wanted = {one.name: ProjectedField.of(one) for one in flat}
         self._mapping = mapping
         self._metrics = {
             name: column_metrics(data, one, one.data_type) for name, one in self._wanted.items()
@@ -146,7 +146,7 @@ class DataFileChecks:
         sources = [self.places.source(path, size) for path, size in self.bundles]
         opened = open_bundles(sources, read_many=self.places.read_ranges, on_damage=_ignore)
         paths, sizes = files["file_path"], files["file_size_in_bytes"].to_numpy()
-        return bundles_against(tuple(opened), paths, sizes, on_damage=_ignore)
+        return match_bundles(tuple(opened), paths, sizes, on_damage=_ignore)
 
     def _check(
         self,
@@ -231,7 +231,7 @@ class _Verification:
         total, paths = self._total, self._data["file_path"]
         sizes = self._data["file_size_in_bytes"].to_numpy()
         found = self._find_bundles()
-        bundles = bundles_against(found.bundles, paths, sizes, on_damage=_ignore)
+        bundles = match_bundles(found.bundles, paths, sizes, on_damage=_ignore)
         self._check_data_files(found, sample, progress)
         self._check_delete_files()
         self._check_statistics_files()
@@ -242,7 +242,7 @@ class _Verification:
         total.unindexed = len(paths) - len(bundles.live()[0])
         total.leftovers = find_leftovers(self._table)
 
-    def _find_bundles(self) -> FoundBundles:
+    def _find_bundles(self) -> SnapshotBundles:
         """The bundles of the snapshot; what is damaged in them as such is a finding."""
         finder = BundleFinder(self._table.places, strict=False)
         found = finder.find(self._metadata, self._snapshot, on_damage=self._record_damage)
@@ -257,7 +257,7 @@ class _Verification:
             self._total.findings.add(FindingKind.BUNDLE, file.path, error)
 
     def _check_data_files(
-        self, found: FoundBundles, sample: Sample, progress: Progress | bool | None
+        self, found: SnapshotBundles, sample: Sample, progress: Progress | bool | None
     ) -> None:
         data, readable = self._data, is_readable(self._data)
         self._warn_unread(data.filter(pa.array(~readable)))

@@ -121,8 +121,8 @@ for _ in range(70):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ([column(1, "a", "int"), column(1, "b", "int")], "field id 1 is given twice in a schema"),
-        ([column(1, "a", "int"), column(2, "a", "int")], "name a is given twice in a schema"),
+        ([column(1, "a", "int"), column(1, "b", "int")], "field id 1 occurs twice in a schema"),
+        ([column(1, "a", "int"), column(2, "a", "int")], "name a occurs twice in a schema"),
         ([column(True, "a", "int")], "id: found True, expected a whole number"),
         ([column(1 << 63, "a", "int")], "id: found 9223372036854775808, expected a whole number"),
         ([{"id": 1, "name": "a", "type": "int"}], "required is missing"),

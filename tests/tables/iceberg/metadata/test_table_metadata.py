@@ -200,7 +200,7 @@ def test_a_rollback_goes_by_the_log_and_not_by_the_time_of_snapshots() -> None:
         (
             {"as_of_ms": 999},
             (
-                "no snapshot at 1970-01-01T00:00:00.999Z or before, the first that is kept is of "
+                "no snapshot at 1970-01-01T00:00:00.999Z or before, the first is of "
                 "1970-01-01T00:00:01.000Z"
             ),
         ),
@@ -299,7 +299,7 @@ def test_a_field_of_more_than_one_column_is_of_no_transform_that_is_known() -> N
         ({"snapshots": [{"snapshot-id": 1.5}]}, "snapshot-id: found 1.5, expected a whole number"),
         ({"statistics": [{"snapshot-id": 30}]}, "statistics-path is missing"),
         ({"statistics": [STATISTICS | {"blob-metadata": [{"type": 3}]}]}, "type: found 3, expec"),
-        ({"properties": {"a": 3}}, "a: found 3, expected a text"),
+        ({"properties": {"a": 3}}, "a: found 3, expected a string"),
         ({"snapshot-log": [[1, 2]]}, "snapshot-log: found [1, 2], expected an object"),
     ],
     ids=str,
@@ -318,7 +318,9 @@ def test_what_is_no_object_of_json(text: str | bytes) -> None:
 
 @pytest.mark.parametrize("version", [0, 4])
 def test_a_format_that_is_not_known(version: int) -> None:
-    with pytest.raises(UnsupportedError, match=f"^lake.db.t: Iceberg format version {version}, wh"):
+    with pytest.raises(
+        UnsupportedError, match=f"^lake.db.t: Iceberg format version {version} is not"
+    ):
         read(given_table() | {"format-version": version})
 
 

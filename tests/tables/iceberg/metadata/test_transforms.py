@@ -36,10 +36,10 @@ def bounds(transform: str, values: Any, data_type: DataType) -> list[tuple[Any, 
     """What Python sees of them; days and microseconds as numbers."""
     found = transform_bounds(transform, values, data_type)
     assert found is not None
-    assert found.least.type == found.most.type
-    for one in (found.least, found.most):
+    assert found.lower.type == found.upper.type
+    for one in (found.lower, found.upper):
         one.validate(full=True)
-    return list(zip(plain(found.least), plain(found.most), strict=True))
+    return list(zip(plain(found.lower), plain(found.upper), strict=True))
 
 
 def plain(values: pa.Array) -> list[Any]:
@@ -75,8 +75,8 @@ def test_identity_of_floats_has_zeros_on_the_outer_side_and_no_nan() -> None:
     values = pa.array([0.0, -0.0, 1.5, float("nan"), None])
     found = transform_bounds("identity", values, DataType("DOUBLE"))
     assert found is not None
-    assert str(found.least.to_pylist()) == "[-0.0, -0.0, 1.5, None, None]"
-    assert str(found.most.to_pylist()) == "[0.0, 0.0, 1.5, None, None]"
+    assert str(found.lower.to_pylist()) == "[-0.0, -0.0, 1.5, None, None]"
+    assert str(found.upper.to_pylist()) == "[0.0, 0.0, 1.5, None, None]"
     assert found.all_null.tolist() == [False, False, False, False, True]
 
 
@@ -204,7 +204,7 @@ def test_moments(transform: str, value: int, least: str, most: str, data_type: D
     assert bounds(transform, values, data_type) == [expected, (None, None)]
     found = transform_bounds(transform, values, data_type)
     assert found is not None
-    assert found.least.type == data_type.to_arrow()
+    assert found.lower.type == data_type.to_arrow()
     assert found.all_null.tolist() == [False, True]
 
 
@@ -303,6 +303,6 @@ def test_values_of_a_type_that_the_transform_never_gives(transform: str) -> None
 def test_a_bucket_says_where_all_is_null() -> None:
     found = transform_bounds("bucket[16]", pa.array([3, None], pa.int32()), STRING)
     assert found is not None
-    assert found.least.equals(pa.nulls(2, pa.binary()))
-    assert found.most.equals(pa.nulls(2, pa.binary()))
+    assert found.lower.equals(pa.nulls(2, pa.binary()))
+    assert found.upper.equals(pa.nulls(2, pa.binary()))
     assert found.all_null.tolist() == [False, True]

@@ -1,10 +1,10 @@
-"""The bundles of an Iceberg table: found from a snapshot back through its ancestors.
+"""The index bundles of an Iceberg snapshot, in its statistics file and those of its ancestors.
 
-Each may list a statistics file, and those with a bundle are told by their names. A bundle that has
-everything that older ones had says so, and the walk ends there. Data files never change, so what a
-bundle says of one holds as long as a snapshot has it: entries go by its path in the manifest.
+The suffix of a statistics file says whether it contains a bundle. The search ends at a bundle that
+is marked as complete, since it contains everything that older ones have. Data files never change,
+so the entries of a bundle, which are keyed by path, stay valid.
 
-Whoever replaces or expires a statistics file only makes queries slower, until the next build.
+If another tool replaces or expires a statistics file, queries only get slower until the next build.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from alcid.tables.iceberg.bundles.publish import BUNDLE_SUFFIX
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
 
-__all__ = ["BundleFinder", "FoundBundles", "OnDamage", "bundles_against"]
+__all__ = ["BundleFinder", "OnDamage", "SnapshotBundles", "match_bundles"]
 
 OnDamage = Callable[[AlcidError], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoundBundles:
-    """The bundles that a snapshot is read with, the oldest first."""
+class SnapshotBundles:
+    """The bundles of a snapshot, oldest first."""
 
     bundles: tuple[Bundle, ...] = ()
     files: tuple[StatisticsFile, ...] = ()
-    """Where each of them is listed: by the snapshot nearest to the one that is read."""
+    """The statistics file of each bundle, as listed by the nearest snapshot."""
     notes: tuple[str, ...] = ()
-    """What was looked for in vain, for whoever asks why no index is used."""
+    """Problems that explain why indexes are not used."""
 
 
 class BundleFinder:
-    """Finds bundles, and keeps those that it has opened: they never change."""
+    """Finds bundles, and caches the open ones, which never change."""
 
     def __init__(self, places: Places, *, strict: bool = False) -> None:
-        """Nothing is read yet.
+        """Start with an empty cache.
 
         Args:
-            places: Where files are.
-            strict: Raise where a bundle is damaged, in place of a warning.
+            places: Opens files.
+            strict: Raise an error for a damaged bundle, instead of a warning.
         """
         self._places, self._strict = places, strict
         self._opened: dict[str, Bundle] = {}
@@ -67,21 +67,21 @@ class BundleFinder:
         snapshot: Snapshot | None,
         *,
         on_damage: Callable[[StatisticsFile, AlcidError], None] | None = None,
-    ) -> FoundBundles:
-        """The bundles for a snapshot; those that cannot be read are passed over, with a warning.
+    ) -> SnapshotBundles:
+        """Find the bundles of a snapshot; unreadable ones are left out with a warning.
 
         Args:
-            metadata: Those of the table.
-            snapshot: The snapshot that is read; None before the first commit.
-            on_damage: Is called in place of the warning.
+            metadata: The table metadata.
+            snapshot: The snapshot; None before the first commit.
+            on_damage: Is called instead of the warning.
         """
         chain: list[tuple[Bundle, StatisticsFile]] = []
         notes: list[str] = []
-        others: list[int] = []  # snapshots whose file is another tool's, and nearer than a bundle
+        foreign: list[int] = []  # snapshots with a file of another tool before any bundle
         seen: set[str] = set()
-        replaced: set[str] = set()  # the names of files that a nearer bundle was merged from
-        for one in () if snapshot is None else metadata.ancestors(snapshot.id):
-            file = metadata.statistics.get(one.id)
+        replaced: set[str] = set()  # the names of files that a nearer bundle replaces
+        for ancestor in () if snapshot is None else metadata.ancestors(snapshot.id):
+            file = metadata.statistics.get(ancestor.id)
             if file is None or file.path in seen or file.path.rpartition("/")[2] in replaced:
                 continue
             seen.add(file.path)
@@ -93,16 +93,16 @@ class BundleFinder:
                     if bundle.complete:
                         break
             elif not chain:
-                others.append(one.id)
-        if others:
+                foreign.append(ancestor.id)
+        if foreign:
             notes.append(
-                f"no indexes in the statistics file of snapshot {others[0]}, which another tool may"
-                f" have replaced{': those of an ancestor are used' if chain else ''}:"
-                " build_indexes makes what is missing"
+                f"no indexes in the statistics file of snapshot {foreign[0]}, which another tool"
+                f" may have replaced{': those of an ancestor are used' if chain else ''}:"
+                " build_indexes creates missing ones"
             )
         self._opened = {file.path: bundle for bundle, file in chain}
         chain.reverse()
-        return FoundBundles(
+        return SnapshotBundles(
             tuple(bundle for bundle, _ in chain), tuple(file for _, file in chain), tuple(notes)
         )
 
@@ -110,9 +110,9 @@ class BundleFinder:
         """Open the bundle of a statistics file.
 
         Raises:
-            FileGoneError: It is not there.
-            FormatError: It is damaged.
-            UnsupportedError: It is of a later version.
+            FileGoneError: The file is missing.
+            FormatError: The bundle is damaged.
+            UnsupportedError: The bundle has a later version.
         """
         source = self._places.source(file.path, file.size)
         if file.path in self._opened:
@@ -131,11 +131,11 @@ class BundleFinder:
         try:
             return self.open(file)
         except (FormatError, LimitError, StorageError, UnsupportedError) as error:
-            is_gone = isinstance(error, FileGoneError)  # others may remove it at any time
+            is_gone = isinstance(error, FileGoneError)  # another process may remove it at any time
             if self._strict and not is_gone:
                 raise
             notes.append(
-                f"indexes of snapshot {file.snapshot_id} are not used until they are built again:"
+                f"indexes of snapshot {file.snapshot_id} are not used until they are rebuilt:"
                 f" {error}"
             )
             if on_damage is not None:
@@ -147,7 +147,7 @@ class BundleFinder:
         return None
 
 
-def bundles_against(
+def match_bundles(
     bundles: tuple[Bundle, ...],
     paths: pa.Array,
     sizes: npt.NDArray[Any],
@@ -155,6 +155,6 @@ def bundles_against(
     strict: bool = False,
     on_damage: OnDamage | None = None,
 ) -> BundleSet:
-    """Bundles against data files, by their paths in the manifests and their sizes."""
+    """Match bundles with data files, by path and size in the manifests."""
     versions = pa.repeat(pa.scalar("", pa.string()), len(paths))
     return BundleSet(bundles, paths, sizes, versions, strict=strict, on_damage=on_damage)

@@ -1,13 +1,11 @@
-"""The indexes of an Iceberg table: build them, look at them, drop them.
+"""Build, list and drop the indexes of an Iceberg table, and append rows with them.
 
     metadata/_alcid/20250801T093000.123456Z-5f1e0c7ab2d4.puffin     staged, while a build runs
     metadata/8270633197658268308-0b3f6c1d-....-alcid.stats          listed by the snapshot
 
-Workers stage bundles, so that what a killed build has done is there for the next one. When all are
-done they become one statistics file of the snapshot. There is no new snapshot, and readers that
-know nothing of it are not disturbed.
-
-Append rows: Iceberg's own writer makes the files, and a build indexes them.
+Tasks stage bundles, so that the next build can use the work of an interrupted one. In the end the
+staged bundles become one statistics file of the snapshot, without a new snapshot. An append writes
+files by Iceberg's own writer, then builds their indexes.
 """
 
 from __future__ import annotations
@@ -43,13 +41,13 @@ from alcid.tables.build import (
 from alcid.tables.bundle_folder import FOLDER, BundleFolder, written_at
 from alcid.tables.iceberg.bundles import BundleFinder
 from alcid.tables.iceberg.bundles.columns import (
-    WANTED_PROPERTY,
+    INDEXES_PROPERTY,
     Files,
     IdResolver,
-    given_specs,
+    indexes_property,
+    recorded_indexes,
+    specs_from_options,
     table_kinds,
-    wanted_kinds,
-    wanted_text,
 )
 from alcid.tables.iceberg.bundles.making import BundleMaker
 from alcid.tables.iceberg.bundles.publish import publish
@@ -68,11 +66,11 @@ if TYPE_CHECKING:
 __all__ = ["append", "build", "drop", "indexes", "options_of", "staging_folder"]
 
 _ATTEMPTS = 20
-_STAGED_FOR = timedelta(days=1)  # what others have staged is left to them as long
+_STAGED_FOR = timedelta(days=1)  # the age at which bundles of other builds are removed
 
 
 def staging_folder(catalog: CatalogTable, places: Places) -> BundleFolder:
-    """Where builds of a table stage bundles."""
+    """The folder in which builds of a table stage bundles."""
     folder = catalog.metadata_location(FOLDER)
     return BundleFolder(*places.find(folder))
 
@@ -85,26 +83,26 @@ def build(
     dry_run: bool = False,
     progress: Progress | bool | None = None,
 ) -> BuildReport:
-    """Build the indexes that data files lack; those that they have stay.
+    """Build the indexes that data files are missing, and keep the others.
 
     Args:
         table: The table; it is refreshed.
-        options: Which, see `alcid.options.parse_options`; columns are those of the table.
-        rebuild: Build all anew; or those of some data files, by their paths in the manifests.
-        dry_run: Only say what files lack; what those cannot have that no bundle knows shows later.
+        options: The indexes, see `alcid.options.parse_options`; columns are those of the table.
+        rebuild: Rebuild all indexes, or those of some data files, by their paths in the manifests.
+        dry_run: Only report what would be built; that a file cannot be indexed may show only later.
         progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Raises:
-        OptionError: An option that cannot be.
+        OptionError: An option is invalid.
         ColumnError: The table has no such column.
-        UnsupportedError: It was opened as it was in the past.
-        ConflictError: The snapshot was expired meanwhile.
-        StorageError: A file cannot be read or written. What was staged until then stays.
+        UnsupportedError: It was opened at a snapshot, ref or timestamp.
+        ConflictError: The snapshot expired meanwhile.
+        StorageError: A file cannot be read or written. Staged bundles are kept.
     """
     begin, skipped = time.monotonic(), SkippedCounter()
     files = _present(table)
     with table.engine.settings():
-        specs = given_specs(files.schema, options)
+        specs = specs_from_options(files.schema, options)
         if files.snapshot is None:
             seconds = time.monotonic() - begin
             return BuildReport(0, 0, 0, 0, 0, 0, 0, seconds, dry_run=dry_run)
@@ -114,19 +112,19 @@ def build(
         listing = Listing(paths, maker.sizes, versions)
         resolve = IdResolver(files.schema.by_name, maker.mapping)
         if rebuild is True:
-            every = (FilePlan(file, tuple(specs), known=False) for file in range(len(paths)))
-            plan = BuildPlan(tuple(every), 0)
+            plans = (FilePlan(file, tuple(specs), known=False) for file in range(len(paths)))
+            plan = BuildPlan(tuple(plans), 0)
         else:
-            found = maker.finder.find(files.metadata, files.snapshot)
-            known = maker.against([*found.bundles, *maker.folder.load().current])
-            plan = plan_build(known, listing, specs, skipped, resolve)
+            snapshot_bundles = maker.finder.find(files.metadata, files.snapshot)
+            bundles = maker.match([*snapshot_bundles.bundles, *maker.folder.load().current])
+            plan = plan_build(bundles, listing, specs, skipped, resolve)
             if rebuild:
                 plan = plan.with_files(maker.paths.to_pylist(), rebuild, specs)
-        others = len(files.entries.data) - len(paths)
+        other_files = len(files.entries.data) - len(paths)
         if dry_run:
             rows = _parquet_files(files)["record_count"].to_numpy()
-            known_files = Listed(maker.paths.to_pylist(), rows, maker.sizes, lambda _file: None)
-            return preview_build(plan, known_files, skipped, others=others, resolve=resolve)
+            listed_files = Listed(maker.paths.to_pylist(), rows, maker.sizes, lambda _file: None)
+            return preview_build(plan, listed_files, skipped, others=other_files, resolve=resolve)
         built = Built(skipped=skipped)
         if plan.files:
             work = BuildWork(storage, maker.folder, resolve)
@@ -138,7 +136,7 @@ def build(
         make = partial(maker.staged, anew=bool(rebuild and built.bundles))
         listed = publish(table.catalog, table.places, files.snapshot.id, make)
         wanted = [PayloadKind.index(spec.column, spec.index_type) for spec in specs]
-        _remember(table.catalog, files.schema, wanted)
+        _record(table.catalog, files.schema, wanted)
     _remove_staged(maker.folder, built.bundles)
     table.refresh()
     is_new = listed is not None and all(one.path != listed.path for one in before.values())
@@ -146,7 +144,7 @@ def build(
         len(files.entries.data),
         built.indexed,
         plan.fresh + built.unchanged,
-        built.failed + others,
+        built.failed + other_files,
         built.rows,
         listed.size if is_new and listed is not None else 0,
         int(is_new),
@@ -157,36 +155,36 @@ def build(
 
 
 def indexes(table: OpenIcebergTable) -> list[IndexInfo]:
-    """What indexes there are, by column, as the table spells it now, and type.
+    """The indexes of the table by column, with its current name, and type.
 
-    Those too that were built of files that have all been rewritten since: the next build makes them
-    of the new ones. Columns that the table has no more are left out.
+    This includes indexes whose files have all been rewritten since, which the next build recreates.
+    Indexes of dropped columns are left out.
     """
     files = table.snapshot
     properties = files.metadata.properties
     mapping = NameMapping.of(properties)
-    found = []
+    infos = []
     has_present_files = len(files.entries.data) and not table.is_past
-    wanted = set(wanted_kinds(properties, files.schema) if has_present_files else ())
-    kinds: dict[PayloadKind, list[tuple[PayloadKind, Files]]] = {kind: [] for kind in wanted}
+    recorded = set(recorded_indexes(properties, files.schema) if has_present_files else ())
+    kinds: dict[PayloadKind, list[tuple[PayloadKind, Files]]] = {kind: [] for kind in recorded}
     kinds |= table_kinds(files.bundles, files.schema, mapping)
     for kind, parts in sorted(kinds.items()):
         counts, size, rows = np.zeros(len(State), np.int64), 0, 0
-        for spelled, places in parts:
-            coverage = files.bundles.coverage(spelled)
-            counts += np.bincount(coverage.states[places], minlength=len(State))
-            size += int(coverage.lengths[places].sum())
-            rows += int(files.rows[places][coverage.states[places] == State.FRESH].sum())
+        for file_kind, members in parts:
+            coverage = files.bundles.coverage(file_kind)
+            counts += np.bincount(coverage.states[members], minlength=len(State))
+            size += int(coverage.lengths[members].sum())
+            rows += int(files.rows[members][coverage.states[members] == State.FRESH].sum())
         fresh, damaged = int(counts[State.FRESH]), int(counts[State.DAMAGED])
         absent = len(files.entries.data) - fresh - damaged
-        if fresh or damaged or kind in wanted:
+        if fresh or damaged or kind in recorded:
             info = IndexInfo(kind.column, kind.index_type, fresh, 0, absent, damaged, size, rows)
-            found.append(info)
-    return found
+            infos.append(info)
+    return infos
 
 
 def options_of(table: OpenIcebergTable) -> dict[str, OptionValue]:
-    """Options that ask for the indexes that the table has, or had; empty if it has none."""
+    """Options that request the indexes that the table has, or had; empty if none."""
     columns: dict[str, list[str]] = defaultdict(list)
     for info in indexes(table):
         columns[f"file-index.{info.index_type}.columns"].append(info.column)
@@ -200,24 +198,24 @@ def drop(
     *,
     dry_run: bool = False,
 ) -> int:
-    """Remove indexes; where none is left, also what else is kept of the files.
+    """Drop indexes; with the last one, also everything else in bundles.
 
-    Snapshots of the past keep what they list.
+    Older snapshots keep their statistics files.
 
     Args:
         table: The table; it is refreshed.
-        columns: Those of these columns, and of keys of these maps; by default all, those too of
-            columns that the table has no more.
-        types: Those of these types; by default all.
+        columns: Only indexes of these columns and of keys of these maps; by default all, including
+            those of dropped columns.
+        types: Only indexes of these types; by default all.
         dry_run: Only count.
 
     Returns:
-        How many files had one of them that could be used.
+        The number of files with a fresh index among them.
 
     Raises:
-        OptionError: A type of index that there is not.
-        UnsupportedError: The table was opened as it was in the past.
-        ConflictError: The snapshot was expired meanwhile.
+        OptionError: An unknown type of index.
+        UnsupportedError: The table was opened at a snapshot, ref or timestamp.
+        ConflictError: The snapshot expired meanwhile.
     """
     require_choice(columns, types)
     files = _present(table)
@@ -225,19 +223,19 @@ def drop(
         return 0
     with table.engine.settings():
         maker = _maker(table, files, files.snapshot, SkippedCounter())
-        found = maker.finder.find(files.metadata, files.snapshot)
-        bundles = maker.against(found.bundles)
-        had = np.zeros(len(maker.paths), bool)
+        snapshot_bundles = maker.finder.find(files.metadata, files.snapshot)
+        bundles = maker.match(snapshot_bundles.bundles)
+        has_index = np.zeros(len(maker.paths), bool)
         dropped = set()
         if columns is None:
             dropped = {kind for kind in bundles.kinds if is_among(kind, None, types)}
         for kind, parts in table_kinds(bundles, files.schema, maker.mapping).items():
             if is_among(kind, columns, types):
-                for spelled, places in parts:
-                    dropped.add(spelled)
-                    had[places] |= bundles.coverage(spelled).states[places] == State.FRESH
+                for file_kind, members in parts:
+                    dropped.add(file_kind)
+                    has_index[members] |= bundles.coverage(file_kind).states[members] == State.FRESH
     if not dry_run:
-        _remember(table.catalog, files.schema, dropped=lambda kind: is_among(kind, columns, types))
+        _record(table.catalog, files.schema, dropped=lambda kind: is_among(kind, columns, types))
     if dropped and not dry_run:
         maker.folder.remove(maker.folder.load().names)
         publish(
@@ -247,26 +245,26 @@ def drop(
             lambda metadata, _lost: maker.without(metadata, dropped),
         )
         table.refresh()
-    return int(had.sum())
+    return int(has_index.sum())
 
 
-def _remember(
+def _record(
     catalog: CatalogTable,
     schema: Schema,
     more: Collection[PayloadKind] = (),
     dropped: Callable[[PayloadKind], bool] | None = None,
 ) -> None:
-    """Let the table remember which indexes it is to have, and forget some.
+    """Record in the table property which indexes the table has.
 
     Raises:
-        ConflictError: Others commit again and again.
+        ConflictError: Other commits came first in every attempt.
     """
 
     def attempt() -> None:
         metadata = catalog.load()
-        text = wanted_text(metadata.properties, schema, more, dropped)
-        if text != metadata.properties.get(WANTED_PROPERTY):
-            catalog.set_property(metadata, WANTED_PROPERTY, text)
+        text = indexes_property(metadata.properties, schema, more, dropped)
+        if text != metadata.properties.get(INDEXES_PROPERTY):
+            catalog.set_property(metadata, INDEXES_PROPERTY, text)
 
     retry(attempt, on=ConflictError, attempts=_ATTEMPTS)
 
@@ -280,7 +278,7 @@ def _present(table: OpenIcebergTable) -> IcebergFiles:
 def _maker(
     table: OpenIcebergTable, files: IcebergFiles, snapshot: Snapshot, skipped: SkippedCounter
 ) -> BundleMaker:
-    """What makes bundles of the Parquet files; `skipped` is told of others."""
+    """A bundle maker for the Parquet files; other files are added to `skipped`."""
     data = files.entries.data
     formats = pc.utf8_upper(data["file_format"])
     for name in pc.unique(formats).to_pylist():
@@ -300,13 +298,13 @@ def _maker(
 
 
 def _parquet_files(files: IcebergFiles) -> pa.Table:
-    """The entries of the data files that can have indexes."""
+    """The entries of the data files that can be indexed."""
     data = files.entries.data
     return data.filter(pc.equal(pc.utf8_upper(data["file_format"]), "PARQUET"))
 
 
 def _remove_staged(folder: BundleFolder, own: Collection[str]) -> None:
-    """Remove what this build has staged, and what others left long ago."""
+    """Remove the staged bundles of this build, and old ones of others."""
     old = datetime.now(UTC) - _STAGED_FOR
     names = [
         name
@@ -329,7 +327,7 @@ def append(
     """Append the rows of a DataFrame; see `IcebergTable.append`.
 
     Raises:
-        UnsupportedError: The table was opened as it was in the past, or rows are no DataFrame.
+        UnsupportedError: The table is read-only at a snapshot, or rows is not a DataFrame.
     """
     begin = time.monotonic()
     table.require_present("append")
@@ -344,9 +342,9 @@ def append(
     table.refresh()
     files, count, size = _added(table, before)
     built = BuildReport(0, 0, 0, 0, 0, 0, 0, 0.0)
-    wanted = options_of(table) if options is None else options
-    if files and wanted:
-        built = build(table, wanted, progress=False)
+    index_options = options_of(table) if options is None else options
+    if files and index_options:
+        built = build(table, index_options, progress=False)
     return AppendReport(
         files,
         count,
@@ -360,11 +358,11 @@ def append(
 
 
 def _added(table: OpenIcebergTable, before: int | None) -> tuple[int, int, int]:
-    """The files, rows and bytes of the snapshots since one."""
+    """The files, rows and bytes that snapshots have added since one."""
     total: Counter[str] = Counter()
     if table.snapshot_id is not None:
-        every = table.metadata.ancestors(table.snapshot_id)
-        for snapshot in takewhile(lambda one: one.id != before, every):
+        ancestors = table.metadata.ancestors(table.snapshot_id)
+        for snapshot in takewhile(lambda ancestor: ancestor.id != before, ancestors):
             if snapshot.operation == "append":
                 total.update({key: int(snapshot.summary.get(key, 0)) for key in _ADDED})
     files, count, size = (total[key] for key in _ADDED)

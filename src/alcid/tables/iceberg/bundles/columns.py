@@ -1,7 +1,7 @@
-"""Indexes by the columns of the table: a file may call a column otherwise, so ids tell which it is.
+"""Indexes by the columns of the table, matched by field id.
 
-Bundles name an index as its file spells the column, as those of a folder do. Options and reports
-name it as the table does.
+Bundles name an index by the name of the column in the data file, as in Parquet folders. Options and
+reports use the name in the table.
 """
 
 from __future__ import annotations
@@ -34,45 +34,45 @@ from alcid.tables.iceberg.metadata.schema import Field, Schema
 from alcid.types import INDEX_TYPES
 
 __all__ = [
-    "WANTED_PROPERTY",
+    "INDEXES_PROPERTY",
     "Files",
     "IdResolver",
     "field_ids",
-    "given_specs",
+    "indexes_property",
+    "recorded_indexes",
+    "specs_from_options",
     "table_kinds",
-    "wanted_kinds",
-    "wanted_text",
 ]
 
 Files = npt.NDArray[Any]
 
-WANTED_PROPERTY = "alcid.indexes"
-"""The table property that keeps which indexes were built, whatever becomes of the files:
+INDEXES_PROPERTY = "alcid.indexes"
+"""The table property that records which indexes the table has, even if all files are replaced:
 `[{"field-id": 1, "type": "bloom-filter"}, {"field-id": 5, "key": "[eu]", "type": "bitmap"}]`."""
 
 
-def given_specs(schema: Schema, options: Mapping[str, OptionValue]) -> list[IndexSpec]:
-    """The indexes that options ask for, with their columns as the table spells them.
+def specs_from_options(schema: Schema, options: Mapping[str, OptionValue]) -> list[IndexSpec]:
+    """The indexes that options request, with the names of columns in the table.
 
     Raises:
-        OptionError: An option that cannot be, or none that asks for an index.
+        OptionError: An option is invalid, or none requests an index.
         ColumnError: The table has no such column.
     """
-    found, names = [], ColumnNames(schema.names)
+    specs, names = [], ColumnNames(schema.names)
     for spec in parse_options(options):
         name = names.find(spec.top_level)
-        found.append(replace(spec, column=name + spec.column[len(name) :]))
-    return found
+        specs.append(replace(spec, column=name + spec.column[len(name) :]))
+    return specs
 
 
 @dataclass(frozen=True, slots=True)
 class IdResolver:
-    """Finds columns of the table in a file by their ids; a `Resolve`, which pickles."""
+    """Finds columns of the table in a file by field id; a `Resolve` that pickles."""
 
     fields: Mapping[str, Field]
-    """The columns of the table, by their names."""
+    """The columns of the table by name."""
     mapping: NameMapping | None
-    """What names mean in files without ids."""
+    """The ids by name, for files without ids."""
 
     def __call__(self, columns: Sequence[FileColumn]) -> Callable[[IndexSpec], ResolvedIndex]:
         """See `alcid.index.build.resolve_by_name`."""
@@ -89,14 +89,14 @@ class IdResolver:
                 raise UnsupportedError(field.problem)
             if problem:
                 raise UnsupportedError(f"column {name}: {problem}")
-            found = by_id.get(field.id)
-            if found is None:
+            id_column = by_id.get(field.id)
+            if id_column is None:
                 raise ColumnError(f"column {name}: not in the file")
-            column = found.column
+            column = id_column.column
             if column.problem or column.data_type is None:
                 raise UnsupportedError(f"column {name}: {column.problem}")
-            spelled = replace(spec, column=column.name + spec.column[len(name) :])
-            return column, *spelled.resolve({column.name: column.data_type})
+            file_spec = replace(spec, column=column.name + spec.column[len(name) :])
+            return column, *file_spec.resolve({column.name: column.data_type})
 
         return resolve
 
@@ -104,106 +104,106 @@ class IdResolver:
 def table_kinds(
     bundles: BundleSet, schema: Schema, mapping: NameMapping | None
 ) -> dict[PayloadKind, list[tuple[PayloadKind, Files]]]:
-    """The indexes of a table, sorted: as it calls them, then as which files call them.
+    """The indexes of a table, sorted: each with its names in data files, and those files.
 
-    Indexes of columns that the table does not have any more are left out.
+    Indexes of dropped columns are left out.
     """
-    found: dict[PayloadKind, list[tuple[PayloadKind, Files]]] = defaultdict(list)
-    for files, ids in _spelled_ids(bundles, mapping):
+    kinds: dict[PayloadKind, list[tuple[PayloadKind, Files]]] = defaultdict(list)
+    for files, ids in _ids_by_schema(bundles, mapping):
         for kind in bundles.kinds:
             name = _top_level(kind)
             field = schema.by_id.get(ids.get(name, -1))
             if kind.type == INDEX and field is not None:
                 column = field.name + kind.column[len(name) :]
-                found[PayloadKind.index(column, kind.index_type)].append((kind, files))
-    return dict(sorted(found.items()))
+                kinds[PayloadKind.index(column, kind.index_type)].append((kind, files))
+    return dict(sorted(kinds.items()))
 
 
-def wanted_kinds(properties: Mapping[str, str], schema: Schema) -> list[PayloadKind]:
-    """The indexes that a table remembers, sorted, as it calls the columns now.
+def recorded_indexes(properties: Mapping[str, str], schema: Schema) -> list[PayloadKind]:
+    """The indexes recorded in the table property, sorted, with current names of columns.
 
-    Those of columns that it has no more are left out. What is not understood counts as nothing: it
-    is only a wish, and the next build writes it anew.
+    Indexes of dropped columns are left out. An invalid property is ignored, since the next build
+    replaces it.
 
-    >>> found = {
+    >>> schema = {
     ...     "schema-id": 0,
     ...     "fields": [{"id": 1, "name": "a", "required": True, "type": "int"}],
     ... }
     >>> text = '[{"field-id": 1, "type": "bitmap"}, {"field-id": 2, "type": "bitmap"}]'
-    >>> wanted_kinds({WANTED_PROPERTY: text}, Schema.from_json(found))
+    >>> recorded_indexes({INDEXES_PROPERTY: text}, Schema.from_json(schema))
     [PayloadKind(type='alcid-index-v1', column='a', index_type='bitmap')]
     """
-    found = set()
-    for number, key, index_type in _wanted(properties):
-        field = schema.by_id.get(number)
+    kinds = set()
+    for field_id, key, index_type in _recorded(properties):
+        field = schema.by_id.get(field_id)
         if field is not None and index_type in INDEX_TYPES:
-            found.add(PayloadKind.index(field.name + key, index_type))
-    return sorted(found)
+            kinds.add(PayloadKind.index(field.name + key, index_type))
+    return sorted(kinds)
 
 
-def wanted_text(
+def indexes_property(
     properties: Mapping[str, str],
     schema: Schema,
     more: Iterable[PayloadKind] = (),
     dropped: Callable[[PayloadKind], bool] | None = None,
 ) -> str | None:
-    """What the property is to say; None if it is to say nothing.
+    """The new value of the table property; None to remove it.
 
     Args:
-        properties: Those of the table.
-        schema: Its columns.
-        more: Indexes that it is to remember besides, as the table calls the columns.
-        dropped: Which it is to forget.
+        properties: The table properties.
+        schema: The current schema.
+        more: Indexes to add, with the names of columns in the table.
+        dropped: Which indexes to remove.
     """
-    kept = set(_wanted(properties))
+    recorded = set(_recorded(properties))
     for kind in more:
         name = _top_level(kind)
-        kept.add((schema.by_name[name].id, kind.column[len(name) :], kind.index_type))
-    found: list[dict[str, Any]] = []
-    for number, key, index_type in sorted(kept):
-        field = schema.by_id.get(number)
+        recorded.add((schema.by_name[name].id, kind.column[len(name) :], kind.index_type))
+    entries: list[dict[str, Any]] = []
+    for field_id, key, index_type in sorted(recorded):
+        field = schema.by_id.get(field_id)
         kind = PayloadKind.index(key if field is None else field.name + key, index_type)
         if dropped is None or not dropped(kind):
-            entry = {"field-id": number, "key": key, "type": index_type}
-            found.append({name: value for name, value in entry.items() if value != ""})
-    return json.dumps(found) if found else None
+            entry = {"field-id": field_id, "key": key, "type": index_type}
+            entries.append({name: value for name, value in entry.items() if value != ""})
+    return json.dumps(entries) if entries else None
 
 
-def _wanted(properties: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
-    """The field id, key of a map and type of each index that is remembered."""
+def _recorded(properties: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
+    """The field id, map key and type of each recorded index."""
     try:
-        for one in json.loads(properties.get(WANTED_PROPERTY, "[]")):
-            yield int(one["field-id"]), str(one.get("key", "")), str(one["type"])
+        for entry in json.loads(properties.get(INDEXES_PROPERTY, "[]")):
+            yield int(entry["field-id"]), str(entry.get("key", "")), str(entry["type"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return
 
 
 def field_ids(bundles: BundleSet, mapping: NameMapping | None) -> dict[str, int]:
-    """The field id of each column that bundles have something of, if it is the same everywhere."""
-    meant: dict[str, set[int]] = defaultdict(set)
-    for _, ids in _spelled_ids(bundles, mapping):
+    """The field id of each column in bundles, if it is the same in all files."""
+    ids_by_column: dict[str, set[int]] = defaultdict(set)
+    for _, ids in _ids_by_schema(bundles, mapping):
         for kind in bundles.kinds:
             name = _top_level(kind)
             if name in ids:
-                meant[kind.column].add(ids[name])
-    return {column: ids.pop() for column, ids in meant.items() if len(ids) == 1}
+                ids_by_column[kind.column].add(ids[name])
+    return {column: ids.pop() for column, ids in ids_by_column.items() if len(ids) == 1}
 
 
 def _top_level(kind: PayloadKind) -> str:
-    """The column of a file that something is of; for `m[key]` the map."""
+    """The top-level column of a payload: for `m[key]` the map."""
     if kind.type != INDEX:
         return kind.column
     return IndexSpec(kind.column, kind.index_type, BsiOptions()).top_level
 
 
-def _spelled_ids(
+def _ids_by_schema(
     bundles: BundleSet, mapping: NameMapping | None
 ) -> Iterator[tuple[Files, dict[str, int]]]:
-    """Files of the same schema, and the id of each of their columns as they spell it."""
+    """Files of the same schema, and the field ids of their columns by name."""
     for schema, files in files_by_schema(bundles):
         try:
             columns = schema_columns(schema, file="bundle")
-            found = columns_by_id(columns, mapping, "bundle")
-        except FormatError:  # nobody can use what it has
+            by_id = columns_by_id(columns, mapping, "bundle")
+        except FormatError:  # its payloads cannot be used
             continue
-        yield np.asarray(files), {one.name: number for number, one in found.items()}
+        yield np.asarray(files), {column.name: number for number, column in by_id.items()}

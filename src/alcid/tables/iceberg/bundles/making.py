@@ -1,9 +1,9 @@
-"""The bundle of a snapshot: what a build has staged, and what older bundles have.
+"""Make the bundle of a snapshot from staged bundles and those of its ancestors.
 
-Older bundles that ancestors list may stay where they are, as reads find them there. They are taken
-over if that is cheap against what is new, and if it has to be: many to be opened, many entries of
-files that are gone, or a snapshot that may soon be expired, and its file with it. A bundle names
-those that it takes over, so that they are not opened besides.
+Bundles of ancestors may stay in their statistics files, where reads find them. They are merged into
+the new bundle if that is cheap compared with what is new, and if it is necessary: many bundles to
+open, many entries of removed files, or a snapshot that may soon expire with its file. A bundle
+names those that it replaces, so that they are not opened, too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from alcid.index.bundle import (
 from alcid.index.bundle.format import INDEX, OWN_TYPES
 from alcid.index.bundle.writer import amend
 from alcid.tables.bundle_folder import FULL_BYTES, BundleFolder
-from alcid.tables.iceberg.bundles import BundleFinder, FoundBundles, bundles_against
+from alcid.tables.iceberg.bundles import BundleFinder, SnapshotBundles, match_bundles
 from alcid.tables.iceberg.bundles.columns import field_ids
 from alcid.tables.iceberg.field_ids import NameMapping
 from alcid.tables.iceberg.locations import Places
@@ -45,7 +45,7 @@ from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFil
 __all__ = ["BundleMaker"]
 
 CHEAP_BYTES = 64 << 20
-"""What is always taken over."""
+"""The bytes up to which bundles are always merged."""
 _CHEAP_TIMES = 4
 _MOST_BUNDLES = 8
 _MAX_AGE = "history.expire.max-snapshot-age-ms"
@@ -56,72 +56,72 @@ Blobs = list[tuple[Blob, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class BundleMaker:
-    """Makes what a snapshot is to list; its methods are given to `publish`."""
+    """Makes the statistics file of a snapshot; `staged` and `without` are passed to `publish`."""
 
     places: Places
     snapshot: Snapshot
     paths: pa.StringArray
-    """The data files that can have indexes, as manifests name them."""
+    """The paths in manifests of the data files that can be indexed."""
     sizes: Int64Array
     mapping: NameMapping | None
     finder: BundleFinder
     folder: BundleFolder
-    """Where builds stage bundles."""
+    """The folder in which builds stage bundles."""
 
-    def against(self, bundles: Sequence[Bundle]) -> BundleSet:
-        """Bundles, the oldest first, against the files of the snapshot."""
-        return bundles_against(tuple(bundles), self.paths, self.sizes)
+    def match(self, bundles: Sequence[Bundle]) -> BundleSet:
+        """Match bundles, oldest first, with the files of the snapshot."""
+        return match_bundles(tuple(bundles), self.paths, self.sizes)
 
     def staged(
         self, metadata: TableMetadata, lost: Sequence[StatisticsFile], *, anew: bool = False
     ) -> bytes | StatisticsFile | None:
-        """What there is, and what was staged.
+        """The existing bundles with the staged ones.
 
-        If that adds nothing, the newest bundle is listed for the snapshot too; one that has a file
-        of sketches of its own gets a copy, if that is cheap.
+        If those add nothing, the newest bundle is registered for this snapshot, too; if the
+        snapshot has a file with sketches, the bundle is copied into it as far as that is cheap.
 
         Args:
             metadata: See `publish`.
             lost: See `publish`.
-            anew: Whether what was staged counts though older bundles have the same.
+            anew: Whether staged bundles replace equal payloads of older ones.
         """
-        found = self.finder.find(metadata, self.snapshot)
+        existing = self.finder.find(metadata, self.snapshot)
         new = [*self._open(lost), *self.folder.load().current]
-        known = metadata.statistics.get(self.snapshot.id)
-        if anew or self._adds(found.bundles, new):
-            return self._merged(metadata, found, new)
-        newest = found.files[-1] if found.files else None
-        if newest is None or (known is not None and known.path == newest.path):
-            return known
-        if known is None:
+        current = metadata.statistics.get(self.snapshot.id)
+        if anew or self._adds(existing.bundles, new):
+            return self._merged(metadata, existing, new)
+        newest = existing.files[-1] if existing.files else None
+        if newest is None or (current is not None and current.path == newest.path):
+            return current
+        if current is None:
             return replace(newest, snapshot_id=self.snapshot.id, blobs=())
         if newest.size > CHEAP_BYTES:
-            return known
+            return current
         data = io.BytesIO()
         source = self.places.source(newest.path, newest.size)
-        amend(source, data, keep=lambda _: False, add=self._sketches(known))
+        amend(source, data, keep=lambda _: False, add=self._sketches(current))
         return data.getvalue()
 
     def without(
         self, metadata: TableMetadata, dropped: Collection[PayloadKind]
     ) -> bytes | StatisticsFile | None:
-        """What there is but for some indexes; ancestors' bundles do not count any more.
+        """The existing bundles without some indexes, which also replaces those of ancestors.
 
         Args:
             metadata: See `publish`.
-            dropped: The indexes, as files spell them. If no other is left, nothing is.
+            dropped: The indexes, by the names in files. With the last index, the bundle goes.
         """
-        found = self.finder.find(metadata, self.snapshot)
-        known = metadata.statistics.get(self.snapshot.id)
-        bundles = self.against(found.bundles)
-        left = [kind for kind in bundles.kinds if kind not in dropped]
-        if len(left) == len(bundles.kinds):
-            return known
-        sketches = [] if known is None else self._sketches(known)
-        if any(kind.type == INDEX for kind in left):
-            return self._merge(bundles, sketches, kinds=left, complete=True)
-        if self._listed_before(metadata):  # an empty one hides those
-            return self._merge(self.against(()), sketches, complete=True)
+        existing = self.finder.find(metadata, self.snapshot)
+        current = metadata.statistics.get(self.snapshot.id)
+        bundles = self.match(existing.bundles)
+        remaining = [kind for kind in bundles.kinds if kind not in dropped]
+        if len(remaining) == len(bundles.kinds):
+            return current
+        sketches = [] if current is None else self._sketches(current)
+        if any(kind.type == INDEX for kind in remaining):
+            return self._merge(bundles, sketches, kinds=remaining, complete=True)
+        if self._listed_before(metadata):  # an empty bundle hides those of ancestors
+            return self._merge(self.match(()), sketches, complete=True)
         if not sketches:
             return None
         data = io.BytesIO()
@@ -129,53 +129,55 @@ class BundleMaker:
         return data.getvalue()
 
     def _open(self, files: Sequence[StatisticsFile]) -> list[Bundle]:
-        found = []
+        bundles = []
         for file in files:
             with suppress(FileGoneError, FormatError, LimitError, UnsupportedError):
-                found.append(self.finder.open(file))
-        return found
+                bundles.append(self.finder.open(file))
+        return bundles
 
     def _adds(self, before: Sequence[Bundle], new: Sequence[Bundle]) -> bool:
-        """Whether new bundles have anything of the files that others have not."""
+        """Whether new bundles have payloads of files that existing ones do not."""
         if not new:
             return False
-        known, both = self.against(before), self.against([*before, *new])
-        return len(both.live()[0]) > len(known.live()[0]) or any(
+        existing, both = self.match(before), self.match([*before, *new])
+        return len(both.live()[0]) > len(existing.live()[0]) or any(
             bool(
                 np.any(
                     (both.coverage(kind).states == State.FRESH)
-                    & (known.coverage(kind).states != State.FRESH)
+                    & (existing.coverage(kind).states != State.FRESH)
                 )
             )
             for kind in both.kinds
         )
 
-    def _merged(self, metadata: TableMetadata, found: FoundBundles, new: Sequence[Bundle]) -> bytes:
-        """New bundles as one, with those of older ones that are taken over."""
-        known = metadata.statistics.get(self.snapshot.id)
-        older = self._taken_over(metadata, found, sum(bundle.source.size for bundle in new))
+    def _merged(
+        self, metadata: TableMetadata, existing: SnapshotBundles, new: Sequence[Bundle]
+    ) -> bytes:
+        """New bundles merged with some of the existing ones."""
+        current = metadata.statistics.get(self.snapshot.id)
+        older = self._to_merge(metadata, existing, sum(bundle.source.size for bundle in new))
         paths = [
             file.path
-            for bundle, file in zip(found.bundles, found.files, strict=True)
+            for bundle, file in zip(existing.bundles, existing.files, strict=True)
             if bundle in older
         ]
         return self._merge(
-            self.against([*found.bundles, *new]),
-            [] if known is None else self._sketches(known),
+            self.match([*existing.bundles, *new]),
+            [] if current is None else self._sketches(current),
             chosen=[*older, *new],
             replaces=[path.rpartition("/")[2] for path in paths],
-            complete=len(older) == len(found.bundles),
+            complete=len(older) == len(existing.bundles),
         )
 
-    def _taken_over(
-        self, metadata: TableMetadata, found: FoundBundles, new_bytes: int
+    def _to_merge(
+        self, metadata: TableMetadata, existing: SnapshotBundles, new_bytes: int
     ) -> list[Bundle]:
-        """The older bundles that are merged with the new ones; see `choose_bundles`.
+        """The existing bundles to merge with the new ones; see `choose_bundles`.
 
-        One that no ancestor lists is lost if it is not taken over.
+        A bundle that no ancestor lists would be lost otherwise.
         """
         listed = self._listed_before(metadata)
-        bundles = self.against(found.bundles)
+        bundles = self.match(existing.bundles)
         fresh = dict(zip(bundles.bundles, bundles.fresh_entries().tolist(), strict=True))
         candidates = [
             MergeCandidate(
@@ -184,31 +186,31 @@ class BundleMaker:
                 fresh.get(bundle, 0),
                 required=file.path not in listed or self._may_expire(metadata, file),
             )
-            for bundle, file in zip(found.bundles, found.files, strict=True)
+            for bundle, file in zip(existing.bundles, existing.files, strict=True)
         ]
         cheap = max(CHEAP_BYTES, _CHEAP_TIMES * new_bytes)
         chosen = choose_bundles(candidates, full=FULL_BYTES, most=_MOST_BUNDLES - 1, cheap=cheap)
-        return [found.bundles[place] for place in chosen]
+        return [existing.bundles[position] for position in chosen]
 
     def _may_expire(self, metadata: TableMetadata, file: StatisticsFile) -> bool:
-        """Whether the snapshot that lists a bundle has seen more than half of its life."""
+        """Whether the snapshot of a bundle has reached half of its maximum age."""
         try:
-            most = int(metadata.properties.get(_MAX_AGE, _DEFAULT_MAX_AGE))
+            max_age = int(metadata.properties.get(_MAX_AGE, _DEFAULT_MAX_AGE))
         except ValueError:
-            most = _DEFAULT_MAX_AGE
+            max_age = _DEFAULT_MAX_AGE
         age = self.snapshot.timestamp_ms - metadata.snapshots[file.snapshot_id].timestamp_ms
-        return 2 * age > most
+        return 2 * age > max_age
 
     def _listed_before(self, metadata: TableMetadata) -> set[str]:
-        """The statistics files that ancestors list."""
+        """The statistics files of ancestors."""
         return {
-            metadata.statistics[one.id].path
-            for one in metadata.ancestors(self.snapshot.id)
-            if one.id != self.snapshot.id and one.id in metadata.statistics
+            metadata.statistics[ancestor.id].path
+            for ancestor in metadata.ancestors(self.snapshot.id)
+            if ancestor.id != self.snapshot.id and ancestor.id in metadata.statistics
         }
 
     def _sketches(self, file: StatisticsFile) -> Blobs:
-        """The blobs of the snapshot's own file that describe it, and are no part of a bundle."""
+        """The blobs in a file of the snapshot that describe it and are not part of a bundle."""
         try:
             reader = PuffinReader(self.places.source(file.path, file.size))
             return [
@@ -216,7 +218,7 @@ class BundleMaker:
                 for blob in reader.blobs
                 if not blob.type.startswith(OWN_TYPES) and blob.snapshot_id == self.snapshot.id
             ]
-        except (FileGoneError, FormatError, LimitError):  # nobody can read it
+        except (FileGoneError, FormatError, LimitError):  # unreadable for everybody
             return []
 
     def _merge(

@@ -1,17 +1,15 @@
-"""Statistics files of snapshots: written, then listed in the metadata by compare-and-swap.
+"""Publish the statistics file of a snapshot: write it, then register it by compare-and-swap.
 
     metadata/8270633197658268308-0b3f6c1d-....-alcid.stats     with a bundle of indexes
     metadata/8270633197658268308-0b3f6c1d-....stats            without
 
-A snapshot lists one file, and whoever commits last wins. So what is there is taken over before a
-commit, and looked at again after it. Only sketches of that very snapshot are listed blob by blob:
-Spark plans by them, and other readers know no other types.
+A snapshot has one statistics file, and the last commit wins. So the contents of the current file
+are taken over before a commit, and checked again after it. Only the sketches of the same snapshot
+are registered as blobs: Spark plans with them, and other readers know no other types.
 """
 
 from __future__ import annotations
 
-import random
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -27,6 +25,7 @@ from alcid.formats.puffin import PuffinReader
 from alcid.formats.puffin.writer import THETA_SKETCH
 from alcid.formats.source import BytesSource
 from alcid.index.bundle.format import VERSION_PROPERTY
+from alcid.storage import retry
 from alcid.tables.iceberg.catalog import CatalogTable
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import BlobMetadata, StatisticsFile, TableMetadata
@@ -34,85 +33,143 @@ from alcid.tables.iceberg.metadata.table_metadata import BlobMetadata, Statistic
 __all__ = ["BUNDLE_SUFFIX", "Make", "is_ours", "publish"]
 
 BUNDLE_SUFFIX = "-alcid.stats"
-"""How the names of statistics files end that hold a bundle."""
+"""The suffix of statistics files with a bundle."""
 
 Make: TypeAlias = Callable[[TableMetadata, Sequence[StatisticsFile]], bytes | StatisticsFile | None]
-"""What the snapshot is to list, given the metadata as they are, and files with bundles that it has
-listed until another tool replaced them, just now: a new Puffin file, one that there is, or none. It
-must return the file that is listed if that will do."""
+"""Makes the statistics file of a snapshot: bytes of a new Puffin file, an existing file, or None.
 
-_TRIES = 20
-_PAUSE = 1.0
+It gets the current metadata, and files with bundles that another tool has just replaced. It must
+return the current file if nothing is to change."""
+
+_ATTEMPTS = 20
+_FIRST_WAIT, _LONGEST_WAIT = 0.01, 1.0
 
 
 def publish(
     catalog: CatalogTable, places: Places, snapshot_id: int, make: Make
 ) -> StatisticsFile | None:
-    """Let a snapshot list a statistics file, whatever others commit meanwhile.
+    """Register a statistics file for a snapshot, whatever others commit meanwhile.
 
-    Files of ours that it listed before, and that no snapshot lists any more, are removed.
+    Files of ours that the snapshot had before, and that no snapshot has any more, are removed.
 
     Args:
         catalog: The table.
-        places: Where its files are.
+        places: Opens files.
         snapshot_id: The snapshot.
-        make: What it is to list. It is asked again if another's file is there before the commit, or
-            after it.
+        make: Makes the file. It is called again if another file appears before or after the commit.
 
     Returns:
-        What it lists now.
+        The statistics file that the snapshot has now.
 
     Raises:
-        ConflictError: The snapshot was expired; or others commit again and again.
-        StorageError: A file could not be written, or whether the commit was made is not known.
+        ConflictError: The snapshot has expired, or other commits came first in every attempt.
+        StorageError: A file could not be written, or the outcome of the commit is unknown.
     """
-    before: list[StatisticsFile] = []  # all that it has listed
-    made: StatisticsFile | None = None
-    made_for: StatisticsFile | None = None  # what was listed when it was made
-    written: StatisticsFile | None = None  # that which is listed nowhere so far
-    metadata = catalog.load()
-    for attempt in range(_TRIES):
-        if snapshot_id not in metadata.snapshots:
-            _discard(places, written)
-            raise ConflictError(f"{catalog.name}: snapshot {snapshot_id} was expired meanwhile")
-        known = metadata.statistics.get(snapshot_id)
-        if known is not None and known not in before:
-            before.append(known)
-        if written is None or known != made_for:
-            _discard(places, written)
-            written, made_for = None, known
-            try:
-                given = make(metadata, _lost(before, known))
-            except FileGoneError:  # another has replaced it since
-                if attempt == _TRIES - 1:
-                    raise
-                metadata = catalog.load()
-                continue
-            if isinstance(given, bytes):
-                given = written = _write(catalog, places, snapshot_id, given, known)
-            made = given
-        if _path(made) != _path(known):
-            try:
-                if made is None:
-                    catalog.remove_statistics(metadata, snapshot_id)
-                else:
-                    catalog.set_statistics(metadata, made)
-            except ConflictError:
-                time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**attempt)))
-                metadata = catalog.load()
-                continue
-            written = None
-            before += [] if made is None else [made]
-            metadata = catalog.load()
-            known = metadata.statistics.get(snapshot_id)
-        if _path(made) == _path(known):
-            _remove_unlisted(places, metadata, before)
-            return known
-    _discard(places, written)
-    raise ConflictError(
-        f"{catalog.name}: statistics of snapshot {snapshot_id} not registered:"
-        f" others committed {_TRIES} times meanwhile"
-    )
+    publication = _Publication(catalog, places, snapshot_id, make)
+    try:
+        return retry(
+            publication.attempt,
+            on=(_OvertakenError, FileGoneError),
+            attempts=_ATTEMPTS,
+            wait=_FIRST_WAIT,
+            longest_wait=_LONGEST_WAIT,
+        )
+    except ConflictError as error:  # after any other error, it may be registered
+        publication.discard()
+        if not isinstance(error, _OvertakenError):
+            raise
+        raise ConflictError(
+            f"{catalog.name}: statistics of snapshot {snapshot_id} not registered:"
+            f" others committed {_ATTEMPTS} times meanwhile"
+        ) from None
+
+
+class _OvertakenError(ConflictError):
+    """Another commit came first; the next attempt may succeed."""
+
+
+class _Publication:
+    """A statistics file that is being published."""
+
+    def __init__(self, catalog: CatalogTable, places: Places, snapshot_id: int, make: Make) -> None:
+        self._catalog, self._places, self._snapshot_id = catalog, places, snapshot_id
+        self._make = make
+        self._seen: list[StatisticsFile] = []  # all files that the snapshot has had
+        self._made: StatisticsFile | None = None
+        self._made_for: StatisticsFile | None = None  # the current file when it was made
+        self._written: StatisticsFile | None = None  # the file that no snapshot has yet
+
+    def attempt(self) -> StatisticsFile | None:
+        """Make the file, commit it, and see that it was not replaced since.
+
+        Raises:
+            _OvertakenError: Another commit came first.
+            FileGoneError: Another commit has replaced a file that `make` reads.
+            ConflictError: The snapshot has expired.
+        """
+        metadata = self._catalog.load()
+        current = self._current(metadata)
+        if self._written is None or current != self._made_for:
+            self.discard()
+            self._made_for = current
+            made = self._make(metadata, _lost(self._seen, current))
+            if isinstance(made, bytes):
+                made = self._written = self._write(made, current)
+            self._made = made
+        if _path(self._made) != _path(current):
+            self._commit(metadata)
+            metadata = self._catalog.load()
+            current = self._current(metadata)
+            if _path(self._made) != _path(current):
+                raise _OvertakenError(f"{self._catalog.name}: statistics file replaced")
+        _remove_unlisted(self._places, metadata, self._seen)
+        return current
+
+    def discard(self) -> None:
+        """Remove the file if no snapshot has it."""
+        if self._written is not None:
+            with suppress(StorageError):
+                self._places.delete([self._written.path])
+        self._written = None
+
+    def _current(self, metadata: TableMetadata) -> StatisticsFile | None:
+        """The statistics file that the snapshot has now."""
+        if self._snapshot_id not in metadata.snapshots:
+            raise ConflictError(
+                f"{self._catalog.name}: snapshot {self._snapshot_id} was expired meanwhile"
+            )
+        current = metadata.statistics.get(self._snapshot_id)
+        if current is not None and current not in self._seen:
+            self._seen.append(current)
+        return current
+
+    def _commit(self, base: TableMetadata) -> None:
+        try:
+            if self._made is None:
+                self._catalog.remove_statistics(base, self._snapshot_id)
+            else:
+                self._catalog.set_statistics(base, self._made)
+        except ConflictError as error:
+            raise _OvertakenError(str(error)) from error
+        self._written = None
+        self._seen += [] if self._made is None else [self._made]
+
+    def _write(self, data: bytes, current: StatisticsFile | None) -> StatisticsFile:
+        """Write a Puffin file beside the metadata."""
+        reader = PuffinReader(BytesSource(data, "statistics"))
+        suffix = BUNDLE_SUFFIX if VERSION_PROPERTY in reader.properties else ".stats"
+        path = self._catalog.metadata_location(f"{self._snapshot_id}-{uuid.uuid4()}{suffix}")
+        self._places.put(path, data)
+        # Blob types that another tool has registered stay registered.
+        types = {THETA_SKETCH, *(blob.type for blob in (current.blobs if current else ()))}
+        blobs = tuple(
+            BlobMetadata(
+                blob.type, blob.snapshot_id, blob.sequence_number, blob.fields, blob.properties
+            )
+            for blob in reader.blobs
+            if blob.type in types and blob.snapshot_id == self._snapshot_id
+        )
+        return StatisticsFile(self._snapshot_id, path, len(data), reader.footer_size, blobs)
 
 
 def is_ours(reader: PuffinReader) -> bool:
@@ -121,59 +178,29 @@ def is_ours(reader: PuffinReader) -> bool:
 
 
 def _lost(
-    before: Sequence[StatisticsFile], known: StatisticsFile | None
+    seen: Sequence[StatisticsFile], current: StatisticsFile | None
 ) -> Sequence[StatisticsFile]:
-    """Files with bundles, if what is listed now has none: whoever wrote it knew nothing of them."""
-    if known is not None and known.path.endswith(BUNDLE_SUFFIX):
+    """Replaced files with bundles, if the current file has none: its writer did not know them."""
+    if current is not None and current.path.endswith(BUNDLE_SUFFIX):
         return ()
-    return tuple(one for one in before if one.path.endswith(BUNDLE_SUFFIX))
+    return tuple(file for file in seen if file.path.endswith(BUNDLE_SUFFIX))
 
 
 def _path(file: StatisticsFile | None) -> str | None:
     return None if file is None else file.path
 
 
-def _write(
-    catalog: CatalogTable,
-    places: Places,
-    snapshot_id: int,
-    data: bytes,
-    known: StatisticsFile | None,
-) -> StatisticsFile:
-    """Write a Puffin file beside the metadata, and describe it as these do."""
-    reader = PuffinReader(BytesSource(data, "statistics"))
-    suffix = BUNDLE_SUFFIX if VERSION_PROPERTY in reader.properties else ".stats"
-    path = catalog.metadata_location(f"{snapshot_id}-{uuid.uuid4()}{suffix}")
-    places.put(path, data)
-    # What another tool has listed before stays listed.
-    types = {THETA_SKETCH, *(blob.type for blob in (known.blobs if known else ()))}
-    blobs = tuple(
-        BlobMetadata(
-            blob.type, blob.snapshot_id, blob.sequence_number, blob.fields, blob.properties
-        )
-        for blob in reader.blobs
-        if blob.type in types and blob.snapshot_id == snapshot_id
-    )
-    return StatisticsFile(snapshot_id, path, len(data), reader.footer_size, blobs)
-
-
-def _discard(places: Places, written: StatisticsFile | None) -> None:
-    if written is not None:
-        with suppress(StorageError):
-            places.delete([written.path])
-
-
 def _remove_unlisted(
-    places: Places, metadata: TableMetadata, before: Sequence[StatisticsFile]
+    places: Places, metadata: TableMetadata, seen: Sequence[StatisticsFile]
 ) -> None:
-    """Remove files that were listed before, if they are ours and nothing lists them any more.
+    """Remove files of ours that a snapshot had before and none has any more.
 
-    Whoever is reading one finds it gone, and opens the table again.
+    A reader that finds one gone opens the table again.
     """
-    listed = {one.path for one in metadata.statistics.values()}
-    for file in before:
+    listed = {file.path for file in metadata.statistics.values()}
+    for file in seen:
         if file.path not in listed:
-            with suppress(StorageError, FormatError):  # it is nothing but space
+            with suppress(StorageError, FormatError):  # it only takes space
                 source = places.source(file.path, file.size)
                 if is_ours(PuffinReader(source, footer_size=file.footer_size)):
                     places.delete([file.path])

@@ -1,13 +1,11 @@
-"""Statistics of an Iceberg table: distinct values, in the statistics file of a snapshot.
+"""Distinct values of columns, as theta sketches in the statistics file of a snapshot.
 
-For each column it has a theta sketch, as Iceberg's own action writes it, and the metadata say how
-many values that makes (`ndv`): Spark's optimiser plans by them. Indexes that the file holds stay
-there, and so do sketches of other columns.
+The file has a sketch for each column, as Iceberg's own action writes it, and the metadata has the
+number of distinct values (`ndv`), with which Spark plans. Indexes and sketches of other columns in
+the file are kept.
 
-What was counted of an ancestor of a snapshot, if files were only added since.
-
-Its statistics file has the sketches. How many nulls the files of that time have, manifests say; a
-column for which they do not is not known.
+If files were only added since an ancestor was counted, only these are read. The sketches of the
+ancestor are in its statistics file, and its null counts in manifests.
 """
 
 from __future__ import annotations
@@ -51,26 +49,26 @@ __all__ = ["compute_stats", "known_counts"]
 
 
 def known_counts(table: OpenIcebergTable, files: IcebergFiles) -> KnownCounts | None:
-    """What was counted of the nearest ancestor that has sketches of ours; None if that is no use.
+    """The counts of the nearest ancestor with sketches of ours; None if they cannot be used.
 
-    It is none where a file went or a row was deleted, since or ever, or the schema has changed.
+    They cannot if a file was removed, a row was deleted, or the schema has changed.
     """
-    now = files.snapshot
-    if now is None or table.is_past or len(files.entries.deletes):
+    snapshot = files.snapshot
+    if snapshot is None or table.is_past or len(files.entries.deletes):
         return None
-    for before in table.metadata.ancestors(now.id):
-        listed = table.metadata.statistics.get(before.id)
-        sketches = {} if listed is None or before is now else _sketches(table, before, listed)
+    for ancestor in table.metadata.ancestors(snapshot.id):
+        file = table.metadata.statistics.get(ancestor.id)
+        sketches = {} if file is None or ancestor is snapshot else _sketches(table, ancestor, file)
         if sketches:
-            same = before.schema_id == now.schema_id == files.schema.id
-            return _against(table, files, before, sketches) if same else None
+            same = ancestor.schema_id == snapshot.schema_id == files.schema.id
+            return _counts_of(table, files, ancestor, sketches) if same else None
     return None
 
 
 def _sketches(
     table: OpenIcebergTable, snapshot: Snapshot, listed: StatisticsFile
 ) -> dict[int, ThetaSketch]:
-    """The sketches of a snapshot, by field id; none of another writer, whose sketches differ."""
+    """The sketches of a snapshot by field id; those of other writers differ and are ignored."""
     try:
         reader = PuffinReader(table.places.source(listed.path, listed.size))
         if not reader.properties.get("created-by", "").startswith("Alcid"):
@@ -81,14 +79,14 @@ def _sketches(
             if blob.type == THETA_SKETCH and len(blob.fields) == 1
             if blob.snapshot_id == snapshot.id
         }
-    except (FileGoneError, FormatError, LimitError, UnsupportedError):  # then all is counted
+    except (FileGoneError, FormatError, LimitError, UnsupportedError):  # then everything is counted
         return {}
 
 
-def _against(
+def _counts_of(
     table: OpenIcebergTable, files: IcebergFiles, before: Snapshot, sketches: dict[int, ThetaSketch]
 ) -> KnownCounts | None:
-    """What is known, if all files of that time are still there."""
+    """The counts of an ancestor, if all its files are still in the snapshot."""
     old = snapshot_entries(table.catalog, table.places, table.metadata, before)
     is_old = pc.is_in(files.file_paths, value_set=old.data["file_path"].chunk(0))
     if len(old.deletes) or is_old.true_count != len(old.data):
@@ -113,33 +111,34 @@ def compute_stats(
     snapshot_id: int | None = None,
     progress: Progress | bool | None = False,
 ) -> pa.Table:
-    """Count the distinct values of columns, and let a snapshot say so.
+    """Count the distinct values of columns, and store them in the statistics file of a snapshot.
 
     Deleted rows do not count. See `alcid.tables.statistics.compute_stats` for what is exact. Before
-    the first commit there is nothing to count, and nothing is written. Only new files are read, if
-    an ancestor was counted, no file or row went since, and the schema is the same.
+    the first commit nothing is counted or written. Only new files are read if an ancestor was
+    counted, no file or row was removed since, and the schema is the same.
 
     Args:
         table: The table; it is refreshed.
-        columns: Those to count; by default all that can be counted, which nested ones cannot.
-        snapshot_id: The snapshot whose rows count; by default the one that is read.
+        columns: The columns to count; by default all but nested ones.
+        snapshot_id: The snapshot to count; by default the one that is read.
         progress: How progress is shown, see `alcid.tables.progress.track_progress`.
 
     Returns:
-        For each column its name, type, distinct values, rows and nulls.
+        The name, type, distinct values, rows and nulls of each column.
 
     Raises:
-        UnsupportedError: A column of those given cannot be counted, or files that cannot be read
-            here.
-        ConflictError: The snapshot was expired meanwhile.
+        UnsupportedError: A column cannot be counted, or files are not supported.
+        ConflictError: The snapshot expired meanwhile.
     """
     counted = table if snapshot_id is None else table.at(snapshot_id)
     with table.engine.settings():
         files, rows, counts = _count(counted, columns, progress)
     if files.snapshot is not None and counts:
         ids = {field.name: field.id for field in files.schema.fields}
-        found = _Found(table.places, files.snapshot, {ids[one.column]: one for one in counts})
-        publish(table.catalog, table.places, files.snapshot.id, found.file)
+        counted_snapshot = _CountedSnapshot(
+            table.places, files.snapshot, {ids[count.column]: count for count in counts}
+        )
+        publish(table.catalog, table.places, files.snapshot.id, counted_snapshot.file)
         table.refresh()
     return counts_table(rows, counts)
 
@@ -164,8 +163,8 @@ def _count(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What was counted of a snapshot."""
+class _CountedSnapshot:
+    """The counts of a snapshot."""
 
     places: Places
     snapshot: Snapshot
@@ -175,57 +174,59 @@ class _Found:
     def file(
         self, metadata: TableMetadata, lost: Sequence[StatisticsFile]
     ) -> bytes | StatisticsFile:
-        """The statistics file of the snapshot with the sketches in it, for `publish`."""
-        known = metadata.statistics.get(self.snapshot.id)
-        if known is not None and not lost and self._is_in(known):
-            return known
+        """The statistics file with these sketches, for `publish`."""
+        current = metadata.statistics.get(self.snapshot.id)
+        if current is not None and not lost and self._is_in(current):
+            return current
         counted = self._blobs()
-        if lost:  # the indexes stay, and so do the sketches of whoever replaced them
-            others = [] if known is None else self._others(known)
+        if lost:  # keep the indexes, and the sketches of the tool that replaced them
+            others = [] if current is None else self._others(current)
             with suppress(FileGoneError, FormatError, LimitError):  # dropped, not replaced
                 return self._amended(lost[-1], [*counted, *others])
         try:
-            return self._amended(known, counted)
+            return self._amended(current, counted)
         except (FileGoneError, FormatError, LimitError) as error:
-            # Only sketches are made anew here: what else it had has to be built again.
+            # Only sketches are recreated here; indexes have to be rebuilt.
             problem = f"{error}: it is replaced by one without indexes"
             warnings.warn(problem, DamagedIndexWarning, stacklevel=2)
             return self._amended(None, counted)
 
     def _amended(self, file: StatisticsFile | None, added: Sequence[tuple[Blob, bytes]]) -> bytes:
-        """What a file has, with more sketches, each in place of one of the same column."""
-        taken = {blob.fields for blob, _ in added}
+        """The bytes of a file with sketches added, or replaced for columns that have one."""
+        replaced = {blob.fields for blob, _ in added}
         source = None if file is None else self.places.source(file.path, file.size)
         data = io.BytesIO()
-        amend(source, data, keep=lambda blob: self._keeps(blob, taken), add=added)
+        amend(source, data, keep=lambda blob: self._keeps(blob, replaced), add=added)
         return data.getvalue()
 
     def _is_in(self, file: StatisticsFile) -> bool:
-        """Whether the metadata say the same."""
+        """Whether the metadata of a file has the same counts."""
         listed = {
             blob.fields[0]: blob.properties.get(DISTINCT_VALUES)
             for blob in file.blobs
             if self._is_sketch(blob.type, blob.fields) and blob.snapshot_id == self.snapshot.id
         }
-        return all(listed.get(field) == str(one.sketch.ndv) for field, one in self.counts.items())
+        return all(
+            listed.get(field) == str(count.sketch.ndv) for field, count in self.counts.items()
+        )
 
-    def _keeps(self, blob: Blob, taken: Collection[tuple[int, ...]]) -> bool:
-        """Not older sketches of columns that have one, nor any of another snapshot."""
+    def _keeps(self, blob: Blob, replaced: Collection[tuple[int, ...]]) -> bool:
+        """Whether a blob is kept: no sketch of another snapshot or of a replaced column."""
         if not self._is_sketch(blob.type, blob.fields):
             return True
-        return blob.snapshot_id == self.snapshot.id and blob.fields not in taken
+        return blob.snapshot_id == self.snapshot.id and blob.fields not in replaced
 
     def _others(self, file: StatisticsFile) -> list[tuple[Blob, bytes]]:
-        """The sketches of a file of columns that were not counted."""
-        own = {(field,) for field in self.counts}
+        """The sketches in a file of other columns than those counted."""
+        counted = {(field,) for field in self.counts}
         try:
             reader = PuffinReader(self.places.source(file.path, file.size))
             return [
                 (blob, reader.read(blob))
                 for blob in reader.blobs
-                if self._is_sketch(blob.type, blob.fields) and self._keeps(blob, own)
+                if self._is_sketch(blob.type, blob.fields) and self._keeps(blob, counted)
             ]
-        except (FileGoneError, FormatError, LimitError):  # nobody can read it
+        except (FileGoneError, FormatError, LimitError):  # unreadable for everybody
             return []
 
     @staticmethod
@@ -243,9 +244,9 @@ class _Found:
                     offset=0,
                     length=0,
                     codec="zstd",
-                    properties={DISTINCT_VALUES: str(one.sketch.ndv)},
+                    properties={DISTINCT_VALUES: str(count.sketch.ndv)},
                 ),
-                one.sketch.to_bytes(),
+                count.sketch.to_bytes(),
             )
-            for field, one in self.counts.items()
+            for field, count in self.counts.items()
         ]

@@ -1,7 +1,6 @@
-"""The deleted rows of data files: by vectors, by files of positions, by equality deletes.
+"""The deleted rows of data files: by deletion vectors, position deletes and equality deletes.
 
-All are one thing for a plan: positions of a file that are not rows of the table. They are read for
-those files that a plan has left.
+All of them become row positions of a data file, which are read only for the files in a scan plan.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ _FORMATS = ("PARQUET", PUFFIN)
 
 
 def delete_problem(deletes: pa.Table, metadata: TableMetadata) -> str:
-    """Why delete files are not read here; empty if they are.
+    """Why delete files are not supported; empty if they are.
 
     Args:
-        deletes: Their entries.
-        metadata: Of the table.
+        deletes: The entries of delete files.
+        metadata: The table metadata.
     """
     for name in pc.unique(pc.utf8_upper(deletes["file_format"])).to_pylist():
         if name not in _FORMATS:
@@ -44,35 +43,35 @@ def delete_problem(deletes: pa.Table, metadata: TableMetadata) -> str:
     equality = deletes.filter(pc.equal(deletes["content"], EQUALITY_DELETES))
     for number in pc.unique(equality["spec_id"]).to_pylist():
         for name in lost_fields(deletes, metadata.specs, number):
-            return f"equality deletes of partitions by {name}, whose column was dropped"
-    fields = _known_fields(metadata)
+            return f"equality deletes in partitions by {name}, whose column was dropped"
+    fields = _all_fields(metadata)
     for number in pc.unique(pc.list_flatten(equality["equality_ids"])).to_pylist():
         if number not in fields:
-            return f"equality deletes by field {number}, which is no column"
-        found = fields[number].data_type
-        if found is None or found.children:
+            return f"equality deletes by field {number}, which is not a column"
+        data_type = fields[number].data_type
+        if data_type is None or data_type.children:
             return f"equality deletes by {fields[number].type_text}"
     return ""
 
 
-def _known_fields(metadata: TableMetadata) -> dict[int, Field]:
-    """The columns that the table has, or had, by their ids."""
+def _all_fields(metadata: TableMetadata) -> dict[int, Field]:
+    """The columns of all schemas by id; the current schema wins."""
     schemas = [*metadata.schemas.values(), metadata.schema]
     return {field.id: field for schema in schemas for field in schema.fields}
 
 
 class TableDeletes(Mapping[int, DeletionVector]):
-    """The deleted rows of those data files that may have any, by the number of the file."""
+    """The deleted rows of data files that may have any, by the number of the file."""
 
     def __init__(
         self, entries: Entries, metadata: TableMetadata, places: Places, read: ReadFields
     ) -> None:
-        """Read nothing yet.
+        """Plan which delete files apply, without reading any.
 
         Args:
-            entries: Of the snapshot; the number of a data file is its row there.
-            metadata: Of the table.
-            places: What delete files are read from.
+            entries: The entries of the snapshot; the number of a data file is its row there.
+            metadata: The table metadata.
+            places: Opens delete files.
             read: Reads columns of a data file.
 
         Raises:
@@ -80,17 +79,17 @@ class TableDeletes(Mapping[int, DeletionVector]):
         """
         self._deletes, self._specs = entries.deletes, metadata.specs
         self._plan = plan = DeletePlan(entries, metadata.specs)
-        self._may = frozenset(plan.files.tolist())
+        self._candidates = frozenset(plan.files.tolist())
         remote = places.folder(metadata.location).remote
         self._positions = Positions(entries, plan, places, remote=remote)
         self._equality = EqualityDeletes(
-            entries.deletes, plan, _known_fields(metadata), places, read, remote=remote
+            entries.deletes, plan, _all_fields(metadata), places, read, remote=remote
         )
         self._loaded: dict[int, DeletionVector] = {}
         self._loading = Lock()
 
     def load(self, files: Int64Array) -> None:
-        """Read what some files need, in few rounds.
+        """Read the delete files of some data files, in few rounds.
 
         Raises:
             FormatError: A delete file is damaged, or a data file has two vectors: a deleted row
@@ -98,14 +97,16 @@ class TableDeletes(Mapping[int, DeletionVector]):
         """
         with self._loading:
             missing = [
-                file for file in files.tolist() if file in self._may and file not in self._loaded
+                file
+                for file in files.tolist()
+                if file in self._candidates and file not in self._loaded
             ]
             self._positions.load(missing)
             for file, rows in zip(missing, self._equality.find(missing), strict=True):
                 self._loaded[file] = self._positions[file] | rows
 
     def positions(self, file: int) -> DeletionVector:
-        """The rows that a vector, or positions, delete: a new vector must have them too."""
+        """The rows deleted by a vector or by position deletes, which a new vector must include."""
         with self._loading:
             self._positions.load([file])
             return self._positions[file]
@@ -117,7 +118,7 @@ class TableDeletes(Mapping[int, DeletionVector]):
         return [removed_deletes(self._deletes, row, self._specs) for row in rows]
 
     def __getitem__(self, file: int) -> DeletionVector:
-        if file not in self._may:
+        if file not in self._candidates:
             raise KeyError(file)
         if file not in self._loaded:
             self.load(np.array([file]))
@@ -127,4 +128,4 @@ class TableDeletes(Mapping[int, DeletionVector]):
         return iter(self._plan.files.tolist())
 
     def __len__(self) -> int:
-        return len(self._may)
+        return len(self._candidates)

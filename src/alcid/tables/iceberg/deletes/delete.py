@@ -1,7 +1,7 @@
-"""Delete the rows that match a predicate: their positions go into deletion vectors.
+"""Delete the rows that match a predicate by deletion vectors.
 
-No data file is written anew. The vectors of one delete are in one Puffin file; each has what was
-deleted of its data file before, and takes the place of the older one in the same commit.
+No data file is rewritten. The vectors of a delete are in one Puffin file. Each includes the rows of
+its data file that were deleted before, and replaces the older vector in the same commit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.storage import retry
 from alcid.tables.base import find_rows
 from alcid.tables.iceberg.catalog import RemovedDeletes, VectorCommit, VectorFile
-from alcid.tables.iceberg.delegated import HandedScan
+from alcid.tables.iceberg.delegated import DelegatedScan
 from alcid.tables.iceberg.deletes import TableDeletes
 from alcid.tables.iceberg.deletes.plan import WrittenVectors, partition_of, write_vectors
 from alcid.tables.iceberg.files import IcebergFiles
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["commit_vectors", "delete"]
 
 _ATTEMPTS = 10
-_FIRST_VERSION = 3  # of the format, that has vectors
+_FIRST_VERSION = 3  # of the format with deletion vectors
 
 
 def delete(
@@ -40,16 +40,16 @@ def delete(
     dry_run: bool = False,
     progress: Progress | bool | None = False,
 ) -> DeleteReport:
-    """Delete the rows that match, as the table is now; `"true"` is every row.
+    """Delete the rows of the current snapshot that match; `"true"` is every row.
 
-    Rows that others add meanwhile stay. Where another has replaced a file, or deleted rows of it,
-    before the commit, the rows are looked for once more.
+    Rows that others append meanwhile stay. If another commit replaces a file or deletes rows of it
+    first, the delete starts again.
 
     Raises:
-        UnsupportedError: The table has a format without vectors, was opened as it was in the past,
-            or has files that are not read here.
-        PredicateError: The predicate cannot be read, or has a part that only Spark can evaluate.
-        ConflictError: Others were faster every time.
+        UnsupportedError: The table has a format without vectors, was opened at a snapshot, tag or
+            timestamp, or has files that are not supported.
+        PredicateError: The predicate cannot be parsed, or has a part that only Spark can evaluate.
+        ConflictError: Other commits came first in every attempt.
     """
     if not isinstance(where, Predicate):
         require(where, str, "where")
@@ -74,9 +74,9 @@ def _check(table: OpenIcebergTable, where: str | Predicate) -> None:
             " delete by SQL"
         )
     scan = table.scan(where, columns=[])
-    if isinstance(scan, HandedScan):
+    if isinstance(scan, DelegatedScan):
         raise UnsupportedError(
-            f"{table.name}: {scan.reason}: only Iceberg finds such rows, delete by SQL"
+            f"{table.name}: {scan.reason}: only Iceberg can find these rows, delete them by SQL"
         )
 
 
@@ -87,16 +87,16 @@ def _delete(
     *,
     dry_run: bool,
 ) -> DeleteReport:
-    found = find_rows(table, where, progress=progress)
-    files = require(found.files, IcebergFiles, "table")
-    rows = sum(map(len, found.rows.values()))
+    matching = find_rows(table, where, progress=progress)
+    files = require(matching.files, IcebergFiles, "table")
+    rows = sum(map(len, matching.rows.values()))
     if files.snapshot is None or not rows or dry_run:
-        return DeleteReport(rows, len(found.rows), None, dry_run=dry_run)
+        return DeleteReport(rows, len(matching.rows), None, dry_run=dry_run)
     before = require(files.deletions, TableDeletes, "deleted rows")
-    vectors = {file: before.positions(file) | more for file, more in found.rows.items()}
-    removed = [one for file in vectors for one in before.removable(file)]
-    made = commit_vectors(table, files, files.snapshot, vectors, removed)
-    return DeleteReport(rows, len(found.rows), made)
+    vectors = {file: before.positions(file) | rows_ for file, rows_ in matching.rows.items()}
+    removed = [delete_file for file in vectors for delete_file in before.removable(file)]
+    snapshot_id = commit_vectors(table, files, files.snapshot, vectors, removed)
+    return DeleteReport(rows, len(matching.rows), snapshot_id)
 
 
 def commit_vectors(
@@ -106,64 +106,68 @@ def commit_vectors(
     vectors: Mapping[int, DeletionVector],
     removed: Sequence[RemovedDeletes],
 ) -> int:
-    """Write vectors of data files, and let the table have them in place of other delete files.
+    """Write the vectors of data files, and commit them in place of other delete files.
 
-    What is not committed is removed.
+    The file is removed if the commit fails.
 
     Returns:
-        The new snapshot.
+        The id of the new snapshot.
 
     Raises:
-        ConflictError: Another has changed one of the data files, or what is deleted of it.
-        UnsupportedError: A partition that cannot be told.
+        ConflictError: Another commit has changed one of the data files or its deletes.
+        UnsupportedError: The values of a partition are unknown.
     """
-    written = write_vectors({files.file_paths[file].as_py(): one for file, one in vectors.items()})
-    place = table.catalog.data_location(f"{uuid4()}-deletes.puffin")
-    added = [_vector_file(files, file, place, written) for file in vectors]
+    written = write_vectors(
+        {files.file_paths[file].as_py(): vector for file, vector in vectors.items()}
+    )
+    path = table.catalog.data_location(f"{uuid4()}-deletes.puffin")
+    added = [_vector_file(files, file, path, written) for file in vectors]
     _check_partitions(files, added)
     if added:
-        table.places.put(place, written.data)
+        table.places.put(path, written.data)
     change = VectorCommit(snapshot.id, added, removed)
     try:
-        made = table.catalog.commit_vectors(change)
+        snapshot_id = table.catalog.commit_vectors(change)
     except (ConflictError, UnsupportedError):  # after any other error, it may be committed
-        table.places.delete([place])
+        table.places.delete([path])
         raise
-    table.note_commit(made, change)
-    return made
+    table.note_commit(snapshot_id, change)
+    return snapshot_id
 
 
 def _check_partitions(files: IcebergFiles, added: Sequence[VectorFile]) -> None:
-    """See that vectors are of the spec and the partition of their data files.
+    """Check that vectors have the spec and partition of their data files.
 
-    Readers that look for the deletes of a partition would not find others, and their rows would be
-    there again.
+    Readers that look for the deletes of a partition would miss others, and deleted rows would come
+    back.
 
     Raises:
-        FormatError: One is not.
+        FormatError: A vector has another spec or partition.
     """
     data, specs = files.entries.data, files.metadata.specs
     numbers = {path: number for number, path in enumerate(files.file_paths.to_pylist())}
-    for one in added:
-        number = numbers[one.data_file]
+    for vector in added:
+        number = numbers[vector.data_file]
         spec_id = data["spec_id"][number].as_py()
         expected = spec_id, partition_of(data, number, specs)
-        found = one.spec_id, one.partition
-        is_whole = len(one.partition) == len(specs[spec_id].fields)
-        if not is_whole or repr(found) != repr(expected):  # NaN is not equal to itself
+        actual = vector.spec_id, vector.partition
+        is_complete = len(vector.partition) == len(specs[spec_id].fields)
+        if not is_complete or repr(actual) != repr(expected):  # NaN is not equal to itself
             raise FormatError(
-                f"deletion vector of {one.data_file}: spec and partition",
-                file=one.path,
-                found=found,
+                f"deletion vector of {vector.data_file}: spec and partition",
+                file=vector.path,
+                found=actual,
                 expected=expected,
             )
 
 
-def _vector_file(files: IcebergFiles, file: int, place: str, written: WrittenVectors) -> VectorFile:
+def _vector_file(
+    files: IcebergFiles, file: int, puffin_path: str, written: WrittenVectors
+) -> VectorFile:
     data, path = files.entries.data, files.file_paths[file].as_py()
     blob = written.blobs[path]
     return VectorFile(
-        place,
+        puffin_path,
         len(written.data),
         path,
         data["spec_id"][file].as_py(),

@@ -1,16 +1,17 @@
-"""The positions of deleted rows: of vectors, and of Parquet files with a row for each of them.
+"""Read delete files: position deletes, deletion vectors and equality deletes.
 
-| column      | field id   | what                                                              |
+A position delete file is a Parquet file with a row for each deleted row:
+
+| column      | field id   | contents                                                          |
 |-------------|------------|-------------------------------------------------------------------|
-| `file_path` | 2147483546 | the data file, as its manifest has it                             |
+| `file_path` | 2147483546 | the path of the data file, as in its manifest                     |
 | `pos`       | 2147483545 | the position of the row in it, from 0                             |
 
-A third column may hold the rows themselves, which nobody needs.
+A third column with the deleted rows is ignored.
 
-Equality deletes: Parquet files with the values of rows that are deleted.
-
-A row of a data file is deleted if it has the values of some row there in all columns of the delete
-file, which are told by their field ids. Null is equal to null, NaN to NaN, and -0.0 is not 0.0.
+An equality delete file is a Parquet file with values. A row of a data file is deleted if it equals
+some row there in all columns of the delete file, which are matched by field id. Null equals null,
+NaN equals NaN, and -0.0 does not equal 0.0.
 """
 
 from __future__ import annotations
@@ -57,17 +58,17 @@ _COLUMNS: Final = {PATH_FIELD: pa.string(), _POSITION_FIELD: pa.int64()}
 def read_positions(
     scan: ParquetScan, files: Mapping[str, int], *, read_ranges: ReadMany = read_each
 ) -> dict[int, DeletionVector]:
-    """The deleted rows of data files, by their numbers.
+    """Read the deleted rows of data files from a position delete file.
 
     Args:
         scan: The delete file.
-        files: The numbers of data files, by their paths; rows of others are passed over.
-        read_ranges: Reads it.
+        files: The numbers of data files by path; rows of other files are ignored.
+        read_ranges: Reads byte ranges.
 
     Raises:
-        FormatError: It is damaged, or has a row without path or position.
+        FormatError: The file is damaged, or has a row without path or position.
     """
-    found: dict[int, DeletionVector] = {}
+    vectors: dict[int, DeletionVector] = {}
     for group, rows in enumerate(scan.group_rows):
         if not rows:
             continue
@@ -80,8 +81,8 @@ def read_positions(
                 expected="a path and a position in each row",
             )
         coded = paths.dictionary_encode()
-        known = [files.get(path, -1) for path in coded.dictionary.to_pylist()]
-        numbers = np.array(known, np.int64)[coded.indices.to_numpy()]
+        file_numbers = [files.get(path, -1) for path in coded.dictionary.to_pylist()]
+        numbers = np.array(file_numbers, np.int64)[coded.indices.to_numpy()]
         values = positions.to_numpy()
         if values.min() < 0:
             raise FormatError(
@@ -92,41 +93,41 @@ def read_positions(
             )
         order = np.argsort(numbers, kind="stable")
         order = order[np.searchsorted(numbers[order], 0) :]
-        for some in split_by(order, numbers[order]) if len(order) else ():
-            file, more = int(numbers[some[0]]), DeletionVector(values[some])
-            found[file] = found[file] | more if file in found else more
-    return found
+        for rows_of_file in split_by(order, numbers[order]) if len(order) else ():
+            file, vector = int(numbers[rows_of_file[0]]), DeletionVector(values[rows_of_file])
+            vectors[file] = vectors[file] | vector if file in vectors else vector
+    return vectors
 
 
 class Positions:
-    """The positions that vectors and delete files have, of data files by their numbers."""
+    """The positions deleted by vectors and position deletes, by the number of the data file."""
 
     def __init__(self, entries: Entries, plan: DeletePlan, places: Places, *, remote: bool) -> None:
-        """Read nothing yet."""
+        """Prepare to read the delete files of a plan."""
         self._data, self._deletes, self._plan = entries.data, entries.deletes, plan
         self._places, self._remote = places, remote
         self._rows: list[int] = entries.data["record_count"].to_pylist()
-        self._of_delete_file: dict[int, dict[int, DeletionVector]] = {}
-        self._known: dict[int, DeletionVector] = {}
+        self._by_delete_file: dict[int, dict[int, DeletionVector]] = {}
+        self._loaded: dict[int, DeletionVector] = {}
 
     def load(self, files: Iterable[int]) -> None:
-        """Read what some data files need: vectors in one round, then delete files, each once.
+        """Read the vectors of some data files in one round, then position deletes, each file once.
 
         Raises:
             FormatError: A delete file is damaged, or has a position beyond its data file.
         """
-        missing = [file for file in files if file not in self._known]
+        missing = [file for file in files if file not in self._loaded]
         vectors = {file: row for file in missing if (row := self._plan.vector(file)) is not None}
         rows = [self._rows[file] for file in vectors]
         stored = stored_vectors(self._deletes, list(vectors.values()), rows)
-        self._known.update(zip(vectors, read_vectors(self._places, stored), strict=True))
+        self._loaded.update(zip(vectors, read_vectors(self._places, stored), strict=True))
         others = [file for file in missing if file not in vectors]
         self._read_files([row for file in others for row in self._plan.positions(file)])
-        self._known.update((file, self._union(file)) for file in others)
+        self._loaded.update((file, self._union(file)) for file in others)
 
     def __getitem__(self, file: int) -> DeletionVector:
-        """Those of a data file that is loaded."""
-        return self._known[file]
+        """The positions of a loaded data file."""
+        return self._loaded[file]
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -134,75 +135,75 @@ class Positions:
         return {path: file for file, path in enumerate(self._data["file_path"].to_pylist())}
 
     def _read_files(self, rows: Sequence[int]) -> None:
-        missing = [row for row in dict.fromkeys(rows) if row not in self._of_delete_file]
+        missing = [row for row in dict.fromkeys(rows) if row not in self._by_delete_file]
 
         def read(scan: ParquetScan) -> dict[int, DeletionVector]:
             return read_positions(scan, self._numbers, read_ranges=self._places.read_ranges)
 
         scans = open_deletes(self._places, self._deletes, missing)
-        every = wait_for_each(read, scans, remote=self._remote)
-        self._of_delete_file.update(zip(missing, every, strict=True))
+        by_file = wait_for_each(read, scans, remote=self._remote)
+        self._by_delete_file.update(zip(missing, by_file, strict=True))
 
     def _union(self, file: int) -> DeletionVector:
-        """What the delete files that apply say of a data file."""
-        found = DeletionVector()
+        """The union of the position deletes that apply to a data file."""
+        deleted = DeletionVector()
         for row in self._plan.positions(file):
-            more = self._of_delete_file[row].get(file, DeletionVector())
-            if more.last is not None and more.last >= self._rows[file]:
+            vector = self._by_delete_file[row].get(file, DeletionVector())
+            if vector.last is not None and vector.last >= self._rows[file]:
                 raise FormatError(
                     f"deleted row of {self._data['file_path'][file]}",
                     file=self._deletes["file_path"][row].as_py(),
-                    found=more.last,
+                    found=vector.last,
                     expected=f"below {self._rows[file]}",
                 )
-            found |= more
-        return found
+            deleted |= vector
+        return deleted
 
 
 ReadFields: TypeAlias = Callable[[int, Sequence[Field]], pa.Table]
-"""Reads columns of a data file, by its number: all rows, with the types that the fields have."""
+"""Reads all rows of some columns of a data file, given its number, in the types of the fields."""
 
 
 def read_keys(
     scan: ParquetScan, fields: Sequence[Field], *, read_ranges: ReadMany = read_each
 ) -> list[pa.ChunkedArray]:
-    """The columns of a delete file that rows are compared by.
+    """Read the columns of an equality delete file.
 
     Args:
         scan: The file.
-        fields: The columns, as the table has them.
-        read_ranges: Reads it.
+        fields: The columns in the table.
+        read_ranges: Reads byte ranges.
 
     Raises:
-        FormatError: It is damaged, or lacks one.
+        FormatError: The file is damaged, or a column is missing.
     """
     return read_columns(scan, {field.id: _type(field) for field in fields}, read_ranges)
 
 
 def equal_rows(rows: Sequence[Column], deleted: Sequence[Sequence[Column]]) -> DeletionVector:
-    """The places of rows that have the values of a deleted one in all columns.
+    """The positions of rows that equal a deleted row in all columns.
 
     Args:
         rows: The columns of a data file.
         deleted: The same columns of each delete file.
 
-    >>> one, two = [pa.array([1, 2, None])], [pa.array([5, None, 1])]
-    >>> equal_rows(one, [two])
+    >>> rows, deleted = [pa.array([1, 2, None])], [pa.array([5, None, 1])]
+    >>> equal_rows(rows, [deleted])
     DeletionVector([0, 2], bits=32)
     """
     joined = join_columns([*deleted, rows])
     count = len(rows[0])
     ranks = rank_rows(joined, len(joined[0]))
-    wanted, own = ranks[:-count], ranks[len(ranks) - count :]
-    if not count or not len(wanted):
+    deleted_ranks, row_ranks = ranks[:-count], ranks[len(ranks) - count :]
+    if not count or not len(deleted_ranks):
         return DeletionVector()
     is_deleted = np.zeros(int(ranks.max()) + 1, bool)
-    is_deleted[wanted] = True
-    return DeletionVector(np.flatnonzero(is_deleted[own]))
+    is_deleted[deleted_ranks] = True
+    return DeletionVector(np.flatnonzero(is_deleted[row_ranks]))
 
 
 class EqualityDeletes:
-    """The rows of data files that equality deletes delete; each delete file is read once."""
+    """The rows of data files deleted by equality deletes; each delete file is read once."""
 
     def __init__(
         self,
@@ -214,22 +215,22 @@ class EqualityDeletes:
         *,
         remote: bool,
     ) -> None:
-        """Read nothing yet.
+        """Prepare to read the delete files of a plan.
 
         Args:
             deletes: The entries of delete files.
-            plan: Which of them apply.
-            fields: The columns that the table has or had, by their ids.
-            places: What delete files are read from.
+            plan: Which of them apply to a data file.
+            fields: The columns of all schemas by id.
+            places: Opens delete files.
             read: Reads columns of a data file.
-            remote: Whether each read waits for a network.
+            remote: Whether reads go over a network.
         """
         self._deletes, self._plan, self._fields = deletes, plan, fields
         self._places, self._read, self._remote = places, read, remote
         self._keys: dict[int, list[pa.ChunkedArray]] = {}
 
     def find(self, files: Sequence[int]) -> list[DeletionVector]:
-        """The deleted rows of each of some data files.
+        """The deleted rows of some data files.
 
         Raises:
             FormatError: A delete file is damaged.
@@ -245,28 +246,28 @@ class EqualityDeletes:
             return read_keys(scan, self._compared(row), read_ranges=self._places.read_ranges)
 
         scans = open_deletes(self._places, self._deletes, missing)
-        every = wait_for_each(read, zip(missing, scans, strict=True), remote=self._remote)
-        self._keys.update(zip(missing, every, strict=True))
+        keys = wait_for_each(read, zip(missing, scans, strict=True), remote=self._remote)
+        self._keys.update(zip(missing, keys, strict=True))
 
     def _find(self, file: int) -> DeletionVector:
         groups: dict[tuple[Field, ...], list[int]] = {}
         for row in self._plan.equality(file):
             groups.setdefault(self._compared(row), []).append(row)
-        found = DeletionVector()
+        deleted = DeletionVector()
         for fields, rows in groups.items():
             columns = self._read(file, fields).columns
-            wanted = [_cast(one, field) for one, field in zip(columns, fields, strict=True)]
-            found |= equal_rows(wanted, [self._keys[row] for row in rows])
-        return found
+            values = [_cast(column, field) for column, field in zip(columns, fields, strict=True)]
+            deleted |= equal_rows(values, [self._keys[row] for row in rows])
+        return deleted
 
     def _compared(self, row: int) -> tuple[Field, ...]:
-        """The columns of a delete file, whichever way it orders them."""
+        """The columns of an equality delete file, in a fixed order."""
         ids = self._deletes["equality_ids"][row].as_py() or ()
         return tuple(self._fields[number] for number in sorted(set(ids)))
 
 
 def _type(field: Field) -> Any:
-    """The Arrow type that values of a column are compared in."""
+    """The Arrow type in which values of a column are compared."""
     assert field.data_type is not None, field.problem
     return field.data_type.to_arrow()
 

@@ -1,4 +1,4 @@
-"""Which delete files apply to which data files, by the manifests alone.
+"""Match delete files with data files by the manifests alone, and read and write vectors.
 
 | delete file                | applies to a data file                                              |
 |----------------------------|---------------------------------------------------------------------|
@@ -8,11 +8,8 @@
 | equality deletes           | of the same spec and partition, if the data file is older           |
 | those of no partition      | any that is older                                                   |
 
-How old a file is, its sequence number tells.
-
-Deletion vectors in Puffin files, by the places that manifests tell: no footer is read.
-
-Delete files as the entries of a snapshot have them, for reading and for commits.
+The sequence number is the age of a file. Manifests have the offset and length of a deletion vector
+in its Puffin file, so no footer is read.
 """
 
 from __future__ import annotations
@@ -60,32 +57,32 @@ _BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class StoredVector:
-    """Where the vector of a data file is."""
+    """The deletion vector of a data file in a Puffin file."""
 
     path: str
     """Of the Puffin file."""
     size: int
-    """Of the whole Puffin file."""
+    """The size of the Puffin file."""
     offset: int
     length: int
     cardinality: int
     data_file: str
     rows: int
-    """How many the data file has."""
+    """The row count of the data file."""
 
 
 def read_vectors(places: Places, stored: Sequence[StoredVector]) -> list[DeletionVector]:
-    """Read vectors, all of them in one round.
+    """Read vectors in one round.
 
     Raises:
-        FormatError: One is damaged, of another number of rows, or of rows that there are not: a
-            deleted row must not come back.
+        FormatError: A vector is damaged, or has another cardinality or rows beyond the end of its
+            data file: a deleted row must not come back.
     """
-    sources = {one.path: places.source(one.path, one.size) for one in stored}
-    ranges = [Range(sources[one.path], one.offset, one.length) for one in stored]
+    sources = {vector.path: places.source(vector.path, vector.size) for vector in stored}
+    ranges = [Range(sources[vector.path], vector.offset, vector.length) for vector in stored]
     return [
-        _decode(one, Section(place.source, place.offset, place.length), data)
-        for one, place, data in zip(stored, ranges, places.read_ranges(ranges), strict=True)
+        _decode(vector, Section(extent.source, extent.offset, extent.length), data)
+        for vector, extent, data in zip(stored, ranges, places.read_ranges(ranges), strict=True)
     ]
 
 
@@ -106,7 +103,7 @@ def _decode(stored: StoredVector, section: Section, data: bytes) -> DeletionVect
 
 @dataclass(frozen=True, slots=True)
 class WrittenVectors:
-    """A Puffin file with vectors."""
+    """The bytes and blobs of a Puffin file with vectors."""
 
     data: bytes = field(repr=False)
     blobs: Mapping[str, Blob]
@@ -114,7 +111,7 @@ class WrittenVectors:
 
 
 def write_vectors(vectors: Mapping[str, DeletionVector]) -> WrittenVectors:
-    """Make a Puffin file of vectors, by the paths of their data files.
+    """Write vectors, by the paths of their data files, to a Puffin file.
 
     >>> written = write_vectors({"data/a.parquet": DeletionVector([1, 5])})
     >>> blob = written.blobs["data/a.parquet"]
@@ -123,7 +120,7 @@ def write_vectors(vectors: Mapping[str, DeletionVector]) -> WrittenVectors:
     """
     file = io.BytesIO()
     with PuffinWriter(file) as writer:
-        blobs = {path: writer.add_deletion_vector(one, path) for path, one in vectors.items()}
+        blobs = {path: writer.add_deletion_vector(vector, path) for path, vector in vectors.items()}
     return WrittenVectors(file.getvalue(), blobs)
 
 
@@ -131,20 +128,20 @@ PUFFIN = "PUFFIN"
 
 
 def lost_fields(entries: pa.Table, specs: Mapping[int, PartitionSpec], spec_id: int) -> list[str]:
-    """The fields of a spec that entries do not tell the values of, as their columns are dropped."""
-    told = {field.name for field in entries.schema.field("partition").type}
+    """The fields of a spec without values in entries, since their columns were dropped."""
+    present = {field.name for field in entries.schema.field("partition").type}
     names = partition_names(specs)
     return [
-        one.name
-        for one in specs[spec_id].fields
-        if names[spec_id, one.field_id] not in told and one.transform != VOID
+        field.name
+        for field in specs[spec_id].fields
+        if names[spec_id, field.field_id] not in present and field.transform != VOID
     ]
 
 
 def partition_of(
     entries: pa.Table, row: int, specs: Mapping[int, PartitionSpec]
 ) -> tuple[Any, ...]:
-    """The partition of a file: the values of its spec, as Python values."""
+    """The partition values of a file in the order of its spec, as Python values."""
     values = entries["partition"][row].as_py() or {}
     names = partition_names(specs)
     spec = specs[entries["spec_id"][row].as_py()]
@@ -152,11 +149,11 @@ def partition_of(
 
 
 def open_deletes(places: Places, deletes: pa.Table, rows: Sequence[int]) -> list[ParquetScan]:
-    """The footers of some delete files in Parquet, in one round.
+    """Open some Parquet delete files, in one round.
 
     Raises:
-        FormatError: One is damaged.
-        FileGoneError: One is not there.
+        FormatError: A file is damaged.
+        FileGoneError: A file is missing.
     """
     paths, sizes = deletes["file_path"], deletes["file_size_in_bytes"]
     sources = [places.source(paths[row].as_py(), sizes[row].as_py()) for row in rows]
@@ -166,7 +163,7 @@ def open_deletes(places: Places, deletes: pa.Table, rows: Sequence[int]) -> list
 def stored_vectors(
     deletes: pa.Table, rows: Sequence[int], data_rows: Sequence[int]
 ) -> list[StoredVector]:
-    """Where vectors are, of data files with so many rows."""
+    """The vectors in some rows of entries, with the row counts of their data files."""
     columns = deletes.select(
         [
             *("file_path", "file_size_in_bytes", "content_offset", "content_size_in_bytes"),
@@ -174,13 +171,13 @@ def stored_vectors(
         ]
     )
     values = [column.to_pylist() for column in columns.take(pa.array(rows, pa.int64())).columns]
-    return [StoredVector(*one) for one in zip(*values, data_rows, strict=True)]
+    return [StoredVector(*row) for row in zip(*values, data_rows, strict=True)]
 
 
 def removed_deletes(
     deletes: pa.Table, row: int, specs: Mapping[int, PartitionSpec]
 ) -> RemovedDeletes:
-    """A delete file, as a commit that removes it tells it."""
+    """The delete file in a row of entries, for a commit that removes it."""
     return RemovedDeletes(
         _value(deletes, "file_path", row),
         _value(deletes, "file_size_in_bytes", row),
@@ -198,35 +195,37 @@ def _value(deletes: pa.Table, name: str, row: int) -> Any:
     return deletes[name][row].as_py()
 
 
-def with_vectors(entries: Entries, change: VectorCommit, age: int) -> Entries:
-    """What the entries of a snapshot become by a commit of vectors on top of it.
+def with_vectors(entries: Entries, change: VectorCommit, sequence_number: int) -> Entries:
+    """The entries of a snapshot after a commit of vectors on top of it.
 
     Args:
-        entries: Of the snapshot.
+        entries: The entries of the snapshot.
         change: The commit.
-        age: The sequence number of the new snapshot.
+        sequence_number: The sequence number of the new snapshot.
     """
     data, deletes = entries.data, entries.deletes
-    gone = {(one.path, one.offset) for one in change.removed}
-    places = zip(
+    removed = {(delete.path, delete.offset) for delete in change.removed}
+    locations = zip(
         deletes["file_path"].to_pylist(), deletes["content_offset"].to_pylist(), strict=True
     )
-    kept = deletes.filter(pa.array([place not in gone for place in places], pa.bool_()))
-    files = pa.array([one.data_file for one in change.added], pa.string())
-    of_files = data.take(pc.index_in(files, value_set=data["file_path"].chunk(0)))
+    remaining = deletes.filter(
+        pa.array([location not in removed for location in locations], pa.bool_())
+    )
+    files = pa.array([vector.data_file for vector in change.added], pa.string())
+    data_entries = data.take(pc.index_in(files, value_set=data["file_path"].chunk(0)))
     count = len(files)
     columns = {
-        "sequence_number": [age] * count,
+        "sequence_number": [sequence_number] * count,
         "content": [POSITION_DELETES] * count,
-        "file_path": [one.path for one in change.added],
+        "file_path": [vector.path for vector in change.added],
         "file_format": [PUFFIN] * count,
-        "spec_id": of_files["spec_id"],
-        "partition": of_files["partition"],
-        "record_count": [one.cardinality for one in change.added],
-        "file_size_in_bytes": [one.size for one in change.added],
+        "spec_id": data_entries["spec_id"],
+        "partition": data_entries["partition"],
+        "record_count": [vector.cardinality for vector in change.added],
+        "file_size_in_bytes": [vector.size for vector in change.added],
         "referenced_data_file": files,
-        "content_offset": [one.offset for one in change.added],
-        "content_size_in_bytes": [one.length for one in change.added],
+        "content_offset": [vector.offset for vector in change.added],
+        "content_size_in_bytes": [vector.length for vector in change.added],
     }
     added = [
         pa.array(columns[field.name], field.type)
@@ -235,37 +234,37 @@ def with_vectors(entries: Entries, change: VectorCommit, age: int) -> Entries:
         for field in deletes.schema
     ]
     return Entries.of(
-        pa.concat_tables([data, kept, pa.Table.from_arrays(added, schema=deletes.schema)])
+        pa.concat_tables([data, remaining, pa.Table.from_arrays(added, schema=deletes.schema)])
     )
 
 
 PATH_FIELD = 2147483546
-"""The id of `file_path`, a column of files with positions."""
+"""The field id of `file_path` in position delete files."""
 
 
 class DeletePlan:
-    """What applies to each data file; files are numbers, and delete files are rows of entries."""
+    """The delete files, as rows of entries, that apply to each data file, given by its number."""
 
     def __init__(self, entries: Entries, specs: Mapping[int, PartitionSpec]) -> None:
-        """Look at the entries of a snapshot; no file is opened.
+        """Match the entries of a snapshot; no file is opened.
 
         Raises:
-            FormatError: A vector is not whole.
+            FormatError: The entry of a vector is incomplete.
         """
         self._data, self._deletes, self._specs = entries.data, entries.deletes, specs
-        self._ages = _numbers(entries.data, "sequence_number")
-        self._delete_ages = _numbers(entries.deletes, "sequence_number")
+        self._data_sequences = _numbers(entries.data, "sequence_number")
+        self._delete_sequences = _numbers(entries.deletes, "sequence_number")
         formats = pc.utf8_upper(entries.deletes["file_format"])
         is_vector = _mask(pc.equal(formats, PUFFIN))
         is_equality = _numbers(entries.deletes, "content") == EQUALITY_DELETES
         is_position = ~is_vector & ~is_equality
         named = self._named_files()
-        # What names a file that is not there any more deletes nothing.
+        # Deletes of a removed data file have no effect.
         targets = pc.index_in(named, value_set=entries.data["file_path"].chunk(0))
         self._targets: Int64Array = targets.fill_null(-1).to_numpy().astype(np.int64)
         has_name = _mask(named.is_valid())
-        self._twice: dict[int, FormatError] = {}
-        self._vectors = self._vector_places(np.flatnonzero(is_vector), has_name)
+        self._conflicting: dict[int, FormatError] = {}
+        self._vectors = self._match_vectors(np.flatnonzero(is_vector), has_name)
         self._of_file = self._by_file(np.flatnonzero(is_position & has_name))
         is_global = np.isin(_numbers(entries.deletes, "spec_id"), self._unpartitioned())
         self._global = np.flatnonzero(is_equality & is_global)
@@ -274,51 +273,56 @@ class DeletePlan:
 
     @cached_property
     def files(self) -> Int64Array:
-        """The data files of which rows may be deleted, ascending."""
-        found = np.zeros(len(self._ages), bool)
-        found[[*self._vectors, *self._of_file]] = True
+        """The data files that may have deleted rows, in ascending order."""
+        may_have_deletes = np.zeros(len(self._data_sequences), bool)
+        may_have_deletes[[*self._vectors, *self._of_file]] = True
         if len(self._global):
-            found |= self._ages < self._delete_ages[self._global].max()
-        for rows, oldest in (self._in_partition, 0), (self._equal_in_partition, 1):
+            may_have_deletes |= self._data_sequences < self._delete_sequences[self._global].max()
+        for rows, offset in (self._in_partition, 0), (self._equal_in_partition, 1):
             if len(rows):
                 data, deletes = self._partitions
                 newest = np.full(int(max(data.max(initial=0), deletes.max())) + 1, -1, np.int64)
-                np.maximum.at(newest, deletes[rows], self._delete_ages[rows])
-                found |= self._ages + oldest <= newest[data]
-        return np.flatnonzero(found)
+                np.maximum.at(newest, deletes[rows], self._delete_sequences[rows])
+                may_have_deletes |= self._data_sequences + offset <= newest[data]
+        return np.flatnonzero(may_have_deletes)
 
     def vector(self, file: int) -> int | None:
         """The deletion vector of a data file.
 
         Raises:
-            FormatError: It has two of them: nobody knows which one holds.
+            FormatError: It has two of them, of which only one can be valid.
         """
-        if file in self._twice:
-            raise self._twice[file]
+        if file in self._conflicting:
+            raise self._conflicting[file]
         return self._vectors.get(file)
 
     def positions(self, file: int) -> list[int]:
-        """The files with positions that apply to a data file: none, if it has a vector."""
+        """The position delete files that apply to a data file; none if it has a vector."""
         if file in self._vectors:
             return []
-        return [*self.own_positions(file), *self._nearby(file, self._partition_positions, 0)]
+        return [
+            *self.own_positions(file),
+            *self._in_same_partition(file, self._partition_positions, 0),
+        ]
 
     def own_positions(self, file: int) -> list[int]:
-        """Those with positions of this data file alone, whether it has a vector or not."""
+        """The position delete files of this data file alone, even if it has a vector."""
         return self._of_file.get(file, [])
 
     def equality(self, file: int) -> list[int]:
         """The equality deletes that apply to a data file."""
-        everywhere = self._global[self._delete_ages[self._global] > self._ages[file]]
-        return [*everywhere.tolist(), *self._nearby(file, self._partition_equality, 1)]
+        everywhere = self._global[self._delete_sequences[self._global] > self._data_sequences[file]]
+        return [*everywhere.tolist(), *self._in_same_partition(file, self._partition_equality, 1)]
 
-    def _nearby(
+    def _in_same_partition(
         self, file: int, by_partition: Mapping[int, Sequence[int]], older: int
     ) -> list[int]:
         if not by_partition:
             return []
-        some = by_partition.get(int(self._partitions[0][file]), ())
-        return [row for row in some if self._ages[file] + older <= self._delete_ages[row]]
+        rows = by_partition.get(int(self._partitions[0][file]), ())
+        return [
+            row for row in rows if self._data_sequences[file] + older <= self._delete_sequences[row]
+        ]
 
     @cached_property
     def _partition_positions(self) -> dict[int, list[int]]:
@@ -329,16 +333,16 @@ class DeletePlan:
         return self._by_partition(self._equal_in_partition)
 
     def _by_partition(self, rows: Int64Array) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+        by_partition: dict[int, list[int]] = {}
         for row in rows.tolist():
-            found.setdefault(int(self._partitions[1][row]), []).append(row)
-        return found
+            by_partition.setdefault(int(self._partitions[1][row]), []).append(row)
+        return by_partition
 
     @cached_property
     def _partitions(self) -> tuple[Int64Array, Int64Array]:
-        """The partition of each data file and of each delete file, as numbers."""
+        """A number for the partition of each data file and of each delete file."""
         both = pa.concat_tables(
-            [one.select(["spec_id", "partition"]) for one in (self._data, self._deletes)]
+            [entries.select(["spec_id", "partition"]) for entries in (self._data, self._deletes)]
         )
         partitions = both["partition"].combine_chunks()
         if isinstance(partitions, pa.ChunkedArray):
@@ -347,20 +351,20 @@ class DeletePlan:
         return numbers[: len(self._data)], numbers[len(self._data) :]
 
     def _named_files(self) -> pa.Array:
-        """The data file of a delete file that has rows of no other; else null."""
+        """The data file of each delete file that has positions of only one; else null."""
         bounds = (
             pc.map_lookup(self._deletes[name].chunk(0), pa.scalar(PATH_FIELD, pa.int32()), "first")
             for name in ("lower_bounds", "upper_bounds")
         )
-        least, most = bounds
-        # Bounds that were cut off are never equal.
-        only = pc.if_else(pc.equal(least, most), least, pa.scalar(None, least.type))
+        lower, upper = bounds
+        # Truncated bounds are never equal.
+        single = pc.if_else(pc.equal(lower, upper), lower, pa.scalar(None, lower.type))
         is_position = pc.not_equal(self._deletes["content"].chunk(0), EQUALITY_DELETES)
-        only = only.cast(pa.string(), safe=False)  # what is no text is no path of a data file
-        named = pc.coalesce(self._deletes["referenced_data_file"].chunk(0), only)
+        single = single.cast(pa.string(), safe=False)  # else not a path
+        named = pc.coalesce(self._deletes["referenced_data_file"].chunk(0), single)
         return pc.if_else(is_position, named, pa.scalar(None, pa.string()))
 
-    def _vector_places(self, rows: Int64Array, has_name: BoolArray) -> dict[int, int]:
+    def _match_vectors(self, rows: Int64Array, has_name: BoolArray) -> dict[int, int]:
         offsets, sizes = (
             _mask(self._deletes[name].is_valid())
             for name in ("content_offset", "content_size_in_bytes")
@@ -372,33 +376,33 @@ class DeletePlan:
             )
         rows = rows[self._targets[rows] >= 0]
         files = self._targets[rows]
-        found = dict(zip(files.tolist(), rows.tolist(), strict=True))
-        if len(found) < len(rows):
+        vectors = dict(zip(files.tolist(), rows.tolist(), strict=True))
+        if len(vectors) < len(rows):
             for file in np.flatnonzero(np.bincount(files) > 1).tolist():
                 first, second = rows[files == file][:2].tolist()
-                self._twice[file] = FormatError(
+                self._conflicting[file] = FormatError(
                     f"two deletion vectors of {self._data['file_path'][file]}, which repair merges",
                     file=self._deletes["file_path"][second].as_py(),
                     found=self._deletes["file_path"][first].as_py(),
                     expected="one",
                 )
-        for row in rows[self._delete_ages[rows] < self._ages[files]].tolist():
+        for row in rows[self._delete_sequences[rows] < self._data_sequences[files]].tolist():
             file = int(self._targets[row])
             raise FormatError(
                 f"a deletion vector that is older than {self._data['file_path'][file]}",
                 file=self._deletes["file_path"][row].as_py(),
-                found=f"sequence number {self._delete_ages[row]}",
-                expected=f"{self._ages[file]} or more",
+                found=f"sequence number {self._delete_sequences[row]}",
+                expected=f"{self._data_sequences[file]} or more",
             )
-        return found
+        return vectors
 
     def _by_file(self, rows: Int64Array) -> dict[int, list[int]]:
         files = self._targets[rows]
-        applies = (files >= 0) & (self._ages[files] <= self._delete_ages[rows])
-        found: dict[int, list[int]] = {}
+        applies = (files >= 0) & (self._data_sequences[files] <= self._delete_sequences[rows])
+        by_file: dict[int, list[int]] = {}
         for row, file in zip(rows[applies].tolist(), files[applies].tolist(), strict=True):
-            found.setdefault(file, []).append(row)
-        return found
+            by_file.setdefault(file, []).append(row)
+        return by_file
 
     def _unpartitioned(self) -> list[int]:
         return [
@@ -409,10 +413,10 @@ class DeletePlan:
 
 
 def _numbers(entries: pa.Table, name: str) -> Int64Array:
-    found: Int64Array = entries[name].to_numpy().astype(np.int64)
-    return found
+    numbers: Int64Array = entries[name].to_numpy().astype(np.int64)
+    return numbers
 
 
 def _mask(values: pa.Array | pa.ChunkedArray) -> BoolArray:
-    found: BoolArray = values.to_numpy(zero_copy_only=False).astype(bool)
-    return found
+    mask: BoolArray = values.to_numpy(zero_copy_only=False).astype(bool)
+    return mask

@@ -1,18 +1,10 @@
-"""What the metadata of an Iceberg table says: schemas, snapshots, files, statistics.
+"""The metadata of an Iceberg table: `metadata.json`, manifest lists and manifests.
 
-| module                | what it reads                                                         |
-|-----------------------|-----------------------------------------------------------------------|
-| `table_metadata`      | `metadata.json`: schemas, partition specs, snapshots                  |
-| `schema`              | columns, by field id                                                  |
-| `partition_spec`      | how rows are parted                                                   |
-| `snapshots`           | snapshots, and the statistics files that they list                    |
-| `metadata_json`       | the JSON of all of them, checked                                      |
-| `entries`             | the data and delete files of a snapshot                               |
-| `manifests`           | the same, of the manifests of a snapshot                              |
-| `map_values`          | what they know of a column, by its id                                 |
-| `single_value_bounds` | bounds of a column, as bytes                                          |
-| `transforms`          | what the value of a partition says about the column it is made of     |
-| `time_bounds`         | of these, year to hour                                                |
-| `truncated_bounds`    | of these, truncate                                                    |
-| `bucket_hash`         | of these, bucket                                                      |
+| module           | contents                                                                   |
+|------------------|----------------------------------------------------------------------------|
+| `table_metadata` | `metadata.json`: schemas, partition specs, snapshots and statistics files  |
+| `schema`         | schemas and partition specs, by field id                                   |
+| `manifests`      | the data and delete files of a snapshot, from its manifests                |
+| `entries`        | the same as Arrow tables, with the metrics of columns                      |
+| `transforms`     | bounds of columns from the partition values that are derived from them     |
 """

@@ -1,19 +1,16 @@
-"""The live files of a snapshot, as Arrow: one row for each data or delete file.
+"""The live files of a snapshot as Arrow tables, with a row for each data or delete file.
 
 The columns are those of the metadata table `entries` (`sequence_number`, then the fields of
-`data_file`); older runtimes lack some, which are null then.
-
-One key of many maps at once: how manifests keep what they know of columns, by field id.
-
-Bounds of columns as manifests have them: single values as bytes, those of a column at once.
+`data_file`); some are null with older runtimes. Metrics are maps by field id. Bounds are single
+values in binary:
 
     boolean                  1 byte, 00 or 01
     int, date, float         4 bytes, little-endian
-    long, timestamp, double  8 bytes; 4 in files of before the column was widened from int or float
-    decimal                  the unscaled number, big-endian, in 1 to 16 bytes
-    string, fixed, binary    as they are, often cut
+    long, timestamp, double  8 bytes; 4 in files from before a promotion from int or float
+    decimal                  the unscaled value, big-endian, in 1 to 16 bytes
+    string, fixed, binary    as they are, often truncated
 
-Bytes of another length, or that are no value of the type, count as not known.
+Bytes of another length, or that are not a value of the type, count as unknown.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ __all__ = ["DATA", "EQUALITY_DELETES", "POSITION_DELETES", "Entries", "decoded_b
 
 DATA: Final = 0
 POSITION_DELETES: Final = 1
-"""Files of positions, and deletion vectors in Puffin files."""
+"""Position delete files, and deletion vectors in Puffin files."""
 EQUALITY_DELETES: Final = 2
 
 _REQUIRED: Final = {
@@ -73,35 +70,35 @@ _NOT_NEGATIVE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The files of a snapshot; every column is one chunk."""
+    """The files of a snapshot; every column has one chunk."""
 
     data: pa.Table
-    """The data files, by their path in ascending order."""
+    """The data files, sorted by path."""
     deletes: pa.Table
     """The delete files."""
 
     @classmethod
     def of(cls, table: pa.Table, *, name: str = "<table>") -> Entries:
-        """Check the rows of `entries`, and part them.
+        """Check the rows of `entries`, and split them into data and delete files.
 
         Args:
-            table: The live entries of one snapshot.
-            name: Of the table, for errors.
+            table: The live entries of a snapshot.
+            name: The name of the table in errors.
 
         Raises:
-            FormatError: A column is missing, of another type, or has a value that cannot be.
+            FormatError: A column is missing, of another type, or has an invalid value.
         """
-        found = _normalised(table, f"entries of {name}")
-        is_data = pc.equal(found["content"], DATA)
-        data = found.filter(is_data)
+        entries = _normalised(table, f"entries of {name}")
+        is_data = pc.equal(entries["content"], DATA)
+        data = entries.filter(is_data)
         return cls(
             _one_chunk(data.take(pc.sort_indices(data["file_path"]))),
-            _one_chunk(found.filter(pc.invert(is_data))),
+            _one_chunk(entries.filter(pc.invert(is_data))),
         )
 
     @classmethod
     def none(cls) -> Entries:
-        """No files: of a table to which nothing was ever committed.
+        """The entries of a table before its first commit.
 
         >>> len(Entries.none().data)
         0
@@ -110,7 +107,7 @@ class Entries:
 
 
 def _normalised(table: pa.Table, file: str) -> pa.Table:
-    """All columns, of the types that are expected, with values that can be."""
+    """All columns, cast to the expected types and with valid values."""
     columns = {}
     for name, kind in _REQUIRED.items():
         columns[name] = _column(table, name, kind, file)
@@ -123,13 +120,13 @@ def _normalised(table: pa.Table, file: str) -> pa.Table:
         else:
             columns[name] = pa.nulls(len(table), kind)
     for name in _NOT_NEGATIVE:
-        least = pc.min(columns[name]).as_py()
-        if least is not None and least < 0:
-            raise FormatError(name, file=file, found=least, expected="0 or more")
-    least, most = pc.min_max(columns["content"]).values()
-    for found in (least.as_py(), most.as_py()):
-        if found is not None and found not in (DATA, POSITION_DELETES, EQUALITY_DELETES):
-            raise FormatError("content", file=file, found=found, expected="0, 1 or 2")
+        minimum = pc.min(columns[name]).as_py()
+        if minimum is not None and minimum < 0:
+            raise FormatError(name, file=file, found=minimum, expected="0 or more")
+    minimum, maximum = pc.min_max(columns["content"]).values()
+    for content in (minimum.as_py(), maximum.as_py()):
+        if content is not None and content not in (DATA, POSITION_DELETES, EQUALITY_DELETES):
+            raise FormatError("content", file=file, found=content, expected="0, 1 or 2")
     return pa.table(columns)
 
 
@@ -165,20 +162,20 @@ def _one_chunk(table: pa.Table) -> pa.Table:
 
 
 def value_of(maps: pa.MapArray, key: int) -> pa.Array:
-    """What each map has at a key; null where it has not.
+    """The value of each map for a key; null where it is missing.
 
     >>> counts = pa.array([[(1, 7), (2, 8)], None, [(2, 9)]], pa.map_(pa.int32(), pa.int64()))
     >>> value_of(counts, 2).to_pylist()
     [8, None, 9]
     """
-    places = np.full(len(maps), -1)
+    positions = np.full(len(maps), -1)
     offsets = maps.offsets.to_numpy()
     first = offsets[0] if len(maps) else 0
     keys = maps.keys.slice(first, offsets[-1] - first if len(maps) else 0)
-    found = np.flatnonzero(keys.to_numpy() == key) + first
-    places[np.searchsorted(offsets, found, "right") - 1] = found
-    missing = (places < 0) | pc.is_null(maps).to_numpy(zero_copy_only=False)
-    return maps.items.take(pa.array(places, mask=missing))
+    matches = np.flatnonzero(keys.to_numpy() == key) + first
+    positions[np.searchsorted(offsets, matches, "right") - 1] = matches
+    missing = (positions < 0) | pc.is_null(maps).to_numpy(zero_copy_only=False)
+    return maps.items.take(pa.array(positions, mask=missing))
 
 
 _STORED: Final[dict[str, tuple[str, ...]]] = {
@@ -191,15 +188,15 @@ _STORED: Final[dict[str, tuple[str, ...]]] = {
     "FLOAT": ("<f4",),
     "DOUBLE": ("<f8", "<f4"),
 }
-"""What a value is stored as; the second is of before its column was widened."""
+"""The stored types of a value; the second is from before a promotion."""
 _LONGEST_DECIMAL: Final = 16
 _MOST_DIGITS: Final = 38
 
 
 def decoded_bounds(values: pa.Array, data_type: DataType) -> pa.Array:
-    """The bounds of a column, of its Arrow type, but text as bytes; null where not known.
+    """Decode the bounds of a column to its Arrow type, or bytes for strings; null where unknown.
 
-    Columns that have no order are of Arrow's null type.
+    Columns without an order are of Arrow's null type.
 
     >>> stored = pa.array([bytes.fromhex("07000000"), bytes(8), b"?", None], pa.binary())
     >>> decoded_bounds(stored, DataType("BIGINT")).to_pylist()
@@ -216,7 +213,7 @@ def decoded_bounds(values: pa.Array, data_type: DataType) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """Where the bytes of each value lie; those of null have no length."""
+    """The bytes of each value; those of null have no length."""
 
     data: UInt8Array
     starts: IntArray
@@ -231,38 +228,38 @@ class _Stored:
 
 
 def _fixed(stored: _Stored, data_type: DataType) -> pa.Array:
-    dtypes = [np.dtype(one) for one in _STORED[data_type.root]]
+    dtypes = [np.dtype(name) for name in _STORED[data_type.root]]
     numbers = np.zeros(len(stored.starts), dtypes[0])
-    known = np.zeros(len(numbers), bool)
+    is_valid = np.zeros(len(numbers), bool)
     for dtype in dtypes:
         rows = np.flatnonzero(stored.lengths == dtype.itemsize)
-        found = stored.data[stored.starts[rows, None] + np.arange(dtype.itemsize)]
-        with np.errstate(invalid="ignore"):  # a NaN that signals, when it is widened
-            numbers[rows] = found.view(dtype).reshape(-1).astype(dtypes[0])
-        known[rows] = True
+        raw = stored.data[stored.starts[rows, None] + np.arange(dtype.itemsize)]
+        with np.errstate(invalid="ignore"):  # a signalling NaN that is widened
+            numbers[rows] = raw.view(dtype).reshape(-1).astype(dtypes[0])
+        is_valid[rows] = True
     if data_type.root == "BOOLEAN":
-        return pa.array(numbers == 1, mask=~known | (numbers > 1))
-    return pa.array(numbers, mask=~known).view(data_type.to_arrow())
+        return pa.array(numbers == 1, mask=~is_valid | (numbers > 1))
+    return pa.array(numbers, mask=~is_valid).view(data_type.to_arrow())
 
 
 def _decimals(stored: _Stored, data_type: DataType) -> pa.Array:
-    known = (stored.lengths > 0) & (stored.lengths <= _LONGEST_DECIMAL)
-    rows = np.flatnonzero(known)
+    is_valid = (stored.lengths > 0) & (stored.lengths <= _LONGEST_DECIMAL)
+    rows = np.flatnonzero(is_valid)
     starts = stored.starts[rows, None]
-    places = starts + stored.lengths[rows, None] + np.arange(-_LONGEST_DECIMAL, 0)
+    positions = starts + stored.lengths[rows, None] + np.arange(-_LONGEST_DECIMAL, 0)
     sign = np.where(stored.data[starts] & 0x80, 0xFF, 0).astype(np.uint8)
-    numbers = np.zeros((len(known), _LONGEST_DECIMAL), np.uint8)
-    numbers[rows] = np.where(places < starts, sign, stored.data[np.maximum(places, starts)])
-    buffers = [_bits(known), pa.py_buffer(np.ascontiguousarray(numbers[:, ::-1]))]
+    numbers = np.zeros((len(is_valid), _LONGEST_DECIMAL), np.uint8)
+    numbers[rows] = np.where(positions < starts, sign, stored.data[np.maximum(positions, starts)])
+    buffers = [_bits(is_valid), pa.py_buffer(np.ascontiguousarray(numbers[:, ::-1]))]
     widest = pa.decimal128(_MOST_DIGITS, data_type.scale)
-    found = pa.Array.from_buffers(widest, len(known), buffers)
+    decimals = pa.Array.from_buffers(widest, len(is_valid), buffers)
     # From text, since arithmetic would round.
     end = Decimal(f"{10**data_type.precision - 1}E-{data_type.scale}")
     fits = pc.and_(
-        pc.less_equal(found, pa.scalar(end, widest)),
-        pc.greater_equal(found, pa.scalar(end.copy_negate(), widest)),
+        pc.less_equal(decimals, pa.scalar(end, widest)),
+        pc.greater_equal(decimals, pa.scalar(end.copy_negate(), widest)),
     )
-    return pc.if_else(fits, found, None).cast(data_type.to_arrow())
+    return pc.if_else(fits, decimals, None).cast(data_type.to_arrow())
 
 
 def _bits(mask: BoolArray) -> Any:

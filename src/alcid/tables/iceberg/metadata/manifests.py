@@ -3,9 +3,9 @@
     manifest list   a record for each manifest: path, spec, sequence number, counts
     manifest        a record for each file: status, sequence number, `data_file`
 
-Both are Avro containers. Fields are found by their ids, as Iceberg finds them: writers spell some
-names differently, and version 1 leaves many out. What an entry does not say it inherits from its
-manifest: the sequence number, and the first row id.
+Both are Avro files. Fields are looked up by id, as in Iceberg: writers spell some names
+differently, and version 1 leaves many out. An entry without a sequence number or first row id
+inherits it from its manifest.
 """
 
 from __future__ import annotations
@@ -84,15 +84,15 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """A manifest, as the manifest list of a snapshot has it."""
+    """A manifest, as listed in the manifest list of a snapshot."""
 
     path: str
     spec_id: int = 0
     content: int = 0
-    """0 if it is of data files, 1 of delete files."""
+    """0 for data files, 1 for delete files."""
     sequence_number: int = 0
     live_files: int | None = None
-    """How many files it has that are not deleted; version 1 may leave that out."""
+    """The number of files that are not deleted; version 1 may leave it out."""
     is_encrypted: bool = False
     first_row_id: int | None = None
 
@@ -107,60 +107,64 @@ def read_manifest_list(data: bytes, *, file: str) -> list[ManifestFile]:
     Raises:
         FormatError: It is damaged.
     """
-    found = []
-    for one in read_records(data, file=file, as_schema=_ManifestSchema(_LIST_FIELDS).simplify)[1]:
-        added, existing = one.get("added_files_count"), one.get("existing_files_count")
-        found.append(
+    manifests = []
+    for record in read_records(data, file=file, as_schema=_ManifestSchema(_LIST_FIELDS).simplify)[
+        1
+    ]:
+        added, existing = record.get("added_files_count"), record.get("existing_files_count")
+        manifests.append(
             ManifestFile(
-                _value(one, "manifest_path", str, file),
-                _value(one, "partition_spec_id", int, file, 0),
-                _value(one, "content", int, file, 0),
-                _value(one, "sequence_number", int, file, 0),
+                _value(record, "manifest_path", str, file),
+                _value(record, "partition_spec_id", int, file, 0),
+                _value(record, "content", int, file, 0),
+                _value(record, "sequence_number", int, file, 0),
                 None if added is None or existing is None else added + existing,
-                one.get("key_metadata") is not None,
-                one.get("first_row_id"),
+                record.get("key_metadata") is not None,
+                record.get("first_row_id"),
             )
         )
-    return found
+    return manifests
 
 
 def read_manifests(
     manifests: Iterable[tuple[ManifestFile, bytes]], specs: Mapping[int, PartitionSpec]
 ) -> pa.Table:
-    """The live files of manifests, with the columns that `Entries` takes.
+    """The live files of manifests, with the columns of `Entries`.
 
     Args:
-        manifests: Each with its bytes.
+        manifests: Manifests with their bytes.
         specs: The partition specs of the table.
 
     Raises:
-        FormatError: One is damaged.
+        FormatError: A manifest is damaged.
     """
     names = partition_names(specs)
-    ages: list[int] = []
+    sequence_numbers: list[int] = []
     spec_of: list[int] = []
     files: list[Record] = []
     partitions: dict[str, list[tuple[int, pa.Array]]] = {}
     for manifest, data in manifests:
         schema = _ManifestSchema(_ENTRY_FIELDS)
         first = len(files)
-        for age, one in _live_files(data, schema, manifest):
-            ages.append(age)
-            files.append(one)
+        for sequence_number, file in _live_files(data, schema, manifest):
+            sequence_numbers.append(sequence_number)
+            files.append(file)
         spec_of += [manifest.spec_id] * (len(files) - first)
-        values = [one.get(_PARTITION) or {} for one in files[first:]]
+        partition_values = [file.get(_PARTITION) or {} for file in files[first:]]
         for key, number, kind in _partition_fields(schema, specs.get(manifest.spec_id)):
             name = names.get((manifest.spec_id, number))
             if name is not None:
-                made = _partition_array([one.get(key) for one in values], kind, manifest.path)
-                partitions.setdefault(name, []).append((first, made))
+                array = _partition_array(
+                    [partition.get(key) for partition in partition_values], kind, manifest.path
+                )
+                partitions.setdefault(name, []).append((first, array))
     columns: dict[str, pa.Array] = {
-        "sequence_number": pa.array(ages, pa.int64()),
+        "sequence_number": pa.array(sequence_numbers, pa.int64()),
         "spec_id": pa.array(spec_of, pa.int32()),
         _PARTITION: _partition_structs(partitions, len(files)),
     }
     for name, kind in _COLUMNS.values():
-        columns[name] = _array(name, [one.get(name) for one in files], kind)
+        columns[name] = _array(name, [file.get(name) for file in files], kind)
     columns["content"] = columns["content"].fill_null(0)  # version 1 has data files only
     return pa.table(columns)
 
@@ -175,9 +179,9 @@ def _live_files(
         status = _value(entry, "status", int, manifest.path)
         if status == _DELETED:
             continue
-        age = entry.get("sequence_number")
-        if age is None:
-            # Version 1 has none, which counts as 0; later an added file has that of its commit.
+        sequence_number = entry.get("sequence_number")
+        if sequence_number is None:
+            # Version 1 has none, which counts as 0; in later versions added files inherit it.
             if manifest.sequence_number and status != _ADDED:
                 raise FormatError(
                     "sequence_number of a file that an older commit added",
@@ -185,14 +189,14 @@ def _live_files(
                     found="null",
                     expected="a number",
                 )
-            age = manifest.sequence_number
+            sequence_number = manifest.sequence_number
         file = _value(entry, _DATA_FILE, dict, manifest.path)
         if next_row_id is None:
             file["first_row_id"] = None
         elif file.get("first_row_id") is None:
             file["first_row_id"] = next_row_id
             next_row_id += _value(file, "record_count", int, manifest.path)
-        yield age, file
+        yield sequence_number, file
 
 
 def _value(record: Record, name: str, kind: type, file: str, default: Any = None) -> Any:
@@ -206,17 +210,17 @@ def _value(record: Record, name: str, kind: type, file: str, default: Any = None
 
 @dataclass(slots=True)
 class _ManifestSchema:
-    """The schema of a container, as its records are read here.
+    """Rewrites the schema of an Avro file for reading.
 
-    Fields with an id get the name that this module has for them. Values stay as they are stored,
-    without logical types: dates and timestamps are beyond what Python's types hold. Records without
-    fields, as the partition of an unpartitioned table, take no bytes and are left out.
+    Fields with an id get the names of this module. Logical types are dropped, since dates and
+    timestamps may exceed the range of Python's types. Records without fields, such as the partition
+    of an unpartitioned table, take no bytes and are left out.
     """
 
     names: Mapping[int, str]
     """The fields of the outermost record, by id."""
     partition: dict[str, tuple[int | None, Any]] = field(default_factory=dict)
-    """The fields of a partition by the names that records have: id and type."""
+    """The id and type of each partition field, by its name in records."""
 
     def simplify(self, schema: Any) -> Any:
         """The schema to read with."""
@@ -224,30 +228,30 @@ class _ManifestSchema:
 
     def _record(self, record: Record, names: Mapping[int, str] | None) -> Record:
         fields = []
-        given = record.get("fields")
-        for one in given if isinstance(given, list) else ():
-            if not isinstance(one, dict):
-                return record  # damaged, which is seen by who checks it
-            name: Any = one.get("name")
+        record_fields = record.get("fields")
+        for record_field in record_fields if isinstance(record_fields, list) else ():
+            if not isinstance(record_field, dict):
+                return record  # damaged, which its reader reports
+            name: Any = record_field.get("name")
             if names is not None:
-                name = names.get(one.get("field-id", -1), name)
+                name = names.get(record_field.get("field-id", -1), name)
             if name == _PARTITION and names is _FILE_FIELDS:
-                kind = self._partition_type(one.get("type"))
+                kind = self._partition_type(record_field.get("type"))
             else:
                 inner = _FILE_FIELDS if name == _DATA_FILE and names is _ENTRY_FIELDS else None
-                kind = self._type(one.get("type"), inner)
+                kind = self._type(record_field.get("type"), inner)
             if kind is not None:
                 fields.append({"name": name, "type": kind})
         return {"type": "record", "name": record.get("name"), "fields": fields}
 
     def _type(self, kind: Any, names: Mapping[int, str] | None) -> Any:
-        """A type without logical ones; None if its values take no bytes."""
+        """A type without logical types; None if its values take no bytes."""
         match kind:
             case list():
-                return [self._type(one, names) for one in kind]
+                return [self._type(branch, names) for branch in kind]
             case {"type": "record"}:
-                made = self._record(kind, names)
-                return made if made["fields"] else None
+                rewritten = self._record(kind, names)
+                return rewritten if rewritten["fields"] else None
             case {"type": "array", "items": items}:
                 return {"type": "array", "items": self._type(items, None)}
             case {"type": "fixed"}:
@@ -260,27 +264,29 @@ class _ManifestSchema:
         if not isinstance(kind, dict) or not isinstance(kind.get("fields"), list):
             return kind
         fields = []
-        for place, one in enumerate(kind["fields"]):
-            if not isinstance(one, dict):
+        for position, partition_field in enumerate(kind["fields"]):
+            if not isinstance(partition_field, dict):
                 return kind
-            name = f"p{place}"
-            self.partition[name] = one.get("field-id"), one.get("type")
-            fields.append({"name": name, "type": self._type(one.get("type"), None)})
+            name = f"p{position}"
+            self.partition[name] = partition_field.get("field-id"), partition_field.get("type")
+            fields.append({"name": name, "type": self._type(partition_field.get("type"), None)})
         return {"type": "record", "name": kind.get("name"), "fields": fields} if fields else None
 
 
 def _partition_fields(
     schema: _ManifestSchema, spec: PartitionSpec | None
 ) -> Iterator[tuple[str, int, Any]]:
-    """The fields of a partition: the name that records have, id and type."""
-    known = () if spec is None else spec.fields
-    is_void = {one.field_id for one in known if one.transform == VOID}  # null, of any type
-    for place, (name, (number, kind)) in enumerate(schema.partition.items()):
-        # The oldest manifests have no ids there, but the fields in the order of the spec.
-        by_place = known[place].field_id if place < len(known) else None
-        found = by_place if number is None else number
-        if found is not None and found not in is_void:
-            yield name, found, kind
+    """The name in records, id and type of each partition field."""
+    spec_fields = () if spec is None else spec.fields
+    is_void = {
+        field.field_id for field in spec_fields if field.transform == VOID
+    }  # null, of any type
+    for position, (name, (number, kind)) in enumerate(schema.partition.items()):
+        # The oldest manifests have no ids, but the fields in the order of the spec.
+        by_position = spec_fields[position].field_id if position < len(spec_fields) else None
+        field_id = by_position if number is None else number
+        if field_id is not None and field_id not in is_void:
+            yield name, field_id, kind
 
 
 def _array(name: str, values: list[Any], kind: Any) -> pa.Array:
@@ -291,11 +297,11 @@ def _array(name: str, values: list[Any], kind: Any) -> pa.Array:
 
 
 def _map_array(values: Sequence[Sequence[Record] | None], kind: Any) -> pa.Array:
-    """Maps, which Avro has as arrays of records: its own maps have text as keys."""
-    lengths = np.array([len(one or ()) for one in values], np.int64)
+    """Maps, which Iceberg stores as arrays of records, since keys of Avro maps are strings."""
+    lengths = np.array([len(records or ()) for records in values], np.int64)
     offsets = np.append(0, np.cumsum(lengths)).astype(np.int32)
-    entries = [entry for one in values if one for entry in one]
-    missing = [one is None for one in values]
+    entries = [entry for records in values if records for entry in records]
+    missing = [records is None for records in values]
     return pa.MapArray.from_arrays(
         pa.array(offsets, mask=np.array([*missing, False], bool)),
         pa.array([entry["key"] for entry in entries], kind.key_type),
@@ -304,8 +310,8 @@ def _map_array(values: Sequence[Sequence[Record] | None], kind: Any) -> pa.Array
 
 
 def _partition_array(values: list[Any], kind: Any, file: str) -> pa.Array:
-    """Partition values of one manifest, of the type that its schema gives them."""
-    [kind] = [one for one in kind if one != "null"] if isinstance(kind, list) else [kind]
+    """Partition values of a manifest, of the type in its schema."""
+    [kind] = [branch for branch in kind if branch != "null"] if isinstance(kind, list) else [kind]
     described = kind if isinstance(kind, dict) else {}
     stored, logical = described.get("type", kind), described.get("logicalType")
     try:
@@ -313,22 +319,22 @@ def _partition_array(values: list[Any], kind: Any, file: str) -> pa.Array:
             precision, scale = described["precision"], described.get("scale", 0)
             numbers = [
                 None
-                if one is None
-                else Decimal(f"{int.from_bytes(one, 'big', signed=True)}E{-scale}")
-                for one in values
+                if value is None
+                else Decimal(f"{int.from_bytes(value, 'big', signed=True)}E{-scale}")
+                for value in values
             ]
             return pa.array(numbers, pa.decimal128(precision, scale))
         if logical == "uuid" and stored == "fixed":
-            texts = [None if one is None else str(uuid.UUID(bytes=one)) for one in values]
+            texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in values]
             return pa.array(texts, pa.string())
         plain = pa.array(values, _PRIMITIVES[stored])
         if logical not in _LOGICAL:
             return plain
-        made = plain.view(_LOGICAL[logical])
+        timestamps = plain.view(_LOGICAL[logical])
         return (
-            made.cast(pa.timestamp(made.type.unit, "UTC"))
+            timestamps.cast(pa.timestamp(timestamps.type.unit, "UTC"))
             if described.get("adjust-to-utc")
-            else made
+            else timestamps
         )
     except (pa.ArrowException, OverflowError, TypeError, KeyError, ValueError) as error:
         raise FormatError(f"partition values of {kind!r:.60}: {error}", file=file) from None
@@ -337,7 +343,7 @@ def _partition_array(values: list[Any], kind: Any, file: str) -> pa.Array:
 def _partition_structs(
     partitions: Mapping[str, Sequence[tuple[int, pa.Array]]], count: int
 ) -> pa.Array:
-    """The partition of every file: each field has values where a manifest has some."""
+    """The partition structs of all files; fields are null in manifests without them."""
     if not partitions:
         return pa.array([{}] * count, pa.struct([]))
     columns = []
@@ -354,12 +360,12 @@ def _partition_structs(
 
 
 def _wider(name: str, first: Any, second: Any) -> Any:
-    """The type that holds the values of both: a column may have been widened."""
+    """The wider of two types, since a column may have been promoted."""
     if first == second:
         return first
     for narrow, wide in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64())):
         if {first, second} == {narrow, wide}:
             return wide
     if types.is_decimal(first) and types.is_decimal(second) and first.scale == second.scale:
-        return max(first, second, key=lambda one: one.precision)
+        return max(first, second, key=lambda decimal: decimal.precision)
     raise FormatError(f"partition field {name}", file="manifests", found=second, expected=first)

@@ -1,9 +1,7 @@
-"""`metadata.json`: everything about a table but its files.
+"""`metadata.json`: schemas, partition specs, snapshots and their statistics files.
 
-Formats 1, 2 and 3. Of format 1 the oldest have one `schema` and one `partition-spec` in place of
-lists, no refs, and -1 as the snapshot of an empty table.
-
-Snapshots of a table, and the statistics files that hang on them.
+Supports format versions 1, 2 and 3. The oldest tables of version 1 have one `schema` and one
+`partition-spec` instead of lists, no refs, and -1 as the current snapshot of an empty table.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ __all__ = ["BlobMetadata", "Snapshot", "StatisticsFile", "TableMetadata"]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The table after one commit."""
+    """The table after a commit."""
 
     id: int
     parent_id: int | None
@@ -31,37 +29,39 @@ class Snapshot:
     timestamp_ms: int
     schema_id: int | None
     operation: str
-    """`append`, `replace`, `overwrite` or `delete`; empty if it is not said."""
+    """`append`, `replace`, `overwrite` or `delete`; empty if it is missing."""
     summary: Mapping[str, str] = field(default_factory=dict)
-    """What the commit did, in numbers: `added-records` ..."""
+    """Counts of what the commit changed: `added-records` ..."""
     manifest_list: str | None = None
     """The file that lists its manifests."""
     manifests: tuple[str, ...] = ()
-    """The manifests, of the oldest tables, which have no list of them."""
+    """The manifests, in the oldest tables, which have no manifest list."""
     key_id: str | None = None
     """The key of its manifest list, if that is encrypted."""
 
     @classmethod
-    def from_json(cls, found: MetadataJson) -> Snapshot:
-        """One of `snapshots`; those of the oldest tables have no sequence number, which is 0."""
-        summary = found.texts("summary")
+    def from_json(cls, json_snapshot: MetadataJson) -> Snapshot:
+        """Parse one of `snapshots`; the sequence number defaults to 0, as version 1 has none."""
+        summary = json_snapshot.texts("summary")
         return cls(
-            found.integer("snapshot-id"),
-            found.integer("parent-snapshot-id") if found.has("parent-snapshot-id") else None,
-            found.integer("sequence-number", 0),
-            found.integer("timestamp-ms"),
-            found.integer("schema-id") if found.has("schema-id") else None,
+            json_snapshot.integer("snapshot-id"),
+            json_snapshot.integer("parent-snapshot-id")
+            if json_snapshot.has("parent-snapshot-id")
+            else None,
+            json_snapshot.integer("sequence-number", 0),
+            json_snapshot.integer("timestamp-ms"),
+            json_snapshot.integer("schema-id") if json_snapshot.has("schema-id") else None,
             summary.get("operation", ""),
             summary,
-            found.text("manifest-list") if found.has("manifest-list") else None,
-            found.all_texts("manifests") if found.has("manifests") else (),
-            found.text("key-id") if found.has("key-id") else None,
+            json_snapshot.text("manifest-list") if json_snapshot.has("manifest-list") else None,
+            json_snapshot.all_texts("manifests") if json_snapshot.has("manifests") else (),
+            json_snapshot.text("key-id") if json_snapshot.has("key-id") else None,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class BlobMetadata:
-    """A blob of a statistics file, as the metadata of the table list it."""
+    """A blob of a statistics file, as listed in the table metadata."""
 
     type: str
     snapshot_id: int
@@ -70,18 +70,18 @@ class BlobMetadata:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, found: MetadataJson) -> BlobMetadata:
-        """One of `blob-metadata`."""
+    def from_json(cls, json_blob: MetadataJson) -> BlobMetadata:
+        """Parse one of `blob-metadata`."""
         return cls(
-            found.text("type"),
-            found.integer("snapshot-id"),
-            found.integer("sequence-number"),
-            found.integers("fields"),
-            found.texts("properties"),
+            json_blob.text("type"),
+            json_blob.integer("snapshot-id"),
+            json_blob.integer("sequence-number"),
+            json_blob.integers("fields"),
+            json_blob.texts("properties"),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As the metadata have it."""
+        """The JSON object."""
         return {
             "type": self.type,
             "snapshot-id": self.snapshot_id,
@@ -93,7 +93,7 @@ class BlobMetadata:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsFile:
-    """A Puffin file that a snapshot lists.
+    """A statistics file of a snapshot, in Puffin format.
 
     >>> StatisticsFile(7, "metadata/7.stats", 100, 50).to_json()
     {'snapshot-id': 7, 'statistics-path': 'metadata/7.stats', 'file-size-in-bytes': 100,
@@ -107,24 +107,24 @@ class StatisticsFile:
     blobs: tuple[BlobMetadata, ...] = ()
 
     @classmethod
-    def from_json(cls, found: MetadataJson) -> StatisticsFile:
-        """One of `statistics`."""
+    def from_json(cls, json_file: MetadataJson) -> StatisticsFile:
+        """Parse one of `statistics`."""
         return cls(
-            found.integer("snapshot-id"),
-            found.text("statistics-path"),
-            found.integer("file-size-in-bytes"),
-            found.integer("file-footer-size-in-bytes"),
-            tuple(map(BlobMetadata.from_json, found.children("blob-metadata"))),
+            json_file.integer("snapshot-id"),
+            json_file.text("statistics-path"),
+            json_file.integer("file-size-in-bytes"),
+            json_file.integer("file-footer-size-in-bytes"),
+            tuple(map(BlobMetadata.from_json, json_file.children("blob-metadata"))),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As the metadata have it."""
+        """The JSON object."""
         return {
             "snapshot-id": self.snapshot_id,
             "statistics-path": self.path,
             "file-size-in-bytes": self.size,
             "file-footer-size-in-bytes": self.footer_size,
-            "blob-metadata": [one.to_json() for one in self.blobs],
+            "blob-metadata": [blob.to_json() for blob in self.blobs],
         }
 
 
@@ -137,7 +137,7 @@ _STATISTICS: Final = re.compile(r'([^/"\\]+\.stats)"')
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class TableMetadata:
-    """The metadata of a table at one moment; two are equal if they say the same."""
+    """A version of the metadata of a table."""
 
     format_version: int
     uuid: str
@@ -148,55 +148,55 @@ class TableMetadata:
     default_spec_id: int
     snapshots: Mapping[int, Snapshot]
     current_snapshot_id: int | None
-    """None: nothing was ever committed."""
+    """None before the first commit."""
     refs: Mapping[str, int]
     """The snapshots of branches and tags."""
     branches: frozenset[str]
-    """Which of them are branches: they have the current schema, tags that of their snapshot."""
+    """The refs that are branches: they use the current schema, tags that of their snapshot."""
     statistics: Mapping[int, StatisticsFile]
-    """By the snapshot that lists it."""
+    """By snapshot id."""
     properties: Mapping[str, str]
     snapshot_log: Sequence[tuple[int, int]]
-    """When which snapshot became the current one: milliseconds and its id, oldest first."""
+    """Timestamps in milliseconds at which snapshots became current, and their ids, oldest first."""
     named_statistics: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
-    """The names of all `.stats` files that some field names, known or not."""
+    """The names of `.stats` files in any field, including unknown ones."""
 
     @classmethod
     def from_json(cls, text: str | bytes, *, name: str = "<table>") -> TableMetadata:
-        """Read the whole JSON of a table of this name.
+        """Parse the metadata of the table with this name.
 
         Raises:
             FormatError: It is damaged.
-            UnsupportedError: A format that is not known.
+            UnsupportedError: The format version is not supported.
         """
         file = f"metadata of {name}"
-        found = MetadataJson.parse(text, file)
-        version = found.integer("format-version")
+        document = MetadataJson.parse(text, file)
+        version = document.integer("format-version")
         if not 1 <= version <= _NEWEST_FORMAT:
             raise UnsupportedError(
-                f"{name}: Iceberg format version {version}, which is not read: expected 1 to"
+                f"{name}: Iceberg format version {version} is not supported: expected 1 to"
                 f" {_NEWEST_FORMAT}"
             )
-        snapshots = map(Snapshot.from_json, found.children("snapshots", optional=True))
-        statistics = map(StatisticsFile.from_json, found.children("statistics", optional=True))
-        current: int | None = found.integer("current-snapshot-id", _NONE)
+        snapshots = map(Snapshot.from_json, document.children("snapshots", optional=True))
+        statistics = map(StatisticsFile.from_json, document.children("statistics", optional=True))
+        current: int | None = document.integer("current-snapshot-id", _NONE)
         current = None if current == _NONE else current
-        refs, branches = _refs(found, current)
+        refs, branches = _refs(document, current)
         metadata = cls(
             version,
-            found.text("table-uuid", ""),
-            found.text("location"),
-            *_schemas(found),
-            *_specs(found),
-            {one.id: one for one in snapshots},
+            document.text("table-uuid", ""),
+            document.text("location"),
+            *_schemas(document),
+            *_specs(document),
+            {snapshot.id: snapshot for snapshot in snapshots},
             current,
             refs,
             branches,
-            {one.snapshot_id: one for one in statistics},
-            found.texts("properties"),
+            {file.snapshot_id: file for file in statistics},
+            document.texts("properties"),
             tuple(
-                (one.integer("timestamp-ms"), one.integer("snapshot-id"))
-                for one in found.children("snapshot-log", optional=True)
+                (entry.integer("timestamp-ms"), entry.integer("snapshot-id"))
+                for entry in document.children("snapshot-log", optional=True)
             ),
             frozenset(_STATISTICS.findall(text if isinstance(text, str) else text.decode())),
         )
@@ -204,14 +204,14 @@ class TableMetadata:
         return metadata
 
     def _check(self, file: str) -> None:
-        for what, number, known in (
+        for what, number, existing in (
             ("current-schema-id", self.current_schema_id, self.schemas),
             ("default-spec-id", self.default_spec_id, self.specs),
             ("current-snapshot-id", self.current_snapshot_id, self.snapshots),
             *((f"snapshot of {ref}", number, self.snapshots) for ref, number in self.refs.items()),
         ):
-            if number is not None and number not in known:
-                raise FormatError(what, file=file, found=number, expected=_listed(known))
+            if number is not None and number not in existing:
+                raise FormatError(what, file=file, found=number, expected=_listed(existing))
 
     @property
     def schema(self) -> Schema:
@@ -221,25 +221,25 @@ class TableMetadata:
     def schema_of(self, snapshot: Snapshot | None, ref: str | None = None) -> Schema:
         """The schema that a snapshot is read with.
 
-        It is the current one for branches; any other snapshot that is asked for has the one that
-        it was written with.
+        Branches are read with the current schema, other snapshots with the one that they were
+        written with.
 
         Args:
-            snapshot: As `find` gave it.
-            ref: The branch or tag by which it was found, if so.
+            snapshot: The result of `find`.
+            ref: The branch or tag in that call.
         """
         if snapshot is None or snapshot.schema_id is None or ref in self.branches:
             return self.schema
         return self.schemas.get(snapshot.schema_id, self.schema)
 
     def ancestors(self, snapshot_id: int) -> Iterator[Snapshot]:
-        """The snapshot, then its parents, until one that is expired."""
+        """The snapshot and its ancestors, up to the first that is expired."""
         seen = set()
-        following: int | None = snapshot_id
-        while following is not None and following in self.snapshots and following not in seen:
-            seen.add(following)  # parents of damaged metadata may go in a circle
-            yield self.snapshots[following]
-            following = self.snapshots[following].parent_id
+        current: int | None = snapshot_id
+        while current is not None and current in self.snapshots and current not in seen:
+            seen.add(current)  # in damaged metadata, parents may form a cycle
+            yield self.snapshots[current]
+            current = self.snapshots[current].parent_id
 
     def find(
         self,
@@ -247,15 +247,15 @@ class TableMetadata:
         ref: str | None = None,
         as_of_ms: int | None = None,
     ) -> Snapshot | None:
-        """A snapshot by its id, by a branch or tag, or by time; the current one if none is given.
+        """Find a snapshot by id, branch or tag, or timestamp; by default the current one.
 
         Returns:
-            None if nothing was ever committed.
+            None before the first commit.
 
         Raises:
-            OptionError: There is no such snapshot, or more than one of them is given.
+            OptionError: There is no such snapshot, or more than one argument is given.
         """
-        if sum(one is not None for one in (snapshot_id, ref, as_of_ms)) > 1:
+        if sum(argument is not None for argument in (snapshot_id, ref, as_of_ms)) > 1:
             raise OptionError("give one of snapshot_id, ref and as_of")
         if ref is not None:
             if ref == _MAIN and self.current_snapshot_id is None:
@@ -274,52 +274,55 @@ class TableMetadata:
         return self.snapshots[snapshot_id]
 
     def _current_at(self, millis: int) -> int:
-        """The snapshot that was the current one at a time."""
+        """The snapshot that was current at a time."""
         before = [number for when, number in self.snapshot_log if when <= millis]
         if not before:
-            kept = [f", the first that is kept is of {_moment(at)}" for at, _ in self.snapshot_log]
-            raise OptionError(f"no snapshot at {_moment(millis)} or before{''.join(kept[:1])}")
+            first = [f", the first is of {_timestamp(at)}" for at, _ in self.snapshot_log[:1]]
+            raise OptionError(f"no snapshot at {_timestamp(millis)} or before{''.join(first)}")
         return before[-1]
 
 
-def _moment(millis: int) -> str:
+def _timestamp(millis: int) -> str:
     return str(np.datetime64(millis, "ms")) + "Z"
 
 
-def _schemas(found: MetadataJson) -> tuple[dict[int, Schema], int]:
-    """All schemas, and the number of the current one."""
-    if not found.has("schemas"):
-        only = Schema.from_json(found.child("schema").values, file=found.file)
+def _schemas(document: MetadataJson) -> tuple[dict[int, Schema], int]:
+    """All schemas, and the id of the current one."""
+    if not document.has("schemas"):
+        only = Schema.from_json(document.child("schema").values, file=document.file)
         return {only.id: only}, only.id
-    given = [Schema.from_json(one.values, file=found.file) for one in found.children("schemas")]
-    return {one.id: one for one in given}, found.integer("current-schema-id")
-
-
-def _specs(found: MetadataJson) -> tuple[dict[int, PartitionSpec], int]:
-    """All partition specs, and the number of the one that new files have."""
-    if not found.has("partition-specs"):
-        fields = {"fields": [one.values for one in found.children("partition-spec")]}
-        only = PartitionSpec.from_json(fields, file=found.file)
-        return {only.id: only}, only.id
-    given = [
-        PartitionSpec.from_json(one.values, file=found.file)
-        for one in found.children("partition-specs")
+    schemas = [
+        Schema.from_json(schema.values, file=document.file)
+        for schema in document.children("schemas")
     ]
-    return {one.id: one for one in given}, found.integer("default-spec-id")
+    return {schema.id: schema for schema in schemas}, document.integer("current-schema-id")
 
 
-def _refs(found: MetadataJson, current: int | None) -> tuple[dict[str, int], frozenset[str]]:
-    """The snapshots of branches and tags, and which are branches."""
-    if not found.has("refs"):
+def _specs(document: MetadataJson) -> tuple[dict[int, PartitionSpec], int]:
+    """All partition specs, and the id of the default one."""
+    if not document.has("partition-specs"):
+        fields = {"fields": [field.values for field in document.children("partition-spec")]}
+        only = PartitionSpec.from_json(fields, file=document.file)
+        return {only.id: only}, only.id
+    specs = [
+        PartitionSpec.from_json(spec.values, file=document.file)
+        for spec in document.children("partition-specs")
+    ]
+    return {spec.id: spec for spec in specs}, document.integer("default-spec-id")
+
+
+def _refs(document: MetadataJson, current: int | None) -> tuple[dict[str, int], frozenset[str]]:
+    """The snapshots of branches and tags, and the names of the branches."""
+    if not document.has("refs"):
         return ({} if current is None else {_MAIN: current}), frozenset({_MAIN})
-    given = found.child("refs")
-    each = {name: given.child(name) for name in given.values}
-    branches = frozenset(name for name, one in each.items() if one.text("type") == "branch")
-    return {name: one.integer("snapshot-id") for name, one in each.items()}, branches
+    json_refs = document.child("refs")
+    refs = {name: json_refs.child(name) for name in json_refs.values}
+    branches = frozenset(name for name, ref in refs.items() if ref.text("type") == "branch")
+    return {name: ref.integer("snapshot-id") for name, ref in refs.items()}, branches
 
 
-def _listed(known: Mapping[int, object] | Mapping[str, object]) -> str:
-    """What there is, if it is not too much for a message."""
-    names = [str(one) for one in known]
+def _listed(existing: Mapping[int, object] | Mapping[str, object]) -> str:
+    """The first keys, for a message."""
+    names = [str(name) for name in existing]
     more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
     return (", ".join(names[:_FEW]) or "none") + more

@@ -1,27 +1,23 @@
-"""What the value of a partition says about the column that it is made of.
+"""Partition transforms: the bounds of a column that follow from a partition value.
 
 | transform               | a partition value `v` means                                         |
 |-------------------------|---------------------------------------------------------------------|
 | identity                | every value is `v`                                                  |
 | truncate[W]             | numbers from `v` to `v + W - 1`; text that begins with `v`          |
-| year, month, day, hour  | moments within that one                                             |
-| bucket[N]               | values whose hash falls into bucket `v`: no bounds                  |
+| year, month, day, hour  | timestamps within that period                                       |
+| bucket[N]               | values whose hash is in bucket `v`: no bounds                       |
 | void, any other         | nothing                                                             |
 
-Null means that all values are null.
+A null partition value means that all values are null.
 
-Bounds of dates and timestamps, from the year, month, day or hour of their partition.
+Years to hours count from 1970. Early writers rounded timestamps before 1970 up instead of down: a
+value in partition hour 0 may belong to hour -1, and so on below. Iceberg's planning allows for
+that, and so do these bounds; the days of a date were never rounded.
 
-These count from 1970. Early writers rounded moments before 1970 up instead of down: what is marked
-with hour 0 may be of hour -1, and so on below. Iceberg's own planning allows for that, and so do
-these bounds; whole days of a date were never rounded.
+`truncate[W]` rounds a number down to a multiple of W (a decimal by its unscaled value); a string
+keeps its first W characters, binary its first W bytes.
 
-Bounds of a column, from partition values of `truncate[W]`.
-
-A number is rounded down to a multiple of W (a decimal by its digits without the point); text keeps
-its first W characters, binary its first W bytes.
-
-`bucket[N]`: the bucket of a value, by MurmurHash3 (x86, 32 bits, seed 0).
+`bucket[N]` takes MurmurHash3 (x86, 32 bits, seed 0) of a value:
 
     int, long, date, timestamp   8 bytes, little-endian: the number, days or microseconds
     decimal                      the unscaled number, big-endian, in as few bytes as hold it
@@ -60,22 +56,22 @@ __all__ = [
 ]
 
 UNITS: Final = {"year": "Y", "month": "M", "day": "D", "hour": "h"}
-"""Each transform, and how NumPy calls its unit."""
+"""The NumPy unit of each transform."""
 _HOUR_IN_MICROS: Final = 3_600 * TICKS_PER_SECOND["us"]
 _DAY_IN_MICROS: Final = 24 * _HOUR_IN_MICROS
 _DATES: Final = np.iinfo(np.int32)
 _MICROS: Final = np.iinfo(np.int64)
 _LAST_DAY: Final = _MICROS.max // _DAY_IN_MICROS
-"""The last one whose microseconds are within 64 bits."""
+"""The last day whose microseconds fit into 64 bits."""
 
 
 def time_bounds(
     transform: str, values: pa.Array, data_type: DataType
 ) -> tuple[pa.Array, pa.Array] | None:
-    """The first and the last date or microsecond of each partition; None of other types.
+    """The first and last date or microsecond of each partition; None for other types.
 
-    >>> least, most = time_bounds("hour", pa.array([1]), DataType("TIMESTAMP", precision=6))
-    >>> str(least[0]), str(most[0])
+    >>> lower, upper = time_bounds("hour", pa.array([1]), DataType("TIMESTAMP", precision=6))
+    >>> str(lower[0]), str(upper[0])
     ('1970-01-01 01:00:00', '1970-01-01 01:59:59.999999')
     """
     is_date = data_type.root == "DATE"
@@ -90,21 +86,21 @@ def time_bounds(
     numbers = values.cast(pa.int32()).fill_null(0).to_numpy().astype(np.int64)
     first = numbers if is_date and transform == "day" else numbers - (numbers <= 0)
     starts = _dates if is_date else _micros
-    least, end = starts(first, transform), starts(numbers + 1, transform)
-    most = np.where(end == (_DATES if is_date else _MICROS).max, end, end - 1)
+    lower, end = starts(first, transform), starts(numbers + 1, transform)
+    upper = np.where(end == (_DATES if is_date else _MICROS).max, end, end - 1)
     kind = data_type.to_arrow()
-    return _array(least, unknown, kind), _array(most, unknown, kind)
+    return _array(lower, unknown, kind), _array(upper, unknown, kind)
 
 
 def _dates(numbers: Int64Array, transform: str) -> Int64Array:
-    """The first date of each unit; the farthest that there is, if it is beyond."""
+    """The first date of each period, clipped to the range of dates."""
     return np.clip(_days(numbers, transform), _DATES.min, _DATES.max)
 
 
 def _micros(numbers: Int64Array, transform: str) -> Int64Array:
-    """The first microsecond of each unit; the farthest that there is, if it is beyond."""
+    """The first microsecond of each period, clipped to the range of timestamps."""
     if transform == "hour":
-        return numbers * _HOUR_IN_MICROS  # of 32 bits: always within 64
+        return numbers * _HOUR_IN_MICROS  # 32 bits: always fits into 64
     days = _days(numbers, transform)
     micros = np.clip(days, -_LAST_DAY, _LAST_DAY) * _DAY_IN_MICROS
     return np.where(days < -_LAST_DAY, _MICROS.min, np.where(days > _LAST_DAY, _MICROS.max, micros))
@@ -122,14 +118,14 @@ def _array(numbers: Int64Array, unknown: BoolArray, arrow_type: Any) -> pa.Array
 
 Bounds: TypeAlias = "tuple[pa.Array, pa.Array]"
 _WIDE_DIGITS: Final = 60
-"""Of decimals in between: any of 38 digits and any width are added within them."""
+"""Precision of intermediate decimals: enough to add any width to any 38 digits."""
 
 
 def truncated_bounds(values: pa.Array, data_type: DataType, width: int) -> Bounds | None:
-    """The least and the greatest value that is truncated to each value; None of other types.
+    """The minimum and maximum of what is truncated to each value; None for other types.
 
-    >>> least, most = truncated_bounds(pa.array([-10]), DataType("INT"), 10)
-    >>> least[0].as_py(), most[0].as_py()
+    >>> lower, upper = truncated_bounds(pa.array([-10]), DataType("INT"), 10)
+    >>> lower[0].as_py(), upper[0].as_py()
     (-10, -1)
     """
     match data_type.root:
@@ -148,23 +144,23 @@ def truncated_bounds(values: pa.Array, data_type: DataType, width: int) -> Bound
 def _integers(values: pa.Array, width: int) -> Bounds:
     end = (1 << values.type.bit_width - 1) - 1
     numbers = values.fill_null(0).to_numpy().astype(np.int64)
-    # Just above the least number of its type, Java rounds down to beyond it and comes out at the
-    # other end: a value that is no multiple of the width may stand for any number.
+    # Just above the minimum of the type, Java rounds down below it and wraps around to the
+    # maximum: a value that is not a multiple of the width may stand for any number.
     unknown = pc.is_null(values).to_numpy(zero_copy_only=False) | (numbers % width != 0)
     step = width - 1
-    most = np.where(numbers > end - step, end, np.minimum(numbers, end - step) + step)
+    upper = np.where(numbers > end - step, end, np.minimum(numbers, end - step) + step)
     return (
         pa.array(numbers, mask=unknown).cast(values.type),
-        pa.array(most, mask=unknown).cast(values.type),
+        pa.array(upper, mask=unknown).cast(values.type),
     )
 
 
-def _decimals(least: pa.Array, width: int) -> Bounds:
-    kind = least.type
+def _decimals(lower: pa.Array, width: int) -> Bounds:
+    kind = lower.type
     step = pa.scalar(_decimal(width - 1, kind.scale), pa.decimal256(_WIDE_DIGITS, kind.scale))
-    most = pc.add(least.cast(step.type), step)
-    end = pa.scalar(_decimal(10**kind.precision - 1, kind.scale), most.type)
-    return least, pc.if_else(pc.greater(most, end), end, most).cast(kind)
+    upper = pc.add(lower.cast(step.type), step)
+    end = pa.scalar(_decimal(10**kind.precision - 1, kind.scale), upper.type)
+    return lower, pc.if_else(pc.greater(upper, end), end, upper).cast(kind)
 
 
 def _decimal(unscaled: int, scale: int) -> Decimal:
@@ -172,13 +168,13 @@ def _decimal(unscaled: int, scale: int) -> Decimal:
 
 
 def _prefixes(values: pa.Array, lengths: pa.Array, width: int) -> Bounds:
-    """A value of fewer than W characters is whole; any other may be followed by anything.
+    """Bounds of prefixes: a value of fewer than W characters is complete, others may go on.
 
-    What begins with `cat` is below `cau`, by its bytes. No byte of text is FF; binary that ends in
-    it has no bound.
+    Whatever begins with `cat` is below `cau` in byte order. UTF-8 has no byte FF; binary that ends
+    in it has no upper bound.
     """
-    least = values.cast(pa.large_binary())
-    present = least.fill_null(b"")
+    lower = values.cast(pa.large_binary())
+    present = lower.fill_null(b"")
     is_cut = pc.greater_equal(lengths, width).fill_null(False).to_numpy(zero_copy_only=False)
     offsets = byte_offsets(present)
     data = np.frombuffer(present.buffers()[2] or b"", np.uint8).copy()
@@ -187,8 +183,8 @@ def _prefixes(values: pa.Array, lengths: pa.Array, width: int) -> Bounds:
     unknown[is_cut] |= data[last] == 0xFF
     data[last] += data[last] < 0xFF
     buffers = [None, present.buffers()[1], pa.py_buffer(data)]
-    most = pa.Array.from_buffers(pa.large_binary(), len(present), buffers, offset=present.offset)
-    return least.cast(pa.binary()), pc.if_else(unknown, None, most).cast(pa.binary())
+    upper = pa.Array.from_buffers(pa.large_binary(), len(present), buffers, offset=present.offset)
+    return lower.cast(pa.binary()), pc.if_else(unknown, None, upper).cast(pa.binary())
 
 
 _WITH_NUMBER: Final = re.compile(r"(bucket|truncate)\[([0-9]{1,10})\]")
@@ -196,11 +192,11 @@ _TEXT: Final = ("VARCHAR", "VARBINARY")
 
 
 class TransformBounds(NamedTuple):
-    """Bounds of a column in many files, both ends included; null where one is not known."""
+    """Inclusive bounds of a column in many files; null where unknown."""
 
-    least: pa.Array
-    """Of the Arrow type of the column, but text as its bytes."""
-    most: pa.Array
+    lower: pa.Array
+    """Of the Arrow type of the column; strings as bytes."""
+    upper: pa.Array
     all_null: BoolArray
     """True where every row is null."""
 
@@ -208,38 +204,38 @@ class TransformBounds(NamedTuple):
 def transform_bounds(
     transform: str, values: pa.Array | pa.ChunkedArray, data_type: DataType
 ) -> TransformBounds | None:
-    """The bounds of a column, from the partition values of files of one and the same spec.
+    """The bounds of a column from the partition values of files of the same spec.
 
-    Do not give values of files of other specs: theirs are null because they have none.
+    Files of other specs must not be included: their values are null because they have none.
 
     Args:
-        transform: As the spec has it.
+        transform: The transform in the spec.
         values: The partition value of each file.
         data_type: The type of the column.
 
     Returns:
-        None if the transform says nothing, or the values are not of a type that it gives.
+        None if the transform gives no bounds, or the values are not of its type.
 
     >>> years = transform_bounds("year", pa.array([54, None]), DataType("DATE"))
-    >>> [str(years.least[0]), str(years.most[0]), years.all_null.tolist()]
+    >>> [str(years.lower[0]), str(years.upper[0]), years.all_null.tolist()]
     ['2024-01-01', '2024-12-31', [False, True]]
     """
     values = plain(values)
     try:
         bounds = _bounds(transform, values, data_type)
-    except pa.ArrowException:  # values of a type that the transform never gives
+    except pa.ArrowException:  # values that the transform cannot produce
         return None
     if bounds is None:
         return None
     all_null = pc.is_null(values).to_numpy(zero_copy_only=False)
     if transform.startswith("truncate") and data_type.root == "DECIMAL":
-        # Rounded down, a number may have a digit too many for its type: engines show null then.
+        # Rounded down, a number may exceed the precision of its type: engines return null then.
         all_null = np.zeros(len(values), bool)
     return TransformBounds(*bounds, all_null)
 
 
 def bucket_count(transform: str) -> int | None:
-    """How many buckets there are; None if the transform is no `bucket`.
+    """The number of buckets; None for other transforms.
 
     >>> bucket_count("bucket[16]"), bucket_count("day")
     (16, None)
@@ -249,9 +245,9 @@ def bucket_count(transform: str) -> int | None:
 
 
 def _parsed(transform: str) -> tuple[str, int]:
-    """A transform and its number, 0 if there is none."""
-    found = _WITH_NUMBER.fullmatch(transform)
-    return (found[1], int(found[2])) if found else (transform, 0)
+    """The name of a transform and its parameter, 0 if there is none."""
+    match = _WITH_NUMBER.fullmatch(transform)
+    return (match[1], int(match[2])) if match else (transform, 0)
 
 
 def _bounds(
@@ -278,11 +274,11 @@ def _identity(values: pa.Array, data_type: DataType) -> tuple[pa.Array, pa.Array
         return values, values
     # -0.0 equals 0.0, though they are two partitions; NaN is no bound.
     values = pc.if_else(pc.is_nan(values), None, values)
-    least, most = (
+    lower, upper = (
         pc.if_else(pc.equal(values, 0.0), pa.scalar(zero, values.type), values)
         for zero in (-0.0, 0.0)
     )
-    return least, most
+    return lower, upper
 
 
 _NUMBERS: Final = {
@@ -297,20 +293,20 @@ _NO_SIGN: Final = np.int32(0x7FFFFFFF)
 
 
 def has_buckets(data_type: DataType) -> bool:
-    """Whether values of a type have a bucket: booleans, floats and nested ones have none."""
+    """Whether a type supports `bucket`: booleans, floats and nested types do not."""
     return data_type.root in (*_NUMBERS, *_TEXT, "DECIMAL")
 
 
 def bucket_of(values: pa.Array | pa.ChunkedArray, data_type: DataType, count: int) -> Int32Array:
-    """The bucket of each value that a query asks for; do not give whole columns of text.
+    """The bucket of each literal of a query; too slow for whole columns of strings.
 
     Args:
-        values: Without null, which is in no bucket.
-        data_type: The type of the column: 1 as INT and as DECIMAL are of two buckets.
+        values: The values, without null, which is in no bucket.
+        data_type: The type of the column: 1 as INT and as DECIMAL has different buckets.
         count: The number of buckets, N.
 
     Raises:
-        UnsupportedError: A type that has no buckets, a value that is not of it, or null.
+        UnsupportedError: The type has no buckets, or a value is null or of another type.
 
     >>> bucket_of(pa.array([34, -1]), DataType("BIGINT"), 16).tolist()
     [3, 8]

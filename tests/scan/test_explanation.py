@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -316,3 +317,37 @@ def test_an_index_is_asked_where_rows_that_are_left_cost_more(tmp_path: Path) ->
     few = table.scan("kind = 30000 AND amount > 9000", columns=["kind"])  # of one row
     assert few.to_arrow().num_rows == 0
     assert outcomes(few.explain()) == [("bitmap", "answered", 1), ("bsi", "not worth it", 1)]
+
+
+def test_scans_that_share_a_table_count_their_own_requests_only(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    predicates = ("day = 1 AND id = 7", "class_id = 7", "name >= '0000000000010'", "score > 0.999")
+
+    def explained(where: str) -> tuple[Any, ...]:
+        scan = table.scan(where)
+        rows = scan.to_arrow().num_rows
+        told = scan.explain()
+        check(told)
+        stages = [replace(stage, seconds=0.0) for stage in told.stages]
+        return rows, stages, told.indexes, list(told.outcomes or ())
+
+    alone = {where: explained(where) and explained(where) for where in predicates}  # warm
+    for where in predicates:
+        before = table.snapshot.traffic
+        rows, stages, *_ = explained(where)
+        spent = table.snapshot.traffic - before
+        assert rows > 0
+        # What its threads read counts for it, too.
+        assert sum(stage.requests for stage in stages) == spent.requests > 0
+        assert sum(stage.bytes_read for stage in stages) == spent.bytes_read
+    readers = 2 * len(predicates)
+    barrier = threading.Barrier(readers)
+
+    def read(reader: int) -> None:
+        where = predicates[reader % len(predicates)]
+        for _ in range(10):
+            barrier.wait(60)
+            assert explained(where) == alone[where]
+
+    with ThreadPoolExecutor(readers) as pool:
+        assert list(pool.map(read, range(readers))) == [None] * readers

@@ -345,7 +345,7 @@ def test_scans_that_share_a_table_count_their_own_requests_only(folder: Path) ->
 
     def read(reader: int) -> None:
         where = predicates[reader % len(predicates)]
-        for _ in range(10):
+        for _ in range(5):
             barrier.wait(60)
             assert explained(where) == alone[where]
 

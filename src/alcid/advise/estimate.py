@@ -32,13 +32,12 @@ from alcid.advise.sampled_files import (
 )
 from alcid.datafiles.parquet.layout import UNPAGED
 from alcid.scan import TableFiles
-from alcid.scan.access import PageAccess, file_columns
-from alcid.scan.candidates import Candidates
+from alcid.scan.access import PageAccess
+from alcid.scan.candidates import Candidates, IndexUses
 from alcid.scan.leaves import TablePredicate
 from alcid.scan.planner import Pruning, prune
 from alcid.scan.positions import can_answer, expected_bytes, listed_keys
 from alcid.scan.reading import ReadResult, RowReader
-from alcid.scan.stages import IndexUses
 from alcid.scan.top_n import TopRows
 
 __all__ = [
@@ -208,7 +207,7 @@ def _needed_bytes(files: TableFiles, some: Int64Array, query: AskedQuery) -> Flo
     """Bytes of the columns that a query needs of some files; 0 for the others."""
     found = np.zeros(len(files.sizes))
     for file, scan in zip(some.tolist(), files.open(some.tolist()), strict=True):
-        inside = file_columns(files, file, query.needed)
+        inside = files.columns.file_names(file, query.needed)
         found[file] = scan.column_sizes(inside).sum() if inside else 0
     return found
 
@@ -406,7 +405,7 @@ def pages_with_rows(plans: SamplePlans, query: AskedQuery) -> float | None:
 
 
 def _lacks_pages(plans: SamplePlans, file: int, columns: Sequence[str]) -> bool:
-    inside = file_columns(plans.files, file, columns)
+    inside = plans.files.columns.file_names(file, columns)
     if not inside or not plans.pages.has(file):
         return False
     layout = plans.pages.layout(file, inside)

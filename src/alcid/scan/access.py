@@ -31,7 +31,6 @@ __all__ = [
     "RowPositions",
     "WholeAccess",
     "conform",
-    "file_columns",
     "page_usage",
     "table_schema",
 ]
@@ -273,13 +272,6 @@ class Part:
 def table_schema(table: DataFiles, columns: Sequence[str]) -> pa.Schema:
     """The schema of some columns of the table; every column may be null."""
     return pa.schema([(name, table.columns.columns[name].arrow_type) for name in columns])
-
-
-def file_columns(table: DataFiles, file: int, columns: Sequence[str]) -> list[str]:
-    """Those of some columns of the table that a file has, as it spells them."""
-    inside = (name for name in columns if name not in table.columns.partitions)
-    own_names = (table.columns.file_name(file, name) for name in inside)
-    return [name for name in own_names if name is not None]
 
 
 def conform(

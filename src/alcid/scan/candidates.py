@@ -1,7 +1,12 @@
-"""The files that may have matching rows, and which rows of them: what the stages of a scan narrow.
+"""What the stages of a scan hand on: the candidates that are left, the reasons, and the cost.
 
-Whole files are a number and a state in two arrays, so that a stage over a hundred thousand files is
-a few NumPy calls. Only files of which single rows are left have an object of their own.
+Candidates are files that may have matching rows. A whole file is a number and a state in two
+arrays, so that a stage over a hundred thousand files is a few NumPy calls; only files of which
+single rows are left have an object of their own.
+
+Reasons are columns, too, a code for each file. Stages know nothing of explanations: those are
+computed from the results afterwards. Each run of a stage has its own columns and its own meter, so
+that scans which share a table, in other threads or readers, never count for each other.
 """
 
 from __future__ import annotations
@@ -11,11 +16,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from alcid._arrays import BoolArray, Int64Array, UInt8Array
+from alcid._arrays import BoolArray, Int16Array, Int64Array, UInt8Array
+from alcid.errors import AlcidError
 from alcid.formats.file_index.reader import ANY, EVERY, Selection
 from alcid.scan.table_files import DataFiles
+from alcid.storage import Meter
 
-__all__ = ["Candidates"]
+__all__ = ["Candidates", "IndexUses", "StageResult"]
 
 _EXACT, _ROWS = 1, 2  # bits of a state: every row that is left matches; only some rows are left
 
@@ -113,3 +120,82 @@ class Candidates:
         for number in np.flatnonzero(~self.is_whole).tolist():
             counts[number] = len(self.selections[int(self.files[number])].rows or ())
         return counts
+
+
+_OUTCOMES = (
+    *("", "absent", "stale", "damaged", "unsupported predicate"),
+    *("not worth it", "answered", "not needed"),
+)
+_CODES = {outcome: code for code, outcome in enumerate(_OUTCOMES)}
+_ANSWERED = _CODES["answered"]
+
+
+class IndexUses:
+    """For each leaf of a predicate and index type, what became of the index in each file.
+
+    Threads may note different files at the same time.
+    """
+
+    def __init__(self, files: int) -> None:
+        """Begin with nothing noted for any of so many files of a table."""
+        self._files = files
+        self._columns: dict[tuple[str, str], Int16Array] = {}
+        self._codes = dict(_CODES)
+        self.damage: list[AlcidError] = []
+        """Errors of damaged indexes, which were not used."""
+
+    def note(self, predicate: str, index: str, files: Int64Array | int, outcome: str) -> None:
+        """Note an outcome for the index of one file or some; what was answered stays answered."""
+        if isinstance(files, np.ndarray) and not len(files):
+            return
+        code = self._codes.setdefault(outcome, len(self._codes))
+        column = self._column(predicate, index)
+        column[files] = np.where(column[files] == _ANSWERED, _ANSWERED, code)
+
+    def note_damaged(self, predicate: str, index: str, file: int, error: AlcidError) -> None:
+        """Note that the index of a file is damaged and not used."""
+        self.damage.append(error)
+        self.note(predicate, index, file, "damaged")
+
+    def check(self, *, strict: bool) -> None:
+        """Raise the first error of a damaged index, if that is wanted.
+
+        Raises:
+            AlcidError: An index is damaged, and `strict` is true.
+        """
+        if strict and self.damage:
+            raise self.damage[0]
+
+    def is_noted(self, predicate: str, index: str, files: Int64Array) -> BoolArray:
+        """For each of some files, whether an outcome was noted."""
+        noted: BoolArray = self._column(predicate, index)[files] > 0
+        return noted
+
+    def counts(self) -> dict[tuple[str, str, str], int]:
+        """How many files have each outcome, by predicate, index type and outcome."""
+        outcomes = list(self._codes)
+        return {
+            (predicate, index, outcomes[code]): count
+            for (predicate, index), column in self._columns.items()
+            for code, count in enumerate(np.bincount(column).tolist())
+            if code and count
+        }
+
+    def _column(self, predicate: str, index: str) -> Int16Array:
+        column = self._columns.get((predicate, index))
+        if column is None:
+            nothing = np.zeros(self._files, np.int16)
+            column = self._columns.setdefault((predicate, index), nothing)
+        return column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageResult:
+    """The decisions of a stage."""
+
+    name: str
+    candidates: Candidates
+    """What it left."""
+    dropped: Mapping[str, Int64Array]
+    """The files that it left out, by the reason."""
+    cost: Meter

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from alcid._arrays import BoolArray, Float64Array, Int64Array
+from alcid.config import current_settings
 from alcid.errors import ColumnError, UnsupportedError
 from alcid.options import ColumnNames
 from alcid.types import DataType
@@ -81,6 +82,8 @@ class TableColumns:
         self.schemas = tuple({column.name: column for column in schema} for schema in schemas)
         self.schema_of = schema_of
         self._groups: dict[str, list[ColumnGroup]] = {}
+        self._own_names_of: dict[tuple[int, bool], dict[str, str | None]] = {}
+        self._found: dict[tuple[str, bool], str] = {}
         self._names = ColumnNames(self.columns)
         self._given, self._conversions = spelled, conversions
         self._spelled: tuple[Callable[[str], str | None], ...] = (
@@ -109,8 +112,13 @@ class TableColumns:
         Raises:
             ColumnError: There is none, or more than one.
         """
-        is_key = self._names.match(name) is None and name.endswith("]")
-        return self.find_whole(name.partition("[")[0] if is_key else name)
+        key = name, current_settings().case_sensitive
+        column = self._found.get(key)
+        if column is None:
+            is_key = name.endswith("]") and self._names.match(name) is None
+            column = self.find_whole(name.partition("[")[0] if is_key else name)
+            self._found[key] = column
+        return column
 
     def find_whole(self, name: str) -> str:
         """The column of the table that a name means, which cannot be a key of a map.
@@ -134,7 +142,22 @@ class TableColumns:
 
     def file_name(self, file: int, column: str) -> str | None:
         """How a file spells a column of the table; None if it does not have it."""
-        return self._spelled[int(self.schema_of[file])](column)
+        return self._own_names(file, (column,))[column]
+
+    def file_names(self, file: int, columns: Sequence[str]) -> list[str]:
+        """Those of some columns of the table that a file has and no path, as it spells them."""
+        own_names, partitions = self._own_names(file, columns), self.partitions
+        inside = [own_names[name] for name in columns if name not in partitions]
+        return [name for name in inside if name is not None]
+
+    def _own_names(self, file: int, columns: Sequence[str]) -> dict[str, str | None]:
+        """How a file spells some columns of the table; found once for each schema and case rule."""
+        schema = int(self.schema_of[file])
+        known = self._own_names_of.setdefault((schema, current_settings().case_sensitive), {})
+        for name in columns:
+            if name not in known:
+                known[name] = self._spelled[schema](name)
+        return known
 
     def conversion(self, schema: int, column: str) -> Conversion | None:
         """How a column of the table is made of files of a schema; None: it is cast, if need be."""

@@ -22,14 +22,13 @@ from alcid.expressions import Constant, Predicate
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.file_index.reader import ANY, Selection
 from alcid.scan.access import Part, table_schema
-from alcid.scan.candidates import Candidates
+from alcid.scan.candidates import Candidates, IndexUses
 from alcid.scan.explain import Explanation, IndexUse, Outcome
 from alcid.scan.leaves import TablePredicate
 from alcid.scan.planner import Pruning, prune
 from alcid.scan.reading import ReadResult, RowReader
 from alcid.scan.report import ScanReport
 from alcid.scan.sorting import SortKey, sort_indices
-from alcid.scan.stages import IndexUses
 from alcid.scan.table_files import DataFiles, TableFiles
 from alcid.scan.top_n import BestRows, TopRows
 
@@ -198,7 +197,10 @@ class Run:
         self._pruning: Pruning | None = None
         self.where = self.where.renewed()
         self._reader = RowReader(self.files, self.where, self.use_indexes)
-        self._top_uses: IndexUses | None = None
+        self._index_uses: list[IndexUses] = []
+        self._read_columns = list(
+            dict.fromkeys([*self.columns, *[key.column for key in self.keys]])
+        )
         self._reads: list[ReadResult] = []
         self._fetches: list[ReadResult] = []
         self._row_count: int | None = None
@@ -239,7 +241,7 @@ class Run:
 
     def plan(self) -> ScanPlan:
         """The rows, planned but not read, with the columns to sort by; that is left to do."""
-        return self._scan_plan(self._prune(rows_needed=True).candidates, self._read_columns())
+        return self._scan_plan(self._prune(rows_needed=True).candidates, self._read_columns)
 
     def _scan_plan(self, candidates: Candidates, columns: list[str]) -> ScanPlan:
         return ScanPlan(
@@ -284,7 +286,7 @@ class Run:
             tuple(report.stages()),
             tuple(
                 IndexUse(*use, files)
-                for uses in self._index_uses()
+                for uses in self._index_uses
                 for use, files in uses.counts().items()
             ),
             ", ".join(map(str, self.keys)),
@@ -295,18 +297,18 @@ class Run:
 
     def new_warnings(self) -> list[str]:
         """What is damaged and was not used, each once."""
-        texts = {f"not used: {error}": None for uses in self._index_uses() for error in uses.damage}
-        new = [text for text in texts if text not in self._warned]
-        self._warned.update(new)
+        new: list[str] = []
+        for uses in self._index_uses:
+            for error in uses.damage:
+                text = f"not used: {error}"
+                if text not in self._warned:
+                    self._warned.add(text)
+                    new.append(text)
         return new
-
-    def _index_uses(self) -> list[IndexUses]:
-        of_pruning = None if self._pruning is None else self._pruning.index_uses
-        return [uses for uses in (of_pruning, self._top_uses) if uses is not None]
 
     def _prune(self, *, rows_needed: bool) -> Pruning:
         if self._pruning is None:
-            output = self._read_columns() if rows_needed else []
+            output = self._read_columns if rows_needed else []
             self._pruning = prune(
                 self.files,
                 self.where,
@@ -315,14 +317,11 @@ class Run:
                 rows_needed=rows_needed,
                 strict=self.strict,
             )
+            self._index_uses += self._pruning.index_uses
         return self._pruning
 
-    def _read_columns(self) -> list[str]:
-        """The columns of the result, and those that it is sorted by."""
-        return list(dict.fromkeys([*self.columns, *(key.column for key in self.keys)]))
-
     def _all(self, candidates: Candidates) -> pa.Table:
-        columns = self._read_columns()
+        columns = self._read_columns
         parts = list(self._parts(candidates, columns))
         if not columns:
             count = sum(map(len, parts))
@@ -360,8 +359,9 @@ class Run:
         return expected
 
     def _top_rows(self, k: int) -> TopRows:
-        self._top_uses = IndexUses(len(self.files.sizes))
-        return TopRows(self.files, self.keys, k, self._reader, self._top_uses, self.use_indexes)
+        uses = IndexUses(len(self.files.sizes))
+        self._index_uses.append(uses)
+        return TopRows(self.files, self.keys, k, self._reader, uses, self.use_indexes)
 
     def _top(self, candidates: Candidates, k: int) -> pa.Table:
         finder = self._top_rows(k)

@@ -27,12 +27,12 @@ from alcid.expressions import (
 )
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.file_index.reader import Selection
-from alcid.scan.candidates import Candidates
+from alcid.scan.candidates import Candidates, IndexUses, StageResult
 from alcid.scan.columns import ColumnGroup
 from alcid.scan.leaves import TableLeaf, TablePredicate
 from alcid.scan.positions import Positions, listed_keys
-from alcid.scan.stages import IndexUses, StageResult, measured
 from alcid.scan.table_files import TableFiles
+from alcid.storage import Meter
 from alcid.storage.threads import wait_for_each
 
 __all__ = ["Pruning", "full_scan_bytes", "prune"]
@@ -180,16 +180,13 @@ class Pruning:
     """The results of all stages of planning."""
 
     stages: tuple[StageResult, ...]
+    index_uses: tuple[IndexUses, ...]
+    """What became of indexes, if they were considered."""
 
     @property
     def candidates(self) -> Candidates:
         """What the last stage left."""
         return self.stages[-1].candidates
-
-    @property
-    def index_uses(self) -> IndexUses | None:
-        """What became of indexes, if any were considered."""
-        return next((one.index_uses for one in self.stages if one.index_uses is not None), None)
 
 
 def prune(
@@ -211,19 +208,20 @@ def prune(
         rows_needed: The rows are read, and not only counted.
         strict: Raise where an index is damaged.
     """
-    stages = [_by_partitions(table, where)]
+    stages, uses = [_by_partitions(table, where)], []
     if use_indexes:
         stages.append(_by_statistics(where, stages[-1].candidates))
         index_stage = _IndexStage(table, where, needed, rows_needed)
         stages.append(index_stage.run(stages[-1].candidates))
         index_stage.uses.check(strict=strict)
+        uses.append(index_stage.uses)
     if table.deletions:
         stages.append(_by_deletions(table, stages[-1].candidates))
-    return Pruning(tuple(stages))
+    return Pruning(tuple(stages), tuple(uses))
 
 
 def _by_partitions(table: TableFiles, where: TablePredicate) -> StageResult:
-    with measured() as cost:
+    with Meter() as cost:
         result, has_rows = where.by_partitions(), table.rows != 0
         files = np.flatnonzero(result.may_match & has_rows)
         candidates = Candidates.whole(files, result.all_match[files])
@@ -235,7 +233,7 @@ def _by_partitions(table: TableFiles, where: TablePredicate) -> StageResult:
 
 
 def _by_statistics(where: TablePredicate, candidates: Candidates) -> StageResult:
-    with measured() as cost:
+    with Meter() as cost:
         result = where.by_statistics()
         possible = result.may_match[candidates.files]
         files = candidates.files[possible]
@@ -245,7 +243,7 @@ def _by_statistics(where: TablePredicate, candidates: Candidates) -> StageResult
 
 
 def _by_deletions(table: TableFiles, candidates: Candidates) -> StageResult:
-    with measured() as cost:
+    with Meter() as cost:
         table.load_deletions(candidates.files)
         may_have = np.fromiter(table.deletions, np.int64, len(table.deletions))
         affected = candidates.filter(np.isin(candidates.files, may_have))
@@ -277,10 +275,10 @@ class _IndexStage:
         """Probe for all files at once first, then ask for the rows of those that are left."""
         undecided = candidates.files[~candidates.exact]
         dropped: dict[str, Int64Array] = {}
-        with measured() as cost:
+        with Meter() as cost:
             if self._where.leaves and len(undecided):
                 candidates = self._ask(candidates, undecided, dropped)
-        return StageResult("file index", candidates, dropped, cost, self.uses)
+        return StageResult("file index", candidates, dropped, cost)
 
     def _ask(
         self, candidates: Candidates, files: Int64Array, dropped: dict[str, Int64Array]

@@ -35,9 +35,9 @@ from alcid.expressions import (
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.file_index.reader import ANY, EVERY, Selection, no_row
 from alcid.index.bundle import State
+from alcid.scan.candidates import IndexUses
 from alcid.scan.columns import ColumnGroup
 from alcid.scan.leaves import TableLeaf, TablePredicate, joint_selectivity
-from alcid.scan.stages import IndexUses
 from alcid.scan.table_files import TableFiles
 from alcid.types import BYTE_STRING_TYPES
 

@@ -28,13 +28,12 @@ from alcid.scan.access import (
     RowPositions,
     WholeAccess,
     conform,
-    file_columns,
     table_schema,
 )
 from alcid.scan.candidates import Candidates
 from alcid.scan.leaves import TablePredicate
-from alcid.scan.stages import Cost, measured
 from alcid.scan.table_files import DataFiles, FileScan
+from alcid.storage import Meter
 from alcid.storage.threads import run_in_threads
 
 __all__ = ["OpenedFiles", "ReadResult", "RowReader"]
@@ -50,7 +49,7 @@ class OpenedFiles:
 
     candidates: Candidates
     accesses: Sequence[_Access]
-    cost: Cost
+    cost: Meter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +59,7 @@ class ReadResult:
     opened: OpenedFiles
     parts: Sequence[Part] = ()
     """By file and position; empty parts are left out."""
-    cost: Cost = field(default_factory=Cost)
+    cost: Meter = field(default_factory=Meter)
     """Of reading, without that of opening."""
 
     @property
@@ -88,7 +87,7 @@ class RowReader:
         """
         opened = self.open(candidates, columns)
         tasks = list(self._tasks(opened.accesses))
-        with int96_as(self.table.int96_unit), measured() as cost:
+        with int96_as(self.table.int96_unit), Meter() as cost:
             parts = run_in_threads(
                 lambda task: self._run(task, columns), tasks, waiting=self.table.remote
             )
@@ -110,29 +109,25 @@ class RowReader:
 
     def open(self, candidates: Candidates, columns: Sequence[str]) -> OpenedFiles:
         """Decide how each file is read."""
-        with measured() as cost:
+        with Meter() as cost:
             accesses = self._open(candidates, columns)
         return OpenedFiles(candidates, accesses, cost)
 
     def _open(self, candidates: Candidates, columns: Sequence[str]) -> list[_Access]:
         table, selections = self.table, candidates.items()
-        inside = {
-            file: file_columns(table, file, self._needed(selection, columns))
-            for file, selection in selections
-        }
-        reasons = {
-            file: self._whole_reason(file, selection, inside[file])
-            for file, selection in selections
-        }
-        with_rows = [(file, selection) for file, selection in selections if not reasons[file]]
-        layouts = table.layouts(
-            [file for file, _ in with_rows], [inside[file] for file, _ in with_rows]
-        )
         accesses: dict[int, _Access] = {}
-        for (file, selection), layout in zip(with_rows, layouts, strict=True):
+        reasons: dict[int, str] = {}  # of files that are read whole
+        paged: list[tuple[int, Selection, list[str]]] = []
+        for file, selection in selections:
+            inside = table.columns.file_names(file, self._needed(selection, columns))
+            reasons[file] = self._whole_reason(file, selection, inside)
+            if not reasons[file]:
+                paged.append((file, selection, inside))
+        layouts = table.layouts([file for file, *_ in paged], [inside for *_, inside in paged])
+        for (file, selection, inside), layout in zip(paged, layouts, strict=True):
             if self._names_missing_rows(file, selection, int(layout.starts[-1])):
                 continue
-            access = PageAccess(file, selection, layout, _positions(selection), inside[file])
+            access = PageAccess(file, selection, layout, _positions(selection), inside)
             if access.is_sparse:
                 accesses[file] = access
             else:
@@ -195,7 +190,7 @@ class RowReader:
             file, selection, scan, columns
         )
         needed = self._needed(selection, columns) if is_checked else columns
-        inside = file_columns(self.table, file, needed)
+        inside = self.table.columns.file_names(file, needed)
         if selection.exact or not self.use_statistics:
             groups = [group for group, count in enumerate(rows) if count]
         else:
@@ -319,7 +314,7 @@ class RowReader:
         positions: RowPositions,
     ) -> pa.Table:
         """The columns that the predicate does not need, for rows that match."""
-        inside = file_columns(self.table, access.file, rest)
+        inside = self.table.columns.file_names(access.file, rest)
         if chosen is not None and inside and len(chosen) * _FEW < access.group_rows.count:
             if not len(chosen):
                 return self.empty(rest)
@@ -334,7 +329,7 @@ class RowReader:
     def _groups(self, access: WholeAccess, columns: Sequence[str]) -> pa.Table:
         """Columns of the table, of all rows of the row groups."""
         positions = RowPositions.of_groups(access.file, access.group_rows, None)
-        inside = file_columns(self.table, access.file, columns)
+        inside = self.table.columns.file_names(access.file, columns)
         if not inside:
             return conform(self.table, pa.table({}), columns, positions)
         rows = access.scan.read(

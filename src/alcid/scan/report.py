@@ -13,7 +13,7 @@ import numpy as np
 
 from alcid._arrays import Int64Array
 from alcid.scan.access import PageAccess, WholeAccess
-from alcid.scan.candidates import Candidates
+from alcid.scan.candidates import Candidates, StageResult
 from alcid.scan.explain import (
     Counts,
     FileOutcomes,
@@ -23,8 +23,8 @@ from alcid.scan.explain import (
     Stage,
 )
 from alcid.scan.reading import ReadResult
-from alcid.scan.stages import Cost, StageResult
 from alcid.scan.table_files import DataFiles, TableFiles
+from alcid.storage import Meter, Traffic
 
 __all__ = ["ScanReport"]
 
@@ -64,7 +64,7 @@ class ScanReport:
         for result in self.pruning:
             after = _counts(result.candidates, table)
             dropped = {why: len(files) for why, files in result.dropped.items() if len(files)}
-            stages.append(_stage(result.name, before, after, result.cost, dropped))
+            stages.append(_stage(result.name, before, after, [result.cost], dropped))
             before = after
         if self.counted_elsewhere is None:
             stages += self._reading_stages(before)
@@ -73,8 +73,8 @@ class ScanReport:
             stages += self._unread_stage(before, rest)
             stages.append(Stage("rows", rest, replace(rest, rows=self.row_count)))
         if self.fetches:
-            cost = sum((one.opened.cost + one.cost for one in self.fetches), Cost())
-            stages.append(_stage("fetch", stages[-1].after, stages[-1].after, cost))
+            costs = [cost for one in self.fetches for cost in (one.opened.cost, one.cost)]
+            stages.append(_stage("fetch", stages[-1].after, stages[-1].after, costs))
         return stages
 
     def _reading_stages(self, planned: Counts) -> list[Stage]:
@@ -111,11 +111,11 @@ class ScanReport:
         read = replace(left, pages=pages if paged else None, bytes=page_size)
         before = replace(opened, row_groups=all_groups)
         dropped = {_NO_ROW_GROUP.reason: opened.files - files} if opened.files > files else {}
-        opening = sum((one.opened.cost for one in self.reads), Cost())
+        opening = [one.opened.cost for one in self.reads]
         stages.append(_stage("row groups", before, left, opening, dropped))
         if paged:
             stages.append(Stage("pages", left, read))
-        reading = sum((one.cost for one in self.reads), Cost())
+        reading = [one.cost for one in self.reads]
         stages.append(_stage("rows", read, replace(read, rows=self.row_count), reading))
         return stages
 
@@ -161,12 +161,15 @@ def _counts(candidates: Candidates, table: DataFiles) -> Counts:
 
 
 def _stage(
-    name: str, before: Counts, after: Counts, cost: Cost, dropped: dict[str, int] | None = None
+    name: str,
+    before: Counts,
+    after: Counts,
+    costs: Sequence[Meter],
+    dropped: dict[str, int] | None = None,
 ) -> Stage:
-    traffic = cost.traffic
-    return Stage(
-        name, before, after, cost.seconds, traffic.requests, traffic.bytes_read, dropped or {}
-    )
+    seconds = sum(cost.seconds for cost in costs)
+    traffic = sum((cost.snapshot() for cost in costs), Traffic())
+    return Stage(name, before, after, seconds, traffic.requests, traffic.bytes_read, dropped or {})
 
 
 def _outcome(access: PageAccess | WholeAccess) -> Outcome:

@@ -1,4 +1,4 @@
-"""`Scan`: a query on a table, planned when it is first asked for something."""
+"""`Scan`: a query on a table, planned when its rows, count or explanation are first needed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked of a table."""
+    """A query on one table: predicate, columns, order and limit."""
 
     where: str | Predicate | None = None
     columns: Sequence[str] | None = None
@@ -51,11 +51,10 @@ class Query:
 
 
 class Scan:
-    """Rows of a table, as `scan` of a table gives it: nothing is read before it is asked.
+    """A lazy query on a table, as `Table.scan` returns it: nothing is read before rows are needed.
 
-    A scan sees the files that its table had when it was made. Where one of them is gone, or the
-    time zone or the case rule has changed, it is planned once more on those that the table has
-    then.
+    A scan sees the files that its table had when the scan was made. If one of them is gone, or the
+    time zone or the case rule has changed, it is planned again on the files of that moment.
     """
 
     def __init__(
@@ -85,14 +84,14 @@ class Scan:
             raise PredicateError(f"limit: found {query.limit!r}, expected a number, 0 or more")
         self._order = parse_order(query.order_by) if query.order_by is not None else ()
         with engine.settings():
-            given = Constant(True) if query.where is None else parse(query.where)
-            self._where = normalize(given)
-            # Also those that no row is looked at for: Spark resolves them where it filters.
-            self._named = given.columns()
+            predicate = Constant(True) if query.where is None else parse(query.where)
+            self._where = normalize(predicate)
+            # Also those that normalizing removed: Spark resolves them all the same.
+            self._named_columns = predicate.columns()
             self._use(files)
 
     def _use(self, files: TableFiles) -> None:
-        """Look names up in these files."""
+        """Bind the query to these files."""
         self._files, self._settings = files, current_settings()
         self._distrusted = set(files.replaced)  # as it was opened
         columns = files.columns
@@ -102,8 +101,10 @@ class Scan:
             SortKey(columns.find_whole(key.column), key.descending, key.nulls_first)
             for key in self._order
         ]
-        self._asked = list(dict.fromkeys(map(columns.find, _tops(self._named, files))))
-        self._bound = TablePredicate(self._where, files, self._asked)
+        self._where_columns = list(
+            dict.fromkeys(map(columns.find, _top_level_names(self._named_columns, files)))
+        )
+        self._bound = TablePredicate(self._where, files, self._where_columns)
         try:
             _ = self._bound.row_filter  # raises what is wrong with the predicate
             self._needs_spark = False
@@ -112,7 +113,7 @@ class Scan:
                 raise _without_spark(error) from None
             self._needs_spark = True
         self._run: Run | None = None
-        self._known: Scan | None = None  # without the parts that only Spark can evaluate
+        self._evaluable: Scan | None = None  # without the parts that only Spark can evaluate
 
     @property
     def schema(self) -> pa.Schema:
@@ -120,9 +121,9 @@ class Scan:
         return table_schema(self._files, self._columns)
 
     def needed(self, *, rows: bool = True) -> list[str]:
-        """The columns of the table that are looked at for rows, or to count them."""
-        given = [*self._columns, *(key.column for key in self.keys)] if rows else []
-        return list(dict.fromkeys([*self._asked, *given]))
+        """The columns of the table that are read for rows, or to count them."""
+        output = [*self._columns, *(key.column for key in self.keys)] if rows else []
+        return list(dict.fromkeys([*self._where_columns, *output]))
 
     def to_arrow(self) -> pa.Table:
         """The rows.
@@ -134,7 +135,7 @@ class Scan:
         is_planned = self._run is not None and self._run.is_untouched
         try:
             if not self._needs_spark:
-                return self._again_if_gone(lambda run: run.rows(), keep=is_planned)
+                return self._call(lambda run: run.rows(), keep=is_planned)
         except EvaluationError:
             if not self._engine.has_spark:
                 raise
@@ -145,8 +146,8 @@ class Scan:
     def to_spark(self) -> Any:
         """The rows as a DataFrame of Spark; the table must have been opened with a session.
 
-        The scan is planned now. How the rows are read is chosen by what is left to be read:
-        `explain` says which way it is, and why.
+        The scan is planned now. The read strategy is chosen by what is left to be read; `explain`
+        says which it is, and why.
 
         Raises:
             UnsupportedError: There is no session.
@@ -159,7 +160,7 @@ class Scan:
         """How many rows there are; from the indexes alone where they are exact."""
         try:
             if not self._needs_spark:
-                return self._again_if_gone(lambda run: run.count(self._engine.count))
+                return self._call(lambda run: run.count(self._engine.count))
         except EvaluationError:
             if not self._engine.has_spark:
                 raise
@@ -167,16 +168,16 @@ class Scan:
 
     def explain(self) -> Explanation:
         """What is read and why; after `to_arrow` or `count`, what was read."""
-        found = self._again_if_gone(lambda run: run.explain(), keep=True)
+        explanation = self._call(lambda run: run.explain(), keep=True)
         files = self._files
         notes = [*files.notes, *files.remarks, *filter(None, [self._engine.note(self)])]
-        return replace(found, notes=(*found.notes, *notes)) if notes else found
+        return replace(explanation, notes=(*explanation.notes, *notes)) if notes else explanation
 
     def plan(self, *, in_process: bool = False) -> tuple[ScanPlan, bool]:
         """The rows that may match, planned but not read, and whether all of them do match.
 
-        They do not if the predicate has parts that are left to Spark; then all columns are given,
-        so that it can. Order and limit are left to the caller.
+        They do not if the predicate has parts that are left to Spark; then the plan has all
+        columns, so that Spark can evaluate them. Order and limit are left to the caller.
 
         Args:
             in_process: Leave to Spark only what nothing else can evaluate. Without it, that is
@@ -184,32 +185,35 @@ class Scan:
         """
         known = known_part(self._where)
         if known == self._where or (in_process and not self._needs_spark):
-            return self._again_if_gone(lambda run: run.plan(), keep=True), True
-        if self._known is None:
+            return self._call(lambda run: run.plan(), keep=True), True
+        if self._evaluable is None:
             whole = replace(self.query, where=known, columns=None)
-            self._known = Scan(whole, self._files, self._reopen, self._engine, strict=self._strict)
-        return self._known.plan()[0], False
+            self._evaluable = Scan(
+                whole, self._files, self._reopen, self._engine, strict=self._strict
+            )
+        return self._evaluable.plan()[0], False
 
     def __repr__(self) -> str:
         return f"<Scan where {self._where}>"
 
-    def _again_if_gone(self, call: Callable[[Run], _Result], *, keep: bool = False) -> _Result:
+    def _call(self, call: Callable[[Run], _Result], *, keep: bool = False) -> _Result:
+        """The result of a call, with the settings of the engine; warns of damaged indexes."""
         with self._engine.settings():
             self._follow_settings()
-            result = self._persist(call, keep)
-        for text in self._runner(keep=True).new_warnings():
+            result = self._retry_if_gone(call, keep)
+        for text in self._current_run(keep=True).new_warnings():
             warnings.warn(text, DamagedIndexWarning, stacklevel=3)
         return result
 
-    def _persist(self, call: Callable[[Run], _Result], keep: bool) -> _Result:
-        """What a call gives; after a file is gone, once more, on the files that there are then.
+    def _retry_if_gone(self, call: Callable[[Run], _Result], keep: bool) -> _Result:
+        """The result of a call; if a file is gone, of another one on the files that are left.
 
-        A file that is found to be another than was indexed is not met again: this goes on.
+        Files that turn out not to be the ones indexed do not count: each is met only once.
         """
         is_again = False
         while True:
             try:
-                return call(self._runner(keep))
+                return call(self._current_run(keep))
             except FileGoneError:
                 if is_again and not self._files.replaced - self._distrusted:
                     raise
@@ -217,11 +221,12 @@ class Scan:
                 self._use(self._reopen())
 
     def _follow_settings(self) -> None:
-        """Look all up again where literals and values in paths mean something else by now."""
+        """Bind again if literals and partition values mean something else by now."""
         if self._settings != current_settings():
             self._use(self._reopen())
 
-    def _runner(self, keep: bool) -> Run:
+    def _current_run(self, keep: bool) -> Run:
+        """A new run, or the last one, to keep what it found out."""
         if self._run is None or not keep:
             limit = None if self.query.limit is None else int(self.query.limit)
             self._run = Run(
@@ -242,15 +247,15 @@ def _without_spark(error: SparkNeededError) -> SparkNeededError:
 
 def _is_integer(limit: object) -> bool:
     try:
-        index(limit)  # type: ignore[arg-type]  # which is what is asked
+        index(limit)  # type: ignore[arg-type]  # which is the question
     except TypeError:
         return False
     return True
 
 
-def _tops(named: Iterable[str], files: TableFiles) -> Iterator[str]:
+def _top_level_names(named: Iterable[str], files: TableFiles) -> Iterator[str]:
     """The columns that a predicate names; fields within a column stand for the whole of it."""
-    known = files.columns
+    columns = files.columns
     for name in named:
         outer = name.partition(".")[0]
-        yield outer if not known.has(name) and known.has(outer) else name
+        yield outer if not columns.has(name) and columns.has(outer) else name

@@ -1,6 +1,7 @@
-"""What planning asks of a table, whatever its kind.
+"""What a scan needs of a table, whatever its kind: its files, their statistics and indexes.
 
-The indexes of all files of a table, as planning asks for them.
+Tables implement these protocols in columns, where a file is its number in the listing. Indexes that
+are stored in bundles are served by `BundleIndexes`, for all kinds of tables.
 """
 
 from __future__ import annotations

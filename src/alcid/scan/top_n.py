@@ -29,10 +29,9 @@ from alcid.expressions import (
 from alcid.formats.file_index.keys import Key, Keys, is_below, key_type, read_column
 from alcid.formats.file_index.reader import Selection
 from alcid.scan.access import Part
-from alcid.scan.candidates import Candidates
+from alcid.scan.candidates import Candidates, IndexUses
 from alcid.scan.reading import ReadResult, RowReader
 from alcid.scan.sorting import SortKey, sort_indices, top_k_indices
-from alcid.scan.stages import IndexUses
 from alcid.scan.table_files import TableFiles
 from alcid.types import DataType
 

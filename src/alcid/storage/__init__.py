@@ -16,15 +16,15 @@ from __future__ import annotations
 from alcid.storage.backend import FileHead, Listing
 from alcid.storage.retry import Retry, retry
 from alcid.storage.storage import Storage, StorageSource
-from alcid.storage.traffic import Traffic, metered
+from alcid.storage.traffic import Meter, Traffic
 
 __all__ = [
     "FileHead",
     "Listing",
+    "Meter",
     "Retry",
     "Storage",
     "StorageSource",
     "Traffic",
-    "metered",
     "retry",
 ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from operator import add, attrgetter, sub
+from typing import Self
 
-__all__ = ["Traffic", "TrafficCounter", "metered"]
+__all__ = ["Meter", "Traffic", "TrafficCounter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,32 +48,15 @@ class Traffic:
         return Traffic(*map(sub, _counts(self), _counts(before)))
 
 
-_meters: ContextVar[tuple[TrafficCounter, ...]] = ContextVar("meters", default=())
-
-
-@contextmanager
-def metered() -> Iterator[TrafficCounter]:
-    """Count what the caller requests of any storage in the block, but not what others request.
-
-    Threads that run in the context of the caller count for it.
-    """
-    meter = TrafficCounter()
-    before = _meters.set((*_meters.get(), meter))
-    try:
-        yield meter
-    finally:
-        _meters.reset(before)
-
-
 _counts = attrgetter(*Traffic.__slots__)  # `astuple` copies deeply, and is thirty times slower
 
 
 class TrafficCounter:
-    """Counts that many threads add to; what is added also counts for the caller: see `metered`."""
+    """Counts that many threads add to; what is added also counts for each `Meter` of the caller."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts = asdict(Traffic())
+        self._counts = dict.fromkeys(Traffic.__slots__, 0)
 
     def add(self, **counts: int) -> None:
         """Add to the counts of these names."""
@@ -86,3 +69,24 @@ class TrafficCounter:
         """The counts as they stand."""
         with self._lock:
             return Traffic(**self._counts)
+
+
+class Meter(TrafficCounter):
+    """Measures a `with` block: its time, and what it requests of any storage.
+
+    Threads that run in the context of the caller count for it; what others request does not count.
+    """
+
+    seconds = 0.0
+
+    def __enter__(self) -> Self:
+        self._before = _meters.set((*_meters.get(), self))
+        self._began = time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += time.perf_counter() - self._began
+        _meters.reset(self._before)
+
+
+_meters: ContextVar[tuple[Meter, ...]] = ContextVar("meters", default=())

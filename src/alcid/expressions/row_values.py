@@ -31,7 +31,7 @@ from alcid.expressions.probes import (
     Probe,
     points,
 )
-from alcid.formats.file_index.keys import KeyType, float_order, order_float
+from alcid.formats.file_index.keys import KeyType, float_order, order_float, order_floats
 
 __all__ = ["RowColumn", "Wide", "numbers_in", "numbers_within", "to_mask"]
 
@@ -288,17 +288,42 @@ class RowColumn:
 
     def matching(self, probe: Probe | Pattern) -> BoolArray:
         """True for the rows that match a probe."""
-        if self._chunks is None:
-            self._chunks = [_read(array, self._trimmed) for array in self._arrays]
-        masks = [_matching(chunk, probe) for chunk in self._chunks]
+        masks = [_matching(chunk, probe) for chunk in self._read_chunks()]
         if len(masks) == 1:
             return masks[0]
         return np.concatenate(masks) if masks else np.zeros(0, bool)
+
+    def keys(self) -> npt.NDArray[Any] | None:
+        """The values as int64 keys, or text as objects, with anything for a null.
+
+        None where they are neither: integers of more than 64 bits, or a dictionary.
+        """
+        chunks = self._read_chunks()
+        if len(chunks) != 1 or chunks[0].picks is not None:
+            return None
+        values = chunks[0].values
+        if isinstance(values, pa.Array):
+            return (
+                np.array(values.fill_null(b"").to_pylist(), object) if _is_binary(values) else None
+            )
+        if isinstance(values, Wide) or values.dtype == np.uint64:
+            return None
+        ranks = order_floats(values) if values.dtype.kind == "f" else values
+        return ranks.astype(np.int64)
+
+    def _read_chunks(self) -> list[_Chunk]:
+        if self._chunks is None:
+            self._chunks = [_read(array, self._trimmed) for array in self._arrays]
+        return self._chunks
 
     def longest(self) -> int:
         """The bytes of the longest text."""
         lengths = (pc.max(pc.binary_length(_text(array))).as_py() for array in self._arrays)
         return max((length or 0 for length in lengths), default=0)
+
+
+def _is_binary(array: pa.Array) -> bool:
+    return bool(pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type))
 
 
 def _text(array: pa.Array) -> pa.Array:

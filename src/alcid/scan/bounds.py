@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -165,6 +166,8 @@ class Bounds:
 
     def _overlap(self, intervals: tuple[Interval, ...]) -> tuple[BoolArray, BoolArray]:
         """Whether a value may lie in one of the intervals, and whether all lie in one of them."""
+        if intervals and self._keys is not None:
+            return self._overlap_keys(intervals, *self._keys)
         touched, inside = np.zeros((2, len(self._known)), bool)
         for begin, end in intervals:
             touched |= (self._min.matching(InIntervals(((None, end),))) | ~self._has_min) & (
@@ -175,6 +178,50 @@ class Bounds:
             inside |= whole & (self._no_nan | self._takes_nan(end))
             if self._takes_nan(end):
                 touched |= ~self._no_nan
+        return touched, inside
+
+    @cached_property
+    def _keys(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
+        """The bounds as keys that NumPy can sort; None if they are none."""
+        minima, maxima = self._min.keys(), self._max.keys()
+        if minima is None or maxima is None:
+            return None
+        if self._type.root in FLOAT_TYPES:  # the two zeros are equal
+            minima, maxima = np.where(minima == 0, -1, minima), np.where(maxima == -1, 0, maxima)
+        if minima.dtype == object:
+            return minima, maxima
+        return (
+            np.where(self._has_min, minima, np.iinfo(np.int64).min),
+            np.where(self._has_max, maxima, np.iinfo(np.int64).max),
+        )
+
+    def _overlap_keys(
+        self,
+        intervals: tuple[Interval, ...],
+        minima: npt.NDArray[Any],
+        maxima: npt.NDArray[Any],
+    ) -> tuple[BoolArray, BoolArray]:
+        """Find the first interval that ends above each minimum: no other can decide."""
+        count, last = len(intervals), intervals[-1][1]
+        is_open = last is None or (isinstance(last, int) and last > np.iinfo(np.int64).max)
+        begins, ends = np.empty((2, count), minima.dtype)
+        least = b"" if minima.dtype == object else np.iinfo(np.int64).min
+        begins[:] = [least if begin is None else begin for begin, _ in intervals]
+        ends[: count - is_open] = [end for _, end in intervals[: count - is_open]]
+        if is_open:
+            ends[-1] = begins[-1]
+        above = np.searchsorted(ends[: count - is_open], minima, "right")
+        chosen = np.minimum(above, count - 1)
+        reaches = (begins[chosen] <= maxima).astype(bool) | ~self._has_max
+        touched: BoolArray = (above < count) & reaches
+        is_last = chosen == count - 1
+        inside: BoolArray = (above < count) & (begins[chosen] <= minima).astype(bool)
+        inside &= (maxima < ends[chosen]).astype(bool) | (is_last & is_open)
+        inside &= self._has_min & self._has_max
+        takes_nan = self._takes_nan(last)
+        inside &= self._no_nan | (is_last & takes_nan)
+        if takes_nan:
+            touched |= ~self._no_nan
         return touched, inside
 
     def _takes_nan(self, end: object) -> bool:

@@ -6,7 +6,7 @@ Options are named as in Paimon's documents, so that they can be copied from a ta
 |-------------------------------------------------|-----------------------------------------------|
 | `file-index.<type>.columns`                     | comma list of columns, or `map[key]`          |
 | `file-index.bloom-filter.<column>.items`        | distinct values expected in a file            |
-| `file-index.bloom-filter.<column>.fpp`          | share of false hits, between 0 and 1          |
+| `file-index.bloom-filter.<column>.fpp`          | false positives, between 0 and 1              |
 | `file-index.bitmap.<column>.version`            | 1 or 2                                        |
 | `file-index.bitmap.<column>.index-block-size`   | memory size, as `16kb`                        |
 | `file-index.range-bitmap.<column>.chunk-size`   | memory size; 0 puts each key into its own     |
@@ -56,7 +56,7 @@ class BloomFilterOptions:
     items: int | None = None
     """Distinct values expected in a file; None where not given (Paimon takes 1000000)."""
     fpp: float | None = None
-    """Share of absent values that the filter lets pass; None where not given (Paimon takes 0.1)."""
+    """False positive probability; None where not given (Paimon takes 0.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class BitmapOptions:
     """Options of bitmap."""
 
     version: int = 2
-    """1 reads its dictionary whole, 2 a sorted block of it. Take 1 only for readers that lack 2."""
+    """1 reads its dictionary whole, 2 a sorted block of it. Take 1 only for readers without 2."""
     index_block_size: int = 16 * 1024
     """Bytes of a dictionary block of version 2; a value that needs more has one to itself."""
 
@@ -124,8 +124,8 @@ class IndexSpec:
             UnsupportedError: The index does not take it.
 
         >>> spec = IndexSpec("Tags[color]", "bitmap", BitmapOptions())
-        >>> found, data_type = spec.resolve({"tags": DataType.parse("MAP<STRING, INT>")})
-        >>> print(found.column, data_type)
+        >>> resolved, data_type = spec.resolve({"tags": DataType.parse("MAP<STRING, INT>")})
+        >>> print(resolved.column, data_type)
         tags[color] INT
         """
         name = find_column(self.top_level, columns if names is None else names)
@@ -244,13 +244,13 @@ class ColumnNames(Collection[str]):
         return folded.get(_fold(name, rule), ())
 
 
-def did_you_mean(word: str, known: Iterable[str], form: str = "{}", *, most: int = 1) -> str:
-    """A hint for the end of an error about a name that is not known; empty if none is like it.
+def did_you_mean(word: str, names: Iterable[str], form: str = "{}", *, most: int = 1) -> str:
+    """A hint for the end of an error about an unknown name; empty if no name is like it.
 
     >>> did_you_mean("scroe", ["id", "score", "store"], most=3)
     '; did you mean score or store?'
     """
-    spelling = {name.lower(): name for name in known}
+    spelling = {name.lower(): name for name in names}
     close = get_close_matches(word.lower(), spelling, most, 0.6)
     close = close or get_close_matches(word.lower(), spelling, 1, 0.5)
     shown = " or ".join(form.format(spelling[name]) for name in close)
@@ -291,9 +291,9 @@ def _convert(key: str, value: object, converter: Converter) -> Any:
 
 def _size(least: int, most: int) -> Converter:
     def convert(value: object) -> int:
-        found = re.fullmatch(r"\s*([0-9]{1,19})\s*([a-z]*)\s*", str(value).lower())
-        unit = _UNITS.get(found[2] or "b") if found else None
-        size = int(found[1]) * unit if found and unit else -1
+        match = re.fullmatch(r"\s*([0-9]{1,19})\s*([a-z]*)\s*", str(value).lower())
+        unit = _UNITS.get(match[2] or "b") if match else None
+        size = int(match[1]) * unit if match and unit else -1
         if not least <= size <= most:
             raise ValueError(
                 f"a whole number of bytes from {least} to {most}, as 500, 16kb or 1 mb"
@@ -306,18 +306,18 @@ def _size(least: int, most: int) -> Converter:
 def _whole(least: int, most: int) -> Converter:
     def convert(value: object) -> int:
         number = int(value) if isinstance(value, float) and value.is_integer() else value
-        found = re.fullmatch(r"\s*([0-9]{1,10})\s*", str(number))
-        if not found or not least <= int(found[1]) <= most:
+        match = re.fullmatch(r"\s*([0-9]{1,10})\s*", str(number))
+        if not match or not least <= int(match[1]) <= most:
             raise ValueError(f"a whole number from {least} to {most}")
-        return int(found[1])
+        return int(match[1])
 
     return convert
 
 
-def _share(value: object) -> float:
+def _probability(value: object) -> float:
     text = str(value).lower()
-    found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\s*", text)
-    if not found or not 0 < float(text) < 1:
+    match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\s*", text)
+    if not match or not 0 < float(text) < 1:
         raise ValueError("a number above 0 and below 1")
     return float(text)
 
@@ -341,7 +341,7 @@ _KINDS: Final[dict[str, type[IndexOptions]]] = {
     "bsi": BsiOptions,
 }
 _OPTIONS: Final[dict[str, dict[str, Converter]]] = {
-    "bloom-filter": {"items": _whole(1, _MAX_INT), "fpp": _share},
+    "bloom-filter": {"items": _whole(1, _MAX_INT), "fpp": _probability},
     "bitmap": {"version": _whole(1, 2), "index-block-size": _size(1, _MAX_INT)},
     "range-bitmap": {"chunk-size": _size(0, _MAX_INT)},
     "bsi": {},
@@ -378,7 +378,7 @@ def parse_options(options: Mapping[str, OptionValue]) -> tuple[IndexSpec, ...]:
     if not isinstance(options, Mapping):
         raise OptionError(f"options: found {type(options).__name__}, expected a mapping")
     declared: dict[tuple[str, str], str] = {}
-    given: dict[tuple[str, str], dict[str, Any]] = {}
+    values_of: dict[tuple[str, str], dict[str, Any]] = {}
     keys: dict[tuple[str, str], str] = {}
     for key, value in options.items():
         name = key.removeprefix(_PREFIX)
@@ -391,16 +391,16 @@ def parse_options(options: Mapping[str, OptionValue]) -> tuple[IndexSpec, ...]:
         if option == "columns":
             declared |= _columns(key, index_type, value)
             continue
-        place = index_type, fold_name(column)
+        index = index_type, fold_name(column)
         attribute = option.replace("-", "_")
-        if attribute in given.setdefault(place, {}):
+        if attribute in values_of.setdefault(index, {}):
             raise OptionError(f"{key}: given twice, in another case")
-        given[place][attribute] = _convert(key, value, _OPTIONS[index_type][option])
-        keys[place] = key
+        values_of[index][attribute] = _convert(key, value, _OPTIONS[index_type][option])
+        keys[index] = key
     specs = []
     for (index_type, folded), column in declared.items():
-        whole_map = given.get((index_type, _split(folded)[0]), {})
-        values = whole_map | given.get((index_type, folded), {})
+        whole_map = values_of.get((index_type, _split(folded)[0]), {})
+        values = whole_map | values_of.get((index_type, folded), {})
         specs.append(IndexSpec(column, index_type, _KINDS[index_type](**values)))
     taken = {
         (spec.index_type, fold_name(name))
@@ -411,8 +411,8 @@ def parse_options(options: Mapping[str, OptionValue]) -> tuple[IndexSpec, ...]:
         if (index_type, column) not in taken:
             raise OptionError(f"{key}: the column is not in file-index.{index_type}.columns")
     if not specs:
-        known = ", ".join(INDEX_TYPES)
-        raise OptionError(f"no index: name columns in file-index.<type>.columns, <type> of {known}")
+        types = ", ".join(INDEX_TYPES)
+        raise OptionError(f"no index: name columns in file-index.<type>.columns, <type> of {types}")
     return tuple(sorted(specs, key=lambda spec: (spec.column, spec.index_type)))
 
 
@@ -439,8 +439,8 @@ def _parse_key(key: str, name: str) -> tuple[str, str, str]:
         owners = [other for other in INDEX_TYPES if option in _OPTIONS[other]]
         if owners:
             raise OptionError(f"{key}: {option} is an option of {owners[0]}, not of {index_type}")
-        known = " or ".join(_OPTIONS[index_type]) or "none"
-        raise OptionError(f"{key}: {index_type} has no option {option!r}, expected {known}")
+        expected = " or ".join(_OPTIONS[index_type]) or "none"
+        raise OptionError(f"{key}: {index_type} has no option {option!r}, expected {expected}")
     return index_type, column, option
 
 
@@ -454,8 +454,8 @@ def _columns(key: str, index_type: str, value: object) -> dict[tuple[str, str], 
         map_key = _split(name)[1]
         if map_key is not None and map_key[:1] in ("'", '"'):
             raise OptionError(f"{key}: found {name}, write the key of a map without quotes")
-        place = index_type, fold_name(name)
-        if place in declared:
-            raise OptionError(f"{key}: found {value!r}, which names {declared[place]} twice")
-        declared[place] = name
+        index = index_type, fold_name(name)
+        if index in declared:
+            raise OptionError(f"{key}: found {value!r}, which names {declared[index]} twice")
+        declared[index] = name
     return declared

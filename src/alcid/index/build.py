@@ -1,15 +1,11 @@
-"""From one Parquet file to what a bundle keeps of it: indexes, statistics, and where its pages are.
+"""Index one data file: from its rows to the payloads of its indexes, statistics and page layout.
 
-The footer is read once. Of the rows only the columns to index are read, one at a time, so that no
-more than one of them is in memory.
+The footer is read once. Of the rows only the columns to index are read, one after the other, so
+that no more than one of them is in memory.
 
-Indexes of the columns of one file, from its rows: what goes into a container.
-
-The statistics of columns from a Parquet footer, as far as they can be trusted.
-
-Which are trusted, `datafiles.parquet.statistics` says. A bound of text may have been cut by the
-writer, so it is never taken for a value. What cannot be trusted is not known: no bound is better
-than a wrong one.
+Statistics come from the values where a column is read, else from the footer as far as
+`datafiles.parquet.statistics` trusts it. A text bound of a footer may have been cut by the writer,
+so it is never taken for a value; where a footer cannot be trusted there is no bound.
 """
 
 from __future__ import annotations
@@ -87,7 +83,7 @@ class Payloads:
             wanted: Indexes in the spelling of the file, and the types of their values; those of a
                 key of a map one after the other.
         """
-        for column, same in groupby(wanted, key=lambda one: one[0].column):
+        for column, same in groupby(wanted, key=lambda index: index[0].column):
             self._build_same(column, values, list(same))
 
     def _build_same(
@@ -133,14 +129,14 @@ def build_payloads(
     """
     made = Payloads(for_java=True)
     names = ColumnNames(types)
-    found: list[tuple[IndexSpec, DataType]] = []
+    resolved: list[tuple[IndexSpec, DataType]] = []
     for spec in specs:
         try:
-            found.append(spec.resolve(types, names))
+            resolved.append(spec.resolve(types, names))
         except (ColumnError, UnsupportedError) as error:
             made.skipped[spec.column, spec.index_type] = str(error)
-    found.sort(key=lambda one: (one[0].top_level, one[0].column, one[0].index_type))
-    for name, wanted in groupby(found, key=lambda one: one[0].top_level):
+    resolved.sort(key=lambda index: (index[0].top_level, index[0].column, index[0].index_type))
+    for name, wanted in groupby(resolved, key=lambda index: index[0].top_level):
         made.build(read(name), wanted)
     return made
 
@@ -152,11 +148,11 @@ def value_statistics(
     if not column.has_bounds:
         return None
     try:
-        found = ColumnStatistics.of(values, column.data_type)
-        statistics_array(column.name, found.data_type, [found])
+        statistics = ColumnStatistics.of(values, column.data_type)
+        statistics_array(column.name, statistics.data_type, [statistics])
     except UnsupportedError:
         return None
-    return found
+    return statistics
 
 
 def footer_statistics(column: FileColumn, footer: FooterStatistics) -> ColumnStatistics | None:
@@ -174,8 +170,8 @@ def group_statistics(column: FileColumn, footer: FooterStatistics) -> Statistics
     data_type = column.data_type
     if not column.has_bounds or data_type is None:
         return None
-    found = [_of_chunks(column, data_type, [chunk]) for chunk in footer.of_leaf(column.leaf)]
-    return Statistics(column.name, data_type, statistics_array(column.name, data_type, found))
+    statistics = [_of_chunks(column, data_type, [chunk]) for chunk in footer.of_leaf(column.leaf)]
+    return Statistics(column.name, data_type, statistics_array(column.name, data_type, statistics))
 
 
 def _of_chunks(
@@ -187,29 +183,29 @@ def _of_chunks(
     bounded = [chunk for chunk in chunks if not chunk.is_empty]
     if not bounded or any(chunk.minimum is None for chunk in bounded):
         return ColumnStatistics(data_type, nulls=nulls, has_nan=has_nan)
-    least = min(bounded, key=lambda chunk: chunk.minimum)
-    most = max(bounded, key=lambda chunk: chunk.maximum)
+    lowest = min(bounded, key=lambda chunk: chunk.minimum)
+    highest = max(bounded, key=lambda chunk: chunk.maximum)
     is_text = data_type.root in BYTE_STRING_TYPES
     try:
-        found = ColumnStatistics(
+        statistics = ColumnStatistics(
             data_type,
-            _scalar(least.minimum, column),
-            _scalar(most.maximum, column),
+            _scalar(lowest.minimum, column),
+            _scalar(highest.maximum, column),
             nulls,
             has_nan,
-            not is_text and all(one.minimum_exact for one in bounded),
-            not is_text and all(one.maximum_exact for one in bounded),
+            not is_text and all(chunk.minimum_exact for chunk in bounded),
+            not is_text and all(chunk.maximum_exact for chunk in bounded),
         )
-        statistics_array(column.name, data_type, [found])  # refuses what cannot be
+        statistics_array(column.name, data_type, [statistics])  # refuses what cannot be
     except (UnsupportedError, pa.ArrowException, ValueError, TypeError, OverflowError):
         return ColumnStatistics(data_type, nulls=nulls, has_nan=has_nan)
-    return found
+    return statistics
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
     """The count over all row groups, if it is known of each."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+    stated = [count for count in counts if count is not None]
+    return sum(stated) if len(stated) == len(counts) else None
 
 
 def _scalar(bound: Any, column: FileColumn) -> Any:
@@ -263,9 +259,10 @@ class IndexedFile:
         It is what to add where an older bundle has the rest. Statistics of other columns come from
         the footer, and older ones may say more.
         """
-        kept = self.entry.statistics.items()
-        statistics = {name: known for name, known in kept if name in self.read}
-        payloads = {kind: one for kind, one in self.payloads.items() if kind.type == INDEX}
+        statistics = {
+            name: column for name, column in self.entry.statistics.items() if name in self.read
+        }
+        payloads = {kind: payload for kind, payload in self.payloads.items() if kind.type == INDEX}
         return replace(self, entry=replace(self.entry, statistics=statistics), payloads=payloads)
 
     def add_to(self, writer: BundleWriter) -> int:
@@ -311,8 +308,8 @@ def index_file(
     ...     BytesSource(file.getvalue()),
     ...     parse_options({"file-index.bsi.columns": "id"}),
     ... )
-    >>> found = index_file(source, specs, path="a.parquet", size=source.size, version="1")
-    >>> list(map(str, found.payloads)), found.entry.statistics["id"].maximum.as_py()
+    >>> indexed = index_file(source, specs, path="a.parquet", size=source.size, version="1")
+    >>> list(map(str, indexed.payloads)), indexed.entry.statistics["id"].maximum.as_py()
     (["bsi of 'id'", "pages of 'id'"], 3)
     """
     if size != source.size:
@@ -328,9 +325,9 @@ def index_file(
     statistics = FooterStatistics(parse_footer(cached, footer), source.name)
     for column in columns:
         if column.name not in work.statistics and work.is_single(column):
-            known = footer_statistics(column, statistics)
-            if known is not None:
-                work.statistics[column.name] = known
+            column_statistics = footer_statistics(column, statistics)
+            if column_statistics is not None:
+                work.statistics[column.name] = column_statistics
     work.pack()
     entry = FileEntry(
         path,
@@ -437,15 +434,15 @@ class _Work:
         self, specs: Iterable[IndexSpec], resolve: Callable[[IndexSpec], ResolvedIndex]
     ) -> None:
         """Build the indexes, column by column."""
-        found: list[ResolvedIndex] = []
+        resolved: list[ResolvedIndex] = []
         for spec in specs:
             try:
-                found.append(resolve(spec))
+                resolved.append(resolve(spec))
             except (ColumnError, UnsupportedError) as error:
                 self.skipped[PayloadKind.index(spec.column, spec.index_type)] = str(error)
-        found.sort(key=lambda one: (one[0].leaf, one[1].column, one[1].index_type))
-        for column, group in groupby(found, key=lambda one: one[0]):
-            self._index(column, [one[1:] for one in group])
+        resolved.sort(key=lambda index: (index[0].leaf, index[1].column, index[1].index_type))
+        for column, group in groupby(resolved, key=lambda index: index[0]):
+            self._index(column, [index[1:] for index in group])
 
     def _index(self, column: FileColumn, wanted: Sequence[tuple[IndexSpec, DataType]]) -> None:
         """Read a column, and build its indexes or those of keys of the map that it is."""
@@ -456,12 +453,12 @@ class _Work:
                 self.skipped[PayloadKind.index(spec.column, spec.index_type)] = str(error)
             return
         self.read.append(column.name)
-        known = value_statistics(column, values)
-        if known is not None:
-            self.statistics[column.name] = known
+        statistics = value_statistics(column, values)
+        if statistics is not None:
+            self.statistics[column.name] = statistics
         made = Payloads()
         made.build(values, wanted)
-        self.payloads |= {PayloadKind.index(*name): one for name, one in made.built.items()}
+        self.payloads |= {PayloadKind.index(*name): payload for name, payload in made.built.items()}
         self.skipped |= {PayloadKind.index(*name): why for name, why in made.skipped.items()}
 
     def _values(self, column: FileColumn) -> pa.ChunkedArray:

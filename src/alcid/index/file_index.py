@@ -1,4 +1,4 @@
-"""`FileIndex`: the indexes of one data file, built from Arrow and asked with predicates."""
+"""`FileIndex`: the indexes of one data file, built from Arrow and evaluated with predicates."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
-from operator import index, methodcaller
-from typing import TYPE_CHECKING, Literal
+from operator import index as as_index
+from operator import methodcaller
+from typing import Literal
 
 import pyarrow as pa
 from pyroaring import BitMap
@@ -55,9 +56,6 @@ from alcid.formats.source import (
 )
 from alcid.options import ColumnNames, OptionValue, parse_options
 from alcid.types import DataType, require_index
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["FileIndex"]
 
@@ -116,24 +114,24 @@ class FileIndex:
         payloads: dict[tuple[str, str], bytes | None] = {}
         read: dict[str, KeyColumn] = {}
         for spec in parse_options(options):
-            found, data_type = spec.resolve(columns, columns.names)
-            array = table.column(found.top_level)
-            if found.map_key is not None:
-                array = map_key_column(array, found.map_key)
-            if found.map_key is not None and not len(array):
-                payloads[found.column, found.index_type] = None
+            index, data_type = spec.resolve(columns, columns.names)
+            array = table.column(index.top_level)
+            if index.map_key is not None:
+                array = map_key_column(array, index.map_key)
+            if index.map_key is not None and not len(array):
+                payloads[index.column, index.index_type] = None
                 continue
             try:
-                if found.column not in read:
-                    read[found.column] = read_column(array, data_type)
-                keys = read[found.column]
-                payload = BUILDERS[found.index_type](keys, **asdict(found.options))
+                if index.column not in read:
+                    read[index.column] = read_column(array, data_type)
+                keys = read[index.column]
+                payload = BUILDERS[index.index_type](keys, **asdict(index.options))
             except UnsupportedError as error:  # of a value: the type was checked
-                left_out = f"{found.index_type} of {found.column!r} left out: {error}"
+                left_out = f"{index.index_type} of {index.column!r} left out: {error}"
                 warnings.warn(left_out, AlcidWarning, stacklevel=2)
                 continue
-            payloads[found.column, found.index_type] = payload
-            _log.debug("%s of %r: %d bytes", found.index_type, found.column, len(payload))
+            payloads[index.column, index.index_type] = payload
+            _log.debug("%s of %r: %d bytes", index.index_type, index.column, len(payload))
         source = BytesSource(write_container(payloads), "<built>")
         return cls(Container.open(source), table.schema)
 
@@ -272,7 +270,7 @@ class FileIndex:
             the rows of `among`, or any row, not exact. A range-bitmap can answer, except on CHAR,
             which Spark compares padded.
         """
-        if index(k) < 0 or nulls not in ("first", "last"):
+        if as_index(k) < 0 or nulls not in ("first", "last"):
             raise PredicateError(
                 f"top_n: found k={k!r}, nulls={nulls!r}, expected a k >= 0, first or last"
             )
@@ -320,10 +318,10 @@ class FileIndex:
             self._columns.require(column)
             return
         data_type = self._columns.type_of(name)
-        found = {entry.index_type: entry for entry in self.entries if entry.column == name}
-        known = [index_type for index_type in READERS if index_type in found]
-        for index_type in known + [other for other in found if other not in READERS]:
-            yield found[index_type], data_type
+        by_type = {entry.index_type: entry for entry in self.entries if entry.column == name}
+        readable = [index_type for index_type in READERS if index_type in by_type]
+        for index_type in readable + [other for other in by_type if other not in READERS]:
+            yield by_type[index_type], data_type
 
     def reader(self, entry: Entry) -> IndexReader:
         """The opened index of an entry, to ask it in keys.

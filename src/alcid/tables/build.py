@@ -103,39 +103,41 @@ def plan_build(
     skipped: SkippedCounter,
     resolve: Resolve = resolve_by_name,
 ) -> BuildPlan:
-    """Find what is missing; `skipped` is told what cannot be, of files that need not be read."""
+    """Find what is missing; what files cannot have that need not be read is added to `skipped`."""
     missing = np.ones((len(specs), len(listing)), bool)
-    known = np.zeros(len(listing), bool)
+    is_described = np.zeros(len(listing), bool)
     for schema, files in files_by_schema(bundles):
         try:
             resolve_index = resolve(schema_columns(schema, file="bundle"))
         except FormatError as error:
             bundles.report(error)
             continue
-        known[files] = True
+        is_described[files] = True
         example = bundles.paths[int(files[0])].as_py()  # as reports name it
         for number, spec in enumerate(specs):
             try:
-                _, found, _ = resolve_index(spec)
+                _, resolved, _ = resolve_index(spec)
             except (ColumnError, UnsupportedError) as error:
                 kind = PayloadKind.index(spec.column, spec.index_type)
                 skipped.add(kind, str(error), example, len(files))
                 missing[number, files] = False
             else:
-                states = bundles.coverage(PayloadKind.index(found.column, found.index_type)).states
+                states = bundles.coverage(
+                    PayloadKind.index(resolved.column, resolved.index_type)
+                ).states
                 missing[number, files] = states[files] != State.FRESH
     for kind in bundles.kinds:
         if kind.type == PAGES:
             damaged = bundles.coverage(kind).states == State.DAMAGED
-            known &= ~damaged
-    wanted = missing.any(axis=0) | ~known
+            is_described &= ~damaged
+    wanted = missing.any(axis=0) | ~is_described
     planned = tuple(
         FilePlan(
             int(file),
             tuple(
                 spec for spec, is_missing in zip(specs, missing[:, file], strict=True) if is_missing
             ),
-            bool(known[file]),
+            bool(is_described[file]),
         )
         for file in np.flatnonzero(wanted)
     )
@@ -143,7 +145,7 @@ def plan_build(
 
 
 def files_by_schema(bundles: BundleSet) -> Iterator[tuple[bytes, np.ndarray]]:
-    """Each schema, and the places of the files that have it."""
+    """Each schema, and the positions of the files that have it."""
     schemas = bundles.schemas
     codes = schemas.indices.fill_null(-1).to_numpy()
     for code in np.unique(codes[codes >= 0]).tolist():
@@ -255,9 +257,9 @@ class _Builder:
         self._batch_began = time.monotonic()
         files = self._task.items
         with closing(in_order(self._index, files, self._task.threads)) as results:
-            for done, (file, found) in enumerate(zip(files, results, strict=True), 1):
+            for done, (file, result) in enumerate(zip(files, results, strict=True), 1):
                 before = self._built.rows
-                self._take(file, found)
+                self._take(file, result)
                 late = time.monotonic() - self._batch_began >= BATCH_SECONDS
                 if done == len(files) or self._batch_bytes >= BATCH_BYTES or late:
                     self._publish()
@@ -265,14 +267,14 @@ class _Builder:
         return self._built
 
     def _index(self, file: FileToIndex) -> IndexedFile | AlcidError:
-        """What is kept of a file, or why nothing is; it must be the same before and after."""
+        """Index a file, or say why that fails; the file must be the same before and after."""
         path, size, version = file.path, file.size, file.version
         if version is None:
             return UnsupportedError(f"{path}: its file system does not say when it changed")
         source = self._storage.source(path, size, version or None)
-        found: IndexedFile | AlcidError
+        result: IndexedFile | AlcidError
         try:
-            found = index_file(
+            result = index_file(
                 source,
                 file.specs,
                 path=file.name,
@@ -281,33 +283,33 @@ class _Builder:
                 resolve=self._resolve,
             )
         except (FormatError, LimitError, StorageError, UnsupportedError) as error:
-            found = error
+            result = error
         if version and not self._storage.is_same(path, size, version):
             return FileGoneError("changed or removed while it was read", file=source.name)
-        if isinstance(found, StorageError) and not isinstance(found, FileGoneError):
-            raise found  # not the file's fault, so that others would fail too
-        return found
+        if isinstance(result, StorageError) and not isinstance(result, FileGoneError):
+            raise result  # not the file's fault, so that others would fail too
+        return result
 
-    def _take(self, file: FileToIndex, found: IndexedFile | AlcidError) -> None:
+    def _take(self, file: FileToIndex, result: IndexedFile | AlcidError) -> None:
         built, path = self._built, file.name
-        if isinstance(found, AlcidError):
-            built.skipped.add(None, str(found), path)
+        if isinstance(result, AlcidError):
+            built.skipped.add(None, str(result), path)
             built.failed += 1
             return
-        for kind, reason in found.skipped.items():
+        for kind, reason in result.skipped.items():
             if kind.type == INDEX:
                 built.skipped.add(kind, reason, path)
-        indexes = {kind for kind in found.payloads if kind.type == INDEX}
+        indexes = {kind for kind in result.payloads if kind.type == INDEX}
         if file.known:
             if not indexes:
                 built.unchanged += 1
                 return
-            found = found.only_indexes()
-        self._batch.append(found)
-        self._batch_bytes += sum(len(one or b"") for one in found.payloads.values())
+            result = result.only_indexes()
+        self._batch.append(result)
+        self._batch_bytes += sum(len(payload or b"") for payload in result.payloads.values())
         built.kinds |= indexes
         built.indexed += 1
-        built.rows += found.entry.rows
+        built.rows += result.entry.rows
 
     def _publish(self) -> None:
         """Write the batch, and begin another."""
@@ -328,20 +330,20 @@ def require_choice(columns: Collection[str] | None, types: Collection[str] | Non
     Raises:
         OptionError: One is a single text, or a type is not known.
     """
-    for what, given in (("columns", columns), ("types", types)):
-        if isinstance(given, str):
+    for what, names in (("columns", columns), ("types", types)):
+        if isinstance(names, str):
             raise OptionError(f"{what}: found text, expected a list of names")
     unknown = sorted(set(types or ()) - set(INDEX_TYPES))
     if unknown:
-        known = ", ".join(INDEX_TYPES)
-        hint = options.did_you_mean(unknown[0], INDEX_TYPES) or f", expected one of {known}"
+        expected = ", ".join(INDEX_TYPES)
+        hint = options.did_you_mean(unknown[0], INDEX_TYPES) or f", expected one of {expected}"
         raise OptionError(f"no such index: {unknown[0]}{hint}")
 
 
 def is_among(
     kind: PayloadKind, columns: Collection[str] | None, types: Collection[str] | None
 ) -> bool:
-    """Whether an index is one of those that are meant."""
+    """Whether an index is among those that columns and types choose."""
     if kind.type != INDEX or (types is not None and kind.index_type not in types):
         return False
     if columns is None:
@@ -360,8 +362,8 @@ class IndexFilesCounter:
     def add(self, kind: PayloadKind, rows: int, size: int) -> None:
         """Count a file."""
         total = self._found.setdefault(kind, [0, 0, 0])
-        for place, count in enumerate((1, rows, size)):
-            total[place] += count
+        for number, count in enumerate((1, rows, size)):
+            total[number] += count
 
     @property
     def found(self) -> tuple[IndexFiles, ...]:
@@ -374,7 +376,7 @@ class IndexFilesCounter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listed:
-    """What is known of the files of a table before any is read."""
+    """The files of a table, before any is read."""
 
     paths: Sequence[str]
     rows: Int64Array
@@ -397,7 +399,7 @@ def preview_build(
     Args:
         plan: What there is to do.
         files: The files of the table that can be indexed.
-        skipped: Is told what cannot be built, as far as that is known.
+        skipped: Takes what cannot be built, as far as that shows without reading.
         others: How many files of the table cannot be indexed at all.
         bundles: As the report has it.
         resolve: How the column of an index is found in a file.

@@ -75,16 +75,16 @@ def written_at(name: str) -> datetime | None:
     >>> written_at("20250801T093000.123456Z-5f1e0c7ab2d4.puffin").isoformat()
     '2025-08-01T09:30:00.123456+00:00'
     """
-    found = _NAME.fullmatch(name)
+    match = _NAME.fullmatch(name)
     try:
-        return datetime.strptime(found[1], _TIME).replace(tzinfo=UTC) if found else None
+        return datetime.strptime(match[1], _TIME).replace(tzinfo=UTC) if match else None
     except ValueError:  # a month 13
         return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FolderBundles:
-    """What a folder holds, the oldest first."""
+    """The bundles of a folder, the oldest first."""
 
     names: tuple[str, ...]
     """All bundles."""
@@ -100,7 +100,7 @@ class FolderBundles:
     def current(self) -> tuple[Bundle, ...]:
         """Those that no other replaces."""
         replaced = self.replaced()
-        return tuple(one for one in self.bundles if bundle_name(one) not in replaced)
+        return tuple(bundle for bundle in self.bundles if bundle_name(bundle) not in replaced)
 
     def against(
         self,
@@ -109,7 +109,7 @@ class FolderBundles:
         strict: bool = False,
         on_damage: Callable[[AlcidError], None] | None = None,
     ) -> BundleSet:
-        """Those in use, held against the files of a table."""
+        """Those in use, compared with the files of a table."""
         return BundleSet(
             self.current,
             listing.paths,
@@ -147,13 +147,13 @@ def bundle_name(bundle: Bundle) -> str:
     return bundle.name.rpartition("/")[2]
 
 
-def _is_older(name: str, moment: datetime) -> bool:
+def _is_older(name: str, timestamp: datetime) -> bool:
     at = written_at(name)
-    return at is not None and at < moment
+    return at is not None and at < timestamp
 
 
 class BundleFolder:
-    """Where the bundles of a table are kept."""
+    """The folder that the bundles of a table are in."""
 
     def __init__(self, storage: Storage, under: str = "") -> None:
         """The folder `under` of a storage, which need not exist."""
@@ -222,7 +222,7 @@ class BundleFolder:
             raise StorageError(problem, file=error.file, tries=error.tries) from error.__cause__
 
     def replace(self, names: Sequence[str]) -> None:
-        """Say that bundles are not to be used any more, by a bundle that replaces them."""
+        """Mark bundles as replaced, by an empty bundle that names them."""
         if names:
             data = io.BytesIO()
             BundleWriter(data, replaces=names).finish()

@@ -1,34 +1,18 @@
 """Bundles: the indexes and statistics of many data files in one Puffin file.
 
-| the format     |                                                               |
-|----------------|---------------------------------------------------------------|
-| `kinds`        | what payloads there are; names of blobs and properties        |
-| `blocks`       | payloads in small blocks, each with its checksum              |
-| `directory`    | which files have a payload of a kind, and where               |
-| `statistics`   | least and greatest values of a column, nulls, NaN             |
-| `files`        | the table of the files                                        |
-| `footer_check` | the checksum that a Puffin footer does not have               |
-
-| writing        |                                                               |
-|----------------|---------------------------------------------------------------|
-| `assembly`     | the blobs of a bundle, in their order                         |
-| `writer`       | a bundle, file by file                                        |
-| `merging`      | many bundles to one                                           |
-
-| reading        |                                                               |
-|----------------|---------------------------------------------------------------|
-| `kept`         | a source with parts in memory                                 |
-| `checked`      | one payload as a source that checks what it gives             |
-| `series`       | all payloads of a kind in a bundle                            |
-| `reader`       | one bundle                                                    |
-| `opening`      | many bundles, in two rounds of reads                          |
-| `coverage`     | which files of a table have a payload of a kind               |
-| `arrow_stream` | Arrow streams without compressed buffers                      |
-| `bundle_set`   | all bundles of a table, against its files: what is fresh      |
-| `filters`      | the bloom filters of some files, in columns                   |
-| `bloom`        | the bloom filters of many files, in one round of reads        |
-| `searching`    | the bitmap indexes of many files, searched for keys           |
-| `byte_regions` | what each byte of its blobs means, for `alcid.inspect.byte_map`       |
+| module       |                                                                      |
+|--------------|----------------------------------------------------------------------|
+| `format`     | kinds of payloads; names of blobs and properties; the footer's CRC   |
+| `directory`  | payloads in blocks with checksums, and which files have one          |
+| `statistics` | min/max, nulls and NaN of a column                                   |
+| `files`      | the table of the data files                                          |
+| `columns`    | pages and schemas of data files, packed                              |
+| `writer`     | write a bundle file by file                                          |
+| `merging`    | choose the bundles to merge, and merge them                          |
+| `payloads`   | payloads of one kind, checked as they are read                       |
+| `reader`     | open one bundle, or many                                             |
+| `bundle_set` | all bundles of a table compared with its files: what is fresh        |
+| `probing`    | probe the bloom filters and bitmaps of many files at once            |
 
 The bytes are described in docs/reference/bundle-format.md. Bundles know no file system, no SQL and
 no Spark.

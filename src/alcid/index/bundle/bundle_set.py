@@ -1,4 +1,4 @@
-"""All bundles of a table, held against the files that it has now: what can be used of each.
+"""All bundles of a table, compared with the files that it has now: what can be used of each.
 
 An entry is fresh when size and version of its file are those of the listing. Of several fresh ones
 the newest is taken, though each would be right. Everything here is in columns, over all files.
@@ -36,8 +36,8 @@ class BundleSet:
     ...     row = writer.add_file(FileEntry("a.parquet", size=900, version="1", rows=3))
     ...     writer.add(row, PayloadKind.pages("id"), b"any bytes")
     >>> bundles = open_bundles([BytesSource(file.getvalue())])
-    >>> found = BundleSet(bundles, ["a.parquet", "b.parquet"], [900, 700], ["1", "1"])
-    >>> [State(state).name for state in found.coverage(PayloadKind.pages("id")).states]
+    >>> bundle_set = BundleSet(bundles, ["a.parquet", "b.parquet"], [900, 700], ["1", "1"])
+    >>> [State(state).name for state in bundle_set.coverage(PayloadKind.pages("id")).states]
     ['FRESH', 'ABSENT']
     """
 
@@ -71,16 +71,16 @@ class BundleSet:
         self._bases = np.cumsum([0, *map(len, tables)])
         self._coverages: dict[PayloadKind, Coverage] = {}
 
-        places = pc.index_in(self._all.paths, value_set=self.paths)
-        same_version = pc.equal(self._all.versions, versions.take(places)).fill_null(False)
-        self._places: Int64Array = places.fill_null(-1).to_numpy().astype(np.int64)
-        listed = np.append(sizes, -1)  # for place -1
-        self._fresh = (self._all.sizes == listed[self._places]) & same_version.to_numpy(
+        positions = pc.index_in(self._all.paths, value_set=self.paths)
+        same_version = pc.equal(self._all.versions, versions.take(positions)).fill_null(False)
+        self._positions: Int64Array = positions.fill_null(-1).to_numpy().astype(np.int64)
+        listed = np.append(sizes, -1)  # for position -1
+        self._fresh = (self._all.sizes == listed[self._positions]) & same_version.to_numpy(
             zero_copy_only=False
         )
         newest = np.full(len(self.paths), -1, np.int64)
         rows = np.flatnonzero(self._fresh)
-        np.maximum.at(newest, self._places[rows], rows)
+        np.maximum.at(newest, self._positions[rows], rows)
         self._newest: Int64Array = newest
 
     @property
@@ -95,7 +95,7 @@ class BundleSet:
 
     @property
     def rows(self) -> pa.Int64Array:
-        """The number of rows of each listed file; null where no bundle knows it."""
+        """The number of rows of each listed file; null where no bundle has it."""
         return pa.array(self._all.rows).take(_or_null(self._newest))
 
     @property
@@ -130,11 +130,11 @@ class BundleSet:
                 rows = rows[series.directory.rows] if series else rows[:0]
                 usable = State.FRESH
             every.append(series)
-            places, fresh = self._places[rows], np.flatnonzero(self._fresh[rows])
+            positions, fresh = self._positions[rows], np.flatnonzero(self._fresh[rows])
             if series is not None:
-                bundles[places[fresh]], entries[places[fresh]] = number, fresh
-            _raise_to(states, places[places >= 0], State.STALE)
-            _raise_to(states, places[fresh], usable)
+                bundles[positions[fresh]], entries[positions[fresh]] = number, fresh
+            _raise_to(states, positions[positions >= 0], State.STALE)
+            _raise_to(states, positions[fresh], usable)
         return Coverage(kind, tuple(every), states, bundles, entries)
 
     def statistics(self, column: str) -> tuple[Statistics, ...]:
@@ -145,22 +145,22 @@ class BundleSet:
         """
         groups: dict[str, list[tuple[int, Statistics]]] = {}
         for base, bundle in zip(self._bases.tolist(), self.bundles, strict=False):
-            for known in bundle.statistics:
-                if known.column == column:
-                    groups.setdefault(str(known.data_type), []).append((base, known))
-        found = (self._gather(parts) for _, parts in sorted(groups.items()))
-        return tuple(known for known in found if known.values.null_count < len(self.paths))
+            for group in bundle.statistics:
+                if group.column == column:
+                    groups.setdefault(str(group.data_type), []).append((base, group))
+        gathered = (self._gather(parts) for _, parts in sorted(groups.items()))
+        return tuple(group for group in gathered if group.values.null_count < len(self.paths))
 
     def _gather(self, parts: list[tuple[int, Statistics]]) -> Statistics:
         """The newest fresh statistics of each listed file, out of those of some bundles."""
         chosen = np.full(len(self.paths), -1, np.int64)
         before = 0
-        for base, known in parts:
-            valid = known.values.is_valid().to_numpy(zero_copy_only=False)
+        for base, group in parts:
+            valid = group.values.is_valid().to_numpy(zero_copy_only=False)
             rows = np.flatnonzero(valid & self._fresh[base : base + len(valid)])
-            chosen[self._places[base + rows]] = before + rows
+            chosen[self._positions[base + rows]] = before + rows
             before += len(valid)
-        values = pa.concat_arrays([known.values for _, known in parts]).take(_or_null(chosen))
+        values = pa.concat_arrays([group.values for _, group in parts]).take(_or_null(chosen))
         return Statistics(parts[0][1].column, parts[0][1].data_type, values)
 
     def numbers(self, bundles: Collection[Bundle] | None = None) -> Int64Array:
@@ -185,15 +185,15 @@ class BundleSet:
             bundle_of = np.repeat(np.arange(len(self.bundles)), np.diff(self._bases))
             rows = np.flatnonzero(self._fresh & np.isin(bundle_of, numbers))
             is_live[:] = False
-            is_live[self._places[rows]] = True
-        places = np.flatnonzero(is_live)
-        taken = pa.array(places)
+            is_live[self._positions[rows]] = True
+        positions = np.flatnonzero(is_live)
+        taken = pa.array(positions)
         statistics = [
-            Statistics(known.column, known.data_type, known.values.take(taken))
+            Statistics(group.column, group.data_type, group.values.take(taken))
             for column in self.columns
-            for known in self.statistics(column)
+            for group in self.statistics(column)
         ]
-        return places, self._all.take(self._newest[places], statistics)
+        return positions, self._all.take(self._newest[positions], statistics)
 
     def _has_files(self, bundle: Bundle) -> bool:
         try:
@@ -223,9 +223,9 @@ def _texts(values: Sequence[str] | pa.Array | pa.ChunkedArray) -> pa.StringArray
     return values.cast("string") if isinstance(values, pa.Array) else pa.array(values, "string")
 
 
-def _or_null(places: Int64Array) -> pa.Int64Array:
-    """Places to take from; null for those below 0."""
-    return pa.array(places, mask=places < 0)
+def _or_null(positions: Int64Array) -> pa.Int64Array:
+    """Positions to take from; null for those below 0."""
+    return pa.array(positions, mask=positions < 0)
 
 
 def _concatenate(tables: Sequence[FileTable]) -> FileTable:

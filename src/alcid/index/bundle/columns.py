@@ -1,4 +1,6 @@
-"""Where the pages of a column are, packed: what a bundle keeps so that no footer is read again.
+"""Pages and schemas of data files, packed, so that queries need not read a footer.
+
+The pages of a column (`pack_pages`):
 
     u8 1, the version | a zstd frame of:
 
@@ -15,8 +17,7 @@ Numbers are `u8 width | u32 count | count * width bytes`, of width 1, 2, 4 or 8,
 first, then the next: most higher bytes are alike, which zstd packs to little. Integers are
 little-endian. A page takes about a byte.
 
-The columns of a file as bytes: a schema message of Arrow, which the table of files keeps.
-
+The columns of a file (`schema_bytes`) are an Arrow schema message, which the table of files keeps.
 A field has the type that `read_rows` gives. Its metadata say what Arrow's type does not:
 
     alcid.type         the type, as Paimon writes it; missing if there is none here
@@ -93,7 +94,7 @@ def pack_pages(layout: FileLayout, column: ColumnLayout) -> bytes:
 
 
 def unpack_pages(payloads: Mapping[str, bytes], *, file: str) -> FileLayout:
-    """The layout of some columns of a file, in this order, from what was kept for each.
+    """The layout of some columns of a file, in this order, from the payload of each.
 
     Args:
         payloads: What `pack_pages` gave, by the name of the column.
@@ -103,8 +104,8 @@ def unpack_pages(payloads: Mapping[str, bytes], *, file: str) -> FileLayout:
         FormatError: A payload is damaged, is of another column, or they are not of one file.
         UnsupportedError: None was given, or one is of a later version.
     """
-    found = {name: unpack_column(name, data, file=file) for name, data in payloads.items()}
-    return join_columns(found, file=file)
+    columns = {name: unpack_column(name, data, file=file) for name, data in payloads.items()}
+    return join_columns(columns, file=file)
 
 
 def join_columns(
@@ -296,14 +297,14 @@ def schema_columns(data: bytes, *, file: str) -> tuple[FileColumn, ...]:
 
 
 def _schema_field(column: FileColumn) -> pa.Field:
-    said: dict[bytes, str] = {}
+    metadata: dict[bytes, str] = {}
     if column.data_type is not None:
-        said[_TYPE] = str(column.data_type)
+        metadata[_TYPE] = str(column.data_type)
     if column.problem:
-        said[_PROBLEM] = column.problem
+        metadata[_PROBLEM] = column.problem
     if column.field_id is not None:
-        said[FIELD_ID] = str(column.field_id)
-    return pa.field(column.name, column.arrow_type, metadata=said or None)
+        metadata[FIELD_ID] = str(column.field_id)
+    return pa.field(column.name, column.arrow_type, metadata=metadata or None)
 
 
 def _described(column: FileColumn, metadata: dict[bytes, bytes]) -> FileColumn:

@@ -1,4 +1,6 @@
-"""Which files have a payload of some kind, and where it is.
+"""The directory of a kind of payloads, and the blocks that payloads are stored in.
+
+A directory says which files have a payload, and where it is:
 
     u32 x n   the file, as its row in the table of files; ascending
     u32 x n   the length of its payload
@@ -10,13 +12,13 @@ order, each in blocks, so the lengths say where each begins. The first bytes
 are here because a bloom filter begins with the number of its hash functions: with it the bits to
 read are known, and a probe needs one round of reads, not two.
 
-Payloads in small blocks, each with its checksum, so that any part is checked before it is used.
+Payloads are in small blocks, each with its checksum, so that any part is checked before it is used:
 
     1020 bytes of the payload | u32 CRC-32 | 1020 bytes | u32 CRC-32 | ... | the rest | u32 CRC-32
 
 The CRC is little-endian and follows what it covers, so a block is checked with one read and one
-call. Blocks are small because a bloom filter is asked for few bits far apart, each of which costs
-a block; below 1 KiB the calls cost more than the bytes (see docs/reference/bundle-format.md).
+call. Blocks are small because a probe of a bloom filter needs few bits far apart, each of which
+costs a block; below 1 KiB the calls cost more than the bytes (see docs/reference/bundle-format.md).
 """
 
 from __future__ import annotations
@@ -186,12 +188,12 @@ class Directory:
             whole = f"a multiple of {_ENTRY}, and {_CRC}"
             raise section.error("bad length of a directory", 0, found=len(data), expected=whole)
         body, crc = data[:-_CRC], int.from_bytes(data[-_CRC:], "little")
-        if (found := zlib.crc32(body)) != crc:
+        if (actual := zlib.crc32(body)) != crc:
             raise ChecksumError(
                 "damaged directory",
                 file=section.source.name,
                 offset=section.start,
-                found=f"{found:08x}",
+                found=f"{actual:08x}",
                 expected=f"{crc:08x}",
             )
         entries = len(body) // _ENTRY

@@ -1,13 +1,12 @@
-"""The table of a bundle's files: one row a data file, with the statistics of its columns.
+"""The table of a bundle's files: a row for each data file, with the statistics of its columns.
 
 It is an Arrow IPC stream. First come `path`, `size`, `version`, `footer_crc`, `rows` and `schema`;
 then, for each column and each type that it has in some file, a struct of statistics, null for files
 where the column has another type. Field metadata `column` and `type` name them.
 
-Arrow IPC streams that take no more memory than they have bytes.
-
-Buffers of a batch may each be compressed and state their own size, which Arrow believes: few bytes
-become gigabytes. Whether they are stands in the head of the batch, a FlatBuffers table:
+A stream with compressed buffers is refused: each states its own size, which Arrow believes, so that
+few bytes could become gigabytes. Whether there are any stands in the head of a batch, a FlatBuffers
+table:
 
     message    u8 kind of the head (field 1) | head (field 2): 2 a dictionary, 3 a batch
     dictionary batch (field 1)
@@ -120,7 +119,7 @@ class FileEntry:
     footer_crc: int | None = None
     """CRC-32 of its Parquet footer."""
     statistics: Mapping[str, ColumnStatistics] = field(default_factory=dict, hash=False)
-    """By column. A partition column is one whose least and greatest value are the same."""
+    """By column. A partition column is one whose min and max are the same."""
     schema: bytes | None = None
     """The names and types of its columns, see `alcid.index.bundle.columns`; None: not known."""
 
@@ -136,7 +135,7 @@ class Statistics:
 
     @property
     def field(self) -> pa.Field:
-        """Its place in the table; the name is for the eye, the metadata for readers."""
+        """Its field in the table; the name is for people, the metadata for readers."""
         return pa.field(
             f"{self.column}: {self.data_type}",
             self.values.type,
@@ -146,11 +145,11 @@ class Statistics:
     def of_values(self) -> Statistics:
         """Only what is certain to be of the values of a column, and not copied from a footer.
 
-        It is told apart by what no footer said before bundles of version 1.1: whether there is a
-        NaN, and that a text is not cut. Of the other files nothing is known.
+        The difference shows by what no footer said before bundles of version 1.1: whether there is
+        a NaN, and that a text is not cut. The bounds of other files are dropped.
         """
         values, root = self.values, self.data_type.root
-        fields = dict(zip((one.name for one in values.type), values.flatten(), strict=True))
+        fields = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
         certain = pa.repeat(False, len(values))
         if root in _FLOATS:
             certain = pc.is_valid(fields["has_nan"])
@@ -162,10 +161,10 @@ class Statistics:
             certain = pc.and_(*both).fill_null(False)
         for name in ("min", "max", "nulls"):
             fields[name] = pc.if_else(certain, fields[name], pa.scalar(None, fields[name].type))
-        kept = pa.StructArray.from_arrays(
+        trusted = pa.StructArray.from_arrays(
             list(fields.values()), fields=list(values.type), mask=values.is_null()
         )
-        return Statistics(self.column, self.data_type, kept)
+        return Statistics(self.column, self.data_type, trusted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,14 +193,14 @@ class FileTable:
         """
         groups: dict[tuple[str, DataType], list[ColumnStatistics | None]] = {}
         for row, entry in enumerate(entries):
-            for column, known in entry.statistics.items():
-                if known.nulls is not None and not 0 <= known.nulls <= entry.rows:
-                    found = f"{known.nulls} nulls in {entry.rows} rows"
-                    raise UnsupportedError(f"{entry.path}: column {column!r}: {found}")
-                group = column, known.data_type
+            for column, statistics_of in entry.statistics.items():
+                if statistics_of.nulls is not None and not 0 <= statistics_of.nulls <= entry.rows:
+                    problem = f"{statistics_of.nulls} nulls in {entry.rows} rows"
+                    raise UnsupportedError(f"{entry.path}: column {column!r}: {problem}")
+                group = column, statistics_of.data_type
                 if group not in groups:
                     groups[group] = [None] * len(entries)
-                groups[group][row] = known
+                groups[group][row] = statistics_of
         statistics = (
             Statistics(column, data_type, statistics_array(column, data_type, group))
             for (column, data_type), group in groups.items()
@@ -213,7 +212,7 @@ class FileTable:
             pa.array([entry.footer_crc for entry in entries], pa.uint32()),
             np.array([entry.rows for entry in entries], np.int64),
             _encoded([entry.schema for entry in entries]),
-            tuple(sorted(statistics, key=lambda found: (found.column, str(found.data_type)))),
+            tuple(sorted(statistics, key=lambda problem: (problem.column, str(problem.data_type)))),
         )
         if table.problem:
             raise UnsupportedError(f"files of a bundle: {table.problem}")
@@ -231,8 +230,8 @@ class FileTable:
         """All of it as one Arrow table."""
         core = [self.paths, pa.array(self.sizes), self.versions, self.footer_crcs]
         core += (pa.array(self.rows), self.schemas)
-        fields = [*CORE, _SCHEMA, *(known.field for known in self.statistics)]
-        columns = [*core, *(known.values for known in self.statistics)]
+        fields = [*CORE, _SCHEMA, *(group.field for group in self.statistics)]
+        columns = [*core, *(group.values for group in self.statistics)]
         return pa.table(columns, schema=pa.schema(fields))
 
     def to_bytes(self) -> bytes:
@@ -262,22 +261,22 @@ class FileTable:
         if (core := named[: len(CORE)]) != (wanted := _described(CORE)):
             raise error("other columns", _line(", ".join(core)), ", ".join(wanted))
         columns = [_one(column) for column in table.columns]
-        place = len(CORE)
+        position = len(CORE)
         schemas = pa.nulls(len(table), pa.binary()).dictionary_encode()
-        if place < len(schema) and schema.field(place).name == _SCHEMA.name:
-            if (kind := schema.field(place).type) != _SCHEMA.type:
+        if position < len(schema) and schema.field(position).name == _SCHEMA.name:
+            if (kind := schema.field(position).type) != _SCHEMA.type:
                 raise error("bad column 'schema'", _line(kind), _SCHEMA.type)
-            schemas = columns[place]
+            schemas = columns[position]
         if any(column.null_count for column in (*columns[:3], columns[4])):
             raise error("a file without path, size, version or rows")
         statistics = []
-        for place in range(len(CORE), len(schema)):
-            known = _statistics(schema.field(place), columns[place])
-            if known is not None:
-                if known.values.type != statistics_type(known.data_type):
-                    found_type = _line(known.values.type)
-                    raise error(f"statistics of {known.column!r}", found_type)
-                statistics.append(known)
+        for position in range(len(CORE), len(schema)):
+            group = _statistics(schema.field(position), columns[position])
+            if group is not None:
+                if group.values.type != statistics_type(group.data_type):
+                    found_type = _line(group.values.type)
+                    raise error(f"statistics of {group.column!r}", found_type)
+                statistics.append(group)
         paths, sizes, versions, crcs, rows = columns[: len(CORE)]
         found = cls(
             paths, sizes.to_numpy(), versions, crcs, rows.to_numpy(), schemas, tuple(statistics)
@@ -309,16 +308,18 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
 
 
-def _line(said: object) -> str:
+def _line(text: object) -> str:
     """The first line of what Arrow says, or of names that a file gives."""
-    return str(said).partition("\n")[0]
+    return str(text).partition("\n")[0]
 
 
 def _encoded(schemas: Sequence[bytes | None]) -> pa.DictionaryArray:
-    """Each schema once, and for each file which; together they could be beyond all memory."""
-    known: dict[bytes, int] = {}
-    indices = [None if one is None else known.setdefault(one, len(known)) for one in schemas]
-    dictionary = pa.array(list(known), pa.binary())
+    """Each schema once, and for each file which; one for each file could exceed all memory."""
+    codes: dict[bytes, int] = {}
+    indices = [
+        None if schema is None else codes.setdefault(schema, len(codes)) for schema in schemas
+    ]
+    dictionary = pa.array(list(codes), pa.binary())
     return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), dictionary)
 
 

@@ -1,10 +1,9 @@
-"""What payloads a bundle keeps, and the names of its blobs and properties.
+"""Kinds of payloads, the names of blobs and properties, and the checksum of the footer.
 
-The checksum that a Puffin footer does not have.
-
-The last blob of a bundle is `alcid-bundle-v1`, of no bytes. Its property `crc32` is the CRC-32 of
-the footer as `write_footer` composes it while these eight digits are zeros. So whatever the footer
-says of columns, index types and places is right, or the bundle is refused.
+Puffin's footer has no checksum of its own. The last blob of a bundle is `alcid-bundle-v1`, of no
+bytes. Its property `crc32` is the CRC-32 of the footer as `write_footer` composes it while these
+eight digits are zeros. So whatever the footer says of columns, index types and offsets is right, or
+the bundle is refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""All payloads of one kind in a bundle.
+"""Payloads of one kind: a single one as a checked source, those of a bundle, those of a table.
 
-One payload as a source of its own, which checks every block before it gives a byte of it.
-
-Which files of a table have a payload of some kind, and in which bundle.
+No byte of a payload is used before the checksum of its block was compared.
 """
 
 from __future__ import annotations
@@ -42,8 +40,8 @@ _LARGE = 32 << 10
 class CheckedSource:
     """The payload of one file: a `Source` for the readers of `alcid.formats.file_index`.
 
-    Blocks are read when a part of them is asked for, in one read from the first that is missing to
-    the last, and kept. The first four bytes are known from the directory and cost no read.
+    Blocks are read when a part of them is requested, in one read from the first that is missing to
+    the last, and cached. The first four bytes are in the directory and cost no read.
     """
 
     def __init__(self, source: Source, start: int, length: int, head: bytes, what: str) -> None:
@@ -52,7 +50,7 @@ class CheckedSource:
         self._what = what
         self.size = length
         self._source, self._start, self._head = source, start, head
-        self._known = bytearray(block_count(length))  # 1 for each block that was checked
+        self._checked_blocks = bytearray(block_count(length))  # 1 for each block that was checked
         self._firsts: list[int] = []  # the first block of each run that was read, ascending
         self._runs: list[bytes] = []  # what these hold; no block is in two of them
         self._lock = Lock()
@@ -67,14 +65,14 @@ class CheckedSource:
         """
         if offset + length <= HEAD:
             return self._head[offset : offset + length]
-        with self._lock:  # what one thread keeps must not replace what another has just read
+        with self._lock:  # what one thread caches must not replace what another has just read
             return self._read(offset, length)
 
     def _read(self, offset: int, length: int) -> bytes:
         for first, end in self._missing([(offset, length)]):
             data = self._source.read(*self._place(first, end))
             if length > _LARGE and first == offset // CONTENT:
-                # What is as long as this is decoded once, and kept by whoever did.
+                # What is as long as this is decoded once, and cached by whoever did.
                 run = self._checked(first, end, data)
                 begin = offset - first * CONTENT
                 if begin + length <= len(run):
@@ -97,9 +95,9 @@ class CheckedSource:
         for offset, length in ranges:
             blocks = offset // CONTENT, block_count(min(offset + length, self.size))
             needed = length and offset + length > HEAD
-            first = self._known.find(0, *blocks) if needed else -1
+            first = self._checked_blocks.find(0, *blocks) if needed else -1
             if first >= 0:
-                yield first, self._known.rfind(0, *blocks) + 1
+                yield first, self._checked_blocks.rfind(0, *blocks) + 1
 
     def _place(self, first: int, end: int) -> tuple[int, int]:
         """Offset and length of some blocks in the bundle."""
@@ -117,7 +115,7 @@ class CheckedSource:
         run = self._checked(first, end, data)
         within = slice(bisect_left(self._firsts, first), bisect_left(self._firsts, end))
         self._firsts[within], self._runs[within] = [first], [run]
-        self._known[first:end] = b"\1" * (end - first)
+        self._checked_blocks[first:end] = b"\1" * (end - first)
 
 
 def check_blocks(data: bytes, place: Range, what: str) -> memoryview:
@@ -173,8 +171,8 @@ class Series:
     def entry(self, row: int) -> int | None:
         """The entry of a file, by its row in the bundle, if there is one."""
         rows = self.directory.rows
-        place = int(np.searchsorted(rows, row))
-        return place if place < len(rows) and rows[place] == row else None
+        entry = int(np.searchsorted(rows, row))
+        return entry if entry < len(rows) and rows[entry] == row else None
 
     def payload(self, entry: int) -> CheckedSource:
         """The payload of an entry; nothing is read yet."""
@@ -246,24 +244,24 @@ class Coverage:
     @property
     def lengths(self) -> Int64Array:
         """The bytes of each payload; 0 where there is none."""
-        found = np.zeros(len(self.entries), np.int64)
+        lengths = np.zeros(len(self.entries), np.int64)
         for number, series in enumerate(self.series):
             if series is not None:
                 files = np.flatnonzero(self.bundles == number)
-                found[files] = series.directory.lengths[self.entries[files]]
-        return found
+                lengths[files] = series.directory.lengths[self.entries[files]]
+        return lengths
 
     def payload(self, file: int) -> CheckedSource | None:
         """The payload of a file, by its place in the listing."""
-        found = self.find(file)
-        return None if found is None else found[0].payload(found[1])
+        entry = self.find(file)
+        return None if entry is None else entry[0].payload(entry[1])
 
     def index(
         self, file: int, key_type: KeyType, payload: CheckedSource | None = None
     ) -> IndexReader | None:
         """The index of a file; see `Series.index` for the arguments and what it raises."""
-        found = self.find(file)
-        return None if found is None else found[0].index(found[1], key_type, payload)
+        entry = self.find(file)
+        return None if entry is None else entry[0].index(entry[1], key_type, payload)
 
     def find(self, file: int) -> tuple[Series, int] | None:
         """The payloads among which that of a file is, and its entry there."""

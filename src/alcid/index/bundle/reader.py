@@ -1,6 +1,6 @@
-"""Reading bundles: the footer when it is opened, all else when it is asked for.
+"""Open bundles: their footers at once, everything else when it is first used.
 
-Opening many bundles in two rounds of reads, however many there are.
+Any number of bundles is opened in two rounds of reads.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ class Bundle:
     @property
     def field_ids(self) -> dict[str, int]:
         """On Iceberg, the field ids of the columns that it has payloads of, as far as it says."""
-        found = self._blobs.items()
-        return {kind.column: blob.fields[0] for kind, blob in found if len(blob.fields) == 1}
+        blobs = self._blobs.items()
+        return {kind.column: blob.fields[0] for kind, blob in blobs if len(blob.fields) == 1}
 
     @cached_property
     def files(self) -> FileTable:
@@ -183,7 +183,7 @@ class Bundle:
         files = self.files
         if has_trusted_statistics(self.version):
             return files.statistics
-        return tuple(known.of_values() for known in files.statistics)
+        return tuple(column.of_values() for column in files.statistics)
 
     def series(self, kind: PayloadKind) -> Series | None:
         """All payloads of a kind, if it has any; reads their directory the first time.
@@ -233,7 +233,7 @@ class Bundle:
         return self._reader.read(blob)
 
     @cached_property
-    def metadata_place(self) -> tuple[int, int] | None:
+    def metadata_range(self) -> tuple[int, int] | None:
         """Offset and length of files and directories; None if they are too large for one read."""
         blobs = [blob for own in self._own.values() for blob in own]
         begin = min((blob.offset for blob in blobs), default=0)
@@ -242,13 +242,13 @@ class Bundle:
 
     def _metadata(self, blob_type: str) -> Blob:
         """The blob of the files or the directories, read along with the other if not too large."""
-        found = self._own[blob_type]
-        if len(found) != 1:
-            what = f"{len(found)} blobs of type {blob_type}"
-            raise FormatError("no bundle", file=self.name, found=what, expected="one")
-        if self.metadata_place is not None:
-            self.cached.load(*self.metadata_place)
-        return found[0]
+        blobs = self._own[blob_type]
+        if len(blobs) != 1:
+            count = f"{len(blobs)} blobs of type {blob_type}"
+            raise FormatError("no bundle", file=self.name, found=count, expected="one")
+        if self.metadata_range is not None:
+            self.cached.load(*self.metadata_range)
+        return blobs[0]
 
     def __repr__(self) -> str:
         """Its name, and what it has."""
@@ -291,7 +291,7 @@ def open_bundles(
             of_later_version = isinstance(error, UnsupportedError)
             kind = AlcidWarning if of_later_version else DamagedIndexWarning
             warnings.warn(f"bundle left out: {error}", kind, stacklevel=2)
-    places = [(bundle.cached, bundle.metadata_place) for bundle in bundles]
+    places = [(bundle.cached, bundle.metadata_range) for bundle in bundles]
     _fill(
         [(cached, place) for cached, place in places if place and not cached.has(*place)], read_many
     )

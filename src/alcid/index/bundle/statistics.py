@@ -1,4 +1,4 @@
-"""What is known of a column of a data file: its least and greatest value, nulls, NaN.
+"""Statistics of a column of a data file: min, max, nulls, NaN.
 
 Bounds hold in Spark's order: text by its UTF-8 bytes, NaN above every number and never a bound, and
 a bound of zero is the zero on the outer side, since -0.0 equals 0.0 there. Long text is cut: a
@@ -158,9 +158,9 @@ def _plain_value(value: Any, kind: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
-def _numbers(bounds: pa.Array, given: Sequence[Any], column: str) -> pa.Array:
+def _numbers(bounds: pa.Array, values: Sequence[Any], column: str) -> pa.Array:
     """Bounds that are numbers, and the very numbers that were given."""
-    for bound, value in zip(bounds.to_pylist(), given, strict=True):
+    for bound, value in zip(bounds.to_pylist(), values, strict=True):
         number = value.as_py() if isinstance(value, pa.Scalar) else value
         if bound != number:  # NaN, or rounded to a float
             raise UnsupportedError(f"column {column!r}: {value!r} is no bound")
@@ -178,8 +178,8 @@ def _cut(bounds: pa.Array, exact: list[bool], cut: Any) -> tuple[pa.Array, list[
     if not too_long:
         return bounds, exact
     values, exact = bounds.to_pylist(), list(exact)
-    for place in too_long:
-        values[place], exact[place] = cut(values[place]), False
+    for position in too_long:
+        values[position], exact[position] = cut(values[position]), False
     return pa.array(values, bounds.type), exact
 
 
@@ -189,5 +189,5 @@ def _cut_down(value: bytes) -> bytes:
 
 def _cut_up(value: bytes) -> bytes | None:
     """The least bytes that are above all that begin like `value`; None if there are none."""
-    kept = value[:LONGEST_BOUND].rstrip(b"\xff")
-    return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
+    prefix = value[:LONGEST_BOUND].rstrip(b"\xff")
+    return prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else None

@@ -124,7 +124,7 @@ class Assembly:
 
 
 def add_other(writer: PuffinWriter, blob: Blob, content: bytes) -> None:
-    """Write a blob that is no part of a bundle, as it says; its place does not count.
+    """Write a blob that is no part of a bundle, as it says; its offset does not count.
 
     Raises:
         OptionError: It is of a type of the bundle's own.
@@ -145,7 +145,7 @@ def add_other(writer: PuffinWriter, blob: Blob, content: bytes) -> None:
 class BundleWriter:
     """A bundle that is being written; it is complete when its `with` block ends.
 
-    The payloads are held until then. A build of very many files publishes a bundle whenever
+    The payloads are buffered until then. A build of very many files publishes a bundle whenever
     `payload_bytes` has grown large, and begins another.
 
     >>> import io
@@ -239,7 +239,7 @@ def amend(
         source: The other one; None if there is none.
         file: Takes the bytes.
         keep: Which of its blobs to copy, of those that are no part of a bundle.
-        add: Blobs with their content, to be compressed as they say; their places do not count.
+        add: Blobs with their content, to be compressed as they say; their offsets do not count.
 
     Raises:
         FormatError: The other one is damaged.
@@ -263,8 +263,8 @@ def amend(
                 writer.add_stored(blob, reader.read_stored(blob))
         if closing is not None:
             last = replace(closing, offset=_end(writer), length=0)
-            told = closing_properties(writer.blobs, last, properties)
-            writer.add_stored(replace(last, properties=told), b"")
+            last_properties = closing_properties(writer.blobs, last, properties)
+            writer.add_stored(replace(last, properties=last_properties), b"")
 
 
 def _end(writer: PuffinWriter) -> int:

@@ -73,7 +73,7 @@ class FolderIndexes:
             storage: The folder.
             index_storage: Where the bundles are, if not in `_alcid/` of it: a folder for this table
                 alone.
-            strict: Raise where a bundle is damaged, in place of a warning. A build mends it.
+            strict: Raise where a bundle is damaged, in place of a warning. A build repairs it.
             engine: What builds; by default this process.
         """
         self._storage, self.strict, self._engine = storage, strict, engine or Threads()
@@ -82,7 +82,7 @@ class FolderIndexes:
         )
 
     def open(self, listing: Listing) -> BundleSet:
-        """The bundles as they are now, held against the files of the table."""
+        """The bundles as they are now, compared with the files of the table."""
         return self.folder.load(strict=self.strict).against(listing, strict=self.strict)
 
     def build(
@@ -92,7 +92,7 @@ class FolderIndexes:
         rebuild: bool | Collection[str] = False,
         progress: Progress | bool | None = False,
     ) -> BuildReport:
-        """Build the indexes that files lack; those that they have stay.
+        """Build the indexes that files are without; those that they have stay.
 
         Args:
             options: Which, see `alcid.options.parse_options`. They count for what is built now: a
@@ -107,8 +107,8 @@ class FolderIndexes:
         """
         begin = time.monotonic()
         specs, skipped = parse_options(options), SkippedCounter()
-        listing, found = list_data_files(self._storage), self.folder.load()
-        plan = _plan(listing, found, specs, skipped, rebuild=rebuild)
+        listing, contents = list_data_files(self._storage), self.folder.load()
+        plan = _plan(listing, contents, specs, skipped, rebuild=rebuild)
         built = Built(skipped=skipped)
         if plan.files:
             work = BuildWork(self._storage, self.folder)
@@ -117,9 +117,9 @@ class FolderIndexes:
                 for part in self._engine.map(work, files, plan.sizes(listing), report):
                     built.add(part)
         # What a rebuild makes needless: bundles without an index that is not there again.
-        held = {k for bundle in found.bundles for k in bundle.kinds if k.type == INDEX}
-        if rebuild is True and built.kinds and held <= built.kinds:
-            self.folder.replace(found.readable)
+        indexed = {k for bundle in contents.bundles for k in bundle.kinds if k.type == INDEX}
+        if rebuild is True and built.kinds and indexed <= built.kinds:
+            self.folder.replace(contents.readable)
         self.tidy(listing)
         return BuildReport(
             len(listing),
@@ -146,19 +146,19 @@ class FolderIndexes:
         specs, skipped = parse_options(options), SkippedCounter()
         plan = _plan(files.listing, self.folder.load(), specs, skipped, rebuild=rebuild)
         paths = files.listing.paths.to_pylist()
-        known = Listed(paths, files.rows, files.sizes, files.own_columns)
-        return preview_build(plan, known, skipped)
+        listed = Listed(paths, files.rows, files.sizes, files.own_columns)
+        return preview_build(plan, listed, skipped)
 
     def indexes(self, listing: Listing | None = None) -> list[IndexInfo]:
         """What indexes there are, by column and type; `listing` may be given if it is known."""
         bundles = self.open(list_data_files(self._storage) if listing is None else listing)
         rows = bundles.rows.fill_null(0).to_numpy()
-        found = []
+        infos = []
         for kind in bundles.kinds:
             if kind.type == INDEX:
                 coverage = bundles.coverage(kind)
                 counts = np.bincount(coverage.states, minlength=len(State)).tolist()
-                found.append(
+                infos.append(
                     IndexInfo(
                         kind.column,
                         kind.index_type,
@@ -170,7 +170,7 @@ class FolderIndexes:
                         int(rows[coverage.states == State.FRESH].sum()),
                     )
                 )
-        return found
+        return infos
 
     def drop(
         self,
@@ -179,7 +179,7 @@ class FolderIndexes:
         *,
         dry_run: bool = False,
     ) -> int:
-        """Remove indexes; where none is left, also what else is kept of the files.
+        """Remove indexes; where none is left, also the statistics and pages of the files.
 
         Args:
             columns: Those of these columns, and of keys of these maps; by default of all.
@@ -194,19 +194,19 @@ class FolderIndexes:
         """
         require_choice(columns, types)
         listing = list_data_files(self._storage)
-        found = self.folder.load()
-        bundles = found.against(listing)
+        contents = self.folder.load()
+        bundles = contents.against(listing)
         dropped = [kind for kind in bundles.kinds if is_among(kind, columns, types)]
         had = np.zeros(len(listing), bool)
         for kind in dropped:
             had |= bundles.coverage(kind).states == State.FRESH
         left = [kind for kind in bundles.kinds if kind not in dropped]
         if dropped and not dry_run:
-            gone = found.readable
+            gone = contents.readable
             if any(kind.type == INDEX for kind in left):
-                merge_folder(self.folder, found, listing, kinds=left)
+                merge_folder(self.folder, contents, listing, kinds=left)
             else:
-                gone += tuple(filter(self.folder.is_damaged, found.unreadable()))
+                gone += tuple(filter(self.folder.is_damaged, contents.unreadable()))
             self.folder.remove(gone)
         return int(had.sum())
 
@@ -218,18 +218,18 @@ class FolderIndexes:
                 only if there is something to merge.
         """
         with suppress(FileGoneError):  # another is tidying up
-            found = self.folder.load()
-            remove_replaced(self.folder, found)
-            if listing is None or bundles_to_merge(found, listing):
+            contents = self.folder.load()
+            remove_replaced(self.folder, contents)
+            if listing is None or bundles_to_merge(contents, listing):
                 listing = list_data_files(self._storage)  # after the bundles, so with all they know
-                chosen = bundles_to_merge(found, listing)
+                chosen = bundles_to_merge(contents, listing)
                 if chosen:
-                    merge_folder(self.folder, found, listing, chosen=chosen)
+                    merge_folder(self.folder, contents, listing, chosen=chosen)
 
 
 def _plan(
     listing: Listing,
-    found: FolderBundles,
+    contents: FolderBundles,
     specs: Sequence[IndexSpec],
     skipped: SkippedCounter,
     *,
@@ -239,5 +239,5 @@ def _plan(
     if rebuild is True:
         files = (FilePlan(file, tuple(specs), known=False) for file in range(len(listing)))
         return BuildPlan(tuple(files), 0)
-    plan = plan_build(found.against(listing), listing, specs, skipped)
+    plan = plan_build(contents.against(listing), listing, specs, skipped)
     return plan.with_files(listing.paths.to_pylist(), rebuild, specs) if rebuild else plan

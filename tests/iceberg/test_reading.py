@@ -12,7 +12,7 @@ import pytest
 import alcid
 from alcid.scan import ScanPlan
 from alcid.spark import reading
-from alcid.spark.reading import Way
+from alcid.spark.reading import ReadStrategy
 from alcid.tables.iceberg_table import IcebergTable
 from tests.iceberg.read_tables import KINDS, Kind, insert
 
@@ -50,23 +50,27 @@ def test_rows_are_those_of_iceberg_with_and_without_indexes(
     expected = own(lake, name, (None, *kind.questions))
     table = alcid.iceberg(name, lake)
 
-    def same(way: str) -> None:
+    def same(strategy: str) -> None:
         for where, rows in expected.items():
             # What only Spark evaluates, Spark has to read.
             is_known = where is None or not any(text in where for text in ("s.x", "m['k'].v"))
             found = table.scan(where).to_arrow() if is_known else table.read(where).toArrow()
-            assert as_text(found) == rows, (way, where)
-            assert table.count(where) == len(rows), (way, where)
+            assert as_text(found) == rows, (strategy, where)
+            assert table.count(where) == len(rows), (strategy, where)
 
     same("without indexes")
     table.build_indexes(kind.indexes, progress=False)
     same("with indexes")
 
     possible: list[Any] = ["driver", "tasks", "Iceberg"]
-    for way in possible:
-        monkeypatch.setattr(reading, "choose_way", lambda *_, way=way, **__: Way(way, ""))
+    for strategy in possible:
+        monkeypatch.setattr(
+            reading,
+            "choose_strategy",
+            lambda *_, strategy=strategy, **__: ReadStrategy(strategy, ""),
+        )
         for where in (None, kind.questions[0]):
-            assert as_text(table.read(where).toArrow()) == expected[where], (way, where)
+            assert as_text(table.read(where).toArrow()) == expected[where], (strategy, where)
 
 
 def test_iceberg_reads_where_most_is_read_and_indexes_leave_most_files(
@@ -128,8 +132,8 @@ def test_iceberg_is_not_asked_what_it_means_otherwise(
     found = {"read": table.read(where), "sql": alcid.sql(f"SELECT * FROM t WHERE {where}", t=table)}
     (note,) = table.explain(where).notes
     assert note.startswith("rows are read by Iceberg's own scan")
-    for way, rows in found.items():
-        assert sorted(row.id for row in rows.collect()) == [1, 2, 3, 5], way
+    for strategy, rows in found.items():
+        assert sorted(row.id for row in rows.collect()) == [1, 2, 3, 5], strategy
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from alcid.scan import ScanPlan
 from alcid.spark import reading
 from alcid.spark.engine import SparkEngine
 from alcid.spark.jvm import map_in_arrow
-from alcid.spark.reading import Way
+from alcid.spark.reading import ReadStrategy
 from alcid.storage import Storage
 from alcid.tables import build
 from alcid.tables.paimon_table import PaimonTable
@@ -55,8 +55,12 @@ class Requests(KillRequests):
     def build(self, folder: str, options: dict[str, str], gate: str | None = None) -> Any:
         return self._table(folder, gate).build_indexes(options, progress=False).to_dict()
 
-    def read(self, folder: str, where: str, way: Literal["driver", "tasks", "Spark"]) -> list[str]:
-        with patch.object(reading, "choose_way", lambda *_, **__: Way(way, "so it is tested")):
+    def read(
+        self, folder: str, where: str, strategy: Literal["driver", "tasks", "Spark"]
+    ) -> list[str]:
+        with patch.object(
+            reading, "choose_strategy", lambda *_, **__: ReadStrategy(strategy, "so it is tested")
+        ):
             return _rows(self._table(folder).read(where))
 
     def count(self, folder: str, where: str) -> int:

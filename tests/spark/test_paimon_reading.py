@@ -1,4 +1,4 @@
-"""Paimon tables through Spark: the same rows in every way of reading, and in SQL."""
+"""Paimon tables through Spark: the same rows in every strategy of reading, and in SQL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import alcid
 from alcid.errors import AlcidWarning
 from alcid.spark import reading
-from alcid.spark.reading import Way, choose_way
+from alcid.spark.reading import ReadStrategy, choose_strategy
 from alcid.spark.schema import arrow_for_spark, conform_batches
 from tests.golden.paimon_tables import table_names, unpack_table
 
@@ -42,17 +42,17 @@ def as_text(rows: pa.Table) -> list[str]:
     return sorted(map(str, rows.to_pylist()))
 
 
-@pytest.mark.parametrize("way", ["tasks", "Spark"])
+@pytest.mark.parametrize("strategy", ["tasks", "Spark"])
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_are_the_same_in_every_way(
-    spark: SparkSession, tables: Path, name: str, way: Any, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tables: Path, name: str, strategy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def choose(plan: Any, *, has_s3a: bool) -> Way:
-        chosen = choose_way(plan, has_s3a=has_s3a)
+    def choose(plan: Any, *, has_s3a: bool) -> ReadStrategy:
+        chosen = choose_strategy(plan, has_s3a=has_s3a)
         obstacle = reading._obstacle(plan, has_s3a)
-        return chosen if way == "Spark" and obstacle else Way(way, "is tested")
+        return chosen if strategy == "Spark" and obstacle else ReadStrategy(strategy, "is tested")
 
-    monkeypatch.setattr(reading, "choose_way", choose)
+    monkeypatch.setattr(reading, "choose_strategy", choose)
     plain, table = alcid.paimon(tables / name), alcid.paimon(tables / name, spark)
     columns = [name for name in plain.schema.names if name != "c_time"]  # Spark has none
     expected = plain.scan(columns=columns).to_arrow()

@@ -1,4 +1,4 @@
-"""`read` gives the columns and rows that plain Spark gives, whichever way they are read."""
+"""`read` gives the columns and rows that plain Spark gives, whichever strategy they are read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from alcid.expressions import parse
 from alcid.scan import ScanPlan
 from alcid.scan.planner import prune
 from alcid.spark import reading
-from alcid.spark.reading import Way
+from alcid.spark.reading import ReadStrategy
 from tests.storage.conftest import KEYS, bucket, moto_port
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["bucket", "moto_port"]
 
 SEED = os.environ.get("ALCID_SEED", "2025")
-WAYS = ("driver", "tasks", "Spark")
+STRATEGIES = ("driver", "tasks", "Spark")
 ROWS = 300
 ZONE = "America/St_Johns"
 PLAIN = {"spark.sql.parquet.filterPushdown": "false", "spark.sql.session.timeZone": ZONE}
@@ -133,8 +133,10 @@ def plain(folder: Path, spark: SparkSession) -> Iterator[DataFrame]:
         spark.conf.set(key, value)
 
 
-def force(monkeypatch: pytest.MonkeyPatch, way: Any) -> None:
-    monkeypatch.setattr(reading, "choose_way", lambda *_, **__: Way(way, "so it is tested"))
+def force(monkeypatch: pytest.MonkeyPatch, strategy: Any) -> None:
+    monkeypatch.setattr(
+        reading, "choose_strategy", lambda *_, **__: ReadStrategy(strategy, "so it is tested")
+    )
 
 
 def random_predicates(count: int) -> list[str]:
@@ -161,29 +163,29 @@ def test_all_ways_give_the_rows_of_plain_spark(
     rows = truth["row"].to_numpy()
     for place, text in enumerate(predicates):
         expected = np.sort(rows[truth[f"q{place}"].fill_null(False).to_numpy()]).tolist()
-        # Each way in turn; a job takes longer than a question.
-        force(monkeypatch, WAYS[place % 3])
+        # Each strategy in turn; a job takes longer than a question.
+        force(monkeypatch, STRATEGIES[place % 3])
         found = table.read(text, columns=["row"]).toArrow()["row"].to_pylist()
-        assert sorted(found) == expected, (SEED, text, WAYS[place % 3])
+        assert sorted(found) == expected, (SEED, text, STRATEGIES[place % 3])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_columns_types_and_values_are_those_of_plain_spark(
-    table: alcid.ParquetTable, plain: DataFrame, way: str, monkeypatch: pytest.MonkeyPatch
+    table: alcid.ParquetTable, plain: DataFrame, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    force(monkeypatch, way)
+    force(monkeypatch, strategy)
     found = table.read("i > 100 OR day IS NULL")
     assert found.schema == plain.schema
     expected = plain.where("i > 100 OR day IS NULL").orderBy("row").collect()
     assert repr(found.orderBy("row").collect()) == repr(expected)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_order_and_limit_are_done_by_whoever_reads(
-    table: alcid.ParquetTable, plain: DataFrame, way: str, monkeypatch: pytest.MonkeyPatch
+    table: alcid.ParquetTable, plain: DataFrame, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    force(monkeypatch, way)
-    monkeypatch.setattr(reading, "MOST_TOP", 2)
+    force(monkeypatch, strategy)
+    monkeypatch.setattr(reading, "MAX_TOP_ROWS", 2)
     order = {"order_by": "d DESC NULLS FIRST, row", "columns": ["name", "row", "name"]}
     sorted_rows = plain.orderBy(plain.d.desc_nulls_first(), "row").select("name", "row", "name")
     for limit in (None, 0, 2, 3, 50):
@@ -219,7 +221,7 @@ def test_deleted_rows_stay_deleted(
     first = min(table.scan().to_arrow()["row"].to_pylist())
     some = table.with_deletions({path: alcid.DeletionVector([0, 5, 299])})
     monkeypatch.setattr(reading, "_DRIVER_ROWS", 0)
-    monkeypatch.setattr(reading, "_DENSE", 0.0)
+    monkeypatch.setattr(reading, "_DENSE_FRACTION", 0.0)
     assert "by Arrow in tasks of Spark: some rows are deleted" in str(some.explain("i > 100"))
     expected = plain.where("i > 100").select("row").toArrow()["row"].to_pylist()
     gone = {first, first + 5, first + 299}
@@ -236,7 +238,7 @@ def test_the_way_is_chosen_by_what_is_read(
     assert str(table.explain("i > 7")).splitlines()[-1] == (
         "rows are read by Spark's own Parquet reader: most of 0.3 MB is read"
     )
-    monkeypatch.setattr(reading, "_DENSE", 2.0)
+    monkeypatch.setattr(reading, "_DENSE_FRACTION", 2.0)
     assert "rows are read by Arrow in tasks of Spark: about 0." in str(table.explain("i > 7"))
     assert "rows are read" not in str(table.explain("i > 7", order_by="i", limit=5))
 
@@ -333,11 +335,11 @@ def test_a_type_that_spark_does_not_have_is_named(tmp_path: Path, spark: SparkSe
     assert table.read(columns=["x"]).toArrow()["x"].to_pylist() == [1]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_way_goes_by_the_time_zone_of_the_session(
-    table: alcid.ParquetTable, plain: DataFrame, way: str, monkeypatch: pytest.MonkeyPatch
+    table: alcid.ParquetTable, plain: DataFrame, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    force(monkeypatch, way)
+    force(monkeypatch, strategy)
     for where in ("at >= '2024-03-10 01:30:00'", "at = TIMESTAMP_NTZ'2024-03-10 03:30:00'"):
         expected = plain.where(where).select("row").toArrow()["row"].to_pylist()
         found = table.read(where, columns=["row"]).toArrow()["row"].to_pylist()
@@ -354,12 +356,12 @@ def hours(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_timestamps_in_the_paths_go_by_the_time_zone_of_the_session(
-    hours: Path, plain: DataFrame, way: str, monkeypatch: pytest.MonkeyPatch
+    hours: Path, plain: DataFrame, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark = plain.sparkSession
-    force(monkeypatch, way)
+    force(monkeypatch, strategy)
     found = alcid.parquet(hours, spark)
     scan = found.scan("hour <= '2024-03-10 01:30:00'")
     for zone in (ZONE, "Asia/Tokyo", "UTC"):  # also one that the table was not opened with

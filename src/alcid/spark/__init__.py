@@ -1,24 +1,20 @@
-"""Work on Spark. Nothing here is needed to use tables in this process, and nothing is loaded by it.
+"""Work on Spark. Nothing here is loaded by tables that are used in this process only.
 
-| module           |                                                                   |
-|------------------|-------------------------------------------------------------------|
-| `session`        | a Spark that is set up for this library                           |
-| `java`           | a Java for it, where the machine has none                         |
-| `daemon`         | Python tasks that start faster                                    |
-| `source`         | `spark.read.format("alcid")`                                      |
-| `source_options` | its options, and how a catalog keeps them                         |
-| `engine`         | Spark as what does the work of tables                             |
-| `shares`         | work on many files as a job of few tasks                          |
-| `reading`        | the rows of a scan as a DataFrame                                 |
-| `ways`           | who reads them: the driver, tasks or Spark's own reader           |
-| `schema`         | columns in the types that Spark has                               |
-| `append`         | the rows of a DataFrame as files of a table                       |
-| `append_schema`  | its columns, and what footers say of them                         |
-| `sql`            | `alcid.sql`                                                       |
-| `relations`      | what a query needs of each table, by Spark's own plan             |
-| `conditions`     | Spark's expressions as predicates                                 |
-| `sql_explanation`| what was asked of the tables of a query, and why                  |
-| `jvm`            | all that needs the JVM of the driver                              |
+| module     |                                                                         |
+|------------|-------------------------------------------------------------------------|
+| `session`  | `alcid.session`: a Spark that is set up for this library, and its Java  |
+| `daemon`   | Python workers that start faster                                        |
+| `engine`   | `SparkEngine`, the engine of tables that were opened with a session     |
+| `jobs`     | work on many files as a job of few tasks                                |
+| `reading`  | `Scan.to_spark`, and which reader is chosen                             |
+| `rows`     | the rows of a DataFrame, written by tasks                               |
+| `schema`   | columns in the types that Spark has                                     |
+| `source`   | `spark.read.format("alcid")`                                            |
+| `sql`      | `alcid.sql` and `alcid.explain_sql`                                     |
+| `pushdown` | the required columns and the filter of each table in a query's plan     |
+| `iceberg`  | Iceberg tables of the session's catalogs                                |
+| `errors`   | what Spark raises, as errors of this library                            |
+| `jvm`      | all calls into the driver's JVM                                         |
 """
 
 from __future__ import annotations

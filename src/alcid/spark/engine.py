@@ -11,7 +11,7 @@ from alcid.config import Settings, using
 from alcid.scan import ReadPlan, Scan, ScanPlan
 from alcid.spark import jvm
 from alcid.spark.jobs import map_tasks
-from alcid.spark.reading import count_by_spark, to_spark, way_of
+from alcid.spark.reading import count_by_spark, strategy_of, to_spark
 from alcid.spark.rows import DataFrameRows
 from alcid.spark.session import require_version
 from alcid.tables.engine import Items, Task
@@ -80,8 +80,8 @@ class SparkEngine:
 
     def note(self, scan: Scan) -> str | None:
         """How `to_spark` reads, and why."""
-        way = way_of(self.session, scan)
-        return None if way is None else str(way)
+        strategy = strategy_of(self.session, scan)
+        return None if strategy is None else str(strategy)
 
 
 def _count_rows(task: Task[ReadPlan]) -> int:

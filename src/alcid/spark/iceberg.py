@@ -1,10 +1,8 @@
 """An Iceberg table of a session's catalogs: what `IcebergTable` asks of Spark.
 
-What somebody may have meant who asked for a table that the catalogs do not have.
-
-It may be a view, or a name that is mistyped.
-
-Delete files as JSON: many of them go to Java as the deletes of one scan task.
+Where the catalogs do not have a table, the error says whether the name is that of a view, or like
+that of another table. Delete files go to Java as JSON: many of them at once, as the deletes of one
+scan task.
 """
 
 from __future__ import annotations

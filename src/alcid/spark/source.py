@@ -3,18 +3,16 @@
 Spark calls it in processes of its own: one asks for the schema, one for the slices that tasks read,
 and the workers read a slice each.
 
-No filters are taken from Spark, though its interface has a way. Spark 4.1 keeps what a source
+No filters are taken from Spark, though its interface allows it. Spark 4.1 keeps what a source
 planned with the filters of one use of a DataFrame, and reads the same for every other use of it:
-after `rows.where("a = 1").count()`, `rows.count()` would count those rows only. What is to go to
+after `rows.where("a = 1").count()`, `rows.count()` would count those rows only. The predicate for
 the indexes is an option, `where`, which holds for every use.
 
-Needs PySpark when it is loaded, as its classes have bases there.
+For a table of a catalog, Spark gives the options to a Python data source once, when the table is
+created. For each query it gives the columns only, as the catalog keeps them. So the options are
+kept there: in the metadata of the first column.
 
-The options of `spark.read.format("alcid")`.
-
-For a table of a catalog, Spark gives them to a Python data source once, when the table is made. For
-each query it gives the columns only, as the catalog keeps them. So the options are kept there: in
-the metadata of the first column.
+The module needs PySpark when it is loaded, as its classes have bases there.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""`alcid.sql`: Spark's SQL over tables, of which only what the query needs is read.
+"""`alcid.sql`: Spark's SQL over tables, of which only what the query requires is read.
 
 1. Each table is shown to Spark as a relation of its schema, without rows.
 2. From the plan that Spark's own optimiser makes of the query, the filter over each table is read,
-   with the columns that are used, and an order with a limit: never from the text of the query.
-3. Each table is read for that, and Spark runs the unchanged query on what was read.
+   with the required columns, and an order with a limit: never from the text of the query.
+3. Each table is read for that, and Spark runs the unchanged query on the rows.
 
-What `explain_sql` gives: what a query asks of each table.
+`explain_sql` stops after the second step, and shows what each table would be asked for.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What every table has, whatever its kind: rows that are asked for.
+"""`Table`: what every table has, whatever its kind.
 
-Find the rows that match a predicate, by file and position, as deletes need them.
-
-Only the columns of the predicate are read, and none of a file of which its partition says for sure
-that all its rows match.
+`find_rows` finds the rows that match a predicate, by file and position, as deletes need them. It
+reads the columns of the predicate only, and no file whose partition values alone say that all of
+its rows match.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Columns of files that were written before the type of the column was changed.
 
-Paimon's and Iceberg's Java cast each value when they read. Here this is done by the same rules, see
-`alcid.tables.casts`; a value for which they are not known is an error, and so is a change that is
-not in this table:
+Paimon's and Iceberg's Java cast each value when they read; here the same rules apply. A value that
+they do not cover is an error, and so is a change that is not in this table:
 
 | from                     | to                                                                 |
 |--------------------------|--------------------------------------------------------------------|
@@ -19,7 +18,7 @@ not in this table:
 
 Fields of a ROW are the same if their ids are, as columns are; one that was added is null.
 
-Values of one type as another, as Paimon's Java casts them when the type of a column has changed.
+Values are cast as Paimon's Java casts them:
 
 | from             | to           | how                                                            |
 |------------------|--------------|----------------------------------------------------------------|

@@ -1,7 +1,7 @@
-"""Bounds that manifests give of a column in many files, made into what a plan asks.
+"""Bounds of a column in many files, as manifests give them, checked for planning.
 
-They are a hint, and written by many programs. What contradicts itself counts as not known: the file
-is read then.
+They are a hint, and written by many programs. Bounds that contradict themselves count as unknown:
+the file is read then.
 """
 
 from __future__ import annotations

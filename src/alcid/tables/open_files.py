@@ -1,12 +1,11 @@
-"""Data files that are open for reading: their footers and the places of their pages, kept.
+"""Data files that are open for reading, with their footers and the layouts of their pages cached.
 
-Which files of a folder are its data: Parquet files by their names.
+Layouts come from bundles where these have them, else from the files.
 
-`.parquet`, `.parq` and `.pq` in any case, and names without a dot, as Hive and Trino write them.
-All else that lies about (`.crc`, `.json`, `.csv`) is left alone, and so is what Spark hides. A name
-without a dot on a file without bytes is a marker of a folder in an object store, and no data.
-
-Where the pages of data files are, as bundles know it.
+The data files of a folder are found by their names: `.parquet`, `.parq` and `.pq` in any case, and
+names without a dot, as Hive and Trino write them. Other files (`.crc`, `.json`, `.csv`) are left
+alone, and so is what Spark hides. An empty file whose name has no dot marks a folder in an object
+store, and is no data.
 """
 
 from __future__ import annotations

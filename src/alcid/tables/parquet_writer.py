@@ -1,4 +1,4 @@
-"""One Parquet file, written so that few of its bytes need be read again; and what a bundle keeps.
+"""Parquet files, written so that few of their bytes have to be read again, and indexed.
 
 Row groups have 131,072 rows. Pages have 2,048, and an offset index, so that a row is read with its
 page: other writers fill pages of 1 MB. A dictionary is given up when it has 64 KiB: it must be read
@@ -8,7 +8,7 @@ Types are those that Spark and Paimon write: timestamps as instants or as times 
 decimals as integers. Arrow's own schema is left out, so that the types of a column are the same
 whoever wrote its files.
 
-Rows into files: one after the other, of about the same length, each of one place.
+`roll_files` puts rows into files of about the same length, each of one partition.
 """
 
 from __future__ import annotations

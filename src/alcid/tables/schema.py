@@ -1,14 +1,12 @@
-"""Rows that are to be appended, in the columns of the table.
+"""The schema of a table: merged from its files, and fitted with rows that are appended.
 
-Columns go by name. A narrower type is widened, a column that is not given is null; what the table
-does not know, or what could lose values, is an error that names the column. A table without files
-takes the columns as they are given.
+Files were written over years. A column that a file does not have is null there. Types are
+reconciled where no value is lost: to the wider integer, to DOUBLE, to more digits, to finer ticks.
+Anything else is an error, because then no type says what the column is.
 
-One schema for files that were written over years.
-
-A column that a file does not have is null there. Types are reconciled where no value is lost: to
-the wider integer, to DOUBLE, to more digits, to finer ticks. Anything else is an error, because
-then no type says what the column is.
+Columns of appended rows go by name. A narrower type is widened, a missing column is null; a column
+that the table does not have, or a type that could lose values, is an error that names the column. A
+table without files takes the columns as they are.
 """
 
 from __future__ import annotations

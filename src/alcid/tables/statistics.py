@@ -1,17 +1,16 @@
-"""How many distinct values the columns of a table have.
+"""The number of distinct values of columns, by theta sketches.
 
-A sketch is made of each column of each file, and they are united. What comes out does not depend on
-who read which files, nor on the order in which they are united. So the sketch of a table to which
-files were only added since is united with those of the new files, and no other file is read.
+A sketch is made of each column of each file, and sketches are united. The result depends neither on
+who read which files nor on the order in which sketches are united. So where files were only added
+since the last time, the table's sketches are united with those of the new files, and no other file
+is read.
 
-What is counted of the columns of a table: now, and before.
-
-The statistics of a table, as a file beside its bundles.
+The sketches of a folder are kept in a file beside its bundles:
 
     _alcid/statistics-20250801T093000.123456Z-5f1e0c7ab2d4.puffin
 
 It is a Puffin file with a theta sketch for each column; properties of a blob are `column`, `type`,
-`ndv` and `nulls`. Those of the file say which state of the table it is of:
+`ndv` and `nulls`. Those of the file identify the state of the table:
 
     alcid.files     how many data files
     alcid.rows      their rows
@@ -19,8 +18,7 @@ It is a Puffin file with a theta sketch for each column; properties of a blob ar
                     by a zero byte; of a Paimon table the version says where its deleted rows stand
     alcid.hashes    the first six bytes of the SHA-256 of each alone, in Base64
 
-By the last it is found which files have come since; that no other change was made, the SHA-256 of
-the others shows.
+The last tells which files were added since; the SHA-256 of the others, that they are unchanged.
 """
 
 from __future__ import annotations

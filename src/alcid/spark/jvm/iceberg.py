@@ -1,9 +1,8 @@
-"""A table of Iceberg as the session's catalogs know it, over Iceberg's Java API.
+"""A table as the session's catalogs know it, over Iceberg's Java API.
 
-As few calls as can be are made, and none for each file: JSON takes many things over at once, and
-where Java wants one call for each of them, Java makes these calls.
-
-What Iceberg's Java raises, as errors of this library: one line each.
+As few calls as possible are made, and none for each file: JSON takes many things over at once, and
+where Java wants one call for each of them, Java makes these calls. What Java raises becomes an
+error of this library, of one line.
 """
 
 from __future__ import annotations

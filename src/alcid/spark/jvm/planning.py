@@ -1,8 +1,7 @@
-"""Plans of Spark, as the nodes in the driver's JVM show them.
+"""Spark's plan of a query, as the nodes in the driver's JVM show it.
 
-As few calls as can be are made: each goes over a socket, and takes a tenth of a millisecond.
-
-A session beside the user's own, in which a query is planned and tables have their names.
+The query is planned in a session beside the user's own, in which tables have their names. As few
+calls as possible are made: each goes over a socket, and takes a tenth of a millisecond.
 """
 
 from __future__ import annotations

@@ -25,9 +25,8 @@ What Spark 4.1.4 does with folders, seen with `spark.read.parquet`, and what is 
 Whether `A` and `a` are one column says `alcid.config.case_sensitive`. Folders and files that Spark
 hides, such as `_temporary`, are not told apart here: leave them out of the listing.
 
-The type of a partition column, from the text in the paths, and the values of that text.
-
-The inference is that of Spark 4.1.4, compared value by value with `spark.read.parquet`. A value is
+The type of a partition column is inferred from the text in the paths as Spark 4.1.4 does it,
+compared value by value with `spark.read.parquet`. A value is
 the first of these that takes it; `%3A` in a path stands for a colon:
 
 | inferred        | text                                                                         |

@@ -1,18 +1,17 @@
-"""Files on their way into a table: written under `_alcid/staging/`, where no reader looks.
+"""Files that are appended to a folder: staged under `_alcid/staging/`, then moved into the table.
 
     _alcid/staging/20250801T093000.123456Z-5f1e0c7ab2d4/
         part-20250801T093000.123456Z-5f1e0c7ab2d4-00007-0b3f6c1d2e4a-0000.parquet
         0b3f6c1d2e4a-0000.puffin
 
-A job has a folder, named like a bundle. A worker writes files and the bundles of these under names
-that no other worker has, and tells of each bundle when it is whole. So of a task that is done twice
-only what one of the two told is moved into the table; the rest goes with the folder.
+A job has a folder, named like a bundle. A task writes files and their bundles under names that no
+other task has, and reports each bundle when it is whole. So of a task that is done twice only what
+one of the two reported is moved into the table; the rest goes with the folder.
 
-What was staged becomes part of the table: data files first, then the bundles that tell of them.
-
-A folder has no commit, so files appear one after the other; each is whole. If one of them cannot be
-moved, those that were are removed again. What is left of an append that was killed is either in its
-staging folder or a file of the table like any other.
+Data files are moved first, then the bundles that describe them. A folder has no commit, so files
+appear one after the other; each is whole. If one of them cannot be moved, those that were are
+removed again. What is left of an append that was killed is either in its staging folder or a file
+of the table like any other.
 """
 
 from __future__ import annotations

@@ -51,14 +51,14 @@ __all__ = [
     "check_age",
     "clean",
     "find_leftovers",
-    "is_draft",
+    "is_unfinished",
     "list_files",
     "old_statistics",
     "remove_old",
 ]
 
 _STAGED = "staged"
-_DRAFT = re.compile(r"\.[0-9a-f]{32}\.tmp")
+_UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -103,28 +103,28 @@ class ListedFile:
     changed: datetime | None
 
 
-def find_leftovers(storage: Storage, folder: BundleFolder, found: FolderBundles) -> list[Leftover]:
-    """What lies about, by path.
+def find_leftovers(storage: Storage, folder: BundleFolder, loaded: FolderBundles) -> list[Leftover]:
+    """The files that are of no use any more, by path.
 
     Args:
         storage: The data of the table.
         folder: Where its bundles are.
-        found: What was found there.
+        loaded: The bundles that are there.
     """
     files = list_files(folder.storage, folder.under)
-    leftovers = [*_bundles(folder, found, files), *old_statistics(folder, files)]
+    leftovers = [*_bundles(folder, loaded, files), *old_statistics(folder, files)]
     leftovers += (
         Leftover(file.path, "unfinished", file.size, file.changed, folder.storage)
         for file in files
-        if is_draft(file.name)
+        if is_unfinished(file.name)
     )
     leftovers += _jobs(storage)
     return sorted(leftovers, key=lambda one: one.path)
 
 
-def is_draft(name: str) -> bool:
+def is_unfinished(name: str) -> bool:
     """Whether a file of that name was being written here, and never got its name."""
-    return _DRAFT.fullmatch(name) is not None
+    return _UNFINISHED.fullmatch(name) is not None
 
 
 def list_files(storage: Storage, under: str = "") -> list[ListedFile]:
@@ -149,25 +149,25 @@ def _changed(version: str | None) -> datetime | None:
 
 
 def _bundles(
-    folder: BundleFolder, found: FolderBundles, files: list[ListedFile]
+    folder: BundleFolder, loaded: FolderBundles, files: list[ListedFile]
 ) -> Iterator[Leftover]:
     """Bundles that are replaced, hold nothing, or cannot be read."""
     sizes = {file.name: file.size for file in files}
     since: dict[str, datetime | None] = {}
-    for bundle in found.bundles:  # the oldest first
+    for bundle in loaded.bundles:  # the oldest first
         at = written_at(bundle_name(bundle))
         for name in bundle.replaces:
             since.setdefault(name, at)
-    replaced = found.replaced()
-    for name in found.names:
+    replaced = loaded.replaced()
+    for name in loaded.names:
         if name in replaced:
             yield _leftover(folder, name, "replaced", sizes, since[name])
-    for bundle in found.current:
+    for bundle in loaded.current:
         # What says that others are replaced is needed as long as these are there.
         if not bundle.file_count and not bundle.others and not replaced & set(bundle.replaces):
             name = bundle_name(bundle)
             yield _leftover(folder, name, "empty", sizes, written_at(name))
-    for name in found.unreadable():
+    for name in loaded.unreadable():
         if name not in replaced and folder.is_damaged(name):
             yield _leftover(folder, name, "damaged", sizes, written_at(name))
 
@@ -259,25 +259,25 @@ def clean(
     """
     check_age(older_than)
     begin = time.monotonic()
-    found = folder.load(on_damage=_ignore)
+    loaded = folder.load(on_damage=_ignore)
     listing = list_data_files(storage)  # after the bundles: they know no file that came later
-    chosen = bundles_to_merge(found, listing, thorough=True)
+    chosen = bundles_to_merge(loaded, listing, thorough=True)
     merged = tuple(sorted(map(bundle_name, chosen)))
     written: list[str] = []
     if merged and not dry_run:
         try:
-            written = merge_folder(folder, found, listing, chosen=chosen)
+            written = merge_folder(folder, loaded, listing, chosen=chosen)
         except FileGoneError:  # a build is tidying up, and has merged them itself
             merged = ()
-        found = folder.load(on_damage=_ignore)
+        loaded = folder.load(on_damage=_ignore)
     removed, kept = remove_old(
-        find_leftovers(storage, folder, found), older_than=older_than, dry_run=dry_run
+        find_leftovers(storage, folder, loaded), older_than=older_than, dry_run=dry_run
     )
     return CleanReport(dry_run, merged, tuple(written), removed, kept, time.monotonic() - begin)
 
 
 def check_age(older_than: timedelta) -> None:
-    """See that an age is one.
+    """Check the age of leftovers.
 
     Raises:
         OptionError: It is below 0.

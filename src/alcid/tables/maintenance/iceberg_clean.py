@@ -1,4 +1,4 @@
-"""Cleaning: what work on indexes, statistics and deletes has left of an Iceberg table.
+"""Clean of an Iceberg table: what work on indexes, statistics and deletes has left behind.
 
     metadata/5160393-4a7f...e1.stats   of us, and no snapshot lists it: another's commit came first
     metadata/_alcid/20250801T093000.123456Z-5f1e0c7ab2d4.puffin   of a build that was killed
@@ -28,7 +28,7 @@ from alcid.tables.maintenance.clean import (
     Leftover,
     ListedFile,
     check_age,
-    is_draft,
+    is_unfinished,
     list_files,
     remove_old,
 )
@@ -61,28 +61,28 @@ def clean(
 
 
 def find_leftovers(table: OpenIcebergTable) -> list[Leftover]:
-    """What lies about, by path."""
+    """The files that are of no use any more, by path."""
     storage = table.places.folder(table.catalog.metadata_location("any").rpartition("/")[0])
     files = list_files(storage)
     metadata = table.catalog.load()  # after the listing: all that was registered until then counts
     paths = (table.places.absolute(one.path) for one in metadata.statistics.values())
     listed = {Location.parse(path).text for path in paths}
-    found = [*_statistics(storage, files, metadata, listed), *_staged(storage, files)]
-    found += _drafts(storage, files)
+    leftovers = [*_statistics(storage, files, metadata, listed), *_staged(storage, files)]
+    leftovers += _unfinished(storage, files)
     data = table.places.folder(table.catalog.data_location("any").rpartition("/")[0])
-    if not data.remote:  # only on a disk there are drafts
+    if not data.remote:  # only a disk has unfinished files
         others = f"{storage.location}/"
         below = [
             one for one in list_files(data) if not f"{data.location}/{one.path}".startswith(others)
         ]
-        found += _drafts(data, below)
-    return sorted(found, key=lambda one: one.path)
+        leftovers += _unfinished(data, below)
+    return sorted(leftovers, key=lambda leftover: leftover.path)
 
 
-def _drafts(storage: Storage, files: list[ListedFile]) -> Iterator[Leftover]:
+def _unfinished(storage: Storage, files: list[ListedFile]) -> Iterator[Leftover]:
     """Files that were being written."""
     for file in files:
-        if is_draft(file.name.rpartition("/")[2]):
+        if is_unfinished(file.name.rpartition("/")[2]):
             yield Leftover(file.path, "unfinished", file.size, file.changed, storage)
 
 
@@ -109,11 +109,11 @@ def _we_wrote(source: StorageSource) -> bool:
 def _staged(storage: Storage, files: list[ListedFile]) -> Iterator[Leftover]:
     """Bundles of builds; a build goes on with those of one before, so the latest one counts."""
     bundles = [
-        (file, moment)
+        (file, written)
         for file in files
         if file.name.startswith(f"{FOLDER}/")
-        and (moment := written_at(file.name.removeprefix(f"{FOLDER}/"))) is not None
+        and (written := written_at(file.name.removeprefix(f"{FOLDER}/"))) is not None
     ]
-    latest = max((moment for _, moment in bundles), default=None)
+    latest = max((written for _, written in bundles), default=None)
     for file, _ in bundles:
         yield Leftover(file.path, "unfinished", file.size, latest, storage)

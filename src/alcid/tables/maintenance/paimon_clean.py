@@ -1,24 +1,17 @@
-"""Files of a Paimon table that no snapshot needs: what `verify` lists and `clean` removes.
+"""Clean of a Paimon table: files that no snapshot needs, which `verify` lists and `clean` removes.
 
     dt=1/bucket-0/data-<uuid>-0.parquet    of a commit that was killed, or that another was before
     dt=1/bucket-0/data-<uuid>-0.parquet-1.index   replaced by a newer index, and .replaced
     index/index-<uuid>-0   manifest/manifest-<uuid>-0   statistics/stats-<uuid>-0
     _alcid/statistics-....puffin           when there are newer ones
 
-Only files with such names in such folders are ever removed; schemas, snapshots, tags, branches and
-folders of others are not looked into. A commit that is under way has files that no snapshot names
-yet, so that young files are kept.
+Only files with such names in such folders are ever removed. A commit that is under way has files
+that no snapshot names yet, so that young files are kept.
 
-The files that some snapshot of a Paimon table needs.
-
-    snapshot/snapshot-<n>   tag/tag-<name>   changelog/changelog-<n>
-    branch/branch-<name>/   the same three again
-
-All of these keep files. A data file, with its indexes, is needed where it is live in one of them:
-an entry by which it went does not keep it.
-
-A newer Paimon names files in fields that are not known here, in lists, maps or bytes. Files that
-`clean` removes have a UUID in their names: all whose UUID occurs in such a field are needed.
+Snapshots, tags and changelogs, of the table and of its branches, need files. A data file, with its
+indexes, is needed where it is live in one of them: an entry by which it was deleted does not keep
+it. A newer Paimon names files in fields that are not known here, in lists, maps or bytes. Files
+that `clean` removes have a UUID in their names: all whose UUID occurs in such a field are needed.
 """
 
 from __future__ import annotations
@@ -28,6 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -35,7 +29,7 @@ import numpy as np
 
 from alcid._arrays import BoolArray, Int64Array
 from alcid.errors import FileGoneError, FormatError
-from alcid.storage import Storage
+from alcid.storage import Storage, retry
 from alcid.storage.threads import run_in_threads
 from alcid.tables.bundle_folder import FOLDER, BundleFolder
 from alcid.tables.maintenance.clean import (
@@ -43,7 +37,7 @@ from alcid.tables.maintenance.clean import (
     Leftover,
     ListedFile,
     check_age,
-    is_draft,
+    is_unfinished,
     list_files,
     old_statistics,
     remove_old,
@@ -69,14 +63,14 @@ __all__ = ["UUID", "NeededFiles", "clean", "find_orphans", "needed_files"]
 
 _T = TypeVar("_T")
 
-_KEEPER = re.compile(
+_ROOT = re.compile(
     r"(branch/branch-[^/]+/)?(snapshot/snapshot-\d+|tag/tag-[^/]+|changelog/changelog-\d+)"
 )
 _CHANGELOG = re.compile(r"(^|/)changelog/")
 UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _FOLDERS = ("snapshot", "tag", "changelog", "branch")
-_TRIES = 10
-_TOGETHER = 64  # manifests that are in memory at a time
+_ATTEMPTS = 10
+_BATCH = 64  # manifests that are in memory at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +87,7 @@ class NeededFiles:
 
     @classmethod
     def within(cls, *values: Any) -> NeededFiles:
-        """Files that are named somewhere in what fields say."""
+        """Files whose names occur somewhere in the values of fields."""
         return cls(uuids=frozenset(_uuids(values)))
 
     def __or__(self, other: NeededFiles) -> NeededFiles:
@@ -105,15 +99,15 @@ class NeededFiles:
 
 
 @dataclass(slots=True)
-class _Kept:
-    """What one snapshot names."""
+class _Root:
+    """A snapshot, tag or changelog, which needs files."""
 
     path: str
     snapshot: Snapshot
 
     @property
-    def may_lack(self) -> bool:
-        """Whether some of it may be gone: a changelog outlives its snapshot."""
+    def may_be_incomplete(self) -> bool:
+        """Whether files of it may be gone: a changelog outlives its snapshot."""
         return _CHANGELOG.search(self.path) is not None
 
     @property
@@ -126,7 +120,7 @@ class _Kept:
     @property
     def lists(self) -> list[str]:
         """All lists of manifests."""
-        return [name for some in self.states for name in some]
+        return [name for names in self.states for name in names]
 
     @property
     def indexes(self) -> list[str]:
@@ -151,7 +145,7 @@ class _Entries:
     names: list[tuple[str, ...]] = field(default_factory=list)
     """The data file, and the files beside it."""
     unknown: dict[int, NeededFiles] = field(default_factory=dict)
-    """What fields name that are not known, of those that have any."""
+    """The files that unknown fields of an entry name, if there are any."""
 
     def manifest(self, data: bytes, file: str) -> _Manifest:
         """Enter a manifest."""
@@ -160,9 +154,9 @@ class _Entries:
             number = self.numbers.setdefault(entry.identity, len(self.names))
             if number == len(self.names):
                 self.names.append((entry.file.name, *entry.file.extra_files))
-            for one in (*entry.unknown, *entry.file.unknown):
+            for unknown in (*entry.unknown, *entry.file.unknown):
                 before = self.unknown.get(number, NeededFiles())
-                self.unknown[number] = before | NeededFiles.within(one.value)
+                self.unknown[number] = before | NeededFiles.within(unknown.value)
             (added if entry.kind == ADD else deleted).append(number)
         return _Manifest(np.array(added, np.int64), np.array(deleted, np.int64))
 
@@ -174,35 +168,37 @@ def needed_files(storage: Storage, sizes: Mapping[str, int]) -> NeededFiles:
 
     Args:
         storage: The folder of the table.
-        sizes: Of its files by their paths, as they were listed; others are asked for.
+        sizes: Of its files by their paths, as they were listed; those of others are requested.
 
     Raises:
-        FormatError: Something that names files is damaged, or gone: which of them are needed
-            cannot be told.
+        FormatError: Something that names files is damaged, or gone, so that it is not known which
+            of them are needed.
     """
-    for left in reversed(range(_TRIES)):
-        kept = _keepers(storage)
-        try:
-            return _Reader(storage, sizes).needed(kept)
-        except FileGoneError as error:
-            # Or a snapshot has expired meanwhile, and what it named with it.
-            if not left or all(storage.exists(one.path) for one in kept):
-                problem = "a snapshot names it, and it is not there"
-                raise FormatError(problem, file=error.file) from None
-    raise AssertionError("the last try returns or raises")
+    return retry(partial(_needed_files, storage, sizes), on=FileGoneError, attempts=_ATTEMPTS)
 
 
-def _keepers(storage: Storage) -> list[_Kept]:
+def _needed_files(storage: Storage, sizes: Mapping[str, int]) -> NeededFiles:
+    roots = _roots(storage)
+    try:
+        return _Reader(storage, sizes).needed(roots)
+    except FileGoneError as error:
+        if all(storage.exists(root.path) for root in roots):
+            problem = "a snapshot names it, and it is not there"
+            raise FormatError(problem, file=error.file) from None
+        raise  # a snapshot has expired meanwhile, and with it what it named
+
+
+def _roots(storage: Storage) -> list[_Root]:
     paths = [path for folder in _FOLDERS for path in storage.list(folder).paths.to_pylist()]
 
-    def read(path: str) -> _Kept | None:
+    def read(path: str) -> _Root | None:
         try:
             source = storage.source(path)
-            return _Kept(path, Snapshot.parse(source.read(0, source.size), file=source.name))
+            return _Root(path, Snapshot.parse(source.read(0, source.size), file=source.name))
         except FileGoneError:  # expired since
             return None
 
-    chosen = [path for path in paths if _KEEPER.fullmatch(path)]
+    chosen = [path for path in paths if _ROOT.fullmatch(path)]
     chosen += _unlisted(storage, set(chosen))
     return [one for one in run_in_threads(read, chosen, waiting=storage.remote) if one]
 
@@ -210,13 +206,13 @@ def _keepers(storage: Storage) -> list[_Kept]:
 def _unlisted(storage: Storage, listed: Set[str]) -> list[str]:
     """Newer snapshots than a listing knows, where listings are behind: their files are needed."""
     latest = SnapshotFolder(storage).latest()
-    found: list[str] = []
+    paths: list[str] = []
     for number in range(0 if latest is None else latest.id, 0, -1):
         path = snapshot_path(number)
         if path in listed or not storage.exists(path):
             break
-        found.append(path)
-    return found
+        paths.append(path)
+    return paths
 
 
 class _Reader:
@@ -225,54 +221,54 @@ class _Reader:
     def __init__(self, storage: Storage, sizes: Mapping[str, int]) -> None:
         self._storage, self._sizes = storage, sizes
 
-    def needed(self, kept: Sequence[_Kept]) -> NeededFiles:
+    def needed(self, roots: Sequence[_Root]) -> NeededFiles:
         """All files that some of these need."""
         entries = _Entries()
-        lists = self._of(kept, lambda one: one.lists, _read_list)
-        manifests = self._of(
-            kept,
-            lambda one: [meta.name for some in one.lists for meta in lists.get(some, ())],
+        lists = self._read(roots, lambda root: root.lists, _read_list)
+        manifests = self._read(
+            roots,
+            lambda root: [meta.name for name in root.lists for meta in lists.get(name, ())],
             entries.manifest,
         )
-        indexes = self._of(kept, lambda one: one.indexes, _read_indexes)
+        indexes = self._read(roots, lambda root: root.indexes, _read_indexes)
         live = np.zeros(len(entries.names), bool)
-        for one in kept:
-            for some in one.states:
-                named = [meta.name for part in some for meta in lists.get(part, ())]
-                found = [manifests[name] for name in named if name in manifests]
-                live |= _live(found, len(live))
+        for root in roots:
+            for names in root.states:
+                metas = (meta for name in names for meta in lists.get(name, ()))
+                present = [manifests[meta.name] for meta in metas if meta.name in manifests]
+                live |= _live(present, len(live))
         parts = [NeededFiles.of((*lists, *manifests, *indexes))]
-        parts += map(_of_snapshot, kept)
+        parts += map(_of_snapshot, roots)
         parts += (_of_manifest(meta) for metas in lists.values() for meta in metas)
-        parts += (_of_index(entry) for some in indexes.values() for entry in some)
+        parts += (_of_index(entry) for index_entries in indexes.values() for entry in index_entries)
         parts.append(
             NeededFiles.of(
                 name for number in np.flatnonzero(live) for name in entries.names[number]
             )
         )
-        parts += (named for number, named in entries.unknown.items() if live[number])
+        parts += (files for number, files in entries.unknown.items() if live[number])
         return NeededFiles(
-            frozenset(chain.from_iterable(one.names for one in parts)),
-            frozenset(chain.from_iterable(one.uuids for one in parts)),
+            frozenset(chain.from_iterable(part.names for part in parts)),
+            frozenset(chain.from_iterable(part.uuids for part in parts)),
         )
 
-    def _of(
+    def _read(
         self,
-        kept: Sequence[_Kept],
-        names: Callable[[_Kept], Iterable[str]],
+        roots: Sequence[_Root],
+        names: Callable[[_Root], Iterable[str]],
         parse: Callable[[bytes, str], _T],
     ) -> dict[str, _T]:
-        """What is in the files that these name; what a changelog names may be gone."""
-        needed = {name for one in kept if not one.may_lack for name in names(one)}
-        others = {name for one in kept if one.may_lack for name in names(one)} - needed
-        there = {name for name in others if self._storage.exists(_path(name))}
-        every, found = sorted(needed | there), dict[str, _T]()
-        for start in range(0, len(every), _TOGETHER):
-            some = every[start : start + _TOGETHER]
-            parts = self._storage.read_many((_path(name), 0, self._size(name)) for name in some)
-            for name, data in zip(some, parts, strict=True):
-                found[name] = parse(data, _path(name))
-        return found
+        """The contents of the files that these name; what a changelog names may be gone."""
+        needed = {name for root in roots if not root.may_be_incomplete for name in names(root)}
+        others = {name for root in roots if root.may_be_incomplete for name in names(root)} - needed
+        present = {name for name in others if self._storage.exists(_path(name))}
+        every, contents = sorted(needed | present), dict[str, _T]()
+        for start in range(0, len(every), _BATCH):
+            batch = every[start : start + _BATCH]
+            parts = self._storage.read_many((_path(name), 0, self._size(name)) for name in batch)
+            for name, data in zip(batch, parts, strict=True):
+                contents[name] = parse(data, _path(name))
+        return contents
 
     def _size(self, name: str) -> int:
         size = self._sizes.get(_path(name))
@@ -286,10 +282,10 @@ def _path(name: str) -> str:
 def _live(manifests: Sequence[_Manifest], count: int) -> BoolArray:
     """Which entries are live: added in one of them, and deleted in none."""
     live = np.zeros(count, bool)
-    for one in manifests:
-        live[one.added] = True
-    for one in manifests:
-        live[one.deleted] = False
+    for manifest in manifests:
+        live[manifest.added] = True
+    for manifest in manifests:
+        live[manifest.deleted] = False
     return live
 
 
@@ -301,10 +297,10 @@ def _read_indexes(data: bytes, file: str) -> list[IndexEntry]:
     return read_index_manifest(data, file=file)
 
 
-def _of_snapshot(kept: _Kept) -> NeededFiles:
-    snapshot = kept.snapshot
-    known = NeededFiles.of([] if snapshot.statistics is None else [snapshot.statistics])
-    return known | NeededFiles.within(snapshot.extra, snapshot.properties)
+def _of_snapshot(root: _Root) -> NeededFiles:
+    snapshot = root.snapshot
+    statistics = NeededFiles.of([] if snapshot.statistics is None else [snapshot.statistics])
+    return statistics | NeededFiles.within(snapshot.extra, snapshot.properties)
 
 
 def _of_manifest(meta: ManifestMeta) -> NeededFiles:
@@ -334,7 +330,7 @@ def _uuids(values: Iterable[Any]) -> Iterator[str]:
 
 
 _REASONS = {"manifest": "manifest", "index": "index file", "statistics": "statistics"}
-"""What lies in the folders beside those of the data."""
+"""The files of the folders beside those of the data."""
 
 
 def clean(
@@ -345,7 +341,7 @@ def clean(
 ) -> CleanReport:
     """Remove files that no snapshot, tag, changelog or branch needs.
 
-    Where a storage does not tell when a file was written, as s3fs does not, the file is kept.
+    Where a storage does not have the time of a file, as s3fs does not, the file is kept.
 
     Args:
         storage: The folder of the table.
@@ -355,8 +351,8 @@ def clean(
 
     Raises:
         OptionError: An age below 0.
-        FormatError: What a snapshot needs cannot be told, as its metadata is damaged: nothing was
-            removed.
+        FormatError: The metadata of a snapshot is damaged, so that it is not known what it needs:
+            nothing was removed.
     """
     check_age(older_than)
     begin = time.monotonic()
@@ -380,11 +376,11 @@ def find_orphans(
         options: Of the table.
 
     Raises:
-        FormatError: What a snapshot needs cannot be told.
+        FormatError: It is not known what a snapshot needs.
     """
     needed = needed_files(storage, {file.path: file.size for file in files})
     bucket = _bucket_folder(schema, options)
-    found = [
+    orphans = [
         Leftover(file.path, reason, file.size, file.changed, storage)
         for file in files
         if (reason := _reason(file.path, bucket)) and file.path not in needed
@@ -395,15 +391,15 @@ def find_orphans(
         for file in files
         if file.path.startswith(f"{FOLDER}/")
     ]
-    found += old_statistics(BundleFolder(storage, FOLDER), own)
-    return sorted(found, key=lambda one: one.path)
+    orphans += old_statistics(BundleFolder(storage, FOLDER), own)
+    return sorted(orphans, key=lambda orphan: orphan.path)
 
 
 def _reason(path: str, bucket: re.Pattern[str]) -> str | None:
     """What a file is, if it is one that may be removed."""
     folder, _, name = path.rpartition("/")
     in_bucket = bucket.fullmatch(folder) is not None
-    if is_draft(name) and (in_bucket or folder in (*_REASONS, FOLDER)):
+    if is_unfinished(name) and (in_bucket or folder in (*_REASONS, FOLDER)):
         return "unfinished"
     if not UUID.search(name):
         return None

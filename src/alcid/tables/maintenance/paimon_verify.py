@@ -12,12 +12,13 @@ from typing import Protocol
 
 from alcid.errors import (
     AlcidError,
+    ConflictError,
     FileGoneError,
     FormatError,
     StorageError,
     UnsupportedError,
 )
-from alcid.storage import Storage
+from alcid.storage import Storage, retry
 from alcid.tables.engine import Engine
 from alcid.tables.maintenance.clean import Leftover, ListedFile, list_files
 from alcid.tables.maintenance.findings import MISSING, FindingKind, Findings
@@ -55,7 +56,7 @@ from alcid.tables.progress import Progress
 
 __all__ = ["read_state", "verify"]
 
-_TRIES = 5
+_ATTEMPTS = 5  # a snapshot may expire while it is read
 
 
 def read_state(folder: TableFolder, findings: Findings) -> TableState | None:
@@ -65,31 +66,34 @@ def read_state(folder: TableFolder, findings: Findings) -> TableState | None:
         folder: The schemas and snapshots of a branch of it.
         findings: Where problems are recorded.
     """
+    attempt = partial(_read_latest, folder, findings)
+    return retry(attempt, on=ConflictError, attempts=_ATTEMPTS)
+
+
+def _read_latest(folder: TableFolder, findings: Findings) -> TableState | None:
     storage, snapshots = folder.storage, folder.snapshots
-    for left in reversed(range(_TRIES)):
-        try:
-            snapshot = snapshots.latest()
-        except FormatError as error:
-            findings.add(FindingKind.SNAPSHOT, error.file or "", error)
-            return None
-        state = TableState(storage, snapshot)
-        try:
-            _ = state.indexes
-            _check_counts(state, state.read(state.manifests), findings)
-        except (FormatError, StorageError):
-            if left and snapshot and not storage.exists(snapshots.path(snapshot.id)):
-                continue  # it has expired while it was read
-            if snapshot is None or not _find_damage(storage, snapshot, findings):
-                raise
-            return None
-        return state
-    raise AssertionError("the last try returns or raises")
+    try:
+        snapshot = snapshots.latest()
+    except FormatError as error:
+        findings.add(FindingKind.SNAPSHOT, error.file or "", error)
+        return None
+    state = TableState(storage, snapshot)
+    try:
+        _ = state.indexes
+        _check_counts(state, state.read(state.manifests), findings)
+    except (FormatError, StorageError):
+        if snapshot and not storage.exists(path := snapshots.path(snapshot.id)):
+            raise ConflictError(f"{path}: expired while it was read") from None
+        if snapshot is None or not _find_damage(storage, snapshot, findings):
+            raise
+        return None
+    return state
 
 
 def _check_counts(
     state: TableState, manifests: Iterable[list[ManifestEntry]], findings: Findings
 ) -> None:
-    """See that manifests are of as many entries as their lists say."""
+    """Check that manifests have as many entries as their lists say."""
     for meta, entries in zip(state.manifests, manifests, strict=True):
         added = sum(entry.kind == ADD for entry in entries)
         deleted = len(entries) - added

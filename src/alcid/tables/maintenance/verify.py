@@ -21,6 +21,7 @@ from alcid._arrays import Int64Array
 from alcid._text import count_text
 from alcid.config import current_settings, using
 from alcid.errors import FileGoneError, OptionError
+from alcid.storage import retry
 from alcid.storage.threads import in_order
 from alcid.tables.engine import Engine, Task
 from alcid.tables.maintenance.clean import Leftover
@@ -39,7 +40,7 @@ __all__ = [
     "run_each",
 ]
 
-_TRIES: Final = 3
+_ATTEMPTS: Final = 3  # a build may replace a bundle that is being read
 _MAX_REPORTED = 1000
 
 T = TypeVar("T")
@@ -196,16 +197,14 @@ def run(check: Callable[[Total], None]) -> VerifyReport:
         FileGoneError: Others replace files again and again.
     """
     begin = time.monotonic()
-    for left in reversed(range(_TRIES)):
+
+    def attempt() -> Total:
         total = Total()
-        try:
-            check(total)
-        except FileGoneError:  # of a bundle: a build has just replaced it
-            if not left:
-                raise
-        else:
-            return total.report(time.monotonic() - begin)
-    raise AssertionError("the last try returns or raises")
+        check(total)
+        return total
+
+    total = retry(attempt, on=FileGoneError, attempts=_ATTEMPTS)
+    return total.report(time.monotonic() - begin)
 
 
 class Checks(Protocol[Items_contra]):

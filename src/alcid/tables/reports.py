@@ -81,7 +81,7 @@ def plain_values(value: Any) -> Any:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(value))
+    return tuple(item.name for item in fields(value))
 
 
 def cut(lines: Iterable[object], count: int, what: str = "") -> Iterator[str]:
@@ -104,7 +104,7 @@ class Skipped:
     """What was not built, for one reason."""
 
     what: str
-    """The index, as `bitmap of 'id'`; empty for a file of which nothing could be kept."""
+    """The index, as `bitmap of 'id'`; empty for a file of which nothing could be indexed."""
     reason: str
     files: int
     """How many files that is so for."""
@@ -121,32 +121,32 @@ class SkippedCounter:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._found: dict[tuple[str, str], tuple[int, str]] = {}
+        self._counts: dict[tuple[str, str], tuple[int, str]] = {}
 
     def add(self, kind: PayloadKind | None, reason: str, example: str, files: int = 1) -> None:
         """Count files without an index of that kind; None: without anything."""
         what = "" if kind is None else str(kind), reason
-        count, first = self._found.get(what, (0, example))
-        self._found[what] = count + files, first
+        count, first = self._counts.get(what, (0, example))
+        self._counts[what] = count + files, first
 
     def merge(self, other: SkippedCounter) -> None:
         """Count what was skipped elsewhere."""
-        for (what, reason), (files, first) in other._found.items():
-            count, example = self._found.get((what, reason), (0, first))
-            self._found[what, reason] = count + files, example
+        for (what, reason), (files, first) in other._counts.items():
+            count, example = self._counts.get((what, reason), (0, first))
+            self._counts[what, reason] = count + files, example
 
     @property
     def found(self) -> tuple[Skipped, ...]:
         """The counts, whole files first."""
         return tuple(
             Skipped(what, reason, count, first)
-            for (what, reason), (count, first) in sorted(self._found.items())
+            for (what, reason), (count, first) in sorted(self._counts.items())
         )
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFiles:
-    """Files that lack an index, or that are to lose it.
+    """Files without an index, or whose index is dropped.
 
     >>> print(IndexFiles("id", "bitmap", 38, 19_000_000, 1_200_000_000))
     bitmap of 'id': 38 files (19,000,000 rows, 1.2 GB of data)
@@ -183,7 +183,7 @@ class BuildReport(Report):
     indexed: int
     """Those of which this build wrote something."""
     fresh: int
-    """Those that had all of it, as far as they can have it."""
+    """Those that had all indexes that they can have."""
     failed: int
     """Those that could not be read, or changed meanwhile; `skipped` says why."""
     rows: int
@@ -196,13 +196,13 @@ class BuildReport(Report):
     snapshot_id: int | None = None
     """The snapshot of a Paimon table that has the indexes; None where nothing changed."""
     dropped: tuple[IndexFiles, ...] = ()
-    """What a Paimon table has lost, or would lose, as it was not asked for."""
+    """Indexes of a Paimon table that were dropped, or would be, as they were not requested."""
     dry_run: bool = False
     """Nothing was changed; what follows is known of a dry run only."""
     data_bytes: int = 0
     """Those of the data files to be indexed, of which the columns with an index are read."""
     missing: tuple[IndexFiles, ...] = ()
-    """What files lack, by index."""
+    """The indexes that files do not have."""
 
     def lines(self) -> Iterator[str]:
         """What was indexed, and what was skipped for which reasons."""
@@ -272,7 +272,7 @@ class IndexInfo(Plain):
 
 
 def size_text(count: int) -> str:
-    """Bytes for the eye, in units of 1000."""
+    """A human-readable size, in units of 1000 bytes."""
     size, unit = float(count), 0
     while size >= 999.95 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1

@@ -103,7 +103,9 @@ def compare_entry(
 def _described(schema: bytes, file: str) -> dict[str, Any]:
     """The columns without the words of a problem, which may be those of an earlier version."""
     columns = schema_columns(schema, file=file)
-    return {one.name: replace(one, problem="any" if one.problem else "") for one in columns}
+    return {
+        column.name: replace(column, problem="any" if column.problem else "") for column in columns
+    }
 
 
 def compare_statistics(
@@ -122,7 +124,8 @@ def compare_statistics(
         read: Gives the statistics of all values of a column.
     """
     actual = {
-        (one.column, one.data_type): one.values[0] for one in FileTable.of([entry]).statistics
+        (statistics.column, statistics.data_type): statistics.values[0]
+        for statistics in FileTable.of([entry]).statistics
     }
     for (column, data_type), values in stored.items():
         if (column, data_type) not in actual:
@@ -153,7 +156,7 @@ def untrue(stored: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
             continue
         if stored[f"{name}_exact"]:
             true = bound == expected and exact[f"{name}_exact"]
-        elif expected is None:  # there is no value, or one above all text that is kept
+        elif expected is None:  # there is no value, or one above all text that is stored
             true = exact[f"{name}_exact"]
         else:
             true = bound <= expected if name == "min" else bound >= expected
@@ -226,9 +229,14 @@ class FileChecker:
     def __init__(self, bundles: BundleSet, read_many: ReadMany) -> None:
         """Take the bundles against all files; `read_many` reads from bundles."""
         self._read_many = read_many
-        known = (k for k in bundles.kinds if k.type == PAGES or k.index_type in BUILDERS)
-        self._coverages = [bundles.coverage(kind) for kind in known if kind.column]
-        self._statistics = [one for name in bundles.columns for one in bundles.statistics(name)]
+        self._coverages = [
+            bundles.coverage(kind)
+            for kind in bundles.kinds
+            if kind.column and (kind.type == PAGES or kind.index_type in BUILDERS)
+        ]
+        self._statistics = [
+            statistics for name in bundles.columns for statistics in bundles.statistics(name)
+        ]
         self._paths, self._rows, self._crcs = bundles.paths, bundles.rows, bundles.footer_crcs
         self._schemas = bundles.schemas
 
@@ -293,9 +301,9 @@ class FileChecker:
         for finding_kind, problem in compare_entry(rows, crc, schema, again.entry):
             checked.findings.add(finding_kind, path, problem)
         stored = {
-            (one.column, one.data_type): one.values[file]
-            for one in self._statistics
-            if one.values[file].is_valid
+            (statistics.column, statistics.data_type): statistics.values[file]
+            for statistics in self._statistics
+            if statistics.values[file].is_valid
         }
         for column, problem in compare_statistics(stored, again.entry, data.statistics):
             checked.count(path, column, STATISTICS, problem)
@@ -309,7 +317,7 @@ class FileChecker:
 
     def _payloads(self, file: int) -> Iterator[tuple[PayloadKind, bytes | FormatError]]:
         """The payloads of a file, read in one round; an error for what is damaged."""
-        sources = [(one.kind, one.payload(file)) for one in self._coverages]
+        sources = [(coverage.kind, coverage.payload(file)) for coverage in self._coverages]
         present = [(kind, payload) for kind, payload in sources if payload is not None]
         prefetch(((payload, [(0, payload.size)]) for _, payload in present), self._read_many)
         for kind, payload in present:
@@ -348,7 +356,7 @@ class _Data:
         """Those of all values of a column."""
         if name in self.again.read:
             return self.again.entry.statistics.get(name)
-        (column,) = (one for one in self.columns if one.name == name)
+        (column,) = (column for column in self.columns if column.name == name)
         return value_statistics(column, self.values(name))
 
 

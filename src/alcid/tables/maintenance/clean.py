@@ -119,7 +119,7 @@ def find_leftovers(storage: Storage, folder: BundleFolder, loaded: FolderBundles
         if is_unfinished(file.name)
     )
     leftovers += _jobs(storage)
-    return sorted(leftovers, key=lambda one: one.path)
+    return sorted(leftovers, key=lambda leftover: leftover.path)
 
 
 def is_unfinished(name: str) -> bool:

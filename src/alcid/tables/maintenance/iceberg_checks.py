@@ -276,11 +276,11 @@ class StatisticsFileCheck:
         reader = _open_puffin(snapshot, self.path, self.size, FindingKind.STATISTICS_FILE, checked)
         if reader is None:
             return checked
-        for one in self.listed:
-            if one.footer_size != reader.footer_size:
-                problem = f"found {reader.footer_size:,} bytes, expected {one.footer_size:,}"
+        for file in self.listed:
+            if file.footer_size != reader.footer_size:
+                problem = f"found {reader.footer_size:,} bytes, expected {file.footer_size:,}"
                 checked.findings.add(FindingKind.STATISTICS_FOOTER, self.path, problem)
-            for blob in one.blobs:
+            for blob in file.blobs:
                 _compare_blobs(self.path, blob, reader.blobs, checked.findings)
         for stored in reader.blobs:
             if stored.type == THETA_SKETCH:

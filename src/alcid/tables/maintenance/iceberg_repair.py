@@ -142,7 +142,7 @@ def plan_statistics(table: OpenIcebergTable, findings: Sequence[Finding]) -> Sta
     repaired: list[Repaired] = []
     wrong: dict[str, list[Finding]] = {}
     data_files: set[str] = set()
-    damaged = {one.file for one in findings if one.kind in _DATA_KINDS}
+    damaged = {finding.file for finding in findings if finding.kind in _DATA_KINDS}
     sound = set(files.file_paths.to_pylist()) - damaged
     for finding in findings:
         path = finding.file
@@ -161,7 +161,9 @@ def plan_statistics(table: OpenIcebergTable, findings: Sequence[Finding]) -> Sta
             continue
         own = {key: path for key, file in metadata.statistics.items() if file.path == path}
         lost = _fields_lost(table.places, metadata, path) if table.snapshot_id in own else ()
-        recounted = [files.schema.by_id[one].name for one in lost if one in files.schema.by_id]
+        recounted = [
+            files.schema.by_id[number].name for number in lost if number in files.schema.by_id
+        ]
         is_built = bool(options) and path.endswith(BUNDLE_SUFFIX) and not part.has_bundle
         steps = [
             "dropped" if part.data is None else "written anew, as far as it is sound",
@@ -261,9 +263,9 @@ def _fields_lost(places: Places, metadata: TableMetadata, path: str) -> Iterator
     """The columns whose sketches are listed, or are in the file, and are not sound."""
     listed = {
         tuple(blob.fields)
-        for one in metadata.statistics.values()
-        if one.path == path
-        for blob in one.blobs
+        for file in metadata.statistics.values()
+        if file.path == path
+        for blob in file.blobs
         if blob.type == THETA_SKETCH
     }
     sound: set[tuple[int, ...]] = set()

@@ -82,11 +82,16 @@ class MetricsChecker:
             fields: The columns of the table; those that are nested, or not read here, are left out.
             mapping: What names mean in files without ids.
         """
-        flat = (one for one in fields if one.data_type is not None and not one.data_type.children)
-        self._wanted = {one.name: ProjectedField.of(one) for one in flat}
+        flat = (
+            field
+            for field in fields
+            if field.data_type is not None and not field.data_type.children
+        )
+        self._wanted = {field.name: ProjectedField.of(field) for field in flat}
         self._mapping = mapping
         self._metrics = {
-            name: column_metrics(data, one, one.data_type) for name, one in self._wanted.items()
+            name: column_metrics(data, field, field.data_type)
+            for name, field in self._wanted.items()
         }
 
     def open(self, scan: ParquetScan) -> ConformedScan:
@@ -206,11 +211,11 @@ def verify(
 
     Args:
         table: The table.
-        sample: The share of data files to read, see `Sample`; all are looked for.
+        sample: The fraction of data files to read, see `Sample`; all are looked for.
         progress: How to report it, see `alcid.tables.progress.track_progress`.
 
     Raises:
-        OptionError: A share that is not above 0 and at most 1.
+        OptionError: A fraction that is not above 0 and at most 1.
         ConflictError: The snapshot was expired meanwhile.
         StorageError: A file cannot be read, and that is not because it is gone.
     """

@@ -270,7 +270,9 @@ class _Comparison:
         self._file, self._path = placed.file, placed.path
         self._schema = table.schema_of(placed)
         now = table.schema.by_id
-        self._labels = {one.name: now[one.id].name for one in self._schema.fields if one.id in now}
+        self._labels = {
+            field.name: now[field.id].name for field in self._schema.fields if field.id in now
+        }
 
     def _label(self, column: str) -> str:
         """What the table calls a column, or a key of a map, by now, if it still has it."""
@@ -305,7 +307,7 @@ class _Comparison:
                 self._checked.findings.add(kind, self._path, problem)
 
     def _values(self, scan: DataScan, name: str) -> pa.ChunkedArray | None:
-        """A column in the type that its schema has for it; nulls where the file lacks it.
+        """A column in the type that its schema has for it; nulls where the file does not have it.
 
         None if it is a column of a sound ORC file that is not read here, by its time zone or a null
         key of a map.
@@ -375,7 +377,7 @@ class _Comparison:
         if isinstance(source, FormatError):
             raise source
         container = Container.open(source)
-        for entry in sorted(container.entries, key=lambda one: (one.column, one.index_type)):
+        for entry in sorted(container.entries, key=lambda item: (item.column, item.index_type)):
             if entry.index_type not in BUILDERS:
                 continue
             spec = IndexSpec(entry.column, entry.index_type, BsiOptions())
@@ -390,17 +392,17 @@ class _Comparison:
 
     def _compare_indexes(self, indexes: Sequence[_Index], values: pa.ChunkedArray) -> None:
         made = Payloads()
-        made.build(values, [(one.spec, one.data_type) for one in indexes])
-        for one in indexes:
-            name = one.spec.column, one.spec.index_type
+        made.build(values, [(index.spec, index.data_type) for index in indexes])
+        for index in indexes:
+            name = index.spec.column, index.spec.index_type
             compare_payload(
                 self._checked,
                 self._path,
-                self._label(one.spec.column),
-                one.spec,
-                one.payload,
+                self._label(index.spec.column),
+                index.spec,
+                index.payload,
                 made.built[name] or b"" if name in made.built else None,
-                lambda one=one: (values, one.data_type),  # type: ignore[misc]
+                lambda index=index: (values, index.data_type),  # type: ignore[misc]
             )
 
     def _count(self, spec: IndexSpec, problem: str) -> None:

@@ -200,7 +200,7 @@ def _roots(storage: Storage) -> list[_Root]:
 
     chosen = [path for path in paths if _ROOT.fullmatch(path)]
     chosen += _unlisted(storage, set(chosen))
-    return [one for one in run_in_threads(read, chosen, waiting=storage.remote) if one]
+    return [root for root in run_in_threads(read, chosen, waiting=storage.remote) if root]
 
 
 def _unlisted(storage: Storage, listed: Set[str]) -> list[str]:
@@ -304,13 +304,13 @@ def _of_snapshot(root: _Root) -> NeededFiles:
 
 
 def _of_manifest(meta: ManifestMeta) -> NeededFiles:
-    others = [one.value for one in meta.unknown if one.value != meta.extra_files]
+    others = [unknown.value for unknown in meta.unknown if unknown.value != meta.extra_files]
     return NeededFiles.of((meta.name, *meta.extra_files)) | NeededFiles.within(others)
 
 
 def _of_index(entry: IndexEntry) -> NeededFiles:
     names = [entry.name, *([] if entry.external_path is None else [entry.external_path])]
-    others = [one.value for one in entry.unknown]
+    others = [unknown.value for unknown in entry.unknown]
     return NeededFiles.of(names) | NeededFiles.within(entry.global_index, others)
 
 

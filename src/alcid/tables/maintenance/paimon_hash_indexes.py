@@ -63,7 +63,7 @@ def is_read_unmerged(keyed: KeyedTable, bucket: Bucket) -> bool:
     """
     above = bucket.sorted_files
     # Where a row deletes, or may, reads merge the bucket.
-    return keyed.options.skips_level_0 and all(one.file.delete_rows == 0 for one in above)
+    return keyed.options.skips_level_0 and all(file.file.delete_rows == 0 for file in above)
 
 
 def live_twice(keyed: KeyedTable, bucket: Bucket) -> dict[str, DeletionVector]:
@@ -78,15 +78,19 @@ def live_twice(keyed: KeyedTable, bucket: Bucket) -> dict[str, DeletionVector]:
     if not is_read_unmerged(keyed, bucket):
         return {}
     files = bucket.sorted_files
-    sections = [one for one in key_sections(files, keyed.schema) if len(one) > 1] if files else []
+    sections = (
+        [section for section in key_sections(files, keyed.schema) if len(section) > 1]
+        if files
+        else []
+    )
     if not sections:
         return {}
     marked, reader = read_vectors(keyed, bucket), KeyReader(keyed)
     superseded: dict[str, DeletionVector] = {}
     for section in sections:
-        rows = [reader.keys(one, marked.get(one.file.name)) for one in section]
+        rows = [reader.keys(file, marked.get(file.file.name)) for file in section]
         # Without numbers the level decides: writers that do not know of each other share numbers.
-        levels = [replace(one, sequence_numbers=np.zeros(len(one), np.int64)) for one in rows]
+        levels = [replace(keys, sequence_numbers=np.zeros(len(keys), np.int64)) for keys in rows]
         dead = superseded_rows(levels, descending=keyed.options.sequence_descending)
         for placed, keys, lost in zip(section, rows, dead, strict=True):
             before = keys.deleted or DeletionVector()
@@ -129,7 +133,7 @@ def shared_hashes(indexes: Sequence[HashIndex]) -> Int32Array:
     >>> shared_hashes([HashIndex([1, 2]), HashIndex([2, 3]), HashIndex([2])]).tolist()
     [2]
     """
-    every = np.sort(np.concatenate([np.zeros(0, np.int32), *(one.hashes for one in indexes)]))
+    every = np.sort(np.concatenate([np.zeros(0, np.int32), *(index.hashes for index in indexes)]))
     return np.unique(every[~changes(every)])
 
 
@@ -177,9 +181,9 @@ def claim_hashes(
         chosen = chosen[~dead.contains(chosen)]
         parts.append((rows, chosen, row_hashes[chosen]))
     counts = [len(chosen) for _, chosen, _ in parts]
-    levels = np.array([one.file.level for one in bucket.files], np.int64)
+    levels = np.array([file.file.level for file in bucket.files], np.int64)
     return Claim(
-        [one.file.name for one in bucket.files],
+        [file.file.name for file in bucket.files],
         np.repeat(np.arange(len(parts)), counts),
         np.concatenate([np.zeros(0, np.int64), *(chosen for _, chosen, _ in parts)]),
         _taken([(rows.keys, chosen) for rows, chosen, _ in parts]),
@@ -215,9 +219,9 @@ def assign_hashes(
         hashes: Ascending.
         descending: Whether lesser sequence fields are newer.
     """
-    counts = [len(one.hashes) for one in claims]
+    counts = [len(claim.hashes) for claim in claims]
     buckets = np.repeat(np.arange(len(claims)), counts)
-    codes = np.concatenate([np.searchsorted(hashes, one.hashes) for one in claims])
+    codes = np.concatenate([np.searchsorted(hashes, claim.hashes) for claim in claims])
     lost = _lost(claims, buckets, descending=descending)
     owners = np.full(len(hashes), _SEVERAL, np.int64)
     for bucket, claim in enumerate(claims):
@@ -243,14 +247,14 @@ def assign_hashes(
 def _lost(claims: Sequence[Claim], buckets: Int64Array, *, descending: bool) -> BoolArray:
     """Which rows, counted through all claims, are live beside a newer one of their key."""
     lost = np.zeros(len(buckets), bool)
-    filled = [one for one in claims if len(one.hashes)]
-    live = np.flatnonzero(np.concatenate([one.is_live for one in claims]))
+    filled = [claim for claim in claims if len(claim.hashes)]
+    live = np.flatnonzero(np.concatenate([claim.is_live for claim in claims]))
     if not len(live):
         return lost
-    keys = rank_rows(join_columns([one.keys for one in filled]), len(buckets))[live]
-    sequence = join_columns([one.sequence for one in filled])
+    keys = rank_rows(join_columns([claim.keys for claim in filled]), len(buckets))[live]
+    sequence = join_columns([claim.sequence for claim in filled])
     ages = rank_rows(sequence, len(buckets), descending=descending)[live]
-    indexed = np.concatenate([np.isin(one.hashes, one.indexed) for one in claims])[live]
+    indexed = np.concatenate([np.isin(claim.hashes, claim.indexed) for claim in claims])[live]
     order = np.lexsort((buckets[live], indexed, ages, keys))
     is_newest = np.append(changes(keys[order])[1:], True)
     lost[live[order[~is_newest]]] = True

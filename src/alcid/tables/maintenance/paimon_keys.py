@@ -126,24 +126,24 @@ def check_bucket_keys(
     """
     tasks = _Tasks(engine, keyed)
     results = tasks.map(_check_bucket, chosen, _key_size)
-    checked = {one.bucket.id: one for one in results if one is not None}
+    checked = {keys.bucket.id: keys for keys in results if keys is not None}
     if not has_hash_indexes(keyed.schema, keyed.options):
-        return [one for one in checked.values() if one.is_wrong]
-    recency = [(one.partition, one.bucket) for one in indexes if one.index_type == HASH]
-    partitions = sorted({one.partition for one in chosen})
+        return [keys for keys in checked.values() if keys.is_wrong]
+    recency = [(entry.partition, entry.bucket) for entry in indexes if entry.index_type == HASH]
+    partitions = sorted({bucket.partition for bucket in chosen})
     shared = tasks.map(
         _shared_in_partition,
-        [tuple(buckets.of_partition(one).values()) for one in partitions],
-        lambda several: sum(entry.size for one in several for entry in one.hashes),
+        [tuple(buckets.of_partition(partition).values()) for partition in partitions],
+        lambda several: sum(entry.size for bucket in several for entry in bucket.hashes),
     )
     for partition, hashes in zip(partitions, shared, strict=True):
         of_partition = buckets.of_partition(partition).values()
-        lost = [checked[one.id].lost for one in of_partition if one.id in checked]
+        lost = [checked[bucket.id].lost for bucket in of_partition if bucket.id in checked]
         suspects = np.unique(np.concatenate([_NO_HASHES if hashes is None else hashes, *lost]))
         if hashes is not None and len(suspects):
             assigned = _assign(tasks, of_partition, checked, hashes, suspects, recency)
-            checked |= {one.bucket.id: one for one in assigned}
-    return [one for one in checked.values() if one.is_wrong]
+            checked |= {keys.bucket.id: keys for keys in assigned}
+    return [keys for keys in checked.values() if keys.is_wrong]
 
 
 def _assign(
@@ -156,20 +156,20 @@ def _assign(
 ) -> list[BucketKeys]:
     """The buckets of a partition, with the hashes and keys that each is to own."""
     order = {place: number for number, place in enumerate(recency)}
-    oldest_first = sorted(buckets, key=lambda one: order.get(one.id, -1))
-    before = [checked.get(one.id, BucketKeys(one)) for one in oldest_first]
-    items = [_Suspects(one.bucket, suspects, one.twice) for one in before]
+    oldest_first = sorted(buckets, key=lambda bucket: order.get(bucket.id, -1))
+    before = [checked.get(bucket.id, BucketKeys(bucket)) for bucket in oldest_first]
+    items = [_Suspects(keys.bucket, suspects, keys.twice) for keys in before]
     claims = tasks.map(_claim, items, lambda item: _key_size(item.bucket))
-    sure = [one for one in claims if one is not None]
+    sure = [claim for claim in claims if claim is not None]
     if len(sure) < len(claims):
         return before
     descending = tasks.keyed.options.sequence_descending
     owned = assign_hashes(sure, suspects, descending=descending)
     return [
         BucketKeys(
-            one.bucket, one.twice, one.lost, np.intersect1d(shared, claim.indexed), ownership
+            keys.bucket, keys.twice, keys.lost, np.intersect1d(shared, claim.indexed), ownership
         )
-        for one, claim, ownership in zip(before, sure, owned, strict=True)
+        for keys, claim, ownership in zip(before, sure, owned, strict=True)
     ]
 
 
@@ -191,7 +191,7 @@ def _check_bucket(keyed: KeyedTable, bucket: Bucket) -> BucketKeys:
 
 
 def _shared_in_partition(keyed: KeyedTable, buckets: Sequence[Bucket]) -> Int32Array:
-    return shared_hashes([read_hashes(keyed, one) for one in buckets])
+    return shared_hashes([read_hashes(keyed, bucket) for bucket in buckets])
 
 
 def _claim(keyed: KeyedTable, task: _Suspects) -> Claim:
@@ -200,13 +200,13 @@ def _claim(keyed: KeyedTable, task: _Suspects) -> Claim:
 
 
 def _check_schemas(keyed: KeyedTable, bucket: Bucket) -> None:
-    for one in bucket.files:
-        if one.file.schema_id not in keyed.schemas:
-            raise FormatError(f"no schema {one.file.schema_id}", file=one.path)
+    for file in bucket.files:
+        if file.file.schema_id not in keyed.schemas:
+            raise FormatError(f"no schema {file.file.schema_id}", file=file.path)
 
 
 def _key_size(bucket: Bucket) -> int:
-    return sum(one.file.size for one in bucket.files) // _KEY_PART
+    return sum(file.file.size for file in bucket.files) // _KEY_PART
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,7 +225,7 @@ class _Tasks:
         """Results in the order of items; None where a file cannot be read."""
         if not items:
             return []
-        sizes = np.array([size(one) for one in items], np.int64)
+        sizes = np.array([size(item) for item in items], np.int64)
         engine = Threads() if sizes.sum() <= _SMALL else self.engine
         parts = engine.map(_BucketTask(self.keyed, call), items, sizes)
         return [result for part in parts for result in part]

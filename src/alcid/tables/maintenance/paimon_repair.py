@@ -128,10 +128,10 @@ def repair_indexes(
         wrong: The findings of `INDEX_KINDS`, by the paths of data files.
     """
     files = table.snapshot
-    placed = [one for one in place_every(files)[0] if one.path in wrong]
+    placed = [file for file in place_every(files)[0] if file.path in wrong]
     plan = [
-        _intent(files, one, container, wrong[one.path])
-        for one, container in zip(placed, read_containers(table.storage, placed), strict=True)
+        _intent(files, file, container, wrong[file.path])
+        for file, container in zip(placed, read_containers(table.storage, placed), strict=True)
     ]
     threshold = files.options.file_index_in_manifest_threshold
     _, swaps = make_swaps(table, plan, threshold, progress=False)
@@ -239,7 +239,7 @@ class _CommitFix:
         try:
             self._buckets = self._repair_buckets()
             self._indexes = repair_indexes(self._table, self._wrong_indexes)
-            self._written += [path for one in self._indexes for path in one.swap.written]
+            self._written += [path for index in self._indexes for path in index.swap.written]
             if not self._buckets and not self._indexes:
                 return Outcome()
             snapshot = self._table.committer().commit(self._plan, cached=self._state)
@@ -249,7 +249,10 @@ class _CommitFix:
         if snapshot is None:
             self._used, self._swapped = [], []
         self._remove_unused()
-        repaired = [*(one.repaired for one in self._used), *(one.repaired for one in self._swapped)]
+        repaired = [
+            *(repair.repaired for repair in self._used),
+            *(repair.repaired for repair in self._swapped),
+        ]
         outcome = Outcome(list(chain.from_iterable(repaired)))
         if snapshot is not None:
             outcome.commits, outcome.snapshot_id = 1, snapshot.id
@@ -278,7 +281,7 @@ class _CommitFix:
         for bucket_id, entries in by_bucket.items():
             bucket = self._base[bucket_id]
             twice = [name for name, _ in duplicate_vectors(entries)]
-            if twice or any(self._path(bucket, one) in self._index_files for one in entries):
+            if twice or any(self._path(bucket, entry) in self._index_files for entry in entries):
                 repair = repairer.repair(bucket, entries, self._index_files, twice)
                 self._record_written(bucket, repair.added)
                 if repair.repaired:
@@ -294,7 +297,7 @@ class _CommitFix:
             if self._path(bucket, entry) in self._index_files
         }
         folders = {f"{path.rpartition('/')[0]}/" for path in self._keys}
-        chosen = {one.id for one in self._base if one.folder in folders}
+        chosen = {bucket.id for bucket in self._base if bucket.folder in folders}
         chosen |= {*vectors, *broken.values()}
         if not chosen:
             return []
@@ -318,23 +321,25 @@ class _CommitFix:
     def _plan(self, state: TableState) -> Change | None:
         """The change to a state: the repairs of what is still as it was."""
         now = buckets_of(state, self._paths)
-        self._used = [one for one in self._buckets if self._is_possible(one, state, now)]
-        self._swapped = [one for one in self._indexes if is_possible(one.swap, state)]
+        self._used = [repair for repair in self._buckets if self._is_possible(repair, state, now)]
+        self._swapped = [index for index in self._indexes if is_possible(index.swap, state)]
         if not self._used and not self._swapped:
             return None
         return Change(
             kind="COMPACT",
-            deleted=[one.swap.placed.entry for one in self._swapped],
-            added=[one.swap.added for one in self._swapped],
-            index_deleted=[entry for one in self._used for entry in one.deleted],
-            index_added=[entry for one in self._used for entry in one.added],
+            deleted=[index.swap.placed.entry for index in self._swapped],
+            added=[index.swap.added for index in self._swapped],
+            index_deleted=[entry for repair in self._used for entry in repair.deleted],
+            index_added=[entry for repair in self._used for entry in repair.added],
         )
 
     def _is_possible(self, repair: BucketRepair, state: TableState, now: Buckets) -> bool:
         if self._has_key:
             return is_unchanged(self._keyed, repair.bucket_id, self._base, now)
-        live = {one.file.name for one in now[repair.bucket_id].files}
-        named = {one.data_file for entry in repair.added for one in entry.ranges or ()}
+        live = {file.file.name for file in now[repair.bucket_id].files}
+        named = {
+            vector_range.data_file for entry in repair.added for vector_range in entry.ranges or ()
+        }
         return named <= live and all(entry in state.indexes for entry in repair.deleted)
 
     def _record_written(self, bucket: Bucket, added: Sequence[IndexEntry]) -> None:
@@ -345,11 +350,11 @@ class _CommitFix:
     def _remove_unused(self) -> None:
         """Remove what no snapshot names."""
         used = {
-            self._path(self._base[one.bucket_id], entry)
-            for one in self._used
-            for entry in one.added
+            self._path(self._base[repair.bucket_id], entry)
+            for repair in self._used
+            for entry in repair.added
         }
-        used |= {path for one in self._swapped for path in one.swap.written}
+        used |= {path for index in self._swapped for path in index.swap.written}
         self._remove([path for path in self._written if path not in used])
 
     def _remove(self, paths: Sequence[str]) -> None:

@@ -111,9 +111,11 @@ class VectorRepairer:
             wrong: The findings of index files, by their paths.
             twice: Data files with two vectors, by their names.
         """
-        files = [self._read(bucket, one) for one in self._affected(bucket, entries, wrong, twice)]
+        files = [
+            self._read(bucket, entry) for entry in self._affected(bucket, entries, wrong, twice)
+        ]
         # Two vectors of which one cannot be read stay two.
-        unreadable = {one.data_file for file in files for one in file.unreadable}
+        unreadable = {vector_range.data_file for file in files for vector_range in file.unreadable}
         vectors: dict[str, DeletionVector] = {}
         kept_entries: list[IndexEntry] = []
         for file in files:
@@ -126,14 +128,10 @@ class VectorRepairer:
                     vectors[name] = vectors.get(name, _NO_ROWS) | vector
             if kept:
                 kept_entries.append(replace(file.entry, rows=len(kept), ranges=tuple(kept)))
-        repaired = [
-            *(
-                one
-                for file in files
-                for one in self._repaired(file, unreadable, wrong.get(file.path, ()))
-            ),
-            *self._merged(files, vectors, twice),
-        ]
+        repaired: list[Repaired] = []
+        for file in files:
+            repaired += self._repaired(file, unreadable, wrong.get(file.path, ()))
+        repaired += self._merged(files, vectors, twice)
         if not repaired:
             return BucketRepair(bucket.id)
         deleted = [file.entry for file in files if file.entry not in kept_entries]
@@ -151,17 +149,17 @@ class VectorRepairer:
         for entry in entries:
             if entry.external_path is not None:
                 continue
-            has_two = any(one.data_file in twice for one in entry.ranges or ())
+            has_two = any(vector_range.data_file in twice for vector_range in entry.ranges or ())
             if self._is_single or has_two or self._path(bucket, entry) in wrong:
                 yield entry
 
     def _read(self, bucket: Bucket, entry: IndexEntry) -> _ReadFile:
         """Read all that can be read of an index file."""
-        rows = {one.file.name: one.file.rows for one in bucket.files}
+        rows = {file.file.name: file.file.rows for file in bucket.files}
         ranges, snapshot = entry.ranges, None
         if not ranges and entry.size > _NO_VECTORS:
             ranges, snapshot = self._ranges_before(entry)
-        live = [one for one in ranges or () if one.data_file in rows]
+        live = [vector_range for vector_range in ranges or () if vector_range.data_file in rows]
         result = _ReadFile(entry, self._path(bucket, entry), [], [], snapshot)
         try:
             with DeletionVectorFile.open(self._storage.source(result.path)) as file:
@@ -191,17 +189,17 @@ class VectorRepairer:
                 entries = read_index_manifest(source.read(0, source.size), file=path)
             except (FileGoneError, FormatError):  # it does not have them either
                 continue
-            for one in entries:
-                if one.name == entry.name and one.size == entry.size and one.ranges:
-                    return one.ranges, number
+            for older in entries:
+                if older.name == entry.name and older.size == entry.size and older.ranges:
+                    return older.ranges, number
         return (), None
 
     def _repaired(
         self, file: _ReadFile, unreadable: Collection[str], findings: Sequence[Finding]
     ) -> Iterator[Repaired]:
         """How the findings of an index file are repaired."""
-        counts = {one.data_file: len(vector) for one, vector in file.vectors}
-        live = {*counts, *(one.data_file for one in file.unreadable)}
+        counts = {vector_range.data_file: len(vector) for vector_range, vector in file.vectors}
+        live = {*counts, *(vector_range.data_file for vector_range in file.unreadable)}
         for finding in findings:
             name = finding.data_file
             if not file.entry.ranges:
@@ -225,8 +223,12 @@ class VectorRepairer:
         twice: Collection[str],
     ) -> Iterator[Repaired]:
         for name in twice:
-            ranges = ((file, one) for file in files for one in file.entry.ranges or ())
-            names = [file.entry.name for file, one in ranges if one.data_file == name]
+            ranges = (
+                (file, vector_range) for file in files for vector_range in file.entry.ranges or ()
+            )
+            names = [
+                file.entry.name for file, vector_range in ranges if vector_range.data_file == name
+            ]
             if names and name in vectors:
                 rows = count_text(len(vectors[name]), "row")
                 problem = f"two vectors, in {' and '.join(names)}"
@@ -294,8 +296,8 @@ def repair_keys(
         broken: Hash indexes that are to be made again, by their names.
     """
     readable = {
-        one.id: replace(one, hashes=tuple(e for e in one.hashes if e.name not in broken))
-        for one in buckets
+        bucket.id: replace(bucket, hashes=tuple(e for e in bucket.hashes if e.name not in broken))
+        for bucket in buckets
     }
     partitions = {
         partition: {number: readable[partition, number] for number in numbers}
@@ -308,8 +310,8 @@ def repair_keys(
         [readable[bucket_id] for bucket_id in chosen if bucket_id in readable],
         indexes,
     )
-    repairs = (_repair_bucket(keyed, one, buckets[one.bucket.id]) for one in wrong)
-    return [one for one in repairs if one.repaired]
+    repairs = (_repair_bucket(keyed, keys, buckets[keys.bucket.id]) for keys in wrong)
+    return [repair for repair in repairs if repair.repaired]
 
 
 def _repair_bucket(keyed: KeyedTable, keys: BucketKeys, before: Bucket) -> BucketRepair:
@@ -352,7 +354,7 @@ def is_unchanged(keyed: KeyedTable, bucket_id: BucketId, before: Buckets, now: B
     if not has_hash_indexes(keyed.schema, keyed.options):
         return before[bucket_id].is_same(now[bucket_id])
     # Which bucket owns a key depends on the whole partition.
-    own, others = (one.of_partition(bucket_id[0]) for one in (before, now))
+    own, others = (state.of_partition(bucket_id[0]) for state in (before, now))
     return own.keys() == others.keys() and all(
-        one.is_same(others[number]) for number, one in own.items()
+        bucket.is_same(others[number]) for number, bucket in own.items()
     )

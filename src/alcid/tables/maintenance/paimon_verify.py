@@ -172,13 +172,13 @@ def verify(
     Args:
         storage: The folder of the table.
         engine: What reads the files.
-        sample: The share of data files to read, see `Sample`; all are looked for.
+        sample: The fraction of data files to read, see `Sample`; all are looked for.
         seed: Another number takes other files.
         progress: How to report it, see `alcid.tables.progress.track_progress`.
         branch: Of the table.
 
     Raises:
-        OptionError: A share that is not above 0 and at most 1.
+        OptionError: A fraction that is not above 0 and at most 1.
         UnsupportedError: A table that is not read.
         StorageError: A file cannot be read, and that is not because it is gone.
     """
@@ -211,7 +211,7 @@ def _check(
     if schema.primary_keys:
         total.keys_live_twice = _check_keys(engine, table, state, total.findings, sample)
     total.table_files = len(placed)
-    total.unindexed = sum(not one.file.has_index for one in placed)
+    total.unindexed = sum(not file.file.has_index for file in placed)
     total.leftovers = _leftovers(storage, listed, schema, options, total.findings)
 
 
@@ -219,7 +219,7 @@ def _read_schemas(
     folder: TableFolder, placed: Sequence[PlacedFile], findings: Findings
 ) -> dict[int, TableSchema]:
     schemas = {}
-    for number in sorted({one.file.schema_id for one in placed}):
+    for number in sorted({file.file.schema_id for file in placed}):
         try:
             schemas[number] = folder.schema(number)
         except (FormatError, UnsupportedError, FileGoneError) as error:
@@ -241,10 +241,10 @@ def _check_metadata(
     except AlcidError as error:
         findings.add(FindingKind.KEYS, "", error)
     if table.options.skips_level_0:
-        for one in placed:
-            if one.file.level and one.file.delete_rows != 0:
-                problem = f"{one.file.delete_rows or 'unknown'} on level {one.file.level}"
-                findings.warn(FindingKind.DELETE_ROWS, one.path, problem)
+        for file in placed:
+            if file.file.level and file.file.delete_rows != 0:
+                problem = f"{file.file.delete_rows or 'unknown'} on level {file.file.level}"
+                findings.warn(FindingKind.DELETE_ROWS, file.path, problem)
 
 
 def _choose(
@@ -254,12 +254,12 @@ def _choose(
     sample: Sample,
 ) -> list[DataFileCheck]:
     """The files to read: a sample of them, and all whose size is not that of the listing."""
-    readable = [one for one in placed if one.file.schema_id in table.schemas]
-    sizes = {one.path: one.size for one in listed}
-    chosen = set(sample.choose([one.path for one in readable]).tolist())
-    for number, one in enumerate(readable):
-        beside = (f"{one.folder}{name}" in sizes for name in one.file.extra_files)
-        if sizes.get(one.path) != one.file.size or not all(beside):
+    readable = [file for file in placed if file.file.schema_id in table.schemas]
+    sizes = {file.path: file.size for file in listed}
+    chosen = set(sample.choose([data_file.path for data_file in readable]).tolist())
+    for number, data_file in enumerate(readable):
+        beside = (f"{data_file.folder}{name}" in sizes for name in data_file.file.extra_files)
+        if sizes.get(data_file.path) != data_file.file.size or not all(beside):
             chosen.add(number)
     return [DataFileCheck(readable[number]) for number in sorted(chosen)]
 
@@ -268,7 +268,9 @@ def _index_checks(
     table: CheckedTable, placed: Sequence[PlacedFile], state: TableState
 ) -> Iterator[IndexFileCheck]:
     """The checks of all index files."""
-    rows = {(one.entry.partition, one.entry.bucket, one.file.name): one.file.rows for one in placed}
+    rows = {
+        (file.entry.partition, file.entry.bucket, file.file.name): file.file.rows for file in placed
+    }
     paths = table_paths(table.schema, table.options)
     beside_data = table.options.index_file_in_data_file_dir
     for entry in state.indexes:
@@ -289,7 +291,7 @@ def _check_keys(
         engine,
         keyed_for_reading(table.storage, table.schema, table.schemas, table.options),
         buckets,
-        [every[number] for number in sample.choose([one.folder for one in every])],
+        [every[number] for number in sample.choose([bucket.folder for bucket in every])],
         state.indexes,
     )
     for bucket in wrong:

@@ -78,12 +78,12 @@ def verify(
         storage: The data of the table.
         folder: Where its bundles are.
         engine: What reads them.
-        sample: The share of files to read, see `Sample`.
+        sample: The fraction of files to read, see `Sample`.
         seed: Another number takes other files.
         progress: How to report it, see `alcid.tables.progress.track_progress`.
 
     Raises:
-        OptionError: A share that is not above 0 and at most 1.
+        OptionError: A fraction that is not above 0 and at most 1.
         StorageError: A file cannot be read, and that is not because it changed.
     """
     return run(partial(_check, storage, folder, engine, Sample(sample, seed), progress))
@@ -220,7 +220,7 @@ class _Folder:
 
     def _plan(self, findings: Sequence[Finding]) -> _Rebuild:
         options = _options(self._indexes.folder.load().current)
-        damaged = {one.file for one in findings if one.kind is FindingKind.DATA_FILE}
+        damaged = {finding.file for finding in findings if finding.kind is FindingKind.DATA_FILE}
         done = "its indexes are built anew" if options else "dropped: build_indexes makes others"
         repaired, data_files = [], set()
         for finding in findings:

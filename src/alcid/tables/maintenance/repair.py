@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 ROLL_BACK: Final = "restore the file, or roll the table back to a snapshot before it"
-"""The advice where nothing else has what a file has held."""
+"""The advice where the content of a file is nowhere else."""
 
 REBUILT: Final = "built anew"
 

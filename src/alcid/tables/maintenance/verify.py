@@ -112,8 +112,8 @@ class VerifyReport(Report):
             is_index = check.index_type not in (PAGES, STATISTICS)
             if is_index or check.sound < check.checked or check.damaged:
                 yield str(check)
-        yield from cut((f"wrong: {one}" for one in self.problems), self.problem_count)
-        yield from (f"warning: {one}" for one in self.warnings[:MAX_SHOWN])
+        yield from cut((f"wrong: {finding}" for finding in self.problems), self.problem_count)
+        yield from (f"warning: {finding}" for finding in self.warnings[:MAX_SHOWN])
         reasons = Counter(leftover.reason for leftover in self.leftovers)
         left = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
         notes = (
@@ -128,29 +128,29 @@ class VerifyReport(Report):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A share of the files: the same in every run, and more of them for a greater share.
+    """A fraction of the files: the same in every run, and more of them for a greater fraction.
 
     >>> Sample(0.5).choose(["a", "b", "c", "d"]).tolist()
     [1, 2]
     """
 
-    share: float = 1.0
+    fraction: float = 1.0
     seed: int = 0
     """Another number takes other files."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
+        if not 0 < self.fraction <= 1:
             raise OptionError(
-                f"sample: found {self.share}, expected a number above 0 and at most 1"
+                f"sample: found {self.fraction}, expected a number above 0 and at most 1"
             )
 
     def choose(self, paths: Sequence[str]) -> Int64Array:
         """The positions of the chosen files, ascending; at least one, if there are any."""
-        if self.share == 1 or not paths:
+        if self.fraction == 1 or not paths:
             return np.arange(len(paths))
         start = zlib.crc32(str(self.seed).encode())
         order = np.argsort([zlib.crc32(path.encode(), start) for path in paths], kind="stable")
-        return np.sort(order[: max(round(self.share * len(paths)), 1)])
+        return np.sort(order[: max(round(self.fraction * len(paths)), 1)])
 
 
 @dataclass(slots=True)

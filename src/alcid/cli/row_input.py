@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +33,7 @@ from alcid.errors import (
 from alcid.formats.source import BytesSource
 from alcid.options import match_column
 from alcid.storage import Storage
+from alcid.tables.reports import AppendReport, Report, UpsertReport
 
 if TYPE_CHECKING:
     from alcid.cli.tables import AnyTable
@@ -255,13 +256,6 @@ Files: TypeAlias = Annotated[
 ]
 
 
-class _Report(Protocol):
-    @property
-    def dry_run(self) -> bool: ...
-
-    def to_dict(self) -> dict[str, Any]: ...
-
-
 def arrow_rows(files: Sequence[str], table: AnyTable, how: Opening) -> pa.Table:
     """The rows as an Arrow table in this process."""
     return read_rows(files, table.schema, pairs("--storage-option", how.storage_option) or None)
@@ -277,10 +271,10 @@ def spark_rows(files: Sequence[str], table: AnyTable, how: Opening, session: Any
 
 
 @dataclass(frozen=True, slots=True)
-class WriteReport:
+class WriteReport(Report):
     """The report of a write; in a dry run also the columns that match those of the table."""
 
-    report: _Report
+    report: AppendReport | UpsertReport
     row_columns: tuple[str, ...]
     """The columns of the rows."""
     table_columns: tuple[str, ...]
@@ -291,12 +285,13 @@ class WriteReport:
         """Columns of the table that the rows are missing."""
         return [name for name in self.table_columns if match_column(name, self.row_columns) is None]
 
-    def __str__(self) -> str:
-        lines = [str(self.report)]
+    def lines(self) -> Iterator[str]:
+        """The lines of the write, and of a dry run the columns."""
+        yield from self.report.lines()
         if self.report.dry_run:
-            lines.append(f"columns: {', '.join(self.row_columns)}")
-            lines += [f"not given: {', '.join(self.absent)}"] if self.absent else []
-        return "\n".join(lines)
+            yield f"columns: {', '.join(self.row_columns)}"
+            if self.absent:
+                yield f"not given: {', '.join(self.absent)}"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""

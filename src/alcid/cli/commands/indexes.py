@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alcid._text import count_text
 from alcid.cli.app import Section, command
 from alcid.cli.options import (
     DryRun,
@@ -27,6 +28,8 @@ from alcid.errors import (
     OptionError,
     UnsupportedError,
 )
+from alcid.index.bundle import PayloadKind
+from alcid.tables.reports import Report, size_text
 
 if TYPE_CHECKING:
     from alcid.cli.tables import AnyTable
@@ -172,38 +175,24 @@ def _options_of(infos: list[IndexInfo]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _DropReport:
+class _DropReport(Report):
     """The indexes that were dropped, or would be."""
 
     files: int
     indexes: tuple[IndexInfo, ...]
     dry_run: bool
 
-    def __str__(self) -> str:
-        from alcid._text import count_text
-        from alcid.index.bundle import PayloadKind
-        from alcid.tables.reports import size_text
-
+    def lines(self) -> Iterator[str]:
         if not self.indexes and not self.files:
-            return "dropped nothing: there is no such index"
+            yield "dropped nothing: there is no such index"
+            return
         what = count_text(len(self.indexes), "index")
         size = size_text(sum(info.bytes for info in self.indexes))
         would = "would have " if self.dry_run else ""
-        first = f"{would}dropped {what} of {count_text(self.files, 'file')}, {size}"
-        lines = (
-            f"{PayloadKind.index(info.column, info.index_type)}: {count_text(info.fresh, 'file')},"
-            f" {size_text(info.bytes)}"
-            for info in self.indexes
-        )
-        return "\n".join([first, *lines])
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
-        return {
-            "dry_run": self.dry_run,
-            "files": self.files,
-            "indexes": [info.to_dict() for info in self.indexes],
-        }
+        yield f"{would}dropped {what} of {count_text(self.files, 'file')}, {size}"
+        for info in self.indexes:
+            kind = PayloadKind.index(info.column, info.index_type)
+            yield f"{kind}: {count_text(info.fresh, 'file')}, {size_text(info.bytes)}"
 
 
 @command(Section.INDEX)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from alcid.cli.options import (
 from alcid.cli.tables import Opening, open_table
 from alcid.errors import LiteralError
 from alcid.options import find_column
+from alcid.tables.reports import Report
 
 __all__ = ["CountedColumn", "StatsReport", "clean", "compact", "repair", "stats", "verify"]
 
@@ -220,7 +222,7 @@ class CountedColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class StatsReport:
+class StatsReport(Report):
     """The columns that were counted, or would be.
 
     >>> print(StatsReport(1000, 4, (CountedColumn("id", "INT"),), dry_run=True))
@@ -243,12 +245,9 @@ class StatsReport:
             tuple(CountedColumn(*(column[key] for key in _SHOWN)) for column in columns),
         )
 
-    def __str__(self) -> str:
+    def lines(self) -> Iterator[str]:
+        """The counts, line by line."""
         would = "would have " if self.dry_run else ""
         where = f"{count_text(self.rows, 'row')} in {count_text(self.files, 'file')}"
-        first = f"{would}counted {count_text(len(self.columns), 'column')} of {where}"
-        return "\n".join([first, *map(str, self.columns)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
-        return asdict(self)
+        yield f"{would}counted {count_text(len(self.columns), 'column')} of {where}"
+        yield from map(str, self.columns)

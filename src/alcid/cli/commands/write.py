@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alcid._text import count_text
 from alcid.cli.app import Section, command
 from alcid.cli.options import (
     DryRun,
@@ -24,6 +26,7 @@ from alcid.cli.row_input import (
 )
 from alcid.cli.tables import Opening, open_table, start_spark
 from alcid.errors import OptionError, UnsupportedError
+from alcid.tables.reports import Report
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.metadata.schema import TableSchema
@@ -33,16 +36,14 @@ __all__ = ["append", "create", "delete", "upsert"]
 
 
 @dataclass(frozen=True, slots=True)
-class _CreateReport:
+class _CreateReport(Report):
     """The table that was created, or would be."""
 
     location: str
     schema: TableSchema
     dry_run: bool
 
-    def __str__(self) -> str:
-        from alcid._text import count_text
-
+    def lines(self) -> Iterator[str]:
         schema = self.schema
         would = "would have " if self.dry_run else ""
         first = f"{would}created {self.location}: {count_text(len(schema.fields), 'column')}"
@@ -50,11 +51,9 @@ class _CreateReport:
             first += f", primary key {', '.join(schema.primary_keys)}"
         if schema.partition_keys:
             first += f", partitioned by {', '.join(schema.partition_keys)}"
-        types = (
-            f"{field.name} {field.data_type}{'' if field.nullable else ' NOT NULL'}"
-            for field in schema.fields
-        )
-        return "\n".join([first, *types])
+        yield first
+        for field in schema.fields:
+            yield f"{field.name} {field.data_type}{'' if field.nullable else ' NOT NULL'}"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""

@@ -8,7 +8,7 @@ hashes, the format version, the width of a vector and compression make no differ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
@@ -41,6 +41,7 @@ from alcid.inspect.byte_map import Region, draw_index, map_bytes
 from alcid.inspect.byte_map.bundle import blob_drawer
 from alcid.inspect.byte_map.kinds import Kind, opened
 from alcid.inspect.byte_map.regions import key_text, value_text
+from alcid.tables.reports import Report
 from alcid.types import DataType
 
 __all__ = [
@@ -98,7 +99,7 @@ class ByteDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class DiffReport:
+class DiffReport(Report):
     """The differences of two files of the same kind."""
 
     a: str
@@ -116,39 +117,18 @@ class DiffReport:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
-        first = self.first_byte
-        return {
-            "a": self.a,
-            "b": self.b,
-            "kind": str(self.kind),
-            "sizes": list(self.sizes),
-            "same": self.is_same,
-            "identical": first is None,
-            "differences": [
-                {
-                    "entry": difference.entry,
-                    "status": difference.status,
-                    "detail": difference.detail,
-                }
-                for difference in self.differences
-            ],
-            "first_byte": None
-            if first is None
-            else {"offset": first.offset, "regions": list(first.regions)},
-        }
+        flags = {"same": self.is_same, "identical": self.first_byte is None}
+        return {**Report.to_dict(self), "kind": str(self.kind), **flags}
 
-    def __str__(self) -> str:
-        """Lines to read."""
-        files = zip("AB", (self.a, self.b), self.sizes, strict=True)
-        lines = [f"{letter}: {name}, {self.kind}, {size} bytes" for letter, name, size in files]
-        lines.extend(map(str, self.differences))
+    def lines(self) -> Iterator[str]:
+        """The files, and their differences."""
+        for letter, name, size in zip("AB", (self.a, self.b), self.sizes, strict=True):
+            yield f"{letter}: {name}, {self.kind}, {size} bytes"
+        yield from map(str, self.differences)
         if self.first_byte is None:
-            lines.append("the same, byte for byte")
-        elif self.is_same:
-            lines.append(f"same content; {self.first_byte}")
+            yield "the same, byte for byte"
         else:
-            lines.append(str(self.first_byte))
-        return "\n".join(lines)
+            yield f"same content; {self.first_byte}" if self.is_same else str(self.first_byte)
 
 
 def compared(entry: str, name: str, a: object, b: object) -> list[Difference]:

@@ -18,6 +18,7 @@ from alcid.datafiles.parquet import Coalescing, ReadReport, read_rows
 from alcid.errors import UnsupportedError
 from alcid.formats.source import FileSource
 from alcid.spark.session import ensure_java
+from benchmarks import parquet_metadata
 from benchmarks.measure import Cost
 from benchmarks.paimon.contenders import CONTENDERS, WRITES, present
 from benchmarks.paimon.questions import QUESTIONS as TABLE_QUESTIONS
@@ -89,6 +90,12 @@ def test_it_measures_every_case(tmp_path: Path) -> None:
     assert all(
         [figure["name"] for figure in outcome["figures"]] == ["alcid"] for outcome in outcomes
     )
+
+
+def test_metadata_is_measured_by_both_decoders() -> None:
+    measured = parquet_metadata.measurements(columns=5, row_groups=2)
+    assert len(measured) == 9
+    assert min(measured.values()) >= 0
 
 
 def test_it_measures_only_what_was_asked_for(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def storage_type(arrow_type: Any) -> Any:
         return storage_type(arrow_type.storage_type)
     if not pa.types.is_nested(arrow_type) or pa.types.is_union(arrow_type):
         return arrow_type
-    fields = [arrow_type.field(place) for place in range(arrow_type.num_fields)]
+    fields = [arrow_type.field(number) for number in range(arrow_type.num_fields)]
     stored = [field.with_type(storage_type(field.type)) for field in fields]
     if stored == fields:
         return arrow_type
@@ -128,12 +128,12 @@ def without_extensions(table: pa.Table) -> pa.Table:
     >>> without_extensions(pa.table({"document": documents})).schema.types
     [DataType(string)]
     """
-    for place, field in enumerate(table.schema):
+    for number, field in enumerate(table.schema):
         stored = storage_type(field.type)
         if stored != field.type:
-            chunks = [replace_leaves(chunk, stored) for chunk in table.column(place).chunks]
+            chunks = [replace_leaves(chunk, stored) for chunk in table.column(number).chunks]
             column = pa.chunked_array(chunks, stored)
-            table = table.set_column(place, field.with_type(stored), column)
+            table = table.set_column(number, field.with_type(stored), column)
     return table
 
 
@@ -157,16 +157,16 @@ def replace_leaves(
         if convert is None:
             raise TypeError(f"found {array.type}, expected {target}")
         return convert(array, target)
-    places = range(target.num_fields)
-    children = map(array.field, places) if pa.types.is_struct(target) else [array.values]
+    numbers = range(target.num_fields)
+    children = map(array.field, numbers) if pa.types.is_struct(target) else [array.values]
     return pa.Array.from_buffers(
         target,
         len(array),
         array.buffers()[: target.num_buffers],
         null_count=array.null_count,  # Arrow 19 ends the process if it is not known of a map
         children=[
-            replace_leaves(child, target.field(place).type, convert)
-            for place, child in zip(places, children, strict=True)
+            replace_leaves(child, target.field(number).type, convert)
+            for number, child in zip(numbers, children, strict=True)
         ],
     )
 

@@ -164,7 +164,7 @@ class AvroScan:
         schema, parts = plain_container(
             data, file=file, as_schema=_without_meaning, most_records=expected
         )
-        wanted = schema | {"fields": [one for one in schema["fields"] if one["name"] in names]}
+        wanted = schema | {"fields": [each for each in schema["fields"] if each["name"] in names]}
         count = 0
         for part in parts:
             try:
@@ -286,7 +286,7 @@ class _Pairs:
 
     def __call__(self, pairs: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
         return [
-            (_changed(self.key, one["key"]), _changed(self.value, one["value"])) for one in pairs
+            (_changed(self.key, pair["key"]), _changed(self.value, pair["value"])) for pair in pairs
         ]
 
 
@@ -302,9 +302,11 @@ class _Items:
 def _without_meaning(described: Any) -> Any:
     """A schema without logical types: of bytes and numbers fastavro makes nothing else."""
     if isinstance(described, list):
-        return [_without_meaning(one) for one in described]
+        return [_without_meaning(inner) for inner in described]
     if isinstance(described, dict):
         return {
-            name: _without_meaning(one) for name, one in described.items() if name != "logicalType"
+            name: _without_meaning(inner)
+            for name, inner in described.items()
+            if name != "logicalType"
         }
     return described

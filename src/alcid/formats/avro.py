@@ -236,9 +236,9 @@ class _Reader:
 
     def head(self) -> tuple[dict[str, bytes], bytes]:
         """The metadata, and the bytes that stand behind each block."""
-        if (found := self._data[: len(MAGIC)]) != MAGIC:
+        if (magic := self._data[: len(MAGIC)]) != MAGIC:
             raise FormatError(
-                "no Avro file", file=self._file, offset=0, found=found, expected=MAGIC
+                "no Avro file", file=self._file, offset=0, found=magic, expected=MAGIC
             )
         self._at = len(MAGIC)
         metadata: dict[str, bytes] = {}
@@ -257,8 +257,8 @@ class _Reader:
         while self._at < len(self._data):
             at, count = self._at, self._long()
             block = self._take(self._long())
-            if (found := self._take(_SYNC)) != sync:
-                raise self._error("end of a block", found.hex(), sync.hex())
+            if (marker := self._take(_SYNC)) != sync:
+                raise self._error("end of a block", marker.hex(), sync.hex())
             yield at, count, block
 
     def _long(self) -> int:
@@ -330,8 +330,8 @@ def _check_type(kind: Any, around: tuple[str, ...], file: str) -> None:
     if problem:
         raise FormatError(f"schema of an Avro file: {problem}", file=file)
     name = short_name(kind["name"]) if isinstance(kind, dict) and "name" in kind else ""
-    for one in inner_types(kind):
-        _check_type(one, (*around, name), file)
+    for inner in inner_types(kind):
+        _check_type(inner, (*around, name), file)
 
 
 def _problem(kind: Any, around: tuple[str, ...]) -> str:
@@ -373,8 +373,8 @@ def short_name(name: object) -> str:
 
 def _long(value: int) -> bytes:
     """A number that is not negative, as a zigzag varint."""
-    value, found = value << 1, bytearray()
+    value, encoded = value << 1, bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes((*found, value))
+    return bytes((*encoded, value))

@@ -81,18 +81,18 @@ class Cursor:
 
     def version(self, what: str, known: int) -> None:
         """One byte that must be the `known` version."""
-        if (found := self.u8()) != known:
+        if (version := self.u8()) != known:
             raise self.section.error(
-                f"unknown {what} version", self.position - 1, found=found, expected=known
+                f"unknown {what} version", self.position - 1, found=version, expected=known
             )
 
     def flag(self, what: str) -> bool:
         """One byte that must be 0 or 1."""
-        if (found := self.u8()) > 1:
+        if (flag := self.u8()) > 1:
             raise self.section.error(
-                f"bad {what} flag", self.position - 1, found=found, expected="0 or 1"
+                f"bad {what} flag", self.position - 1, found=flag, expected="0 or 1"
             )
-        return bool(found)
+        return bool(flag)
 
     def utf(self) -> str:
         """A string as Java's `DataOutput.writeUTF` writes it: u16 length, modified UTF-8."""

@@ -55,11 +55,11 @@ class HashIndex:
             LimitError: A number that does not fit 32 bits.
             UnsupportedError: Other things than integers.
         """
-        given = np.array(hash_array(hashes))
-        if not np.all(given[1:] > given[:-1]):  # our own files are ascending
-            given.sort()
-            given = given[changes(given)]
-        self._hashes: Int32Array = given
+        ordered = np.array(hash_array(hashes))
+        if not np.all(ordered[1:] > ordered[:-1]):  # our own files are ascending
+            ordered.sort()
+            ordered = ordered[changes(ordered)]
+        self._hashes: Int32Array = ordered
         self._hashes.flags.writeable = False
         self._duplicates = 0
 
@@ -113,18 +113,18 @@ class HashIndex:
         asked = hash_array(hashes)
         order = np.argsort(asked)  # neighbours are found near each other, and so much faster
         ordered = asked[order]
-        place = np.searchsorted(self.hashes, ordered)
-        found = np.zeros(len(asked), bool)
-        inside = place < len(self.hashes)
-        found[order[inside]] = self.hashes[place[inside]] == ordered[inside]
-        return found
+        position = np.searchsorted(self.hashes, ordered)
+        contained = np.zeros(len(asked), bool)
+        inside = position < len(self.hashes)
+        contained[order[inside]] = self.hashes[position[inside]] == ordered[inside]
+        return contained
 
     def __contains__(self, value: object) -> bool:
         """Whether one hash is in the index."""
         if not isinstance(value, int | np.integer) or isinstance(value, bool):
             return False
-        place = int(np.searchsorted(self._hashes, value))
-        return place < len(self) and bool(self._hashes[place] == value)
+        position = int(np.searchsorted(self._hashes, value))
+        return position < len(self) and bool(self._hashes[position] == value)
 
     def __or__(self, other: HashIndex) -> HashIndex:
         """The same as `union`."""

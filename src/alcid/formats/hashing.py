@@ -113,13 +113,13 @@ class SameLength:
             rest |= self.words(at, head)
             return rest
         first, count = int(self.starts[0]), len(self.starts)
-        found: IntArray
+        words: IntArray
         if int(self.starts[-1]) - first == (count - 1) * self.length:  # back to back
-            found = np.ndarray(count, f"<u{width}", self.data, first + at, (self.length,))
+            words = np.ndarray(count, f"<u{width}", self.data, first + at, (self.length,))
         else:
             every = np.ndarray(len(self.data) - width + 1, f"<u{width}", self.data, strides=(1,))
-            found = every[np.asarray(self.starts) + at]
-        return found.astype(np.uint64)
+            words = every[np.asarray(self.starts) + at]
+        return words.astype(np.uint64)
 
 
 def hash_values(

@@ -119,13 +119,13 @@ class FileSource:
 def _read_whole(read: Callable[[int, int], bytes], name: str, offset: int, length: int) -> bytes:
     """Read as often as it takes: one call gives 2 GiB at most, and a network or a raw file less."""
     parts: list[bytes] = []
-    found = 0
-    while found < length:
-        part = read(length - found, offset + found)
+    count = 0
+    while count < length:
+        part = read(length - count, offset + count)
         if not part:
-            raise FormatError("short read", file=name, offset=offset, found=found, expected=length)
+            raise FormatError("short read", file=name, offset=offset, found=count, expected=length)
         parts.append(part)
-        found += len(part)
+        count += len(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

@@ -49,14 +49,14 @@ class ArrowS3Files:
         from pyarrow import fs
 
         self._root, self._traffic = location.text.removeprefix("s3://"), traffic
-        given = arrow_s3_options(options)
+        settings = arrow_s3_options(options)
 
         def connect(tries: int) -> Any:
             strategy = fs.AwsStandardS3RetryStrategy(max_attempts=tries)
             try:  # a small file is then one request, not three
-                return fs.S3FileSystem(**given, retry_strategy=strategy, allow_delayed_open=True)
+                return fs.S3FileSystem(**settings, retry_strategy=strategy, allow_delayed_open=True)
             except TypeError:  # Arrow 19 does not know it
-                return fs.S3FileSystem(**given, retry_strategy=strategy)
+                return fs.S3FileSystem(**settings, retry_strategy=strategy)
 
         # One layer of retries, ours; but not all pages of a listing again because one of them
         # failed.

@@ -45,11 +45,11 @@ class FsspecFiles:
         parts = kind._get_kwargs_from_urls(location.text)
 
         def connect(tries: int) -> Any:
-            given = s3fs_options(options, tries) if scheme == "s3" else options
+            settings = s3fs_options(options, tries) if scheme == "s3" else options
             # What others write must be seen at once, so that no listing is kept.
             caches = {"use_listings_cache": False, "skip_instance_cache": True}
             try:
-                files = kind(**{**parts, **given, **caches})
+                files = kind(**{**parts, **settings, **caches})
             except (TypeError, ValueError) as error:
                 # Without the cause: it may quote a value.
                 problem = f"{type(error).__name__} for the options {', '.join(sorted(options))}"

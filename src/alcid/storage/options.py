@@ -137,15 +137,15 @@ def _sorted_out(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
     known: dict[str, Any] = {}
     others: dict[str, Any] = {}
     client = dict(options.get("client_kwargs", {}))
-    for given, value in (*options.items(), *client.items()):
-        name = _KNOWN.get(_plain(given))
-        if given == "client_kwargs":
-            rest = {key: one for key, one in client.items() if _plain(key) not in _KNOWN}
+    for spelling, value in (*options.items(), *client.items()):
+        name = _KNOWN.get(_plain(spelling))
+        if spelling == "client_kwargs":
+            rest = {key: inner for key, inner in client.items() if _plain(key) not in _KNOWN}
             if rest:
-                others[given] = rest
+                others[spelling] = rest
         elif name is None:
-            if given not in client:
-                others[given] = value
+            if spelling not in client:
+                others[spelling] = value
         elif known.setdefault(name, _value(name, value)) != _value(name, value):
             raise OptionError(f"storage option {name} is given twice, with different values")
     return known, others
@@ -177,7 +177,7 @@ def _with_timeouts(known: dict[str, Any]) -> dict[str, Any]:
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
-        for one in value.values():
-            yield from _texts(one)
+        for inner in value.values():
+            yield from _texts(inner)
     elif value is not None:
         yield str(value)

@@ -35,7 +35,7 @@ class TypeReader:
 
     def __init__(self, text: str, grammar: Grammar, kind: str = "type") -> None:
         self._text, self._grammar, self._kind = text, grammar, kind
-        self._tokens = [(found[1], found.start(1)) for found in _TOKEN.finditer(text.rstrip())]
+        self._tokens = [(match[1], match.start(1)) for match in _TOKEN.finditer(text.rstrip())]
         self._next = 0
         self._depth = 0
 
@@ -74,9 +74,9 @@ class TypeReader:
 
     def accept(self, token: str) -> bool:
         """Take the next token if it is `token`."""
-        found = self.peek() == token
-        self._next += found
-        return found
+        accepted = self.peek() == token
+        self._next += accepted
+        return accepted
 
     def expect(self, *tokens: str) -> None:
         """Take exactly these tokens."""

@@ -115,8 +115,8 @@ def parse_columns(footer: Message, file: str) -> tuple[OrcColumn, ...]:
         )
     statistics = footer.parts(7)
     return tuple(
-        OrcColumn(name, one, _problem(one, statistics, file))
-        for name, one in zip(names, row.children, strict=True)
+        OrcColumn(name, child, _problem(child, statistics, file))
+        for name, child in zip(names, row.children, strict=True)
     )
 
 
@@ -143,22 +143,22 @@ def _parse_type(types: Sequence[Message], number: int, depth: int, file: str) ->
 
 def _check_decimals(types: Sequence[Message], file: str) -> None:
     """See that decimals have digits: of one that has too many, Arrow ends the process."""
-    for one in types:
-        digits, scale = one.number(5), one.number(6)
-        if one.number(1) == _DECIMAL and not (scale <= digits <= _MOST_DIGITS):
+    for column in types:
+        digits, scale = column.number(5), column.number(6)
+        if column.number(1) == _DECIMAL and not (scale <= digits <= _MOST_DIGITS):
             raise FormatError("bad ORC decimal", file=file, found=f"{digits} digits, scale {scale}")
 
 
 def _problem(column: OrcType, statistics: Sequence[bytes], file: str) -> str:
     """Whether a column has moments that do not fit, by its statistics: Arrow 19 turns them over."""
-    for one in column.walk():
-        if one.kind == _UNION:
+    for inner in column.walk():
+        if inner.kind == _UNION:
             return "a union, which is not read"
-        if one.kind in (TIMESTAMP, INSTANT) and one.number < len(statistics):
-            known = Message(statistics[one.number], file).messages(9)
+        if inner.kind in (TIMESTAMP, INSTANT) and inner.number < len(statistics):
+            known = Message(statistics[inner.number], file).messages(9)
             # Least and greatest, in the time zone of the writer, and as its clock showed them.
-            moments = [unzigzag(one.number(field)) for one in known for field in range(1, 5)]
-            if any(abs(moment) > _MOST_MILLIS for moment in moments):
+            timestamps = [unzigzag(inner.number(field)) for inner in known for field in range(1, 5)]
+            if any(abs(moment) > _MOST_MILLIS for moment in timestamps):
                 return "moments outside of the years 1677 to 2262, to which ORC is read"
     return ""
 
@@ -192,12 +192,14 @@ class PostScript:
             raise FormatError(
                 "no ORC file", file=name, offset=source.size - 1 - length, found=tail[-1 - length :]
             )
-        found = cls(message.number(1), message.number(2), message.number(3), length + 1)
-        if found.footer_length > source.size - found.length - len(MAGIC):
-            raise FormatError("footer longer than the file", file=name, found=found.footer_length)
-        if found.codec and not 0 < found.block_size <= _MOST_BLOCK:
-            raise FormatError("bad compression block size", file=name, found=found.block_size)
-        return found
+        postscript = cls(message.number(1), message.number(2), message.number(3), length + 1)
+        if postscript.footer_length > source.size - postscript.length - len(MAGIC):
+            raise FormatError(
+                "footer longer than the file", file=name, found=postscript.footer_length
+            )
+        if postscript.codec and not 0 < postscript.block_size <= _MOST_BLOCK:
+            raise FormatError("bad compression block size", file=name, found=postscript.block_size)
+        return postscript
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +238,11 @@ def parse_footer(data: bytes, postscript: PostScript, source: Source) -> Footer:
     if message.has(10):
         raise UnsupportedError(f"{source.name}: an encrypted ORC file")
     end = source.size - postscript.length - postscript.footer_length
-    stripes = tuple(_stripe(one, end, source.name) for one in message.messages(3))
+    stripes = tuple(_stripe(inner, end, source.name) for inner in message.messages(3))
     rows = message.number(6)
     if sum(stripe.rows for stripe in stripes) != rows:
-        found = sum(stripe.rows for stripe in stripes)
-        raise FormatError("bad number of rows", file=source.name, found=found, expected=rows)
+        total = sum(stripe.rows for stripe in stripes)
+        raise FormatError("bad number of rows", file=source.name, found=total, expected=rows)
     return Footer(parse_columns(message, source.name), stripes)
 
 
@@ -305,10 +307,10 @@ def read_tails(sources: Sequence[Source], report: ReadReport, read_ranges: ReadM
     ends = read_counted([_end(source, _READ) for source in sources], report, read_ranges)
     tails = [_tail(source, end) for source, end in zip(sources, ends, strict=True)]
     needed = [tail.postscript.length + tail.postscript.footer_length for tail in tails]
-    long = [place for place, tail in enumerate(tails) if needed[place] > len(tail.data)]
-    again = [_end(sources[place], needed[place]) for place in long]
-    for place, end in zip(long, read_counted(again, report, read_ranges), strict=True):
-        tails[place] = _tail(sources[place], end)
+    long = [number for number, tail in enumerate(tails) if needed[number] > len(tail.data)]
+    again = [_end(sources[number], needed[number]) for number in long]
+    for number, end in zip(long, read_counted(again, report, read_ranges), strict=True):
+        tails[number] = _tail(sources[number], end)
     return tails
 
 

@@ -46,20 +46,22 @@ class Message:
         """
         self._file = file
         self._fields: dict[int, list[int | bytes]] = {}
-        place, end = 0, len(data)
-        while place < end:
-            tag, place = self._varint(data, place)
+        position, end = 0, len(data)
+        while position < end:
+            tag, position = self._varint(data, position)
             kind = tag & 7
             value: int | bytes
             if kind == _VARINT:
-                value, place = self._varint(data, place)
+                value, position = self._varint(data, position)
             else:
-                length, place = (
-                    self._varint(data, place) if kind == _BYTES else (_FIXED.get(kind, -1), place)
+                length, position = (
+                    self._varint(data, position)
+                    if kind == _BYTES
+                    else (_FIXED.get(kind, -1), position)
                 )
-                if not 0 <= length <= end - place:
+                if not 0 <= length <= end - position:
                     raise self._error(f"field {tag >> 3}: wire type {kind}, {length} bytes")
-                value, place = data[place : place + length], place + length
+                value, position = data[position : position + length], position + length
             self._fields.setdefault(tag >> 3, []).append(value)
 
     def __iter__(self) -> Iterator[tuple[int, int | bytes]]:
@@ -79,25 +81,25 @@ class Message:
 
     def numbers(self, field: int) -> list[int]:
         """A list of numbers, packed into bytes or not."""
-        found: list[int] = []
+        numbers: list[int] = []
         for value in self._fields.get(field, []):
             if isinstance(value, int):
-                found.append(value)
+                numbers.append(value)
                 continue
-            place = 0
-            while place < len(value):
-                number, place = self._varint(value, place)
-                found.append(number)
-        return found
+            position = 0
+            while position < len(value):
+                number, position = self._varint(value, position)
+                numbers.append(number)
+        return numbers
 
     def parts(self, field: int) -> list[bytes]:
         """The bytes of a field that is repeated: messages, or texts."""
-        found: list[bytes] = []
+        parts: list[bytes] = []
         for value in self._fields.get(field, []):
             if isinstance(value, int):
                 raise self._error(f"field {field}: a number, where bytes are expected")
-            found.append(value)
-        return found
+            parts.append(value)
+        return parts
 
     def messages(self, field: int) -> list[Message]:
         """The messages of a field that is repeated."""
@@ -110,19 +112,19 @@ class Message:
         except UnicodeDecodeError:
             raise self._error(f"field {field}: not UTF-8") from None
 
-    def _varint(self, data: bytes, place: int) -> tuple[int, int]:
+    def _varint(self, data: bytes, position: int) -> tuple[int, int]:
         """A number of seven bits a byte, the lowest first, and the place behind it."""
         value = 0
         for shift in range(0, _MOST_BITS, 7):
-            if place == len(data):
+            if position == len(data):
                 raise self._error("it ends within a number")
-            byte = data[place]
-            place += 1
+            byte = data[position]
+            position += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 if value >> _MOST_BITS:
                     break
-                return value, place
+                return value, position
         raise self._error("a number of more than 64 bits")
 
     def _error(self, found: str) -> FormatError:
@@ -189,15 +191,15 @@ def decompress_chunks(data: bytes, codec: int, block_size: int, file: str) -> by
         raise UnsupportedError(f"{file}: ORC codec {codec}, expected one of 0, 1, 2, 4, 5")
     name, decode = _CODECS[codec]
     parts: list[bytes] = []
-    place = size = 0
-    while place < len(data):
-        header = int.from_bytes(data[place : place + _HEADER], "little")
-        place += _HEADER
+    position = size = 0
+    while position < len(data):
+        header = int.from_bytes(data[position : position + _HEADER], "little")
+        position += _HEADER
         length, is_plain = header >> 1, header & 1
-        chunk = data[place : place + length]
+        chunk = data[position : position + length]
         if len(chunk) < length or not length:
             raise FormatError("damaged ORC chunk", file=file, found=len(chunk), expected=length)
-        place += length
+        position += length
         try:
             part = chunk if is_plain else decode(chunk, block_size)
         except (pa.ArrowException, OSError, ValueError, zlib.error) as error:
@@ -220,7 +222,7 @@ def plain_chunks(data: bytes, codec: int, block_size: int) -> bytes:
     """
     if not codec:
         return data
-    parts = [data[place : place + block_size] for place in range(0, len(data), block_size)]
+    parts = [data[begin : begin + block_size] for begin in range(0, len(data), block_size)]
     return b"".join((len(part) << 1 | 1).to_bytes(_HEADER, "little") + part for part in parts)
 
 

@@ -79,15 +79,15 @@ def parse_streams(data: bytes, stripe: Stripe, postscript: PostScript, file: str
     message = Message(content, file)
     if message.has(4):
         raise UnsupportedError(f"{file}: an encrypted ORC stripe")
-    found = [[one.number(field) for field in (1, 2, 3)] for one in message.messages(1)]
+    streams = [[stream.number(field) for field in (1, 2, 3)] for stream in message.messages(1)]
     most = stripe.index_length + stripe.data_length
-    if sum(length for _, _, length in found) > most:
+    if sum(length for _, _, length in streams) > most:
         raise FormatError(
             "streams longer than their stripe", file=file, offset=stripe.offset, expected=most
         )
-    if any(max(numbers) > np.iinfo(np.int64).max for numbers in found):
+    if any(max(numbers) > np.iinfo(np.int64).max for numbers in streams):
         raise FormatError("damaged ORC stripe footer", file=file, offset=stripe.footer_offset)
-    kinds, columns, lengths = np.array(found, np.int64).reshape(-1, 3).T
+    kinds, columns, lengths = np.array(streams, np.int64).reshape(-1, 3).T
     offsets = stripe.offset + np.cumsum(lengths) - lengths
     data_streams = ~np.isin(kinds, _INDEXES)
     return Streams(
@@ -119,7 +119,10 @@ class KeyPath:
     @property
     def types(self) -> list[bytes]:
         """The columns of the file that has only these, for `one_stripe_file`."""
-        above = [STRUCT, *(STRUCT if one.kind == STRUCT else LIST for one in self._types[:-1])]
+        above = [
+            STRUCT,
+            *(STRUCT if column.kind == STRUCT else LIST for column in self._types[:-1]),
+        ]
         types = []
         for number, kind in enumerate(above, 1):
             name = [(3, b"c")] if kind == STRUCT else []
@@ -128,7 +131,10 @@ class KeyPath:
 
     def stripe_footer(self, streams: Streams, file: str) -> Iterator[tuple[int, int | bytes]]:
         """The footer of a stripe of that file."""
-        numbers = {0: 0, **{one.number: place for place, one in enumerate(self._types, 1)}}
+        numbers = {
+            0: 0,
+            **{column.number: position for position, column in enumerate(self._types, 1)},
+        }
         key = self._types[-1].number
         for part in streams.message.parts(1):
             stream = Message(part, file)
@@ -145,8 +151,8 @@ class KeyPath:
                 "damaged ORC stripe footer", file=file, found=f"{len(encodings)} encodings"
             )
         yield 2, encodings[0]
-        for one in self._types[:-1]:
-            yield 2, encodings[one.number]
+        for column in self._types[:-1]:
+            yield 2, encodings[column.number]
         yield 2, encode_message([(1, _DIRECT)])
 
     def check(self, batch: pa.RecordBatch, file: str) -> None:
@@ -172,8 +178,8 @@ def key_paths(column: OrcColumn) -> list[KeyPath]:
     return [KeyPath(column, types) for types in _paths(column.type, ())]
 
 
-def _paths(one: OrcType, above: tuple[OrcType, ...]) -> Iterator[tuple[OrcType, ...]]:
-    if one.kind == MAP:
-        yield *above, one, one.children[0]
-    for child in one.children:
-        yield from _paths(child, (*above, one))
+def _paths(column: OrcType, above: tuple[OrcType, ...]) -> Iterator[tuple[OrcType, ...]]:
+    if column.kind == MAP:
+        yield *above, column, column.children[0]
+    for child in column.children:
+        yield from _paths(child, (*above, column))

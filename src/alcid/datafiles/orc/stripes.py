@@ -76,8 +76,8 @@ class LongerSource:
         end = self._source.size
         inside = max(0, min(length, end - offset))
         begin = max(0, offset - end)
-        found = self._source.read(offset, inside) if inside else b""
-        return found + self.more[begin : begin + length - inside]
+        data = self._source.read(offset, inside) if inside else b""
+        return data + self.more[begin : begin + length - inside]
 
 
 def one_stripe_file(
@@ -100,7 +100,7 @@ def one_stripe_file(
     how = postscript.codec, postscript.block_size
     own = plain_chunks(encode_message(stripe_footer), *how)
     begin = source.size + _PADDING
-    place = (
+    location = (
         (1, stripe.offset),
         (2, stripe.index_length),
         (3, begin - stripe.offset - stripe.index_length),
@@ -109,9 +109,9 @@ def one_stripe_file(
     )
     known = tail.footer_message(source.name)
     # The stripes, the types, the rows and the statistics are others.
-    kept = [(field, value) for field, value in known if field not in (3, 4, 6, 7)]
-    columns = [(4, one) for one in (known.parts(4) if types is None else types)]
-    fields = [*kept, (3, encode_message(place)), *columns, (6, stripe.rows)]
+    unchanged = [(field, value) for field, value in known if field not in (3, 4, 6, 7)]
+    columns = [(4, column) for column in (known.parts(4) if types is None else types)]
+    fields = [*unchanged, (3, encode_message(location)), *columns, (6, stripe.rows)]
     footer = plain_chunks(encode_message(fields), *how)
     written = Message(tail.data[-postscript.length : -1], source.name)
     others = [(field, value) for field, value in written if field not in (1, 5)]
@@ -159,18 +159,18 @@ def open_orc_scans(
         parse_footer(tail.footer, tail.postscript, source)
         for source, tail in zip(sources, tails, strict=True)
     ]
-    found = [
+    scans = [
         [tail.find(stripe.footer_offset, stripe.footer_length) for stripe in footer.stripes]
         for tail, footer in zip(tails, footers, strict=True)
     ]
     missing = [
         Range(source, stripe.footer_offset, stripe.footer_length)
-        for source, footer, known in zip(sources, footers, found, strict=True)
+        for source, footer, known in zip(sources, footers, scans, strict=True)
         for stripe, data in zip(footer.stripes, known, strict=True)
         if data is None
     ]
     read = iter(read_counted(missing, report, read_ranges))
-    stripe_footers = [[next(read) if data is None else data for data in known] for known in found]
+    stripe_footers = [[next(read) if data is None else data for data in known] for known in scans]
     return [
         OrcScan(source, tail.kept(), footer, each, has_local_instants=has_local_instants)
         for source, tail, footer, each in zip(sources, tails, footers, stripe_footers, strict=True)
@@ -271,19 +271,19 @@ class OrcScan:
         report.row_groups += len(groups)
         if not chosen:
             return rows_without_columns(sum(self._stripe(group).rows for group in groups))
-        for column in (self._footer.columns[place] for place in chosen):
+        for column in (self._footer.columns[position] for position in chosen):
             if column.problem:
                 raise UnsupportedError(
                     f"{self.source.name}: column {column.name}: {column.problem}"
                 )
         reader = RangeReader([self.source], coalescing or Coalescing(), report, read_ranges)
         parts = self._fetch(groups, self._numbers(chosen), reader)
-        inside = [self._footer.columns[place] for place in sorted(set(chosen))]
+        inside = [self._footer.columns[position] for position in sorted(set(chosen))]
         stripes = _StripeReader(self.source, self._tail, parts, report)
         rows = self._decode(stripes, groups, inside).select(names)
         check_decimals(rows, self.source.name)
-        for number, place in enumerate(chosen):
-            if self._footer.columns[place].is_padded:
+        for number, position in enumerate(chosen):
+            if self._footer.columns[position].is_padded:
                 trimmed = pc.utf8_rtrim(rows.column(number), characters=" ")
                 rows = rows.set_column(number, rows.field(number), trimmed)
         return rows
@@ -322,7 +322,7 @@ class OrcScan:
         kinds = [(TIMESTAMP, shown_by_clock)]
         if self._has_local_instants:
             kinds.append((INSTANT, local_instants))
-        for place, column in enumerate(columns):
+        for position, column in enumerate(columns):
             for kind, meant in kinds:
                 if not has_kind(column.type, kind):
                     continue
@@ -330,7 +330,7 @@ class OrcScan:
                     raise UnsupportedError(f"{file}: column {column.name}: {_NO_ZONE[kind]}")
                 zone = find_writer_zone(zone_name, file)
                 convert = partial(meant, zone=zone, file=f"{file}: column {column.name}")
-                arrays[place] = map_kind(arrays[place], column.type, kind, convert)
+                arrays[position] = map_kind(arrays[position], column.type, kind, convert)
         return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
     def _fetch(
@@ -340,18 +340,18 @@ class OrcScan:
         tail = self._tail
         parts = {tail.start: memoryview(tail.data)}
         for group in groups:
-            place = self._stripe(group).footer_offset
-            if place < tail.start:
-                parts[place] = memoryview(self._stripe_footers[group])
-        places = [
+            footer_offset = self._stripe(group).footer_offset
+            if footer_offset < tail.start:
+                parts[footer_offset] = memoryview(self._stripe_footers[group])
+        ranges = [
             (offset, length)
             for group in groups
             for offset, length in self._streams[group].places(numbers)
             if offset < tail.start
         ]
-        if places:
-            responses = reader.fetch(*np.array(places, np.int64).T)
-            parts |= {offset: responses.range(offset, length) for offset, length in places}
+        if ranges:
+            responses = reader.fetch(*np.array(ranges, np.int64).T)
+            parts |= {offset: responses.range(offset, length) for offset, length in ranges}
         return parts
 
     def _stripe(self, group: int) -> Stripe:
@@ -362,10 +362,10 @@ class OrcScan:
             )
         return stripes[group]
 
-    def _numbers(self, places: Sequence[int]) -> Int64Array:
+    def _numbers(self, positions: Sequence[int]) -> Int64Array:
         """The numbers of columns and of their children."""
-        columns = (self._footer.columns[place] for place in places)
-        return np.array([number for one in columns for number in one.numbers], np.int64)
+        columns = (self._footer.columns[position] for position in positions)
+        return np.array([number for column in columns for number in column.numbers], np.int64)
 
     @cached_property
     def _places(self) -> ColumnPlaces:
@@ -397,7 +397,7 @@ class _StripeReader:
     ) -> pa.RecordBatch:
         """Columns of a stripe; TIMESTAMP as if it was written in UTC."""
         names = [column.name for column in columns]
-        if streams.zone in IN_UTC or not any(has_kind(one.type, TIMESTAMP) for one in columns):
+        if streams.zone in IN_UTC or not any(has_kind(each.type, TIMESTAMP) for each in columns):
             with naming_damage(self._source.name, "damaged stripe"):
                 return self._file.read_stripe(group, columns=names)
         fields = [(field, value) for field, value in streams.message if field != _ZONE]

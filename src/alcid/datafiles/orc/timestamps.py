@@ -140,11 +140,11 @@ class WriterZone:
         is_present = np.zeros(int(days.max()) - first + 1, np.bool_)
         is_present[days - first] = True
         begins, changes, ends = np.zeros((3, len(is_present)), np.int64)
-        for place in np.flatnonzero(is_present).tolist():
-            begins[place], changes[place], ends[place] = _day_rules(self, first + place)
-        places = days - first
-        found = np.where(instants < changes[places], begins[places], ends[places])
-        return np.where(instants < _FIRST_RULES, self._raw, found)
+        for number in np.flatnonzero(is_present).tolist():
+            begins[number], changes[number], ends[number] = _day_rules(self, first + number)
+        numbers = days - first
+        offsets = np.where(instants < changes[numbers], begins[numbers], ends[numbers])
+        return np.where(instants < _FIRST_RULES, self._raw, offsets)
 
     def _offset(self, instant: int) -> int:
         moment = (_EPOCH + datetime.timedelta(seconds=instant)).astimezone(self._zone)
@@ -235,7 +235,7 @@ def local_instants(read: Int64Array, zone: WriterZone, file: str) -> Int64Array:
 
 def has_kind(column: OrcType, kind: int) -> bool:
     """Whether a column is of a kind, or one below it is."""
-    return any(one.kind == kind for one in column.walk())
+    return any(inner.kind == kind for inner in column.walk())
 
 
 def map_kind(values: Any, column: OrcType, kind: int, convert: Convert) -> Any:
@@ -252,13 +252,13 @@ def map_kind(values: Any, column: OrcType, kind: int, convert: Convert) -> Any:
     if column.kind in (TIMESTAMP, INSTANT):
         is_null = values.is_null().to_numpy(zero_copy_only=False)
         known = values.cast(pa.int64()).drop_null().to_numpy()
-        found = np.zeros(len(values), np.int64)
-        found[~is_null] = convert(known)
-        return pa.array(found, mask=is_null).cast(values.type)
+        mapped = np.zeros(len(values), np.int64)
+        mapped[~is_null] = convert(known)
+        return pa.array(mapped, mask=is_null).cast(values.type)
     count = 1 if column.kind == STRUCT else 2  # the nulls, and where lists begin
     own = values.buffers()[:count]
     if column.kind == STRUCT:
-        children = [values.field(place) for place in range(len(column.children))]
+        children = [values.field(number) for number in range(len(column.children))]
     elif column.kind == MAP:
         children = [values.keys, values.items]
     else:

@@ -93,9 +93,9 @@ def file_columns(
     Raises:
         FormatError: The schema is damaged; or Spark's is, so that collations may be hidden in it.
     """
-    told = metadata.metadata or {}
-    spark = _spark_fields(told, file)
-    old = {key for key in _FIRST_CORRECT if _is_old(told, key)}
+    properties = metadata.metadata or {}
+    spark = _spark_fields(properties, file)
+    old = {key for key in _FIRST_CORRECT if _is_old(properties, key)}
     try:
         schema = _arrow_schema(metadata)
         placed = list(place_columns(schema))
@@ -147,20 +147,20 @@ def stored_type(arrow_type: Any) -> Any:
 
 
 def _describe(
-    column: FileColumn, is_int96: bool, told: Mapping[str, Any], old: Collection[bytes]
+    column: FileColumn, is_int96: bool, spark_metadata: Mapping[str, Any], old: Collection[bytes]
 ) -> FileColumn:
     """A column with its type, of which Spark's schema has `told` some metadata."""
     try:
         data_type = DataType.from_arrow(column.arrow_type)
-        if _CHAR in told and data_type.root == "VARCHAR":
-            data_type = DataType.from_spark(str(told[_CHAR]))
+        if _CHAR in spark_metadata and data_type.root == "VARCHAR":
+            data_type = DataType.from_spark(str(spark_metadata[_CHAR]))
     except UnsupportedError as error:
         return replace(column, problem=str(error))
     if is_int96 and data_type.root == "TIMESTAMP":
         data_type = replace(data_type, root="TIMESTAMP_LTZ")  # as Spark reads it
     problem = ""
-    if told.get(_COLLATIONS):
-        names = ", ".join(sorted({str(name) for name in told[_COLLATIONS].values()}))
+    if spark_metadata.get(_COLLATIONS):
+        names = ", ".join(sorted({str(name) for name in spark_metadata[_COLLATIONS].values()}))
         problem = f"{COLLATED} {names}"
     elif (key := _LEGACY_INT96 if is_int96 else _LEGACY_MOMENTS) in old and _moments(data_type):
         problem = f"{OLD_CALENDAR} ({key.decode()})"
@@ -184,9 +184,9 @@ def _spark_fields(metadata: Mapping[bytes, bytes], file: str) -> dict[str, dict[
     if text.startswith(_OLD_SCHEMA):
         return {}
     try:
-        told = {field["name"]: field.get("metadata", {}) for field in json.loads(text)["fields"]}
-        if all(isinstance(one.get(_COLLATIONS, {}), dict) for one in told.values()):
-            return told
+        by_name = {field["name"]: field.get("metadata", {}) for field in json.loads(text)["fields"]}
+        if all(isinstance(each.get(_COLLATIONS, {}), dict) for each in by_name.values()):
+            return by_name
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     raise FormatError("damaged Spark schema in the metadata", file=file, found=text[:40])

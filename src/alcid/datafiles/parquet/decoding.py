@@ -93,7 +93,7 @@ def _has_decimals(arrow_type: Any) -> bool:
     if not pa.types.is_nested(arrow_type):
         return bool(pa.types.is_decimal(arrow_type))
     return any(
-        _has_decimals(arrow_type.field(place).type) for place in range(arrow_type.num_fields)
+        _has_decimals(arrow_type.field(number).type) for number in range(arrow_type.num_fields)
     )
 
 

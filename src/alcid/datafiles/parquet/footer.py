@@ -83,11 +83,11 @@ def scan_fields(metadata: pq.FileMetaData, file: str) -> tuple[ScanField, ...]:
     """
     with naming_damage(file, "damaged footer"):
         schema = metadata.schema.to_arrow_schema()
-    found: list[ScanField] = []
+    fields: list[ScanField] = []
     begin = 0
     for field in schema:
         end = begin + leaf_count(field.type)
-        found.append(ScanField(field.name, range(begin, end)))
+        fields.append(ScanField(field.name, range(begin, end)))
         begin = end
     if begin != metadata.num_columns:
         raise FormatError(
@@ -96,7 +96,7 @@ def scan_fields(metadata: pq.FileMetaData, file: str) -> tuple[ScanField, ...]:
             found=f"{metadata.num_columns} leaf columns",
             expected=begin,
         )
-    return tuple(found)
+    return tuple(fields)
 
 
 def leaf_count(kind: pa.DataType) -> int:
@@ -105,7 +105,7 @@ def leaf_count(kind: pa.DataType) -> int:
         return leaf_count(kind.storage_type)
     if not pa.types.is_nested(kind):
         return 1
-    return sum(leaf_count(kind.field(place).type) for place in range(kind.num_fields))
+    return sum(leaf_count(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def rows_of(metadata: pq.FileMetaData, file: str) -> tuple[int, ...]:
@@ -163,10 +163,10 @@ def read_tails(sources: Sequence[Source], report: ReadReport, read_ranges: ReadM
     needed = [
         _checked_length(source, tail) + END for source, tail in zip(sources, tails, strict=True)
     ]
-    long = [place for place, tail in enumerate(tails) if needed[place] > len(tail)]
-    again = [_end(sources[place], needed[place]) for place in long]
-    for place, tail in zip(long, read_counted(again, report, read_ranges), strict=True):
-        tails[place] = tail
+    long = [number for number, tail in enumerate(tails) if needed[number] > len(tail)]
+    again = [_end(sources[number], needed[number]) for number in long]
+    for number, tail in zip(long, read_counted(again, report, read_ranges), strict=True):
+        tails[number] = tail
     return tails
 
 
@@ -379,7 +379,7 @@ def parse_footer(source: Source, tail: bytes) -> Footer:
             for pair in _structs(metadata, 5, name)
         },
         get(metadata, 6, bytes, b"", file=name),
-        tuple(next(iter(one), 0) for one in _structs(metadata, 7, name)),
+        tuple(next(iter(order), 0) for order in _structs(metadata, 7, name)),
         tail,
     )
 
@@ -428,15 +428,15 @@ def _chunk(values: Struct, end: int, file: str) -> Chunk | None:
         )
     if not 0 <= codec < _MOST_CODECS:
         raise FormatError("unknown codec in the metadata", file=file, found=codec)
-    place = get(values, 4, int, 0, file=file), get(values, 5, int, 0, file=file)
-    if place[0] < 0 or place[1] < 0 or sum(place) > end:
-        raise FormatError("offset index outside of the file", file=file, offset=place[0])
+    offset_index = get(values, 4, int, 0, file=file), get(values, 5, int, 0, file=file)
+    if offset_index[0] < 0 or offset_index[1] < 0 or sum(offset_index) > end:
+        raise FormatError("offset index outside of the file", file=file, offset=offset_index[0])
     return Chunk(
         codec,
         get(inner, 5, int, file=file),
         offset,
         length,
-        place if place[1] else None,
+        offset_index if offset_index[1] else None,
         _coded_pages(_structs(inner, 13, file), file),
         get(inner, 12, bytes, b"", file=file),
     )
@@ -444,7 +444,9 @@ def _chunk(values: Struct, end: int, file: str) -> Chunk | None:
 
 def _coded_pages(statistics: Sequence[Struct], file: str) -> int | None:
     """The data pages with a dictionary, of statistics that count pages by kind and encoding."""
-    counts = [tuple(get(one, number, int, file=file) for number in (1, 2, 3)) for one in statistics]
+    counts = [
+        tuple(get(each, number, int, file=file) for number in (1, 2, 3)) for each in statistics
+    ]
     data = [(encoding, count) for kind, encoding, count in counts if kind in _DATA_PAGES]
     if not data:
         return None

@@ -98,15 +98,15 @@ def restore_int96(table: pa.Table, fields: Mapping[int, pa.Field], file: str) ->
     Raises:
         UnsupportedError: A value does not fit the type; the error names file and column.
     """
-    for place, field in fields.items():
+    for number, field in fields.items():
         try:
             chunks = [
                 replace_leaves(chunk, field.type, _timestamps)
-                for chunk in table.column(place).chunks
+                for chunk in table.column(number).chunks
             ]
         except _OutsideError as error:
             raise UnsupportedError(f"{file}: column {field.name}: {error}") from None
-        table = table.set_column(place, field, pa.chunked_array(chunks, field.type))
+        table = table.set_column(number, field, pa.chunked_array(chunks, field.type))
     return table
 
 

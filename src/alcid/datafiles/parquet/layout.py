@@ -190,13 +190,13 @@ def parse_offset_indexes(indexes: Sequence[bytes], file: str) -> list[Int64Array
     pages = unzigzag(table[1::2])
     regular = (table[::2] == _HEADERS).all(axis=0) & (table[1::2] >= 0).all(axis=0)
     ends = np.cumsum(counts)
-    found: list[Int64Array] = []
+    parsed: list[Int64Array] = []
     for index, begin, end in zip(indexes, (ends - counts).tolist(), ends.tolist(), strict=True):
         if end > begin and regular[begin:end].all():
-            found.append(pages[:, begin:end])
+            parsed.append(pages[:, begin:end])
         else:
-            found.append(_parse(index, file))
-    return found
+            parsed.append(_parse(index, file))
+    return parsed
 
 
 def _head(index: bytes) -> tuple[int, int]:
@@ -272,7 +272,7 @@ def read_layout(
     pages = iter(_read_pages(source, footer, reader, paged))
     layouts: list[ColumnLayout] = []
     for field, leaf, whole in chosen:
-        every = [_chunks(groups, leaf + place) for place in range(len(field.leaves))]
+        every = [_chunks(groups, leaf + number) for number in range(len(field.leaves))]
         if any(len(chunks) < len(groups) for chunks in every):
             leaves: tuple[LeafLayout, ...] = ()
         elif whole:
@@ -320,16 +320,16 @@ def _choose(
     fields: Sequence[Field], columns: Collection[str] | None, file: str
 ) -> list[tuple[Field, int]]:
     """The columns that are asked for, each with the number of its first leaf."""
-    found: list[tuple[Field, int]] = []
+    chosen: list[tuple[Field, int]] = []
     leaf = 0
     for field in fields:
         if columns is None or field.name in columns:
-            found.append((field, leaf))
+            chosen.append((field, leaf))
         leaf += len(field.leaves)
-    missing = set(columns or ()) - {field.name for field, _ in found}
+    missing = set(columns or ()) - {field.name for field, _ in chosen}
     if missing:
         raise ColumnError(f"{file}: column {min(missing)}: found no such column")
-    return found
+    return chosen
 
 
 def _whole(field: Field, leaf: int, groups: Sequence[RowGroup], footer: Footer) -> str:
@@ -354,15 +354,15 @@ def _read_pages(
     source: Source, footer: Footer, reader: RangeReader, columns: Sequence[Sequence[Chunk]]
 ) -> list[list[Int64Array]]:
     """The page locations of each of these leaf columns in each row group."""
-    places = [chunk.offset_index for chunks in columns for chunk in chunks if chunk.offset_index]
-    if not places:
+    ranges = [chunk.offset_index for chunks in columns for chunk in chunks if chunk.offset_index]
+    if not ranges:
         return [[] for _ in columns]
     begin = source.size - len(footer.tail)
     data: list[bytes]
-    if min(offset for offset, _ in places) >= begin:
-        data = [footer.tail[at - begin : at - begin + length] for at, length in places]
+    if min(offset for offset, _ in ranges) >= begin:
+        data = [footer.tail[at - begin : at - begin + length] for at, length in ranges]
     else:
-        offsets, lengths = np.array(places, np.int64).T
+        offsets, lengths = np.array(ranges, np.int64).T
         data = reader.fetch(offsets, lengths).each(offsets, lengths)
     parsed = iter(parse_offset_indexes(data, source.name))
     return [[next(parsed) for _ in chunks] for chunks in columns]

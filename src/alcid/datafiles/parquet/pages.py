@@ -134,19 +134,19 @@ def select_pages(
         every_dictionary: Also those that the pages do not use, as far as the layout says.
     """
     alike: dict[tuple[bool, bytes], list[int]] = {}
-    for place, layouts in enumerate(columns):
+    for position, layouts in enumerate(columns):
         firsts = _firsts(layouts, segments)
-        alike.setdefault((not layouts[0].whole, firsts.tobytes()), []).append(place)
+        alike.setdefault((not layouts[0].whole, firsts.tobytes()), []).append(position)
     return [
         _select(
-            places,
+            positions,
             paged,
-            [columns[place] for place in places],
+            [columns[position] for position in positions],
             addresses,
             segments,
             every_dictionary,
         )
-        for (paged, _), places in alike.items()
+        for (paged, _), positions in alike.items()
     ]
 
 
@@ -260,11 +260,11 @@ def values_of_pages(data: bytes | pa.Buffer, starts: Int64Array, sizes: Int64Arr
     regular &= ((kinds == 0) & (head == 0x2C - 0x10 * checked)) | (
         (kinds == 3) & (head == 0x5C - 0x10 * checked)
     )
-    found = np.where(regular, unzigzag(values), -1)
-    for place in np.flatnonzero(~regular).tolist():
-        begin = int(starts[place])
-        found[place] = _values(whole[begin : begin + int(sizes[place])].tobytes())
-    return found
+    counts = np.where(regular, unzigzag(values), -1)
+    for number in np.flatnonzero(~regular).tolist():
+        begin = int(starts[number])
+        counts[number] = _values(whole[begin : begin + int(sizes[number])].tobytes())
+    return counts
 
 
 def _values(page: bytes) -> int:
@@ -325,7 +325,8 @@ def read_run(
         # The metadata may be wrong in that pages need no dictionary; the pages themselves know.
         again = select_pages(columns, reader.bases, segments, every_dictionary=True)
         if all(
-            np.array_equal(one.lengths, two.lengths) for one, two in zip(sets, again, strict=True)
+            np.array_equal(before.lengths, after.lengths)
+            for before, after in zip(sets, again, strict=True)
         ):
             raise
         return batches.read(again)
@@ -363,12 +364,14 @@ class _Batches:
             np.concatenate([starts for starts, _ in slots]),
             np.concatenate([lengths for _, lengths in slots]),
         )
-        found: dict[int, tuple[pa.Field, pa.ChunkedArray]] = {}
+        by_position: dict[int, tuple[pa.Field, pa.ChunkedArray]] = {}
         for each in sets:
             table = self._decode_or_name(each, responses, begin, end)
             columns = zip(table.schema, table.columns, strict=True)
-            found.update(zip(each.columns, columns, strict=True))
-        fields, arrays = zip(*(found[place] for place in range(len(found))), strict=True)
+            by_position.update(zip(each.columns, columns, strict=True))
+        fields, arrays = zip(
+            *(by_position[position] for position in range(len(by_position))), strict=True
+        )
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
     def _decode_or_name(
@@ -387,8 +390,8 @@ class _Batches:
         bases, bounds = pages.bases, self.segments.bounds
         starts, lengths = _slots(pages, begin, end)
         name, _ = self.reader.locate(int(starts[0]))
-        fields = tuple(self.fields[place] for place in pages.columns)
-        with_int96 = [place for place, field in enumerate(fields) if has_int96(field)]
+        fields = tuple(self.fields[position] for position in pages.columns)
+        with_int96 = [position for position, field in enumerate(fields) if has_int96(field)]
         data = assemble(
             tuple(map(as_bytes, fields)) if with_int96 else fields,
             pages.codecs[:, begin:end],
@@ -412,7 +415,7 @@ class _Batches:
         if wanted.stop - wanted.start < rows:
             table = take_rows(table, pa.array(pages.index[wanted] - bases[begin]))
         if with_int96:
-            schema = arrow_schema(tuple(fields[place] for place in with_int96), name)
+            schema = arrow_schema(tuple(fields[position] for position in with_int96), name)
             table = restore_int96(table, dict(zip(with_int96, schema, strict=True)), name)
         check_decimals(table, name)
         return table
@@ -420,10 +423,10 @@ class _Batches:
     def _check_pages(self, pages: PageSet, data: pa.Buffer, first: int, last: int) -> None:
         """Compare each page's own number of values with the rows that it must hold."""
         lengths = pages.lengths[:, first:last]
-        places = DATA_START + np.cumsum(lengths).reshape(lengths.shape) - lengths
+        offsets = DATA_START + np.cumsum(lengths).reshape(lengths.shape) - lengths
         is_page = pages.rows[first:last] > 0
         rows = np.broadcast_to(pages.rows[first:last], lengths.shape)[:, is_page].ravel()
-        values = values_of_pages(data, places[:, is_page].ravel(), lengths[:, is_page].ravel())
+        values = values_of_pages(data, offsets[:, is_page].ravel(), lengths[:, is_page].ravel())
         if (values != rows).any():
             wrong = int((values != rows).argmax())
             addresses = pages.starts[:, first:last][:, is_page].ravel()

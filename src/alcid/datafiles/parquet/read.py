@@ -120,16 +120,16 @@ def read_many(
         _check_names(file, first)
     if not first.columns:
         return rows_without_columns(sum(len(file.positions) for file in wanted))
-    found: pa.Table | None = None
+    rows: pa.Table | None = None
     with_rows = (file for file in wanted if len(file.positions))
     for _, alike in groupby(with_rows, key=lambda file: file.kind):
         run = list(alike)
         table = read_run(run, coalescing, report, read_ranges)
-        found = table if found is None else _appended(found, table, run[0].source.name)
-    if found is None:
+        rows = table if rows is None else _appended(rows, table, run[0].source.name)
+    if rows is None:
         fields = tuple(column.field for column in first.columns)
         return arrow_schema(fields, first.source.name).empty_table()
-    return found
+    return rows
 
 
 def _wanted(
@@ -155,31 +155,31 @@ def _wanted(
     return Wanted(source, layout.starts, chosen, _positions(positions, layout.rows, source.name))
 
 
-def _positions(given: Positions, rows: int, file: str) -> Int64Array:
+def _positions(positions: Positions, rows: int, file: str) -> Int64Array:
     """The rows as an array, checked."""
-    if given is None:
+    if positions is None:
         return np.arange(rows)
-    found = np.asarray(given.to_array() if isinstance(given, BitMap) else given)
-    if not found.size:
+    array = np.asarray(positions.to_array() if isinstance(positions, BitMap) else positions)
+    if not array.size:
         return np.zeros(0, np.int64)
-    if found.ndim != 1 or found.dtype.kind not in "iu":
+    if array.ndim != 1 or array.dtype.kind not in "iu":
         raise UnsupportedError(
-            f"{file}: positions: found {found.ndim} dimensions of {found.dtype}, expected integers"
+            f"{file}: positions: found {array.ndim} dimensions of {array.dtype}, expected integers"
         )
-    if (found[1:] <= found[:-1]).any():
+    if (array[1:] <= array[:-1]).any():
         raise FormatError("positions do not ascend", file=file)
-    if found[0] < 0 or found[-1] >= rows:
+    if array[0] < 0 or array[-1] >= rows:
         raise FormatError(
             "position outside of the file",
             file=file,
-            found=found[0] if found[0] < 0 else found[-1],
+            found=array[0] if array[0] < 0 else array[-1],
             expected=f"0 to {rows - 1}" if rows else "none",
         )
-    return found.astype(np.int64, copy=False)
+    return array.astype(np.int64, copy=False)
 
 
 def _check_names(file: Wanted, first: Wanted) -> None:
-    names, expected = ([column.field.name for column in one.columns] for one in (file, first))
+    names, expected = ([column.field.name for column in read.columns] for read in (file, first))
     if names != expected:
         raise ColumnError(
             f"{file.source.name}: found other columns than in {first.source.name}; "
@@ -187,18 +187,18 @@ def _check_names(file: Wanted, first: Wanted) -> None:
         )
 
 
-def _appended(found: pa.Table, more: pa.Table, file: str) -> pa.Table:
+def _appended(table: pa.Table, more: pa.Table, file: str) -> pa.Table:
     """Rows of files that describe their columns otherwise, but of the same types."""
     fields: list[pa.Field] = []
-    for one, other in zip(found.schema, more.schema, strict=True):
-        if one.type != other.type:
+    for before, after in zip(table.schema, more.schema, strict=True):
+        if before.type != after.type:
             raise UnsupportedError(
-                f"{file}: column {one.name}: found {other.type}, "
-                f"expected {one.type} as in the files before"
+                f"{file}: column {before.name}: found {after.type}, "
+                f"expected {before.type} as in the files before"
             )
-        fields.append(one.with_nullable(one.nullable or other.nullable))
+        fields.append(before.with_nullable(before.nullable or after.nullable))
     arrays = [
-        pa.chunked_array([*one.chunks, *other.chunks], one.type)
-        for one, other in zip(found.columns, more.columns, strict=True)
+        pa.chunked_array([*before.chunks, *after.chunks], before.type)
+        for before, after in zip(table.columns, more.columns, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

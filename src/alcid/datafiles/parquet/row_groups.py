@@ -108,7 +108,7 @@ class ParquetScan:
     @property
     def names(self) -> list[str]:
         """The names of the top-level columns."""
-        return [one.name for one in self.fields]
+        return [field.name for field in self.fields]
 
     @cached_property
     def group_rows(self) -> tuple[int, ...]:
@@ -143,7 +143,7 @@ class ParquetScan:
             UnsupportedError: One is encrypted.
         """
         wanted = set(columns)
-        leaves = [leaf for one in self.fields if one.name in wanted for leaf in one.leaves]
+        leaves = [leaf for field in self.fields if field.name in wanted for leaf in field.leaves]
         filled = [group for group, rows in enumerate(self.group_rows) if rows]
         self.check(filled, leaves)
         sizes = np.zeros(len(self.group_rows), np.int64)
@@ -212,13 +212,13 @@ class ParquetScan:
         if with_int96:
             schema = self._arrow_schema()
             restored = {
-                place: schema.field(field).with_type(storage_type(schema.field(field).type))
-                for place, field in enumerate(fields)
+                position: schema.field(field).with_type(storage_type(schema.field(field).type))
+                for position, field in enumerate(fields)
                 if not self._int96_leaves.isdisjoint(self.fields[field].leaves)
             }
             table = restore_int96(table, restored, self.source.name)
         check_decimals(table, self.source.name)
-        order = {field: place for place, field in enumerate(fields)}
+        order = {field: position for position, field in enumerate(fields)}
         return table.select([order[field] for field in chosen])
 
     def _decode(
@@ -288,7 +288,9 @@ class ParquetScan:
         """The row groups that have rows, by their numbers."""
         footer = self._parsed
         numbers = [number for number, rows in enumerate(self.group_rows) if rows]
-        if [group.rows for group in footer.groups] != [self.group_rows[one] for one in numbers]:
+        if [group.rows for group in footer.groups] != [
+            self.group_rows[group_number] for group_number in numbers
+        ]:
             raise FormatError("bad row group in the metadata", file=self.source.name)
         return dict(zip(numbers, footer.groups, strict=True))
 
@@ -301,14 +303,14 @@ class ParquetScan:
                 found=f"{len(every)} columns",
                 expected=self.metadata.num_columns,
             )
-        found: list[Chunk] = []
+        chunks: list[Chunk] = []
         for leaf in leaves:
             chunk = every[leaf]
             if chunk is None:
                 name = next(field.name for field in self.fields if leaf in field.leaves)
                 raise UnsupportedError(f"{self.source.name}: column {name}: encrypted")
-            found.append(chunk)
-        return found
+            chunks.append(chunk)
+        return chunks
 
     def _fetch(
         self, groups: Sequence[int], leaves: Sequence[int], reader: RangeReader

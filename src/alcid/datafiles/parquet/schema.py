@@ -85,12 +85,14 @@ def split_fields(elements: Sequence[bytes], file: str) -> tuple[Field, ...]:
         raise FormatError("no schema in the metadata", file=file)
     parsed = [StructReader(element, name=file).struct() for element in elements]
     fields: list[Field] = []
-    place = 1
+    position = 1
     for _ in range(_children(parsed[0], file)):
-        field, place = _field(elements, parsed, place, file)
+        field, position = _field(elements, parsed, position, file)
         fields.append(field)
-    if place != len(parsed):
-        raise FormatError("schema elements left over", file=file, found=len(parsed), expected=place)
+    if position != len(parsed):
+        raise FormatError(
+            "schema elements left over", file=file, found=len(parsed), expected=position
+        )
     return tuple(fields)
 
 
@@ -118,13 +120,13 @@ def _field(
     leaves: list[Leaf] = []
     names: list[bytes] = []  # of the groups that are open, and how many are to come in each
     left: list[int] = []
-    place = begin
+    position = begin
     repeated = False
     while True:
-        if place >= len(parsed):
+        if position >= len(parsed):
             raise FormatError("schema elements are missing", file=file, found=len(parsed))
-        element = parsed[place]
-        place += 1
+        element = parsed[position]
+        position += 1
         name = get(element, 4, bytes, file=file)
         repeated |= get(element, 3, int, 0, file=file) == _REPEATED
         children = _children(element, file)
@@ -144,13 +146,13 @@ def _field(
         if not left:
             break
         left[-1] -= 1
-    nested = repeated or place > begin + 1
+    nested = repeated or position > begin + 1
     return Field(
         _text(get(parsed[begin], 4, bytes, file=file), file),
-        tuple(elements[begin:place]),
+        tuple(elements[begin:position]),
         tuple(leaves),
         nested,
-    ), place
+    ), position
 
 
 def _children(element: Struct, file: str) -> int:

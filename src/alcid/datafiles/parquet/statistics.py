@@ -251,22 +251,22 @@ class FooterStatistics:
             raise FormatError("no such leaf column in the metadata", file=self._file, found=leaf)
         described = _Described.parse(self._leaves[leaf], self._file)
         filled = iter(footer.groups)
-        found: list[ChunkStatistics] = []
+        statistics: list[ChunkStatistics] = []
         for rows in footer.group_rows:
             chunks = next(filled).chunks if rows else ()
             chunk = chunks[leaf] if leaf < len(chunks) else None
             if chunk is None or chunk.values != rows or contradicts:
-                found.append(ChunkStatistics(rows))
+                statistics.append(ChunkStatistics(rows))
             else:
-                found.append(self._of_chunk(chunk, leaf, described))
-        return found
+                statistics.append(self._of_chunk(chunk, leaf, described))
+        return statistics
 
     @cached_property
     def _leaves(self) -> list[bytes]:
         """The schema elements that have values: a group has no physical type, an empty one too."""
         elements = self._footer.elements[1:]
         return [
-            one for one in elements if 1 in StructReader(one, name=self._file).struct({1: None})
+            each for each in elements if 1 in StructReader(each, name=self._file).struct({1: None})
         ]
 
     def _is_doubtful_dictionary(self, described: _Described) -> bool:
@@ -284,7 +284,7 @@ class FooterStatistics:
             fields = () if schema is None else arrow_fields(schema)
         except FormatError:
             return []
-        return [pa.ipc.read_schema(pa.py_buffer(one)).field(0) for one in fields]
+        return [pa.ipc.read_schema(pa.py_buffer(field)).field(0) for field in fields]
 
     def _order(self, leaf: int) -> int | None:
         """The column order; None if the footer does not say one for each leaf column."""
@@ -396,17 +396,17 @@ _LOGICAL_INTEGER = 10
 
 def _values(said: Struct, physical_type: int, file: str) -> Values:
     """How values compare, by the logical type, the converted type it replaced, or neither."""
-    found: set[Values] = set()
+    orders: set[Values] = set()
     if 10 in said:
         logical = get(said, 10, dict, file=file)
         number, inside = next(iter(logical.items())) if len(logical) == 1 else (0, None)
         known = _LOGICAL.get(number, {})
         if number == _LOGICAL_INTEGER and isinstance(inside, dict):
             known = _INTEGERS if inside.get(2) is True else _UNSIGNED
-        found.add(known.get(physical_type, Values.UNORDERED))
+        orders.add(known.get(physical_type, Values.UNORDERED))
     if 6 in said:
         converted = _CONVERTED.get(get(said, 6, int, file=file), {})
-        found.add(converted.get(physical_type, Values.UNORDERED))
-    if not found:
+        orders.add(converted.get(physical_type, Values.UNORDERED))
+    if not orders:
         return _PLAIN.get(physical_type, Values.UNORDERED)
-    return found.pop() if len(found) == 1 else Values.UNORDERED  # they contradict each other
+    return orders.pop() if len(orders) == 1 else Values.UNORDERED  # they contradict each other

@@ -126,17 +126,17 @@ class StructReader:
     def ranges(self, number: int) -> list[tuple[int, int]]:
         """Where each of these structs begins and ends; each begins where the one before ends."""
         begin = self.position
-        found: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
         try:
             if self._seek(number):
                 for _ in range(self._list_head()[0]):
                     start = self.position
                     self._struct(0)
-                    found.append((start, self.position))
+                    ranges.append((start, self.position))
         except IndexError:
             raise self._error("truncated metadata", len(self._data)) from None
         self.position = begin
-        return found
+        return ranges
 
     def _seek(self, number: int) -> bool:
         """Move to the value of a field that is a list of structs; False if there is none."""
@@ -151,7 +151,7 @@ class StructReader:
 
     def _struct(self, depth: int, wanted: Choice | None = None) -> Struct:
         data, position = self._data, self.position
-        found: Struct = {}
+        values: Struct = {}
         number = 0
         while (head := data[position]) != 0:
             position += 1
@@ -165,25 +165,25 @@ class StructReader:
             # Most values are numbers of one byte: a call for each would take half of the time.
             if _I16 <= kind <= _I64 and (value := data[position]) < 0x80:
                 position += 1
-                found[number] = (value >> 1) ^ -(value & 1)
+                values[number] = (value >> 1) ^ -(value & 1)
                 continue
             self.position = position
             if wanted is None:
-                found[number] = self._value(kind, depth)
+                values[number] = self._value(kind, depth)
             elif number in wanted:
                 inside = wanted[number]
                 if inside is AS_STORED:
                     self._skip(kind, depth)
-                    found[number] = data[position : self.position]
+                    values[number] = data[position : self.position]
                 elif isinstance(inside, Lazy):
-                    found[number] = self._split(kind, depth, inside)
+                    values[number] = self._split(kind, depth, inside)
                 else:
-                    found[number] = self._value(kind, depth, inside)
+                    values[number] = self._value(kind, depth, inside)
             else:
                 self._skip(kind, depth)
             position = self.position
         self.position = position + 1
-        return found
+        return values
 
     def _split(self, kind: int, depth: int, lazy: Lazy) -> Any:
         """Find where the structs of a list begin, and pass over them."""
@@ -393,10 +393,10 @@ def read_varints(data: UInt8Array, starts: Int64Array, counts: Int64Array) -> In
     begins[firsts[counts > 0]] = starts[counts > 0]
     lengths = stops - begins + 1
     values = np.zeros(len(order), np.int64)
-    for place in range(min(int(lengths.max(initial=0)), _MOST_BYTES)):
-        longer = lengths > place
-        part = data[begins[longer] + place].astype(np.int64) & 0x7F
-        values[longer] |= part << (7 * place)
+    for number in range(min(int(lengths.max(initial=0)), _MOST_BYTES)):
+        longer = lengths > number
+        part = data[begins[longer] + number].astype(np.int64) & 0x7F
+        values[longer] |= part << (7 * number)
     values[~whole | (lengths > _MOST_BYTES)] = -1
     return values
 
@@ -416,9 +416,9 @@ def varint(value: int) -> bytes:
     >>> varint(300).hex()
     'ac02'
     """
-    found = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)

@@ -243,8 +243,8 @@ class ColumnReader:
         bad = (sizes < 1) | (sizes > _LONGEST_NUMBER)
         self._refuse(bad, "bytes of a number", sizes, f"1 to {_LONGEST_NUMBER}")
         self._refuse_beyond(offsets, sizes)
-        places = self._rows.starts + offsets
-        upper, lower = (words_at(self._rows.data, places + at).byteswap() for at in (0, 8))
+        positions = self._rows.starts + offsets
+        upper, lower = (words_at(self._rows.data, positions + at).byteswap() for at in (0, 8))
         # The first byte stands highest of 16: shift out those that follow the last one. NumPy
         # shifts by 64 and more to zero, or to the sign.
         shift = 8 * (_LONGEST_NUMBER - np.clip(sizes, 1, _LONGEST_NUMBER))
@@ -301,9 +301,9 @@ class ColumnReader:
 def _gather(data: UInt8Array, starts: Int64Array, sizes: Int64Array) -> UInt8Array:
     """Byte strings that lie anywhere, one after the other."""
     begins = np.cumsum(sizes) - sizes
-    places = np.repeat(starts - begins, sizes)
-    places += np.arange(len(places))
-    gathered: UInt8Array = data[places]
+    positions = np.repeat(starts - begins, sizes)
+    positions += np.arange(len(positions))
+    gathered: UInt8Array = data[positions]
     return gathered
 
 

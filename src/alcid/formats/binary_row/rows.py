@@ -81,8 +81,8 @@ def _arrays(columns: Columns) -> tuple[Sequence[Any], int]:
         raise ColumnError("no columns: give a table without any, which has a number of rows")
     for number, array in enumerate(columns):
         if not isinstance(array, pa.Array | pa.ChunkedArray):
-            found = type(array).__name__
-            raise UnsupportedError(f"column {number}: found {found}, expected an Arrow array")
+            kind = type(array).__name__
+            raise UnsupportedError(f"column {number}: found {kind}, expected an Arrow array")
         if len(array) != len(columns[0]):
             lengths = f"found {len(array)} rows, expected {len(columns[0])}"
             raise ColumnError(f"column {number}: {lengths}")
@@ -290,15 +290,15 @@ class _Block:
         lengths = np.broadcast_to(self.length, self.count)
         begins = np.cumsum(lengths) - lengths >> 3
         rows = np.zeros(int(lengths.sum()) >> 3, np.uint64)
-        for place, words in enumerate((*self._null_bits(), *self._slots())):
-            rows[begins + place] = words
+        for number, words in enumerate((*self._null_bits(), *self._slots())):
+            rows[begins + number] = words
         for column, offset in zip(self.columns, self.offsets, strict=True):
-            places = begins + (np.asarray(offset) >> 3)
+            positions = begins + (np.asarray(offset) >> 3)
             for chosen, index, words in column.tail.words():
-                rows[places[chosen] + index] = words
+                rows[positions[chosen] + index] = words
             for row, index, data in column.tail.rest():
                 rest = np.frombuffer(data, "<u8")
-                rows[places[row] + index :][: len(rest)] = rest
+                rows[positions[row] + index :][: len(rest)] = rest
         return rows
 
     def _after_null_bits(self) -> State:
@@ -326,8 +326,8 @@ class _Block:
         for column, offset in zip(self.columns, self.offsets, strict=True):
             reserved = column.tail.reserved
             if np.any(reserved):
-                places = np.asarray(offset, np.uint64) << np.uint64(32)
-                yield column.fixed | np.where(np.asarray(reserved) > 0, places, np.uint64(0))
+                offsets = np.asarray(offset, np.uint64) << np.uint64(32)
+                yield column.fixed | np.where(np.asarray(reserved) > 0, offsets, np.uint64(0))
             else:
                 yield column.fixed
 

@@ -144,13 +144,13 @@ class ByteTail:
     def rest(self) -> Iterator[tuple[int, int, bytes | memoryview]]:
         """Very long strings, and those that are longer than most others."""
         view = self._data.data
-        for place in range(self._having[self._together]):
-            index = 0 if place < self._apart else self._together
-            begin, length = int(self._starts[place]), int(self._lengths[place])
+        for number in range(self._having[self._together]):
+            index = 0 if number < self._apart else self._together
+            begin, length = int(self._starts[number]), int(self._lengths[number])
             data = view[begin + 8 * index : begin + length]
             missing = -len(data) % 8
             padded = bytes(data) + bytes(missing) if missing else data
-            yield int(self._order[place]), index, padded
+            yield int(self._order[number]), index, padded
 
 
 def words_at(data: UInt8Array, positions: Int64Array) -> UInt64Array:

@@ -42,12 +42,12 @@ class _Run(NamedTuple):
 
     def merge(self, other: _Run) -> _Run:
         """The hashes of both, none of which both have."""
-        places = np.searchsorted(self.hashes, other.hashes) + np.arange(len(other.hashes))
+        positions = np.searchsorted(self.hashes, other.hashes) + np.arange(len(other.hashes))
         is_own = np.ones(len(self.hashes) + len(other.hashes), bool)
-        is_own[places] = False
+        is_own[positions] = False
         hashes, buckets = np.empty(len(is_own), np.int32), np.empty(len(is_own), np.int16)
-        hashes[is_own], hashes[places] = self.hashes, other.hashes
-        buckets[is_own], buckets[places] = self.buckets, other.buckets
+        hashes[is_own], hashes[positions] = self.hashes, other.hashes
+        buckets[is_own], buckets[positions] = self.buckets, other.buckets
         return _Run(hashes, buckets)
 
 
@@ -69,16 +69,16 @@ class KnownHashes:
 
     def find(self, hashes: Int32Array) -> Buckets:
         """The bucket of each hash, or `UNKNOWN`; faster if they are ascending."""
-        found = np.full(len(hashes), UNKNOWN, np.int16)
+        buckets = np.full(len(hashes), UNKNOWN, np.int16)
         left = np.arange(len(hashes))
         for run in self._runs:
             asked = hashes[left]
-            places = np.searchsorted(run.hashes, asked)
-            places[places == len(run.hashes)] = 0
-            hit = run.hashes[places] == asked
-            found[left[hit]] = run.buckets[places[hit]]
+            positions = np.searchsorted(run.hashes, asked)
+            positions[positions == len(run.hashes)] = 0
+            hit = run.hashes[positions] == asked
+            buckets[left[hit]] = run.buckets[positions[hit]]
             left = left[~hit]
-        return found
+        return buckets
 
     def add(self, hashes: Int32Array, buckets: Buckets) -> None:
         """Take hashes that are not known yet, ascending and each once."""
@@ -97,7 +97,7 @@ class KnownHashes:
         """
         places = enumerate(by_bucket.values())
         packed = np.concatenate(
-            [hashes.astype(np.int64) << _PLACE_BITS | place for place, hashes in places]
+            [hashes.astype(np.int64) << _PLACE_BITS | number for number, hashes in places]
         )
         packed.sort()
         hashes = (packed >> _PLACE_BITS).astype(np.int32)
@@ -207,39 +207,39 @@ class BucketAssigner:
             OptionError: A key of another channel; or there is no bucket that this one may use.
             LimitError: All buckets are full, and there is no option that limits their number.
         """
-        given = hash_array(hashes)
-        mine = self._is_mine(given)
+        hashes_array = hash_array(hashes)
+        mine = self._is_mine(hashes_array)
         if not mine.all():
             row = int(mine.argmin())
-            other = self._routing.channel(self._partition_hash, given[row])
+            other = self._routing.channel(self._partition_hash, hashes_array[row])
             raise OptionError(
                 f"channel: found a key of channel {other} in row {row}, expected {self._channel}"
             )
         self._load()
-        batches = range(0, len(given), _BATCH)
-        found = [self._assign(given[start : start + _BATCH]) for start in batches]
-        return np.concatenate([np.zeros(0, np.int32), *found])
+        batches = range(0, len(hashes_array), _BATCH)
+        buckets = [self._assign(hashes_array[start : start + _BATCH]) for start in batches]
+        return np.concatenate([np.zeros(0, np.int32), *buckets])
 
-    def _assign(self, given: Int32Array) -> Int32Array:
-        by_hash = np.sort(given.astype(np.int64) << 32 | np.arange(len(given)))
+    def _assign(self, hashes: Int32Array) -> Int32Array:
+        by_hash = np.sort(hashes.astype(np.int64) << 32 | np.arange(len(hashes)))
         rows, ordered = by_hash & 0xFFFFFFFF, (by_hash >> 32).astype(np.int32)
         first = np.flatnonzero(changes(ordered))
         buckets = self._known.find(ordered[first])
         new = np.flatnonzero(buckets == UNKNOWN)
         if len(new):
             first_rows = rows[first[new]]
-            is_first = np.zeros(len(given), bool)
+            is_first = np.zeros(len(hashes), bool)
             is_first[first_rows] = True
             arriving = np.flatnonzero(is_first)
-            by_row = np.empty(len(given), np.int16)
-            by_row[arriving] = self._place(given[arriving])
+            by_row = np.empty(len(hashes), np.int16)
+            by_row[arriving] = self._place(hashes[arriving])
             buckets[new] = by_row[first_rows]
             added = ordered[first[new]], buckets[new]
             self._known.add(*added)
             self._new.append(added)
-        found = np.empty(len(given), np.int32)
-        found[rows] = np.repeat(buckets, np.diff(first, append=len(given)))
-        return found
+        assigned = np.empty(len(hashes), np.int32)
+        assigned[rows] = np.repeat(buckets, np.diff(first, append=len(hashes)))
+        return assigned
 
     def new_hashes(self) -> dict[int, Int32Array]:
         """The hashes that were added to each bucket, ascending.

@@ -120,8 +120,8 @@ def assigner_of(
     [2, 3, 4, 2]
     """
     starts = _remainder(partition_hashes, channels)
-    places = starts + _remainder(key_hashes, assigners)
-    return (places % np.uint32(channels)).astype(np.int32)
+    positions = starts + _remainder(key_hashes, assigners)
+    return (positions % np.uint32(channels)).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,18 +121,18 @@ def contains(bitmaps: Bitmaps, positions: Positions) -> BoolArray:
     shift = (span // entries).bit_length()
     table = np.zeros((span >> shift) + 2, bool)
     table[members >> shift] = True
-    found = np.empty(len(values), bool)
+    contained = np.empty(len(values), bool)
     for start in range(0, len(values), _BLOCK):
         block = values[start : start + _BLOCK].astype(np.uint64)
         block -= np.uint64(origin)  # what lies before the first wraps to beyond the last
         distances = np.minimum(block, np.uint64(span)).view(np.int64)
-        hits = found[start : start + _BLOCK]
+        hits = contained[start : start + _BLOCK]
         np.take(table, distances >> shift, out=hits)
         if shift:
             maybe = np.flatnonzero(hits)
             asked = distances[maybe]
             hits[maybe] = members[np.searchsorted(members[:-1], asked)] == asked
-    return found
+    return contained
 
 
 def _count(bitmaps: Bitmaps, first: int, last: int) -> int:

@@ -115,9 +115,9 @@ def _open_frame(section: Section, data: bytes) -> tuple[Bits, memoryview]:
     """The kind and the body of a vector whose length, magic and checksum are right."""
     size, expected = int.from_bytes(data[:4], "big", signed=True), len(data) - AROUND
     if expected < LEAST_BODY:
-        found = f"{len(data)} bytes"
+        length = f"{len(data)} bytes"
         raise section.error(
-            "truncated deletion vector", 0, found, f"{LEAST_BODY + AROUND} at least"
+            "truncated deletion vector", 0, length, f"{LEAST_BODY + AROUND} at least"
         )
     if size != expected:
         raise section.error("bad length of a deletion vector", 0, size, expected)
@@ -151,8 +151,8 @@ def _read_64(section: Section, body: memoryview) -> Iterator[StoredBitmap]:
     previous = -1
     for _ in range(count):
         if len(body) < at + _LEAST_BITMAP:
-            found = f"{len(body) - at} bytes"
-            raise section.error("truncated bitmap", at + 4, found, f"{_LEAST_BITMAP} at least")
+            left = f"{len(body) - at} bytes"
+            raise section.error("truncated bitmap", at + 4, left, f"{_LEAST_BITMAP} at least")
         (key,) = struct.unpack_from("<i", body, at)
         if not previous < key <= LARGEST_KEY:
             expected = f"{previous + 1} to {LARGEST_KEY}"
@@ -267,9 +267,9 @@ class DeletionVector:
         """Read a vector from the whole of `section`, whose bytes are `data` if read already."""
         bits, bitmaps = decode(section, section.read(0, section.length) if data is None else data)
         vector = cls._of(bits, bitmaps)
-        found = vector.cardinality
-        if cardinality is not None and found != cardinality:
-            raise section.error("deletion vector of another cardinality", 0, found, cardinality)
+        count = vector.cardinality
+        if cardinality is not None and count != cardinality:
+            raise section.error("deletion vector of another cardinality", 0, count, cardinality)
         return vector
 
     def to_bytes(self, bits: Bits | None = None) -> bytes:
@@ -339,8 +339,8 @@ class DeletionVector:
     def union(self, other: DeletionVector) -> DeletionVector:
         """The positions of both, with 64 bits if either has."""
         if not isinstance(other, DeletionVector):
-            found = type(other).__name__
-            raise UnsupportedError(f"union: found {found}, expected a DeletionVector")
+            kind = type(other).__name__
+            raise UnsupportedError(f"union: found {kind}, expected a DeletionVector")
         bitmaps = dict(self._bitmaps)
         for key, bitmap in other._bitmaps.items():
             bitmaps[key] = bitmaps[key] | bitmap if key in bitmaps else bitmap

@@ -135,12 +135,12 @@ class BitSlices:
             return self._equal(rows.copy(), codes[0], bits)
         bit = 1 << bits - 1
         middle = bisect_left(codes, bit, key=lambda code: code & (2 * bit - 1))
-        found = BitMap()
+        matching = BitMap()
         if (without := codes[:middle]) and (left := rows - self.slice(bits - 1)):
-            found |= self._one_of(left, without, bits - 1)
+            matching |= self._one_of(left, without, bits - 1)
         if (with_bit := codes[middle:]) and (left := rows & self.slice(bits - 1)):
-            found |= self._one_of(left, with_bit, bits - 1)
-        return found
+            matching |= self._one_of(left, with_bit, bits - 1)
+        return matching
 
     def _equal(self, rows: BitMap, code: int, bits: int) -> BitMap:
         """Leave those of `rows` that have the lower `bits` of a code."""

@@ -296,16 +296,16 @@ class BitmapReader(IndexReader, ABC):
         """
         keys: list[Key] = []
         rows, counts, total = [np.zeros(0, np.uint32)], [], 0
-        for key, found in self.items():
-            total += len(found)
+        for key, bitmap in self.items():
+            total += len(bitmap)
             if total > self.row_count:  # damage could state the same rows for each key
                 expected = f"at most {self.row_count}"
                 raise self._section.error("too many rows with a key", 0, total, expected)
             keys.append(key)
-            rows.append(to_rows(found))
-            counts.append(len(found))
-        places = np.repeat(np.arange(len(keys)), np.array(counts, np.int64))
-        return np.concatenate(rows), key_array(keys, self._key_type).take(places)
+            rows.append(to_rows(bitmap))
+            counts.append(len(bitmap))
+        positions = np.repeat(np.arange(len(keys)), np.array(counts, np.int64))
+        return np.concatenate(rows), key_array(keys, self._key_type).take(positions)
 
     @cached_property
     def nulls(self) -> BitMap:
@@ -336,13 +336,13 @@ class BitmapReader(IndexReader, ABC):
         return Selection(self._not_null - self._with(keys))
 
     def _with(self, keys: Sequence[Key]) -> BitMap:
-        used, found = 0, []
+        used, bitmaps = 0, []
         for key in dict.fromkeys(keys):
             if (place := self._find(key)) is not None:
                 rows, size = self._bitmap(*place)
                 used = self._without_overlap(used + size)
-                found.append(rows)
-        return BitMap().union(*found)
+                bitmaps.append(rows)
+        return BitMap().union(*bitmaps)
 
     def _without_overlap(self, used: int) -> int:
         """The bytes of the bitmaps of some keys, if the body has as many.

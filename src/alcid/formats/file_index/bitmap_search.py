@@ -45,7 +45,7 @@ class BitmapSearch:
         """Prepare to look for any of the keys."""
         self._keys, self._key_type = frozenset(keys), key_type
         entries = encode(key_type, key_array(keys, key_type))
-        self._stored = [entries.slice(place, place + 1) for place in range(len(keys))]
+        self._stored = [entries.slice(number, number + 1) for number in range(len(keys))]
 
     def contains_none(self, payload: bytes, *, is_checked: bool = False) -> bool:
         """Whether an index has none of the keys; False: asking it tells.

@@ -201,15 +201,15 @@ class BloomFilterReader(IndexReader):
     @cached_property
     def functions(self) -> int:
         """How many hash functions set bits."""
-        found = int.from_bytes(self._section.read(0, _HEAD), "big", signed=True)
-        if not 0 < found <= _MOST_READABLE_FUNCTIONS:
+        count = int.from_bytes(self._section.read(0, _HEAD), "big", signed=True)
+        if not 0 < count <= _MOST_READABLE_FUNCTIONS:
             raise self._section.error(
                 "bad hash function count",
                 0,
-                found=found,
+                found=count,
                 expected=f"1 to {_MOST_READABLE_FUNCTIONS}",
             )
-        return found
+        return count
 
     def is_in(self, keys: Sequence[Key]) -> Selection:
         """Any row if one of the keys may be there, else none."""

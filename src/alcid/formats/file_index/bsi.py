@@ -155,15 +155,15 @@ class BsiReader(IndexReader):
         Raises:
             FormatError: A value is not within the bounds of its part.
         """
-        found = [(np.zeros(0, np.uint32), np.zeros(0, np.int64))]
+        parts = [(np.zeros(0, np.uint32), np.zeros(0, np.int64))]
         for part, sign in zip(self.parts, (1, -1), strict=True):
             if part is not None:
                 rows, codes = part.slices.codes()
                 if len(codes) and int(codes.max()) > part.max - part.min:
                     most = int(codes.max()) + part.min
                     raise self._section.error("value above the greatest", 5, most, part.max)
-                found.append((rows, sign * (codes.astype(np.int64) + part.min)))
-        rows, values = map(np.concatenate, zip(*found, strict=True))
+                parts.append((rows, sign * (codes.astype(np.int64) + part.min)))
+        rows, values = map(np.concatenate, zip(*parts, strict=True))
         return rows, values
 
     def is_null(self) -> Selection:

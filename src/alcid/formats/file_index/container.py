@@ -201,34 +201,34 @@ class _Shape:
         starts = [*(at for at, _ in entries), len(head)]
         lengths = [start - end for start, end in zip(starts, ends, strict=True)]
         numbers = struct.Struct(">" + "ii".join(f"{length}s" for length in lengths))
-        places = np.add.outer(np.array([at for at, _ in entries], np.int64), np.arange(_NUMBERS))
+        positions = np.add.outer(np.array([at for at, _ in entries], np.int64), np.arange(_NUMBERS))
         is_text = np.ones(len(head), bool)
-        is_text[places] = False
+        is_text[positions] = False
         return cls(
-            tuple(one for _, one in entries),
+            tuple(entry for _, entry in entries),
             numbers,
             numbers.unpack(head)[::3],
             np.frombuffer(head, np.uint8),
-            places.ravel(),
+            positions.ravel(),
             is_text,
         )
 
     def read(self, data: bytes, size: int) -> list[Entry] | None:
         """The entries of a container of `size` bytes; None if its head is another, or is wrong."""
-        found = self.numbers.unpack_from(data)
-        if found[::3] != self.texts:
+        numbers = self.numbers.unpack_from(data)
+        if numbers[::3] != self.texts:
             return None
-        places = list(zip(found[1::3], found[2::3], strict=True))
+        ranges = list(zip(numbers[1::3], numbers[2::3], strict=True))
         end = self.numbers.size
-        for start, length in sorted(places):
+        for start, length in sorted(ranges):
             if start != end or length < 0:
                 return None
             end += length
         if end != size:
             return None
         return [
-            Entry(one.column, one.index_type, *place)
-            for one, place in zip(self.entries, places, strict=True)
+            Entry(entry.column, entry.index_type, *place)
+            for entry, place in zip(self.entries, ranges, strict=True)
         ]
 
     def read_like(self, begins: Sequence[bytes], sizes: IntArray, members: IntArray) -> LikeHeads:
@@ -252,7 +252,7 @@ class _Shape:
         is_like &= (np.take_along_axis(starts, order, axis=1) == expected).all(axis=1)
         is_like &= (lengths >= 0).all(axis=1)
         is_like &= length + lengths.sum(axis=1) == sizes
-        names = tuple((one.column, one.index_type) for one in self.entries)
+        names = tuple((entry.column, entry.index_type) for entry in self.entries)
         return LikeHeads(members[is_like], names, starts[is_like], lengths[is_like])
 
 
@@ -277,7 +277,7 @@ class ContainerHeads:
         length, every, _ = read_head(source)
         if length <= min(len(begin), _LONGEST):
             self._shapes[length] = _Shape.of(begin[:length], every)
-        return [one for _, one in every]
+        return [index for _, index in every]
 
     def read_like(self, begins: Sequence[bytes], sizes: Sequence[int]) -> list[LikeHeads]:
         """The entries of those containers whose heads are alike.
@@ -294,7 +294,7 @@ class ContainerHeads:
         )
         lengths = np.frombuffer(fixed, ">i4").reshape(-1, _HEAD_LENGTH.size // 4)[:, -1]
         every = np.array(sizes, np.int64)
-        found = []
+        heads = []
         for length in np.unique(lengths).tolist():
             members = np.flatnonzero((lengths == length) & (at_hand >= length))
             if not _HEAD_LENGTH.size <= length <= _LONGEST or not len(members):
@@ -302,8 +302,8 @@ class ContainerHeads:
             chosen = [begins[member] for member in members.tolist()]
             shape = self._shapes.get(length) or self._learn(chosen[0], int(every[members[0]]))
             if shape is not None:
-                found.append(shape.read_like(chosen, every[members], members))
-        return found
+                heads.append(shape.read_like(chosen, every[members], members))
+        return heads
 
     def _learn(self, begin: bytes, size: int) -> _Shape | None:
         """The shape of a container of which the whole head is at hand; None if it is damaged."""

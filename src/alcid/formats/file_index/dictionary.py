@@ -210,8 +210,8 @@ class KeyDictionary:
         """The chunk heads, read when they are first needed."""
         section = self._section
         cursor = Cursor(section, window=_HEAD_LENGTH + 4)
-        if (found := cursor.i32()) != _HEAD_LENGTH:
-            raise section.error("bad dictionary head", 0, found=found, expected=_HEAD_LENGTH)
+        if (length := cursor.i32()) != _HEAD_LENGTH:
+            raise section.error("bad dictionary head", 0, found=length, expected=_HEAD_LENGTH)
         cursor.version("dictionary", _VERSION)
         count = cursor.count("chunk count", self._cardinality)
         offsets_length = cursor.i32()
@@ -325,21 +325,25 @@ class KeyDictionary:
         if first == key:
             return code, True
         keys = self._block(index) if chunks.further[index] else [first]
-        place = bisect_right(keys, key)
-        if keys[place - 1] == key:
-            return code + place - 1, True
-        return code + place, False
+        position = bisect_right(keys, key)
+        if keys[position - 1] == key:
+            return code + position - 1, True
+        return code + position, False
 
     def extremes(self, k: int, *, descending: bool) -> list[Key]:
         """The `k` highest (else lowest) keys, the outermost first."""
-        found: list[Key] = []
+        extreme_keys: list[Key] = []
         blocks = range(len(self.chunks.firsts))
         for index in reversed(blocks) if descending else blocks:
             keys = self._block(index)
-            found += keys[: -(k - len(found)) - 1 : -1] if descending else keys[: k - len(found)]
-            if len(found) >= k:
+            extreme_keys += (
+                keys[: -(k - len(extreme_keys)) - 1 : -1]
+                if descending
+                else keys[: k - len(extreme_keys)]
+            )
+            if len(extreme_keys) >= k:
                 break
-        return found
+        return extreme_keys
 
     def __iter__(self) -> Iterator[Key]:
         """Every key, ascending."""

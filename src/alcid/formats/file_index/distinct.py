@@ -141,8 +141,8 @@ def _words(data: UInt8Array, starts: IntArray, left: IntArray) -> Int64Array:
     every = np.ndarray((len(data) - 7,), ">u8", data, strides=(1,))
     count = np.minimum(left, _MORE).astype(np.uint64)
     words = every[starts].astype(np.uint64)
-    kept = np.minimum(count, np.uint64(_STEP))
-    words &= ~(np.uint64(0xFFFFFFFFFFFFFFFF) >> (np.uint64(8) * kept))
+    width = np.minimum(count, np.uint64(_STEP))
+    words &= ~(np.uint64(0xFFFFFFFFFFFFFFFF) >> (np.uint64(8) * width))
     words |= count
     return (words ^ np.uint64(1 << 63)).view(np.int64)
 
@@ -186,10 +186,10 @@ def check_size(column: KeyColumn) -> None:
     if not column.key_type.is_bytes or byte_count(column.keys) <= most:
         return
     _, firsts = np.unique(hash_column(column), return_index=True)
-    found = int(np.diff(byte_offsets(column.keys))[firsts].sum())
-    if found > most:
+    size = int(np.diff(byte_offsets(column.keys))[firsts].sum())
+    if size > most:
         raise LimitError(
-            f"found {found} bytes of distinct values, expected at most {most}, since the index "
+            f"found {size} bytes of distinct values, expected at most {most}, since the index "
             "would hold them all: use bloom-filter"
         )
 

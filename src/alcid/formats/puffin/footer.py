@@ -228,14 +228,14 @@ def read_footer(source: Source, footer_size: int | None = None) -> Footer:
     if not 0 <= stored <= largest - _FIXED:
         limits = f"0 to {largest - _FIXED}"
         raise whole.error("bad size of the footer's JSON", size - 12, found=stored, expected=limits)
-    found = _FIXED + stored
-    if footer_size is not None and found != footer_size:
+    total = _FIXED + stored
+    if footer_size is not None and total != footer_size:
         problem = "footer of another size than given"
-        raise whole.error(problem, size - 12, found=found, expected=footer_size)
-    start = size - found
-    if found > first:
-        data = whole.read(start, found - first) + data
-    payload_at = len(data) - found + len(MAGIC)
+        raise whole.error(problem, size - 12, found=total, expected=footer_size)
+    start = size - total
+    if total > first:
+        data = whole.read(start, total - first) + data
+    payload_at = len(data) - total + len(MAGIC)
     _check_magic(whole, start, data[payload_at - len(MAGIC) : payload_at], "footer")
     head = data[: len(MAGIC)] if first == size else whole.read(0, len(MAGIC))
     _check_magic(whole, 0, head, "head")
@@ -248,7 +248,7 @@ def read_footer(source: Source, footer_size: int | None = None) -> Footer:
         _blob(footer.child(value, f"blob {number}"), start)
         for number, value in enumerate(footer.array("blobs"))
     )
-    return Footer(start, found, blobs, footer.strings("properties"), footer.rest)
+    return Footer(start, total, blobs, footer.strings("properties"), footer.rest)
 
 
 def write_footer(
@@ -329,6 +329,6 @@ def _blob(members: JsonObject, end: int) -> Blob:
         extra=members.rest,
     )
     if not is_inside(blob, end):
-        found = f"{blob.length} bytes from {blob.offset}"
-        raise members.error("range outside of the blobs", found, f"within {len(MAGIC)} to {end}")
+        location = f"{blob.length} bytes from {blob.offset}"
+        raise members.error("range outside of the blobs", location, f"within {len(MAGIC)} to {end}")
     return blob

@@ -172,8 +172,8 @@ class PuffinWriter:
         """
         require(vector, DeletionVector, "deletion vector")
         if not _text("data file", data_file) or data_file in self._deleted_from:
-            found = f"a second one of {data_file!r}" if data_file else "no data file"
-            raise AlcidError(f"deletion vector: found {found}, expected one for each data file")
+            problem = f"a second one of {data_file!r}" if data_file else "no data file"
+            raise AlcidError(f"deletion vector: found {problem}, expected one for each data file")
         properties = {REFERENCED_FILE: data_file, CARDINALITY: str(vector.cardinality)}
         content = vector.to_bytes(bits=64)
         fields = [POSITION_FIELD]

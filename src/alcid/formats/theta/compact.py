@@ -141,8 +141,8 @@ def _version_3(section: Section, head: ThetaHead) -> CompactTheta:
         hashes = hashes[order]
     wrong = _first_wrong(hashes, theta, 0)
     if wrong is not None:
-        place = wrong if order is None else int(order[wrong])
-        raise _bad_hash(section, start + 8 * place, int(hashes[wrong]), theta)
+        position = wrong if order is None else int(order[wrong])
+        raise _bad_hash(section, start + 8 * position, int(hashes[wrong]), theta)
     return CompactTheta(theta, hashes)
 
 
@@ -175,8 +175,8 @@ def _version_4(section: Section, head: ThetaHead) -> CompactTheta:
         np.cumsum(block, out=block)
         wrong = _first_wrong(block, theta, previous)
         if wrong is not None:
-            place = start + (first + wrong) * head.entry_bits // 8
-            raise _bad_hash(section, place, int(block[wrong]), theta)
+            position = start + (first + wrong) * head.entry_bits // 8
+            raise _bad_hash(section, position, int(block[wrong]), theta)
         previous = int(block[-1])
     return CompactTheta(theta, hashes)
 

@@ -78,17 +78,17 @@ def lowest_hashes(
     >>> kept.hashes.tolist(), kept.theta
     ([5, 7], 8)
     """
-    kept = CompactTheta(MAX_THETA, np.empty(0, np.uint64))
+    lowest = CompactTheta(MAX_THETA, np.empty(0, np.uint64))
     size = _FIRST_UNION_BLOCK  # small at first, while theta is high: few of the others are below it
     for hashes in parts:
         start = 0
         while start < len(hashes):
             block = hashes[start : start + size]
-            below = block[block < np.uint64(kept.theta)]
+            below = block[block < np.uint64(lowest.theta)]
             if len(below):
-                kept = unite(kept, CompactTheta(kept.theta, below), nominal_entries)
+                lowest = unite(lowest, CompactTheta(lowest.theta, below), nominal_entries)
             start, size = start + size, _UNION_BLOCK
-    return kept
+    return lowest
 
 
 def unite(
@@ -358,10 +358,10 @@ class ThetaSketch:
         return _restore, (self.to_bytes(), self._alpha is not None)
 
 
-def _sketch(kept: CompactTheta) -> ThetaSketch:
+def _sketch(compact: CompactTheta) -> ThetaSketch:
     """A sketch without the Alpha rule."""
     sketch = ThetaSketch()
-    sketch._alpha, sketch._kept = None, kept
+    sketch._alpha, sketch._kept = None, compact
     return sketch
 
 

@@ -78,7 +78,7 @@ def open_avro_scans(
         sources: The files.
         rows: How many rows each has, as the manifest of the table says.
         read_ranges: Reads the ranges; `Storage.read_ranges` for files of a storage.
-        report: Is told what was read.
+        report: Counts what is read.
 
     Raises:
         FormatError: A file is no Avro file.
@@ -130,7 +130,7 @@ class AvroScan:
         read_ranges: ReadMany = read_each,
         report: ReadReport | None = None,
     ) -> pa.Table:
-        """Read all rows, as often as the only row group is asked for.
+        """Read all rows, as often as the only row group is requested.
 
         Raises:
             FormatError: The file is damaged, or has another number of rows.

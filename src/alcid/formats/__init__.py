@@ -1,13 +1,12 @@
-"""Bytes to values and back: one package or module a format, on what all of them share.
+"""Formats: bytes to values and back, one package or module for each.
 
 | shared         |                                                              |
 |----------------|--------------------------------------------------------------|
-| `source`       | where bytes come from: ranged reads, checked sections        |
+| `source`       | ranged reads, checked sections                               |
 | `cursor`       | fields one after the other, big-endian                       |
 | `roaring`      | Roaring bitmaps                                              |
-| `arrays`       | Arrow arrays without their wrapping, and NumPy's             |
-| `same_length`  | byte strings, hashed together                                |
-| `selection`    | rows that may match                                          |
+| `hashing`      | Murmur3, of many byte strings at once                        |
+| `avro`         | Avro containers, checked                                     |
 
 | format            |                                                                  |
 |-------------------|------------------------------------------------------------------|

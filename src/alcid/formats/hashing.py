@@ -1,12 +1,11 @@
-"""What the hashes of byte strings share: values of one length are hashed together.
+"""Hashes of byte strings and binary rows, thousands at once.
 
 NumPy takes a step of a hash for 16,384 values at once, if all of them have that step. So values are
 taken by length; those of a rare length, or a great one, are hashed one by one by a library in C.
 
-Murmur3 (x86, 32 bits) of binary rows, for many rows at once.
-
-Each row has a state of 32 bits. Words are mixed into it in the order of the row's bytes, and at the
-end its length in bytes; so a row can be hashed column by column, and never has to exist as bytes.
+Binary rows are hashed by Murmur3 (x86, 32 bits). Each row has a state of 32 bits. Words are mixed
+into it in the order of the row's bytes, and at the end its length in bytes; so a row can be hashed
+column by column, and never has to exist as bytes.
 
     state = 42
     word by word, little-endian:
@@ -19,10 +18,9 @@ end its length in bytes; so a row can be hashed column by column, and never has 
 
 A binary row is a multiple of 8 bytes long, so words go in by twos, and no bytes are left over.
 
-MurmurHash3 x64 of 128 bits, of which theta sketches take the first 64, with their seed 9001.
-
-Two lanes start from the seed. Each takes 8 bytes of every 16, and what is left at the end; the
-length goes into both, and then all bits of each into the first. Whole columns are hashed at once.
+Theta sketches take the first 64 bits of MurmurHash3 (x64, 128 bits), with the seed 9001. Two lanes
+start from the seed. Each takes 8 bytes of every 16, and what is left at the end; the length goes
+into both, and then all bits of each into the first. Whole columns are hashed at once.
 """
 
 from __future__ import annotations

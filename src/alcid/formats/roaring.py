@@ -9,11 +9,8 @@
     run container      u16 run count, then (u16 start, u16 length - 1) each
 
 All integers are little-endian. Thousands of bitmaps are written at once, either from sorted rows or
-from packed bits: making an object of each would cost microseconds a bitmap.
-
-Where the parts of a serialised roaring bitmap lie; what they hold is `alcid.formats.roaring`'s.
-
-It is for whoever shows bytes. To read rows, `load` and `parse` are right, and check more.
+from packed bits: making an object of each would cost microseconds a bitmap. To read rows, use
+`load` or `parse`; the layout of the containers is only for showing bytes, and is checked less.
 """
 
 from __future__ import annotations

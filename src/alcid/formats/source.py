@@ -1,4 +1,4 @@
-"""Where bytes come from: ranged reads, so that an index is asked without being loaded."""
+"""Sources of bytes, read by range: an index is probed without being loaded."""
 
 from __future__ import annotations
 

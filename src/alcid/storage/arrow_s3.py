@@ -1,8 +1,8 @@
-"""S3 through Arrow, which every installation has.
+"""The backend for S3 through Arrow, which every installation has.
 
-Arrow asks for a file's size before it reads from it, so opened files are kept: they hold no
-connection, and the next read is one request. It lists no ETag, and it cannot put only where nothing
-is. s3fs can do all of that (`library=fsspec`).
+Arrow requests a file's size before it reads from it, so opened files are cached: they hold no
+connection, and the next read is one request. Arrow lists no ETag, and it cannot put an object only
+if there is none. s3fs can do all of that (`library=fsspec`).
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class ArrowS3Files:
             with self._lock:
                 self._opened.pop(key, None)
             if _NOT_SHOWN in str(error):
-                # The server's answer did not fit into the few bytes that were asked for, and is
-                # lost: ask for the size, which fails for the same reason if the reason lasts.
+                # The server's answer did not fit into the few bytes that were requested, and is
+                # lost: request the size, which fails for the same reason if the reason lasts.
                 self._open(key)
             raise
 
@@ -124,7 +124,7 @@ class ArrowS3Files:
         raise ShortReadError(f"too few bytes at offset {offset}, expected {length}")
 
     def _opened_once(self, key: str, expected: FileStat) -> Any:
-        """The opened file; of many threads that want it, one asks and the others wait."""
+        """The opened file; of many threads that need it, one opens it and the others wait."""
         with self._lock:
             turn = self._turns.setdefault(key, threading.Lock())
         try:
@@ -148,7 +148,7 @@ class ArrowS3Files:
         return file
 
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:  # noqa: ARG002
-        """Write an object that does not exist: Arrow cannot ask for that, so it is looked up first.
+        """Write an object that does not exist: Arrow cannot do that, so it is looked up first.
 
         Names are unique, so that nobody is expected to come between.
         """

@@ -46,7 +46,7 @@ class FsspecFiles:
 
         def connect(tries: int) -> Any:
             settings = s3fs_options(options, tries) if scheme == "s3" else options
-            # What others write must be seen at once, so that no listing is kept.
+            # What others write must be seen at once, so no listing is cached.
             caches = {"use_listings_cache": False, "skip_instance_cache": True}
             try:
                 files = kind(**{**parts, **settings, **caches})
@@ -161,7 +161,7 @@ def _file_system_class(scheme: str) -> Any:
 
 
 def _has_mode(kind: Any) -> bool:
-    """Whether a file system looks at what is asked of it: older ones write over what there is."""
+    """Whether a file system heeds the mode of a write: older ones always overwrite."""
     pipe = getattr(kind, "_pipe_file", kind.pipe_file)
     return "mode" in inspect.signature(pipe).parameters
 

@@ -246,7 +246,7 @@ def _head(name: str, most: int) -> FileHead | None:
 
 def _pread(descriptor: int, offset: int, length: int) -> bytes:
     data = os.pread(descriptor, length, offset)
-    while len(data) < length:  # a network file system may give less than asked
+    while len(data) < length:  # a network file system may return less than requested
         more = os.pread(descriptor, length - len(data), offset + len(data))
         if not more:
             break

@@ -293,8 +293,8 @@ class Storage:
     def create(self, path: str, data: bytes) -> None:
         """Write a whole file under a name that several may try to take: one of them gets it.
 
-        It is `put` where that is safe. Arrow cannot ask S3 for it, so there s3fs does (with the
-        header `If-None-Match`).
+        It is `put` where that is safe. Arrow cannot request that of S3, so s3fs does, with the
+        header `If-None-Match`.
 
         Raises:
             NameTakenError: Another has got the name.

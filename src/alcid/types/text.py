@@ -1,6 +1,6 @@
-"""Types as text: what Paimon's and Spark's grammars share, and Paimon's grammar.
+"""Types as text, in Paimon's grammar and in Spark's.
 
-Types as Spark writes them, in `simpleString()` or in DDL. Needs no Spark.
+Spark writes types in `simpleString()` and in DDL; reading them needs no Spark.
 """
 
 from __future__ import annotations

@@ -1,17 +1,12 @@
-"""What the end of an ORC file says: its stripes, and which of its columns are where.
+"""The footer of an ORC file: its columns and stripes.
 
     ORC | stripes ... | stripe statistics | footer | postscript | u8 its length
 
     stripe: index streams | data streams | stripe footer
 
-The postscript is not compressed.
-
-The columns of an ORC file, as its footer lists them.
-
-Columns are numbered in the order of the tree of types: 0 is the row itself, and a nested column is
-followed by its children.
-
-The ends of ORC files, read in one round: what `alcid.datafiles.parquet.footer` does for Parquet.
+The postscript is not compressed. Columns are numbered in the order of the tree of types: 0 is the
+row itself, and a nested column is followed by its children. The ends of several files are read in
+one round, as `alcid.datafiles.parquet.footer` does for Parquet.
 """
 
 from __future__ import annotations
@@ -49,7 +44,7 @@ _UNION, _DECIMAL, _CHAR = 13, 14, 17
 _MOST_DIGITS = 38
 _MOST_DEPTH = 100
 _MOST_MILLIS = (1 << 63) // 10**6 - 86_400_000
-"""A day before the moments end that an int64 of nanoseconds has."""
+"""A day before the last timestamp that an int64 of nanoseconds holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +145,7 @@ def _check_decimals(types: Sequence[Message], file: str) -> None:
 
 
 def _problem(column: OrcType, statistics: Sequence[bytes], file: str) -> str:
-    """Whether a column has moments that do not fit, by its statistics: Arrow 19 turns them over."""
+    """Whether a column has timestamps that do not fit, by its statistics: Arrow 19 wraps them."""
     for inner in column.walk():
         if inner.kind == _UNION:
             return "a union, which is not read"
@@ -158,8 +153,8 @@ def _problem(column: OrcType, statistics: Sequence[bytes], file: str) -> str:
             known = Message(statistics[inner.number], file).messages(9)
             # Least and greatest, in the time zone of the writer, and as its clock showed them.
             timestamps = [unzigzag(inner.number(field)) for inner in known for field in range(1, 5)]
-            if any(abs(moment) > _MOST_MILLIS for moment in timestamps):
-                return "moments outside of the years 1677 to 2262, to which ORC is read"
+            if any(abs(millis) > _MOST_MILLIS for millis in timestamps):
+                return "timestamps outside of the years 1677 to 2262, to which ORC is read"
     return ""
 
 

@@ -3,13 +3,13 @@
 08 96 01       field 1, wire type 0: the number 150
 1a 03 4f5243   field 3, wire type 2: three bytes
 
-The chunks in which an ORC file keeps its footers.
+An ORC file keeps its footers in chunks:
 
     u24 little-endian: length of the chunk, shifted by 1; the lowest bit says that it is not
     compressed | chunk | u24 ...
 
 Each holds as many bytes as the block size of the file, or fewer. Without a codec there are no
-chunks. The data itself Arrow decompresses.
+chunks. The data itself is decompressed by Arrow.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_BITS = 64
 
 
 class Message:
-    """A message whose parts are parsed when they are asked for.
+    """A message whose parts are parsed on demand.
 
     >>> message = Message(bytes.fromhex("08 96 01  1a 03 4f5243  12 02 05 07"), "a.orc")
     >>> message.number(1), message.number(9), message.parts(3), message.numbers(2)

@@ -1,10 +1,9 @@
-"""Where the data of the columns of a stripe is, as the footer of the stripe says.
+"""The streams of a stripe, as its footer lists them, and the check for null keys of maps.
 
-Keys of maps that are null: Arrow ends the process when it reads one.
-
-Whether there is one is seen before, in an ORC file that has nothing but the way to the keys: maps
-become lists, and the bits that say which keys are there become the values of a BOOLEAN column. A
-map `m` of strings to numbers within a struct, for example:
+When Arrow reads a map with a null key, it ends the process. So null keys are looked for before, in
+an ORC file that has nothing but the path to the keys: maps become lists, and the bits that say
+which keys are present become the values of a BOOLEAN column. A map `m` of strings to numbers within
+a struct, for example:
 
     0 STRUCT                   0 STRUCT
       1 s: STRUCT                1 STRUCT

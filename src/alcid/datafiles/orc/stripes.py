@@ -1,8 +1,7 @@
-"""Stripes of an ORC file as a whole: Arrow decodes them, out of what is read in one round.
+"""Whole stripes of an ORC file, decoded by Arrow from what is read in one round.
 
-An ORC file of one stripe, made of a stripe of another: new footers behind the old file.
-
-Arrow takes footers as they are. Where it has to read data otherwise than they say, it is given
+Arrow takes footers as they are. Where it has to read data otherwise than they say, it is given a
+file of one stripe, with new footers behind the old file:
 
     the file as it is | nothing | stripe footer | footer | postscript | u8 its length
 
@@ -144,7 +143,7 @@ def open_orc_scans(
     Args:
         sources: The files.
         read_ranges: Reads the ranges; `Storage.read_ranges` for files of a storage.
-        report: Is told what was read.
+        report: Counts what is read.
         has_local_instants: Whether TIMESTAMP_INSTANT is the instant at which the clock of the
             writer showed what is meant as UTC: Paimon's `orc.timestamp-ltz.legacy.type`.
 
@@ -255,13 +254,13 @@ class OrcScan:
             columns: The columns, in the order that is wanted; by default all.
             coalescing: Which ranges are read in one request.
             read_ranges: Reads the ranges; `Storage.read_ranges` for files of a storage.
-            report: Is told what was read.
+            report: Counts what is read.
 
         Raises:
             FormatError: The file is damaged, or has no such stripe.
             ColumnError: It has no such column, or more than one.
-            UnsupportedError: A column has moments that nanoseconds do not reach, or of a time zone
-                that is not known, or maps with a null key.
+            UnsupportedError: A column has timestamps that nanoseconds do not reach, or of an
+                unknown time zone, or maps with a null key.
         """
         report = ReadReport() if report is None else report
         every = range(len(self._footer.stripes)) if row_groups is None else row_groups

@@ -1,4 +1,4 @@
-"""Timestamps of ORC files as their writer meant them, wherever it was.
+"""Timestamps of ORC files as their writer meant them, whatever its time zone was.
 
 A TIMESTAMP is what a clock showed: seconds from the beginning of 2015 in the time zone of the
 writer, and nanoseconds. Before 1970 *in that zone*, the seconds of one with a fraction were cut
@@ -9,13 +9,11 @@ A TIMESTAMP_INSTANT is an instant. By Paimon's `orc.timestamp-ltz.legacy.type`, 
 default, it is another: the one at which the writer's clock showed the TIMESTAMP_LTZ as it is in
 UTC.
 
-The time zone of the process that wrote a stripe, by the rules of Java's `java.util.TimeZone`.
-
-A stripe names the zone, as Java calls it, and its timestamps count from the midnight with which
-2015 began there. The rules of the zone come from the time zone database of this machine, as those
-of a reader in Java come from its own. Java differs from the database before 1900: there it takes
-the standard time of today. Where releases and builds of the database are known to differ in the
-history of a zone, timestamps of that time are refused.
+A stripe names the time zone of its writer as Java's `java.util.TimeZone` calls it, and its
+timestamps count from the midnight with which 2015 began there. The rules of the zone come from the
+time zone database of this machine, as those of a reader in Java come from its own. Java differs
+from the database before 1900: there it takes the standard time of today. Where releases and builds
+of the database are known to differ in the history of a zone, timestamps of that time are refused.
 """
 
 from __future__ import annotations
@@ -147,8 +145,8 @@ class WriterZone:
         return np.where(instants < _FIRST_RULES, self._raw, offsets)
 
     def _offset(self, instant: int) -> int:
-        moment = (_EPOCH + datetime.timedelta(seconds=instant)).astimezone(self._zone)
-        return int((moment.utcoffset() or datetime.timedelta()).total_seconds())
+        local = (_EPOCH + datetime.timedelta(seconds=instant)).astimezone(self._zone)
+        return int((local.utcoffset() or datetime.timedelta()).total_seconds())
 
 
 @lru_cache(maxsize=1 << 16)

@@ -1,9 +1,9 @@
-"""The columns of a Parquet file, as Spark reads them: their types, and which are left alone.
+"""The columns of a Parquet file as Spark reads them: their types, and which get no index or bounds.
 
-Arrow's reading of the footer is all that is needed, so that a file without indexes is soon known.
+Arrow's metadata is all it takes, so that a file without indexes is opened quickly.
 
-Spark writes its own schema into the footer. It tells what Parquet's schema does not: CHAR(n) and
-VARCHAR(n), and collations, by which texts of other bytes may be equal. An index or a bound that
+Spark writes its own schema into the footer. It has what Parquet's schema lacks: CHAR(n) and
+VARCHAR(n), and collations, by which texts of different bytes may be equal. An index or a bound that
 goes by the bytes would then hide rows, so a collated column gets neither. Nor do dates and
 timestamps that were written in the calendar before 1582: Spark moves them when it reads them.
 """
@@ -42,8 +42,11 @@ FIELD_ID = b"PARQUET:field_id"
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _SPARK_VERSION = b"org.apache.spark.version"
-_LEGACY_MOMENTS, _LEGACY_INT96 = b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"
-_FIRST_CORRECT = {_LEGACY_MOMENTS: b"3.0.0", _LEGACY_INT96: b"3.1.0"}
+_LEGACY_DATETIME, _LEGACY_INT96 = (
+    b"org.apache.spark.legacyDateTime",
+    b"org.apache.spark.legacyINT96",
+)
+_FIRST_CORRECT = {_LEGACY_DATETIME: b"3.0.0", _LEGACY_INT96: b"3.1.0"}
 _OLD_SCHEMA = b"StructType("  # of Spark before 1.2, which had neither CHAR(n) nor collations
 _CHAR, _COLLATIONS = "__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS"
 
@@ -75,9 +78,9 @@ class FileColumn:
         """Whether it may get statistics: it is flat, and not INT96, which has no order."""
         if self.problem or self.data_type is None or self.nested:
             return False
-        # Only of INT96 Spark makes a moment of the world where Arrow sees no zone.
-        moment = self.data_type.root == "TIMESTAMP_LTZ"
-        return not moment or stored_type(self.arrow_type).tz is not None
+        # Only INT96 is a TIMESTAMP_LTZ to Spark where Arrow sees no zone.
+        is_instant = self.data_type.root == "TIMESTAMP_LTZ"
+        return not is_instant or stored_type(self.arrow_type).tz is not None
 
 
 def file_columns(
@@ -149,7 +152,7 @@ def stored_type(arrow_type: Any) -> Any:
 def _describe(
     column: FileColumn, is_int96: bool, spark_metadata: Mapping[str, Any], old: Collection[bytes]
 ) -> FileColumn:
-    """A column with its type, of which Spark's schema has `told` some metadata."""
+    """A column with its type, and what Spark's schema says of it."""
     try:
         data_type = DataType.from_arrow(column.arrow_type)
         if _CHAR in spark_metadata and data_type.root == "VARCHAR":
@@ -158,22 +161,22 @@ def _describe(
         return replace(column, problem=str(error))
     if is_int96 and data_type.root == "TIMESTAMP":
         data_type = replace(data_type, root="TIMESTAMP_LTZ")  # as Spark reads it
-    problem = ""
+    problem, legacy = "", _LEGACY_INT96 if is_int96 else _LEGACY_DATETIME
     if spark_metadata.get(_COLLATIONS):
         names = ", ".join(sorted({str(name) for name in spark_metadata[_COLLATIONS].values()}))
         problem = f"{COLLATED} {names}"
-    elif (key := _LEGACY_INT96 if is_int96 else _LEGACY_MOMENTS) in old and _moments(data_type):
-        problem = f"{OLD_CALENDAR} ({key.decode()})"
+    elif legacy in old and _has_datetimes(data_type):
+        problem = f"{OLD_CALENDAR} ({legacy.decode()})"
     return replace(column, data_type=data_type, problem=problem)
 
 
-def _moments(data_type: DataType) -> bool:
+def _has_datetimes(data_type: DataType) -> bool:
     """Whether there are dates or timestamps in it."""
-    return data_type.root in DATETIME_TYPES or any(map(_moments, data_type.children))
+    return data_type.root in DATETIME_TYPES or any(map(_has_datetimes, data_type.children))
 
 
 def _is_old(metadata: Mapping[bytes, bytes], key: bytes) -> bool:
-    """Whether Spark takes moments of the file for those of the old calendar; it compares text."""
+    """Whether Spark takes timestamps of the file for the old calendar; it compares text."""
     version = metadata.get(_SPARK_VERSION)
     return key in metadata or (version is not None and version < _FIRST_CORRECT[key])
 

@@ -1,4 +1,4 @@
-"""How Arrow is asked to decode, and what becomes of its errors."""
+"""Decoding by Arrow, with its errors turned into those of Alcid."""
 
 from __future__ import annotations
 

@@ -1,15 +1,10 @@
-"""The footer of a Parquet file: where its column chunks are.
-
-The footer of a Parquet file as Arrow reads it, checked before it is used.
-
-Arrow parses a footer in a tenth of a millisecond, `read_layout` in some: where no page is looked
-for, this is enough.
-
-The end of a Parquet file, where its footer is.
+"""The footer of a Parquet file: schema, row groups and column chunks.
 
     pages ... | column indexes | offset indexes | footer: FileMetaData | u32 its length | PAR1
 
-It is read with what lies before the footer: the offset indexes as a rule.
+It is read together with what lies before it, usually the offset indexes. Arrow parses it in C++
+(`parse_metadata`) but hides where offset indexes are, and what of the statistics was written; for
+these it is parsed here (`parse_footer`), of long footers only the column chunks that are requested.
 """
 
 from __future__ import annotations
@@ -285,7 +280,7 @@ class RowGroup:
 
 
 class ColumnChunks(Sequence["Chunk | None"]):
-    """The column chunks of a row group, each checked when it is asked for.
+    """The column chunks of a row group, each checked on demand.
 
     A file of many columns has thousands, of which a look-up needs a few.
     """

@@ -1,17 +1,13 @@
-"""Where the pages of a file are: what is needed to read rows without its footer.
+"""The layout of a file: where its pages are, which is all it takes to read rows without its footer.
 
-A layout is made of plain arrays, bytes and text, so that it can be kept in an index. Row groups
-without rows and pages without values are left out.
-
-Offset indexes: where the pages of a column chunk are, and which rows they begin with.
-
-An offset index is a struct whose field 1 is a list of page locations, for three pages:
+A layout is made of plain arrays, bytes and text, so that it can be stored in an index. Row groups
+without rows and pages without values are left out. It is read from the footer and the offset
+indexes, which say where the pages of a column chunk are, and which rows they begin with. An offset
+index is a struct whose field 1 is a list of page locations, for three pages:
 
     19 3c | 16 offset 15 size 16 first row 00 | 16 ... 00 | 16 ... 00 | 00
 
 The size is that of the page with its header, the first row counts from the row group's first.
-
-The layout of a file, from its footer and its offset indexes.
 """
 
 from __future__ import annotations
@@ -107,7 +103,7 @@ class ColumnLayout:
 
 @dataclass(frozen=True, eq=False)
 class FileLayout:
-    """The columns of a file, all or those that were asked for.
+    """The columns of a file, all or the requested ones.
 
     Raises:
         FormatError: The arrays contradict each other.
@@ -248,7 +244,7 @@ def read_layout(
     Args:
         source: The file.
         columns: Only these columns, spelled as in the file; by default all.
-        report: Is told what was read.
+        report: Counts what is read.
         coalescing: How offset indexes are read that did not come with the footer.
         read_ranges: Reads the ranges of a round; `Storage.read_ranges` for files of a storage.
 
@@ -319,7 +315,7 @@ def _check_groups(footer: Footer, leaves: int, file: str) -> None:
 def _choose(
     fields: Sequence[Field], columns: Collection[str] | None, file: str
 ) -> list[tuple[Field, int]]:
-    """The columns that are asked for, each with the number of its first leaf."""
+    """The requested columns, each with the number of its first leaf."""
     chosen: list[tuple[Field, int]] = []
     leaf = 0
     for field in fields:

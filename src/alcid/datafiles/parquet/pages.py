@@ -1,17 +1,15 @@
-"""Which pages hold given rows, over several files and columns at once.
+"""Pages that hold requested rows, of several files and columns at once: plan, fetch, decode, take.
 
 The files of a read are thought of as one after the other: rows, row groups and bytes are numbered
-through. A row group that holds a row that was asked for is a *segment*. Columns whose pages begin
-at the same rows are planned, and later decoded, together.
+through. A row group that holds a requested row is a *segment*. Columns whose pages begin at the
+same rows are planned, and later decoded, together.
 
-The first fields of page headers: a page must hold the rows that the offset index says.
+A page must hold the rows that the offset index says, so the first fields of its header are read:
 
     15 kind  15 bytes decoded  15 bytes  [15 checksum]  2c 15 values ...     kind 0, a data page
     15 kind  15 bytes decoded  15 bytes  [15 checksum]  5c 15 values ...     kind 3, version 2
 
 The header of the data page is field 5 or 8, so its first byte is one less after a checksum.
-
-Files that agree about their columns, read together: plan, fetch, decode, take.
 """
 
 from __future__ import annotations
@@ -71,7 +69,7 @@ def select_segments(starts: Sequence[Int64Array], positions: Sequence[Int64Array
 
     Args:
         starts: For each file the first row of each row group, then its rows.
-        positions: For each file the rows that are asked for.
+        positions: For each file the requested rows.
 
     >>> found = select_segments(
     ...     [np.array([0, 5, 9]), np.array([0, 4])], [np.array([6, 8]), np.array([3])]

@@ -69,7 +69,7 @@ def read_rows(
             faster without it, as a `ParquetScan` does.
         coalescing: Which ranges are read in one request.
         read_ranges: Reads the ranges of a round; `Storage.read_ranges` for files of a storage.
-        report: Is told what was read.
+        report: Counts what is read.
 
     Raises:
         FormatError: The file is damaged, or it has no such position.

@@ -1,4 +1,4 @@
-"""Row groups of a Parquet file as a whole: Arrow decodes them where they lie.
+"""Whole row groups of a Parquet file, decoded by Arrow.
 
 For most or all rows of a file this is as fast as Arrow itself; for a few, see `read_rows`.
 """
@@ -120,7 +120,7 @@ class ParquetScan:
         return rows_of(self.metadata, self.source.name)
 
     def check(self, row_groups: Iterable[int], leaves: Iterable[int]) -> None:
-        """See that column chunks can be read, and that `metadata` may be asked for them.
+        """See that column chunks can be read, and that `metadata` may be accessed for them.
 
         Raises:
             FormatError: A chunk is not within the file.
@@ -171,7 +171,7 @@ class ParquetScan:
             columns: The columns, in the order that is wanted; by default all.
             coalescing: Which ranges are read in one request.
             read_ranges: Reads the ranges; `Storage.read_ranges` for files of a storage.
-            report: Is told what was read.
+            report: Counts what is read.
 
         Raises:
             FormatError: The file is damaged, or has no such row group.
@@ -252,7 +252,7 @@ class ParquetScan:
         return parse_metadata(footer_as_bytes(self._footer, self.source.name), self.source.name)
 
     def _arrow_schema(self) -> pa.Schema:
-        """The columns as Arrow describes them, with INT96 in the unit that is asked for."""
+        """The columns as Arrow describes them, with INT96 in the requested unit."""
         with naming_damage(self.source.name, "damaged footer"):
             return arrow_file(pa.BufferReader(b""), self.metadata).schema_arrow
 

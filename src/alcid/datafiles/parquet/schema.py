@@ -1,6 +1,6 @@
-"""The columns of a Parquet file: what is needed to describe one of them in a file of its own.
+"""The columns of a Parquet file, each described so that it can be put into a file of its own.
 
-A field is kept as it was written, in bytes, so that Arrow sees the same types, and so that two
+A field has the bytes that were written, so that Arrow sees the same types, and so that two
 files agree about a column when the bytes do.
 """
 

@@ -338,7 +338,7 @@ class StructReader:
 
 
 class LazyStructs(Sequence[Struct]):
-    """A list of structs, each parsed when it is asked for."""
+    """A list of structs, each parsed on demand."""
 
     def __init__(
         self, reader: StructReader, fields: Choice, starts: list[int], irregular: list[int]

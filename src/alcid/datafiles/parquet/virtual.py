@@ -135,7 +135,7 @@ def _shape(fields: tuple[Field, ...]) -> _Shape:
         for header in (b"\x15", b"\x16", b"\x16", b"\x16", b"\x26"):
             hole(header)
         group.extend(b"\x00\x00")
-    hole(b"\x16")  # the bytes of the row group, which nobody asks for: the rows again
+    hole(b"\x16")  # the bytes of the row group, which nobody needs: the rows again
     hole(b"\x16")
     group.extend(b"\x00")
     created_by = fields[0].created_by

@@ -1,12 +1,9 @@
-"""From binary rows back to Arrow columns: partitions, keys and statistics are stored as such rows.
+"""Binary rows decoded into Arrow columns: partitions, keys and statistics are stored as such rows.
 
 The layout is that of `alcid.formats.binary_row.rows`. Every length and offset is checked against
 the row that it stands in. The first byte, the kind of the row, is not looked at, nor are bytes that
-a slot does not use; short text is also read from the variable part.
-
-Binary rows as they are found: where each lies in memory, and what of it can be trusted.
-
-One column of many binary rows: its null bits, slots and variable parts, as an Arrow array.
+a slot does not use; short text is also read from the variable part. Rows are decoded column by
+column: the null bits, slots and variable parts of all rows become one Arrow array.
 """
 
 from __future__ import annotations

@@ -17,8 +17,6 @@ The key of a row is its primary key without the partition columns, in the order 
     01 00 00 00 00 00 00 00   1
     08 00 00 00 18 00 00 00   8 bytes at offset 24
     61 62 63 64 65 66 67 68   'abcdefgh'
-
-The columns of binary rows: whether they can be those of a key, and their slots by blocks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The slots of binary rows: from an Arrow column to the 8 bytes that each row has for it.
+"""The slots of binary rows: the 8 bytes that each row has for a value of an Arrow column.
 
 | type                                  | slot, little-endian           | variable part           |
 |---------------------------------------|-------------------------------|-------------------------|
@@ -22,10 +22,8 @@ the variable part, and its offset.
 Floats go in with the bits that they have: 0.0 and -0.0 differ, and so may two NaN. Of a timestamp
 no more goes in than a data file of its type keeps: milliseconds up to p = 3, microseconds up to 6.
 
-The variable part of binary rows: what a column keeps outside of its slot, word by word.
-
-A tail gives 8 bytes of many rows at a time, in the order of the bytes of each row. Whoever hashes
-mixes them into the states of those rows; whoever makes rows puts them in their place.
+A *tail* is the variable part of a column: it gives 8 bytes of many rows at a time, in the order of
+the bytes of each row, to be mixed into the hashes of those rows or copied into the rows.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """Dynamic buckets: which bucket each key of a partition goes to, for good.
 
-A key that is known keeps its bucket. New keys fill the buckets that are not full yet, then new
-ones; once there may be no more buckets, they go to any. What is known is in the hash index of each
-bucket (`alcid.formats.hash_index`).
+A known key keeps its bucket. New keys fill the buckets that are not full yet, then new ones; once
+there may be no more buckets, they go to any. The known keys are in the hash index of each bucket
+(`alcid.formats.hash_index`); `KnownHashes` maps them to buckets, in whole batches.
 
 Do not use it where two jobs write to one partition at the same time: each would remember its own
 keys only, and the same key may end up in two buckets. Paimon does not support that either.
-
-Which bucket each hash is in: a map of arrays, asked and extended by whole batches.
 """
 
 from __future__ import annotations

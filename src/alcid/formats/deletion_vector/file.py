@@ -1,13 +1,11 @@
 """Paimon's index files of deletion vectors: those of many data files, back to back.
 
     u8 version 1
-    a vector for each data file: i32 S | body of S bytes | u32 CRC     see `encoding`
+    a vector for each data file: i32 S | body of S bytes | u32 CRC     see `vector`
 
 Which vector belongs to which data file stands in the table's index manifest only, as ranges: a
 name, the offset of S, a length and a cardinality. The length is S for a vector of 32 bits, which
 leaves out S itself and the CRC, and S + 8 for one of 64 bits, which does not.
-
-Writing Paimon's index files of deletion vectors: see `file` for the bytes.
 """
 
 from __future__ import annotations

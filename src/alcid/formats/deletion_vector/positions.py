@@ -1,4 +1,4 @@
-"""Sets of row positions, kept sparsely: one Roaring bitmap for each key that holds any.
+"""Sparse sets of row positions: a Roaring bitmap for each key that has any.
 
     key      position >> 32, 0 for every file of fewer than 2^32 rows
     bitmap   the lower 32 bits of the positions with that key

@@ -1,7 +1,5 @@
 """Deletion vectors: the positions of the deleted rows of one data file.
 
-The bytes of a deletion vector.
-
     i32 BE S | body of S bytes | u32 BE CRC-32 of the body
 
     body, 32 bits      i32 BE 1581511376 | bitmap

@@ -1,8 +1,7 @@
 """Bit slices: slice `i` holds the rows whose code has bit `i`. Codes are not negative.
 
 Comparing all rows with one code takes a pass over the slices (O'Neil and Quass), top-n another.
-
-The bit slices of a range-bitmap, as they are stored.
+A range-bitmap stores them so:
 
     i32 head length | u8 version 1 | u8 slices | i32 length of the existence bitmap | i32 8 * slices
       | slices x (i32 offset | i32 length)        offsets from the end of the existence bitmap

@@ -11,12 +11,6 @@ The keys of version 2 are sorted, so that one block answers for a value; version
 
 Answers equality, IN, their negations and null, with rows. Do not use it for ranges, or for columns
 in which nearly every value is different: it grows larger than the column.
-
-One block of the dictionary of a bitmap index, version 2.
-
-i32 entries | entries x (key | i32 offset | i32 length)        keys ascending
-
-Reading Paimon's bitmap index; its bytes are shown in `alcid.formats.file_index.bitmap`.
 """
 
 from __future__ import annotations

@@ -9,10 +9,8 @@
 The container has no checksum. What breaks its structure is seen; a flipped bit inside an index is
 seen only if it breaks that index.
 
-The heads of many containers: most files of a table have the same indexes.
-
-Their heads then differ in nothing but where each index is, so one is parsed, and of the others it
-is seen whether all else is the same: of all together, where these are at hand.
+Most files of a table have the same indexes, so the heads of their containers differ only in where
+each index is: `ContainerHeads` parses one head and compares the others with it, all at once.
 """
 
 from __future__ import annotations

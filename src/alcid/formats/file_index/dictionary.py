@@ -7,8 +7,6 @@ chunk head, keys of one width:  u8 1 | first key | i32 code | i32 offset | i32 f
 chunk head, keys of any length: u8 1 | first key | i32 code | i32 offset | i32 further keys
 | i32 4 * further keys | i32 bytes of the keys
 key blocks, back to back: the further keys; of any length, after an i32 offset for each
-
-Dictionary entries as bytes: keys with numbers before and behind them, thousands at once.
 """
 
 from __future__ import annotations

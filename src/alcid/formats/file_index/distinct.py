@@ -1,12 +1,11 @@
 """Distinct keys in order, and the rows of each: what bitmap and range-bitmap are built from.
 
-Ranking text and binary by their bytes, seven at a time.
-
-A value is read as words of 64 bits: seven bytes, then how many of the value were left (8 for more
-than seven). Words compare as the values do, a shorter value before a longer one that it begins;
-equal words are equal values unless more is left. So one fast integer sort ranks what differs early,
-and only ties that have more bytes go on to the next word. What 16 words do not tell apart, long
-values that begin alike, Arrow sorts by comparing them whole.
+Text and binary are ranked by their bytes, seven at a time. A value is read as words of 64 bits:
+seven bytes, then how many of the value were left (8 for more than seven). Words compare as the
+values do, a shorter value before a longer one that it begins; equal words are equal values unless
+more is left. So one fast integer sort ranks what differs early, and only ties that have more bytes
+go on to the next word. What 16 words do not tell apart, long values that begin alike, Arrow sorts
+by comparing them whole.
 """
 
 from __future__ import annotations

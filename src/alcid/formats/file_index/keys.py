@@ -20,8 +20,6 @@ rank is the bit pattern read as a signed integer, with the lower bits turned ove
 numbers, so that neighbouring floats are neighbouring ranks. A key that drops a part of the value
 (TIME finer than milliseconds, TIMESTAMP finer than microseconds) is `truncated`: equal keys need
 not be equal values.
-
-From an Arrow column to the keys that an index keeps.
 """
 
 from __future__ import annotations

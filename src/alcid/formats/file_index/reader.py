@@ -1,6 +1,6 @@
-"""What an index can be asked. A format answers what it can and leaves the rest at any row.
+"""The interface of index readers: probes, and selections of the rows that may match.
 
-The answer of an index: which rows of a file may match.
+A format answers the probes that it can answer, and any row may match the others.
 """
 
 from __future__ import annotations

@@ -6,9 +6,8 @@
      "compression-codec":"zstd","properties":{...}}],"properties":{...}}
 
 Integers are little-endian. Bit 0 of the first flag byte says that the JSON is compressed; no other
-bit has a meaning. Codec and properties are left out when there are none.
-
-JSON read strictly: a member has the very type that is asked for, or the file is refused.
+bit has a meaning. Codec and properties are left out when there are none. The JSON is read strictly:
+a member that is not of the expected type is an error.
 """
 
 from __future__ import annotations

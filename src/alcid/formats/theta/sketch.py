@@ -1,19 +1,16 @@
 """Theta sketches: how many distinct values a column holds, from a few thousand hashes.
 
 A hash is a number of 63 bits. A sketch keeps every distinct hash that it met below a bound, theta,
-and lowers theta when they become many: the share of the hashes that are kept is then known, and the
-count of all follows. Sketches of parts of a table can be united, as those of whole tables can.
+and lowers theta when they become many: the fraction of the hashes that are kept is then known, and
+the count of all follows. Sketches of parts of a table can be united, as those of whole tables can:
+which hashes are the lowest does not depend on their order, so they keep what one sketch of the
+whole would keep.
 
 Iceberg builds one sketch for each task by the Alpha rule, unites them one by one, and stores the
 result in Puffin, as type apache-datasketches-theta-v1. The bytes here are the same, provided that
 the tasks and the order of their rows are.
 
-The lowest hashes of all, and those of sketches that are united.
-
-Which of the hashes that arrive are the lowest does not depend on their order, nor on who met them:
-sketches of parts, united, keep what one sketch of the whole would keep.
-
-Arrow columns as the bytes that Iceberg hashes: its serialisation of single values.
+What is hashed is Iceberg's serialisation of single values:
 
     boolean                  1 byte, 00 or 01
     int, date                4 bytes, little-endian; a date is the days since 1970

@@ -20,10 +20,10 @@ from alcid.expressions import (
     SessionTimestamp,
     key_range,
     matching,
+    normalize,
     parse,
     probe_for,
 )
-from alcid.expressions.normalize import normalize
 from tests.expressions.probes import holds
 
 DATE = DataType("DATE")

@@ -29,8 +29,7 @@ from alcid.expressions import (
     parse,
     probe_for,
 )
-from alcid.expressions.literal_keys import Digits, digits_of
-from alcid.expressions.literals import common_digits
+from alcid.expressions.literals import Digits, common_digits, digits_of
 from alcid.testing import matching_rows
 from alcid.testing.strategies import comparisons
 from tests.expressions.probes import holds

@@ -18,6 +18,8 @@ from alcid.expressions.bind import (
     BoundUnknown,
     BoundVisitor,
     bind,
+    known_part,
+    normalize,
 )
 from alcid.expressions.casts_from_text import SessionTimestamp
 from alcid.expressions.columns import RowSchema
@@ -40,9 +42,8 @@ from alcid.expressions.expression import (
     col,
     parse,
 )
-from alcid.expressions.literal_keys import KeyRange
+from alcid.expressions.literal_times import KeyRange
 from alcid.expressions.literals import key_range
-from alcid.expressions.normalize import known_part, normalize
 from alcid.expressions.probes import (
     AnyRow,
     InIntervals,

@@ -23,6 +23,7 @@ from alcid.expressions.bind import (
     BoundUnknown,
     BoundVisitor,
     bind,
+    normalize,
 )
 from alcid.expressions.columns import ColumnTypes, RowField, RowSchema, RowTable
 from alcid.expressions.expression import (
@@ -35,7 +36,6 @@ from alcid.expressions.expression import (
     parse,
 )
 from alcid.expressions.like import Pattern
-from alcid.expressions.normalize import normalize
 from alcid.expressions.probes import InIntervals, NonNullRows, NullRows, Probe, probe_for
 from alcid.expressions.row_tests import RowType, row_probe
 

@@ -38,7 +38,7 @@ from alcid.expressions.expression import (
     Predicate,
     plain,
 )
-from alcid.expressions.literal_keys import KeyRange
+from alcid.expressions.literal_times import KeyRange
 from alcid.expressions.literals import (
     bounds_of,
     common_digits,

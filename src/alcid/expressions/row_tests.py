@@ -42,18 +42,22 @@ from alcid.expressions.expression import (
     Operator,
     plain,
 )
-from alcid.expressions.literal_keys import (
-    Digits,
+from alcid.expressions.literal_times import (
     KeyRange,
-    among_fractions,
-    as_double,
     day_of_instant,
     days_at_instant,
     instant_of_clock,
     session_zone,
     wall_clock,
 )
-from alcid.expressions.literals import bounds_of, common_digits, key_range
+from alcid.expressions.literals import (
+    Digits,
+    among_fractions,
+    as_double,
+    bounds_of,
+    common_digits,
+    key_range,
+)
 from alcid.expressions.probes import (
     AnyRow,
     InIntervals,

@@ -37,7 +37,7 @@ from alcid.expressions.casts_from_text import (
     to_timestamp,
     wall_of,
 )
-from alcid.expressions.literal_keys import instant_of_clock, session_zone
+from alcid.expressions.literal_times import instant_of_clock, session_zone
 from alcid.expressions.row_values import to_mask
 from alcid.expressions.scalar_values import (
     BOOLEAN,

@@ -42,7 +42,7 @@ from alcid.expressions.expression import (
     Predicate,
     Unknown,
 )
-from alcid.expressions.literal_keys import as_double
+from alcid.expressions.literals import as_double
 from alcid.expressions.sql_parser import parse_sql, write_sql
 from alcid.expressions.strings import Strings, like_prefix, take_strings
 

@@ -355,5 +355,5 @@ def test_what_bounds_do_is_not_said_of_the_index_that_brings_them(tmp_path: Path
         pq.write_table(pa.table({"delay": delays}), tmp_path / f"{number}.parquet")
     (found,) = alcid.parquet(tmp_path).advise(["delay > 600"]).columns
     assert (found.index, found.skip_before) == ("bloom-filter", 0.0)  # a footer knows of no NaN
-    why = "least and greatest values leave files out, which any index of it makes reliable"
+    why = "min/max leave files out, which any index of it makes reliable"
     assert found.reason == f"for ranges: {why}"

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import alcid
-from alcid.advise import GivenQuery
+from alcid.advise import QueryInput
 
 ROWS = 3_000
 
@@ -71,7 +71,7 @@ def test_columns_are_judged_a_few_at_a_time(folder: Path, monkeypatch: pytest.Mo
 
 
 def test_literals_of_every_type_are_asked(folder: Path) -> None:
-    queries: list[GivenQuery] = [
+    queries: list[QueryInput] = [
         alcid.col("price") > Decimal("9999.5"),
         alcid.col("day") == date(1999, 12, 31),
         alcid.col("moment") < datetime(2023, 11, 14, 22, 14),

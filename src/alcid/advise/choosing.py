@@ -1,9 +1,7 @@
-"""Which index of each column pays, if any.
+"""Choose the index of each column that pays, if any, and say why in a sentence.
 
 A larger index has to skip more than a smaller one does. And an index has to skip something that
 neither statistics nor the other indexes skip: those that are not missed are left out again.
-
-Why an index pays, or why none does, in one sentence.
 """
 
 from __future__ import annotations
@@ -12,15 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from alcid.advise.estimate import PAGE_ROWS, Skipping, as_count, lack_pages, pages_with_rows
-from alcid.advise.queries import AskedQuery
+from alcid.advise.estimate import PAGE_ROWS, Skipping, as_count, pages_with_rows, without_pages
+from alcid.advise.queries import ResolvedQuery
 from alcid.advise.report import ColumnAdvice, IndexEstimate, percent
 from alcid.advise.sample import ColumnFacts
 from alcid.advise.sampled_files import BOUNDS, IndexName
 
-__all__ = ["NOT_ASKED", "Choice", "MissingPages", "choose", "reason_against", "reason_for"]
+__all__ = ["NOT_COMPARED", "Choice", "MissingPages", "choose", "reason_against", "reason_for"]
 
-NOT_ASKED = "no query compares it"
+NOT_COMPARED = "no query compares it"
 
 _SERVED = 0.5  # of the data, skipped without an index: values are clustered
 _MUCH = 0.1  # of the data, that an index would skip
@@ -32,29 +30,29 @@ _HOW = {
     "range-bitmap": "only pages with such rows are read",
     "bsi": "only pages with such rows are read",
 }
-_BY_BOUNDS = "least and greatest values leave files out, which any index of it makes reliable"
+_BY_BOUNDS = "min/max leave files out, which any index of it makes reliable"
 
 
 @dataclass(frozen=True, slots=True)
 class MissingPages:
     """What an index cannot do, as files were written without a page index."""
 
-    share: float | None
+    fraction: float | None
     """Of pages that would have a row, if there were a page index; None if that is not known."""
     to_count: str
     """The index that would pay if rows were only counted; empty if none would."""
 
     def __str__(self) -> str:
-        told = "files have no page index (pyarrow: write_page_index=True): "
-        if self.share is None:
-            told += "no pages to choose from"
+        text = "files have no page index (pyarrow: write_page_index=True): "
+        if self.fraction is None:
+            text += "no pages to choose from"
         else:
-            told += f"with pages of {PAGE_ROWS:,} rows, {percent(self.share)} would be read"
-        return told + (f"; to count rows, {self.to_count} pays" if self.to_count else "")
+            text += f"with pages of {PAGE_ROWS:,} rows, {percent(self.fraction)} would be read"
+        return text + (f"; to count rows, {self.to_count} pays" if self.to_count else "")
 
 
 def reason_for(
-    column: str, index: str, helped: Sequence[AskedQuery], *, by_bounds: bool = False
+    column: str, index: str, helped: Sequence[ResolvedQuery], *, by_bounds: bool = False
 ) -> str:
     """Why an index of a column pays, by the queries that it helps.
 
@@ -62,7 +60,7 @@ def reason_for(
         column: The column.
         index: The type of index.
         helped: The queries.
-        by_bounds: It only brings least and greatest values that can be trusted.
+        by_bounds: It only brings min/max that can be trusted.
     """
     uses: list[str] = []
     if any(column in query.looked_up for query in helped):
@@ -84,7 +82,7 @@ def reason_for(
 
 def reason_against(
     facts: ColumnFacts,
-    queries: Sequence[AskedQuery],
+    queries: Sequence[ResolvedQuery],
     before: float,
     estimates: Sequence[IndexEstimate],
     others: Sequence[str],
@@ -94,7 +92,7 @@ def reason_against(
 
     Args:
         facts: The column.
-        queries: Those that it is asked in.
+        queries: Those that compare it, or sort by it.
         before: What they skip without indexes.
         estimates: What was tried.
         others: The columns whose indexes serve these queries already.
@@ -105,19 +103,19 @@ def reason_against(
     if facts.null_share == 1.0:
         return "every value is null"
     if not queries:
-        return NOT_ASKED
+        return NOT_COMPARED
     if facts.distinct is not None and round(facts.distinct) <= 1:
         return "all rows have the same value"
     if others:
         return f"the index of {' and '.join(others)} serves these queries as well"
-    best = max(estimates, key=lambda one: one.skip or 0.0)
+    best = max(estimates, key=lambda estimate: estimate.skip or 0.0)
     if (best.skip or 0.0) - before >= _MUCH:
         skipped = percent(best.skip or 0.0)
         return f"{best.index} would skip {skipped}, but its bytes cost more than that saves"
     if before >= _SERVED:
-        return f"least and greatest values of files and row groups skip {percent(before)} already"
+        return f"min/max of files and row groups skip {percent(before)} already"
     missing = find_missing()
-    if missing is not None and (missing.share is None or missing.share < _DENSE):
+    if missing is not None and (missing.fraction is None or missing.fraction < _DENSE):
         return str(missing)
     nearly = "none" if round(best.skip or 0.0, 2) == 0 else f"only {percent(best.skip or 0.0)}"
     if facts.distinct is not None and facts.distinct <= _FEW_VALUES:
@@ -144,7 +142,7 @@ class Choice:
 
 def choose(
     facts: Sequence[ColumnFacts],
-    queries: Sequence[AskedQuery],
+    queries: Sequence[ResolvedQuery],
     skipping: Skipping,
     *,
     rows: int,
@@ -155,12 +153,12 @@ def choose(
 
     Args:
         facts: The columns of the table, in its order.
-        queries: What is asked.
+        queries: The workload.
         skipping: What they would skip.
         rows: Of the table.
         data_bytes: Of all its files.
-        is_typical: Whether the queries were made up: then a column is judged by those that an index
-            helps.
+        is_typical: Whether the queries were made up: then a column is evaluated by those that
+            an index helps.
     """
     return _Chooser(facts, queries, skipping, rows, data_bytes, is_typical).choose()
 
@@ -171,17 +169,18 @@ class _Chooser:
     def __init__(
         self,
         facts: Sequence[ColumnFacts],
-        queries: Sequence[AskedQuery],
+        queries: Sequence[ResolvedQuery],
         skipping: Skipping,
         rows: int,
         data_bytes: int,
         is_typical: bool,
     ) -> None:
         self._is_typical = is_typical
-        self._facts = {one.column: one for one in facts}
+        self._facts = {fact.column: fact for fact in facts}
         self._skipping, self._rows, self._data_bytes = skipping, max(rows, 1), max(data_bytes, 1)
-        self._asked: Mapping[str, Sequence[AskedQuery]] = {
-            one.column: [query for query in queries if one.column in query.columns] for one in facts
+        self._queries: Mapping[str, Sequence[ResolvedQuery]] = {
+            fact.column: [query for query in queries if fact.column in query.columns]
+            for fact in facts
         }
         # The smallest first. One that is larger than the data is no help to anyone.
         self._candidates: dict[str, list[str]] = {
@@ -189,7 +188,7 @@ class _Chooser:
                 (kind for kind, size in one.index_bytes.items() if size <= data_bytes),
                 key=lambda kind, one=one: one.index_bytes[kind],  # type: ignore[misc]
             )
-            if self._asked[one.column]
+            if self._queries[one.column]
             else []
             for one in facts
         }
@@ -199,29 +198,29 @@ class _Chooser:
 
     def choose(self) -> Choice:
         """The best of each column, without those that are not missed."""
-        best = {column: self._best(column, asked) for column, asked in self._asked.items()}
+        best = {column: self._best(column, queries) for column, queries in self._queries.items()}
         chosen = frozenset((column, kind) for column, kind in best.items() if kind)
         given_up: dict[str, frozenset[IndexName]] = {}
         largest_first = sorted(
-            chosen, key=lambda one: self._facts[one[0]].index_bytes[one[1]], reverse=True
+            chosen, key=lambda index: self._facts[index[0]].index_bytes[index[1]], reverse=True
         )
-        for one in largest_first:
-            rest = chosen - {one}
-            asked = self._asked[one[0]]
-            missed = self._net(asked, chosen) - self._net(asked, rest)
-            if missed - self._price(*one) < _WORTH:
+        for index in largest_first:
+            rest = chosen - {index}
+            queries = self._queries[index[0]]
+            missed = self._net(queries, chosen) - self._net(queries, rest)
+            if missed - self._price(*index) < _WORTH:
                 chosen = rest
-                given_up[one[0]] = rest
+                given_up[index[0]] = rest
         return Choice(
             chosen,
             tuple(self._advice(column, chosen, column in given_up) for column in self._facts),
         )
 
-    def _best(self, column: str, queries: Sequence[AskedQuery]) -> str:
+    def _best(self, column: str, queries: Sequence[ResolvedQuery]) -> str:
         """The smallest index of a column, or a larger one that skips enough more; else none."""
-        others = frozenset(one for one in self._every if one[0] != column)
+        others = frozenset(index for index in self._every if index[0] != column)
         alone, beside = self._net(queries, frozenset()), self._net(queries, others)
-        found, best = "", 0.0
+        chosen, best = "", 0.0
         for kind in self._candidates[column]:
             # Of an OR, an index helps only beside those of the other legs.
             gain = max(
@@ -230,29 +229,31 @@ class _Chooser:
             )
             gain -= self._price(column, kind)
             if gain >= best + _WORTH:
-                found, best = kind, gain
-        return found
+                chosen, best = kind, gain
+        return chosen
 
     def _price(self, column: str, kind: str) -> float:
         """What an index must skip to make up for its bytes."""
         return _PRICE * self._facts[column].index_bytes[kind] / self._data_bytes
 
-    def _net(self, queries: Sequence[AskedQuery], indexes: frozenset[IndexName]) -> float:
+    def _net(self, queries: Sequence[ResolvedQuery], indexes: frozenset[IndexName]) -> float:
         """What queries skip, on average, less what they read of indexes."""
         if not queries:
             return 0.0
-        return sum(self._skipping.skip(one, indexes, net=True) for one in queries) / len(queries)
+        return sum(self._skipping.skip(query, indexes, net=True) for query in queries) / len(
+            queries
+        )
 
-    def _mean(self, queries: Sequence[AskedQuery], indexes: frozenset[IndexName]) -> float:
+    def _mean(self, queries: Sequence[ResolvedQuery], indexes: frozenset[IndexName]) -> float:
         """What queries skip, on average."""
-        return sum(self._skipping.skip(one, indexes) for one in queries) / len(queries)
+        return sum(self._skipping.skip(query, indexes) for query in queries) / len(queries)
 
     def _advice(self, column: str, chosen: frozenset[IndexName], is_given_up: bool) -> ColumnAdvice:
-        facts, queries = self._facts[column], self._asked[column]
+        facts, queries = self._facts[column], self._queries[column]
         index = next((kind for name, kind in chosen if name == column), "")
         size = facts.index_bytes[index] if index else 0
         helped = self._helped(column, index, chosen) if index else []
-        if self._is_typical and helped:  # a column need not be asked all that can be asked
+        if self._is_typical and helped:  # a column need not be good for all typical queries
             queries = helped
         before = self._mean(queries, frozenset()) if queries else None
         after = self._mean(queries, chosen) if queries else None
@@ -293,27 +294,29 @@ class _Chooser:
             estimates,
         )
 
-    def _missing_pages(self, column: str, queries: Sequence[AskedQuery]) -> MissingPages | None:
-        """What files lose that have no page index; None if it is not for the lack of one."""
+    def _missing_pages(self, column: str, queries: Sequence[ResolvedQuery]) -> MissingPages | None:
+        """What files without a page index lose; None if that is not the reason."""
         plans = self._skipping.plans
-        lacking = [one for one in queries if lack_pages(plans, one)]
-        if not lacking or not any(kind != "bloom-filter" for kind in self._candidates[column]):
+        unpaged = [query for query in queries if without_pages(plans, query)]
+        if not unpaged or not any(kind != "bloom-filter" for kind in self._candidates[column]):
             return None
-        shares = [share for one in lacking if (share := pages_with_rows(plans, one)) is not None]
-        counts = [as_count(one) for one in lacking if not one.is_top]
+        fractions = [
+            fraction for query in unpaged if (fraction := pages_with_rows(plans, query)) is not None
+        ]
+        counts = [as_count(query) for query in unpaged if not query.is_top]
         return MissingPages(
-            sum(shares) / len(shares) if shares else None, self._best(column, counts)
+            sum(fractions) / len(fractions) if fractions else None, self._best(column, counts)
         )
 
     def _helped(
         self, column: str, index: str, chosen: frozenset[IndexName]
-    ) -> Sequence[AskedQuery]:
+    ) -> Sequence[ResolvedQuery]:
         """The queries that skip more by an index."""
         rest = chosen - {(column, index)}
         skip = self._skipping.skip
         return [
             query
-            for query in self._asked[column]
+            for query in self._queries[column]
             if skip(query, chosen) - skip(query, rest) >= _WORTH
         ]
 
@@ -322,7 +325,7 @@ class _Chooser:
         column: str,
         index: str,
         chosen: frozenset[IndexName],
-        helped: Sequence[AskedQuery],
+        helped: Sequence[ResolvedQuery],
     ) -> bool:
         """Whether an index helps by nothing but the bounds that it brings."""
         bounds = chosen - {(column, index)} | {(column, BOUNDS)}

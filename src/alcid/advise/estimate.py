@@ -1,13 +1,11 @@
-"""Queries planned on a sample, as scans would be, with the indexes that were built of it.
+"""Estimate how much of a table queries would skip, by planning them on a sample.
 
-So what counts is what a scan does: pages that are read, indexes that are not worth reading, and
-files of which half is needed and which are therefore read whole.
+Plans are made as scans make them, with the indexes that were built of the sample. So what counts is
+what a scan does: pages that are read, indexes that are not worth reading, and files of which half
+is needed and which are therefore read whole. From the sample the estimate goes to all files.
 
-How much of the data a query would not read, given some indexes: from the sample to the table.
-
-Files without a page index: no index can choose among pages that nobody knows.
-
-Spark always writes one, and pyarrow only if it is asked to.
+No index can choose among pages of a file without a page index. Spark always writes one, and pyarrow
+only with `write_page_index=True`.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ import numpy as np
 
 from alcid._arrays import BoolArray, Float64Array, Int64Array
 from alcid.advise.file_bounds import FileBounds, own_bounds
-from alcid.advise.queries import AskedQuery, canonical_name
+from alcid.advise.queries import ResolvedQuery, canonical_name
 from alcid.advise.sample import ColumnSample
 from alcid.advise.sampled_files import (
     BOUNDS,
@@ -46,15 +44,15 @@ __all__ = [
     "SamplePlans",
     "Skipping",
     "as_count",
-    "lack_pages",
     "pages_with_rows",
     "possible_files",
+    "without_pages",
 ]
 
 _PROBE = 8 << 10  # bytes that are read of a bloom filter for a value, about
 
 
-def possible_files(view: SampledFiles, query: AskedQuery) -> BoolArray:
+def possible_files(view: SampledFiles, query: ResolvedQuery) -> BoolArray:
     """The files of a table that may have a row, by their paths and bounds."""
     return TablePredicate(query.where, view, query.where_columns).by_statistics().may_match
 
@@ -93,37 +91,39 @@ class SamplePlans:
         """
         self.files, self.chosen, self.bounds, self.pages = files, chosen, bounds, pages
         self._payloads: dict[IndexName, list[tuple[str, int, bytes]]] = defaultdict(list)
-        for one in samples:
-            for index_type, payload in one.payloads.items():
-                self._payloads[one.column, index_type].append((one.own_name, one.file, payload))
+        for sample in samples:
+            for index_type, payload in sample.payloads.items():
+                self._payloads[sample.column, index_type].append(
+                    (sample.own_name, sample.file, payload)
+                )
         self._readers: Readers = {}
         self._views: dict[tuple[frozenset[IndexName], int], SampledFiles] = {}
-        self._planned: dict[tuple[AskedQuery, frozenset[IndexName], int], Planned] = {}
+        self._planned: dict[tuple[ResolvedQuery, frozenset[IndexName], int], Planned] = {}
 
     @property
     def indexes(self) -> frozenset[IndexName]:
         """All that were built of the sample."""
         return frozenset(self._payloads)
 
-    def plan(self, query: AskedQuery, used: frozenset[IndexName], step: int = 1) -> Planned:
+    def plan(self, query: ResolvedQuery, used: frozenset[IndexName], step: int = 1) -> Planned:
         """Plan a query with some indexes, on every file of the sample or every second."""
-        used = frozenset(one for one in used if one[0] in query.columns)
+        used = frozenset(index for index in used if index[0] in query.columns)
         if (query, used, step) not in self._planned:
             self._planned[query, used, step] = _make_plan(query, self._view(used, step))
         return self._planned[query, used, step]
 
-    def matching(self, query: AskedQuery) -> Candidates | None:
+    def matching(self, query: ResolvedQuery) -> Candidates | None:
         """The rows of the sample that match, by all indexes; None if they do not know."""
-        view = self._view(frozenset(one for one in self.indexes if one[0] in query.columns))
+        view = self._view(frozenset(index for index in self.indexes if index[0] in query.columns))
         where = TablePredicate(query.where, view, query.where_columns)
         plan = _plan_rows(query, view, where, rows_needed=False)
         return plan.candidates if plan.candidates.exact.all() else None
 
-    def possible(self, query: AskedQuery, used: frozenset[IndexName]) -> BoolArray:
+    def possible(self, query: ResolvedQuery, used: frozenset[IndexName]) -> BoolArray:
         """The files of the table that may have a row."""
         return possible_files(self._view(used), query)
 
-    def needed_bytes(self, query: AskedQuery) -> Float64Array:
+    def needed_bytes(self, query: ResolvedQuery) -> Float64Array:
         """Bytes of the columns that a query needs of the sample, by file of the table."""
         return _needed_bytes(self.files, self.chosen, query)
 
@@ -134,11 +134,11 @@ class SamplePlans:
             for column, index_type in used:
                 for own_name, file, payload in self._payloads.get((column, index_type), ()):
                     payloads[own_name, index_type][file] = payload
-            asked = {column for column, _ in used}
+            columns = {column for column, _ in used}
             read = {
                 own_name
                 for (column, _), built in self._payloads.items()
-                if column in asked
+                if column in columns
                 for own_name, _, _ in built
             }
             indexes = MemoryIndexes(len(self.files.sizes), dict(payloads), self._readers)
@@ -148,7 +148,7 @@ class SamplePlans:
         return self._views[used, step]
 
 
-def _make_plan(query: AskedQuery, view: SampledFiles) -> Planned:
+def _make_plan(query: ResolvedQuery, view: SampledFiles) -> Planned:
     where = TablePredicate(query.where, view, query.where_columns)
     plan = _plan_rows(query, view, where, rows_needed=not query.is_count)
     candidates = plan.candidates
@@ -170,7 +170,7 @@ def _make_plan(query: AskedQuery, view: SampledFiles) -> Planned:
 
 
 def _plan_rows(
-    query: AskedQuery, view: SampledFiles, where: TablePredicate, *, rows_needed: bool
+    query: ResolvedQuery, view: SampledFiles, where: TablePredicate, *, rows_needed: bool
 ) -> Pruning:
     return prune(
         view,
@@ -189,27 +189,29 @@ def _index_bytes(view: SampledFiles, where: TablePredicate) -> Float64Array:
         for group in leaf.groups:
             if group.name is None or group.problem:
                 continue
-            asked = group.files & leaf.pruning.may_match & ~leaf.pruning.all_match & (view.rows > 0)
+            undecided = (
+                group.files & leaf.pruning.may_match & ~leaf.pruning.all_match & (view.rows > 0)
+            )
             for index_type in view.indexes.types(group.name):
                 probe = leaf.probe(group)
                 lengths = view.indexes.lengths(group.name, index_type)
                 if index_type == "bloom-filter":
                     keys = len(listed_keys(probe) or ())
-                    total += np.where(asked, np.minimum(lengths, _PROBE * keys), 0)
+                    total += np.where(undecided, np.minimum(lengths, _PROBE * keys), 0)
                 elif can_answer(index_type, probe):
                     needed = expected_bytes(index_type, probe, lengths, view.rows)
-                    total += np.where(asked, needed, 0)
+                    total += np.where(undecided, needed, 0)
                     break
     return total
 
 
-def _needed_bytes(files: TableFiles, some: Int64Array, query: AskedQuery) -> Float64Array:
+def _needed_bytes(files: TableFiles, some: Int64Array, query: ResolvedQuery) -> Float64Array:
     """Bytes of the columns that a query needs of some files; 0 for the others."""
-    found = np.zeros(len(files.sizes))
+    sizes = np.zeros(len(files.sizes))
     for file, scan in zip(some.tolist(), files.open(some.tolist()), strict=True):
         inside = files.columns.file_names(file, query.needed)
-        found[file] = scan.column_sizes(inside).sum() if inside else 0
-    return found
+        sizes[file] = scan.column_sizes(inside).sum() if inside else 0
+    return sizes
 
 
 def _matches(candidates: Candidates, view: SampledFiles) -> Int64Array:
@@ -229,24 +231,26 @@ class Skipping:
         self.plans, self._distinct, self._files = plans, distinct, plans.files
         self._sampled = np.zeros(len(self._files.sizes), bool)
         self._sampled[plans.chosen] = True
-        self._needed: dict[AskedQuery, Float64Array] = {}
-        self._known: dict[tuple[AskedQuery, frozenset[IndexName], bool], float] = {}
+        self._needed: dict[ResolvedQuery, Float64Array] = {}
+        self._known: dict[tuple[ResolvedQuery, frozenset[IndexName], bool], float] = {}
 
-    def skip(self, query: AskedQuery, indexes: Iterable[IndexName], *, net: bool = False) -> float:
-        """The share of the bytes of the needed columns that is not read, from 0 to 1.
+    def skip(
+        self, query: ResolvedQuery, indexes: Iterable[IndexName], *, net: bool = False
+    ) -> float:
+        """The part of the bytes of the needed columns that is not read, from 0 to 1.
 
         Needed are the columns of the predicate and those that are given; of an ORDER BY with a
         LIMIT those of the predicate and the order, as the others are fetched for the best rows
         alone; and to count, those of the predicate. What is read of indexes does not count, unless
-        it is asked for as `net`: then it may be less than 0.
+        `net` is set: then it may be less than 0.
         """
-        used = frozenset(one for one in indexes if one[0] in query.columns)
+        used = frozenset(index for index in indexes if index[0] in query.columns)
         if (query, used, net) not in self._known:
             skipped = 1.0 - self._share(query, used, net)
             self._known[query, used, net] = skipped if net else max(skipped, 0.0)
         return self._known[query, used, net]
 
-    def _share(self, query: AskedQuery, used: frozenset[IndexName], net: bool) -> float:
+    def _share(self, query: ResolvedQuery, used: frozenset[IndexName], net: bool) -> float:
         weights = self._weights(query)
         if not weights.sum():
             return 0.0
@@ -264,7 +268,7 @@ class Skipping:
 
     def _share_of_others(
         self,
-        query: AskedQuery,
+        query: ResolvedQuery,
         used: frozenset[IndexName],
         read: Float64Array,
         possible: BoolArray,
@@ -299,7 +303,7 @@ class Skipping:
         return found
 
     def _expected_hits(
-        self, query: AskedQuery, others: BoolArray
+        self, query: ResolvedQuery, others: BoolArray
     ) -> tuple[Float64Array, float] | None:
         """For a look-up of single values: how many of the files usually have one.
 
@@ -329,7 +333,7 @@ class Skipping:
         return found
 
     def _top_share(
-        self, query: AskedQuery, used: frozenset[IndexName], weights: Float64Array
+        self, query: ResolvedQuery, used: frozenset[IndexName], weights: Float64Array
     ) -> float:
         """Of the best rows: what a larger sample reads more is read of all other files, too."""
         every, half = (self.plans.plan(query, used, step).read.sum() for step in (1, 2))
@@ -338,7 +342,7 @@ class Skipping:
         total = every + slope * (weights.sum() - whole)
         return float(min(total / weights.sum(), 1.0))
 
-    def _known_files(self, query: AskedQuery) -> BoolArray:
+    def _known_files(self, query: ResolvedQuery) -> BoolArray:
         """Files to conclude from: all, unless bounds are known of some only."""
         files = self._files
         known = files.rows > 0
@@ -355,7 +359,7 @@ class Skipping:
             known &= looked
         return known
 
-    def _weights(self, query: AskedQuery) -> Float64Array:
+    def _weights(self, query: ResolvedQuery) -> Float64Array:
         """Bytes of the needed columns of each file; of those not in the sample, about."""
         if query not in self._needed:
             files = self._files
@@ -371,24 +375,24 @@ PAGE_ROWS = 2048
 """Of the pages that Alcid writes, and that advice speaks of."""
 
 
-def as_count(query: AskedQuery) -> AskedQuery:
+def as_count(query: ResolvedQuery) -> ResolvedQuery:
     """The same query, if its rows were only counted."""
     return replace(query, output=(), keys=(), limit=None, is_count=True)
 
 
-def lack_pages(plans: SamplePlans, query: AskedQuery) -> bool:
+def without_pages(plans: SamplePlans, query: ResolvedQuery) -> bool:
     """Whether half of the sampled files or more have no page index of a column that is read."""
     if query.is_count:
         return False
     columns = tuple(dict.fromkeys([*query.where_columns, *query.output]))
-    lacking = sum(_lacks_pages(plans, file, columns) for file in plans.chosen.tolist())
-    return 2 * lacking >= max(len(plans.chosen), 1)
+    count = sum(_is_without_pages(plans, file, columns) for file in plans.chosen.tolist())
+    return 2 * count >= max(len(plans.chosen), 1)
 
 
-def pages_with_rows(plans: SamplePlans, query: AskedQuery) -> float | None:
-    """The share of pages that would have a matching row, if files had pages of `PAGE_ROWS`.
+def pages_with_rows(plans: SamplePlans, query: ResolvedQuery) -> float | None:
+    """The part of the pages that would have a matching row, if files had pages of `PAGE_ROWS`.
 
-    None if the rows are not known without reading, or the best are asked for.
+    None if the rows are not known without reading, or for an ORDER BY with a LIMIT.
     """
     candidates = None if query.is_top else plans.matching(query)
     if candidates is None:
@@ -404,7 +408,7 @@ def pages_with_rows(plans: SamplePlans, query: AskedQuery) -> float | None:
     return hit / max(pages, 1)
 
 
-def _lacks_pages(plans: SamplePlans, file: int, columns: Sequence[str]) -> bool:
+def _is_without_pages(plans: SamplePlans, file: int, columns: Sequence[str]) -> bool:
     inside = plans.files.columns.file_names(file, columns)
     if not inside or not plans.pages.has(file):
         return False

@@ -1,4 +1,4 @@
-"""Least and greatest values of files that no bundle and no manifest knows, from their footers.
+"""Min/max of files that no bundle and no manifest has bounds of, from their footers.
 
 A build keeps such bounds with the indexes. So what they would skip is not to the credit of an
 index, and advice has to know them beforehand.
@@ -26,8 +26,8 @@ __all__ = ["FileBounds", "own_bounds"]
 
 def own_bounds(files: TableFiles, column: str, data_type: DataType) -> Bounds | None:
     """What a table itself knows of a column; None if it knows no bound of any file."""
-    known = files.bounds(column, data_type)
-    return None if known is None or known.minima.null_count == len(known.minima) else known
+    bounds = files.bounds(column, data_type)
+    return None if bounds is None or bounds.minima.null_count == len(bounds.minima) else bounds
 
 
 class FileBounds:
@@ -38,15 +38,15 @@ class FileBounds:
         self._files, self.looked = files, looked
         self._scans: dict[int, FileScan] = {}
         self._found: dict[tuple[str, DataType, bool], Bounds | None] = {}
-        self._told: dict[tuple[str, DataType], list[ColumnStatistics | None]] = {}
+        self._from_footers: dict[tuple[str, DataType], list[ColumnStatistics | None]] = {}
         self._read: dict[str, dict[int, ColumnStatistics]] = {}
         self._groups: dict[tuple[int, tuple[str, ...]], Mapping[str, Statistics]] = {}
 
     def take(self, samples: Iterable[ColumnSample]) -> None:
         """Know what was read of files."""
-        for one in samples:
-            if one.statistics is not None:
-                self._read.setdefault(one.own_name, {})[one.file] = one.statistics
+        for sample in samples:
+            if sample.statistics is not None:
+                self._read.setdefault(sample.own_name, {})[sample.file] = sample.statistics
         self._found.clear()
 
     def of(self, column: str, data_type: DataType, *, is_read: bool) -> Bounds | None:
@@ -66,7 +66,7 @@ class FileBounds:
     def of_groups(
         self, file: int, scan: FileScan, columns: Sequence[str]
     ) -> Mapping[str, Statistics]:
-        """What a footer says of row groups; it is kept, as many plans ask for the same."""
+        """What a footer says of row groups; cached, as many plans need the same."""
         name = file, tuple(columns)
         if name not in self._groups:
             self._groups[name] = self._files.group_statistics(file, scan, columns)
@@ -91,30 +91,30 @@ class FileBounds:
         return Bounds(Statistics(column, data_type, values), self._files.rows)
 
     def _footers(self, column: str, data_type: DataType) -> list[ColumnStatistics | None]:
-        if (column, data_type) not in self._told:
-            found: list[ColumnStatistics | None] = [None] * len(self._files.sizes)
+        if (column, data_type) not in self._from_footers:
+            statistics: list[ColumnStatistics | None] = [None] * len(self._files.sizes)
             table = self._files.columns
             for file in self.looked.tolist():
                 own = table.schemas[int(table.schema_of[file])].get(column)
                 if own is not None and own.data_type == data_type and not own.problem:
-                    found[file] = self._footer(file, column, data_type)
-            self._told[column, data_type] = found
-        return self._told[column, data_type]
+                    statistics[file] = self._footer(file, column, data_type)
+            self._from_footers[column, data_type] = statistics
+        return self._from_footers[column, data_type]
 
     def _footer(self, file: int, column: str, data_type: DataType) -> ColumnStatistics | None:
         if not self._scans:
             every = self.looked.tolist()
             self._scans = dict(zip(every, self._files.open(every), strict=True))
         scan = self._scans[file]
-        known = self.of_groups(file, scan, [column]).get(column)
-        if known is None or known.data_type != data_type:
+        groups = self.of_groups(file, scan, [column]).get(column)
+        if groups is None or groups.data_type != data_type:
             return None
-        one = _joined(known.values, np.array(scan.group_rows, np.int64), data_type)
+        joined = _joined(groups.values, np.array(scan.group_rows, np.int64), data_type)
         try:
-            statistics_array(column, data_type, [one])
+            statistics_array(column, data_type, [joined])
         except UnsupportedError:
             return None
-        return one
+        return joined
 
 
 def _joined(values: pa.StructArray, rows: Int64Array, data_type: DataType) -> ColumnStatistics:
@@ -122,17 +122,17 @@ def _joined(values: pa.StructArray, rows: Int64Array, data_type: DataType) -> Co
     filled = pa.array(rows > 0)
     values, rows = values.filter(filled), rows[rows > 0]
     nulls = values.field("nulls")
-    least, most = values.field("min"), values.field("max")
+    minima, maxima = values.field("min"), values.field("max")
     without = pc.fill_null(pc.equal(nulls, pa.array(rows)), False)
     count = None if nulls.null_count else int(pc.sum(nulls).as_py() or 0)
-    told = pc.or_(without, pc.and_(pc.is_valid(least), pc.is_valid(most)))
-    if values.null_count or pa.types.is_null(least.type) or not pc.all(told).as_py():
+    is_bounded = pc.or_(without, pc.and_(pc.is_valid(minima), pc.is_valid(maxima)))
+    if values.null_count or pa.types.is_null(minima.type) or not pc.all(is_bounded).as_py():
         return ColumnStatistics(data_type, nulls=count)
     exact = bool(pc.all(values.field("min_exact")).as_py())
     return ColumnStatistics(
         data_type,
-        pc.min_max(least)["min"] if least.null_count < len(least) else None,
-        pc.min_max(most)["max"] if most.null_count < len(most) else None,
+        pc.min_max(minima)["min"] if minima.null_count < len(minima) else None,
+        pc.min_max(maxima)["max"] if maxima.null_count < len(maxima) else None,
         count,
         None,
         exact,

@@ -1,6 +1,6 @@
-"""The queries that advice is asked for, with their columns found in the table.
+"""The queries of a workload, resolved against the columns of a table.
 
-A query as text: what may stand behind WHERE, with ORDER BY and LIMIT.
+A query as text is what may follow WHERE, with ORDER BY and LIMIT.
 """
 
 from __future__ import annotations
@@ -33,7 +33,14 @@ from alcid.scan import (
 )
 from alcid.scan.sorting import SortKey
 
-__all__ = ["AskedQuery", "GivenQuery", "ask_queries", "canonical_name", "make_query", "parse_query"]
+__all__ = [
+    "QueryInput",
+    "ResolvedQuery",
+    "canonical_name",
+    "parse_query",
+    "resolve_queries",
+    "resolve_query",
+]
 
 # An order has words, and names, some in backticks. So what follows an ORDER BY within a text, a
 # name or brackets is none: a quote, a backtick or a bracket would be left over.
@@ -52,18 +59,18 @@ def parse_query(text: str) -> Query:
     >>> parse_query("name = 'x ORDER BY y LIMIT 3'").where
     "name = 'x ORDER BY y LIMIT 3'"
     """
-    found = _QUERY.fullmatch(text)
-    assert found is not None  # all of it may be the predicate
-    order, limit = found["order"], found["limit"]
-    where: str | None = found["where"]
+    match = _QUERY.fullmatch(text)
+    assert match is not None  # all of it may be the predicate
+    order, limit = match["order"], match["limit"]
+    where: str | None = match["where"]
     if order is None and limit is None:
         where = text
-    elif not found["where"].strip():
+    elif not match["where"].strip():
         where = None
     return Query(where, order_by=order, limit=None if limit is None else int(limit))
 
 
-GivenQuery: TypeAlias = str | Predicate | Query | Mapping[str, Any]
+QueryInput: TypeAlias = str | Predicate | Query | Mapping[str, Any]
 """SQL text as behind WHERE, with ORDER BY and LIMIT if it has them; a predicate; or a query, also
 as a dict, which may have `count` too."""
 
@@ -71,15 +78,15 @@ _COUNT = "count"
 
 
 @dataclass(frozen=True, eq=False)
-class AskedQuery:
-    """A query whose names were looked up."""
+class ResolvedQuery:
+    """A query whose columns were found in the table."""
 
     where: Predicate
     """Normalized."""
     where_columns: tuple[str, ...]
     """Columns of the table that the predicate needs."""
     output: tuple[str, ...]
-    """Columns that are given; none if rows are only counted."""
+    """Columns that are returned; none if rows are only counted."""
     keys: tuple[SortKey, ...] = ()
     limit: int | None = None
     is_count: bool = False
@@ -123,10 +130,10 @@ class AskedQuery:
         return f"{counted}{self.where}{f' ORDER BY {order}' if order else ''}{limit}"
 
 
-def ask_queries(
-    queries: Iterable[GivenQuery], files: TableFiles, engine: ScanEngine
-) -> list[AskedQuery]:
-    """Look up the queries that were given.
+def resolve_queries(
+    queries: Iterable[QueryInput], files: TableFiles, engine: ScanEngine
+) -> list[ResolvedQuery]:
+    """Resolve the queries of a workload.
 
     Raises:
         OptionError: One is no query.
@@ -134,11 +141,11 @@ def ask_queries(
     """
     if isinstance(queries, str | Mapping | Predicate | Query):
         raise OptionError(f"queries: found {type(queries).__name__}, expected a list of queries")
-    return [make_query(given, files, engine) for given in queries]
+    return [resolve_query(query, files, engine) for query in queries]
 
 
-def make_query(given: GivenQuery, files: TableFiles, engine: ScanEngine) -> AskedQuery:
-    """Look up one query."""
+def resolve_query(given: QueryInput, files: TableFiles, engine: ScanEngine) -> ResolvedQuery:
+    """Resolve a query: its columns, sort keys and normalized predicate."""
     query, is_count = _parse(given)
     scan = Scan(query, files, lambda: files, engine, strict=False)  # which checks all of it
     where = normalize(Constant(True) if query.where is None else parse(query.where))
@@ -149,7 +156,7 @@ def make_query(given: GivenQuery, files: TableFiles, engine: ScanEngine) -> Aske
         frozenset(canonical_name(name, table) for name in _compared(where, is_single=is_single))
         for is_single in (True, False)
     )
-    return AskedQuery(
+    return ResolvedQuery(
         where,
         tuple(scan.needed(rows=False)),
         () if is_count else tuple(dict.fromkeys(output)),
@@ -173,14 +180,14 @@ def _compared(where: Predicate, *, is_single: bool) -> Iterator[str]:
         if not isinstance(node, And | Or | Constant | Unknown):
             match node:
                 case Comparison(_, "=" | "<=>") | In(_, _, False) | IsNull(_, False):
-                    found = is_single
+                    is_wanted = is_single
                 case _:
-                    found = not is_single
-            if found:
+                    is_wanted = not is_single
+            if is_wanted:
                 yield from node.columns()
 
 
-def _parse(given: GivenQuery) -> tuple[Query, bool]:
+def _parse(given: QueryInput) -> tuple[Query, bool]:
     if isinstance(given, Query):
         return given, False
     if isinstance(given, str):

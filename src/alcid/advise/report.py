@@ -1,15 +1,12 @@
-"""Advice, as a user holds it: text, JSON, and a table in notebooks."""
+"""Advice as text, JSON and rows of a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from alcid.types import DataType
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Advice", "ColumnAdvice", "IndexEstimate", "percent"]
 
@@ -44,10 +41,10 @@ class ColumnAdvice:
     table_bytes: int
     """Of the indexes of all files."""
     skip: float | None
-    """The share of the bytes of the needed columns that the queries of this column do not read, on
+    """The part of the bytes of the needed columns that the queries of this column do not read, on
     average, with all advised indexes; from 0 to 1. None if there is no such query."""
     skip_before: float | None
-    """The same without the indexes: what partitions, and least and greatest values skip. Those of
+    """The same without the indexes: what partitions and min/max skip. Those of
     the files of a folder are known as soon as it has an index of any column."""
     distinct: int | None = None
     """About how many distinct values the table has; None if the column was not looked at."""
@@ -58,8 +55,8 @@ class ColumnAdvice:
     @classmethod
     def against(cls, column: str, data_type: DataType | None, reason: str) -> ColumnAdvice:
         """Advice on a column that was not looked at."""
-        told = "" if data_type is None else str(data_type)
-        return cls(column, told, "", reason, 0.0, 0, None, None)
+        type_text = "" if data_type is None else str(data_type)
+        return cls(column, type_text, "", reason, 0.0, 0, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ class Advice:
 
     columns: tuple[ColumnAdvice, ...]
     queries: tuple[str, ...]
-    """What was asked for; empty: typical queries of each column were tried."""
+    """The queries; empty: typical queries of each column were tried."""
     files: int
     rows: int
     sampled_files: tuple[str, ...]
@@ -81,11 +78,11 @@ class Advice:
     @property
     def options(self) -> dict[str, str]:
         """What to give to `build_indexes`; empty if no index pays."""
-        found: dict[str, list[str]] = {}
-        for one in self.columns:
-            if one.index:
-                found.setdefault(f"file-index.{one.index}.columns", []).append(one.column)
-        return {key: ",".join(names) for key, names in sorted(found.items())}
+        by_option: dict[str, list[str]] = {}
+        for column in self.columns:
+            if column.index:
+                by_option.setdefault(f"file-index.{column.index}.columns", []).append(column.column)
+        return {key: ",".join(names) for key, names in sorted(by_option.items())}
 
     def to_dict(self) -> dict[str, Any]:
         """The same in plain dicts and lists, with the options."""
@@ -114,25 +111,25 @@ class Advice:
         return _HEAD, list(self._rows()), _NUMBERS
 
     def title(self) -> str:
-        """How many queries were asked, and of how much of the table."""
-        asked = f"{len(self.queries)} quer{'y' if len(self.queries) == 1 else 'ies'}"
-        asked = asked if self.queries else "typical queries"
-        found = f"{len(self.sampled_files):,} of {self.files:,} files"
-        told = f"advice for {asked}, from {found}, in {self.seconds:.1f} s"
+        """How many queries there were, and how much of the table was read."""
+        queries = f"{len(self.queries)} quer{'y' if len(self.queries) == 1 else 'ies'}"
+        queries = queries if self.queries else "typical queries"
+        files = f"{len(self.sampled_files):,} of {self.files:,} files"
+        title = f"advice for {queries}, from {files}, in {self.seconds:.1f} s"
         if self.skip is None or self.skip_before is None:
-            return told
-        return f"{told}: skips {percent(self.skip)}, without indexes {percent(self.skip_before)}"
+            return title
+        return f"{title}: skips {percent(self.skip)}, without indexes {percent(self.skip_before)}"
 
     def _rows(self) -> Iterable[tuple[object, ...]]:
-        for one in self.columns:
+        for column in self.columns:
             yield (
-                one.column,
-                one.data_type,
-                one.index or "none",
-                f"{one.bytes_per_row:.2f}" if one.index else None,
-                None if one.skip is None else percent(one.skip),
-                None if one.skip_before is None else percent(one.skip_before),
-                one.reason,
+                column.column,
+                column.data_type,
+                column.index or "none",
+                f"{column.bytes_per_row:.2f}" if column.index else None,
+                None if column.skip is None else percent(column.skip),
+                None if column.skip_before is None else percent(column.skip_before),
+                column.reason,
             )
 
 
@@ -140,12 +137,12 @@ def _text(cell: object) -> str:
     return "" if cell is None else str(cell)
 
 
-def percent(share: float) -> str:
-    """A share for the eye; nearly all is not said to be all.
+def percent(fraction: float) -> str:
+    """A human-readable percentage; nearly all is not shown as all.
 
     >>> percent(0.123), percent(0.9996), percent(1.0)
     ('12 %', '99.9 %', '100 %')
     """
-    if 0.99 < share < 1.0:
-        return f"{min(100 * share, 99.94):.1f} %"
-    return f"{100 * share:.0f} %"
+    if 0.99 < fraction < 1.0:
+        return f"{min(100 * fraction, 99.94):.1f} %"
+    return f"{100 * fraction:.0f} %"

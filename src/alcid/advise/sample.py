@@ -1,15 +1,11 @@
-"""What a column of one sampled file is like: distinct values, nulls, and its indexes, built.
+"""Sample a table: choose files, build the indexes of their columns, and conclude for all files.
 
-From the indexes of sampled files to those of all: how bytes grow with rows.
+A few whole files are read, spread over the listing. What they say of distinct values, nulls and the
+sizes of indexes is extrapolated to the table.
 
-Which files are read for advice: a few whole ones, spread over the listing.
-
-What a sample says of a column of the whole table.
-
-Queries that a column is typically asked, for advice without queries.
-
-Three values of rows of the sample are looked up, so that frequent values come up more often, and
-where values have an order a range of about one row of a thousand.
+Where there are no queries, typical ones are made of the sample: three values of its rows are looked
+up, so that frequent values come up more often, and where values have an order a range of about one
+row of a thousand.
 """
 
 from __future__ import annotations
@@ -102,14 +98,14 @@ _MOST_MORE = 8  # files for queries that would find nothing in the sample
 
 
 def spread(count: int, wanted: int) -> Int64Array:
-    """Places of so many of `count` things, one of each stretch; always the same ones.
+    """Positions of so many of `count` things, one of each stretch; always the same ones.
 
     >>> spread(10, 3).tolist()
     [1, 5, 8]
     """
     wanted = min(count, wanted)
-    places: Int64Array = ((np.arange(wanted) + 0.5) * count / max(wanted, 1)).astype(np.int64)
-    return places
+    positions: Int64Array = ((np.arange(wanted) + 0.5) * count / max(wanted, 1)).astype(np.int64)
+    return positions
 
 
 def choose_files(
@@ -135,14 +131,14 @@ def choose_files(
     chosen = set(filled[spread(len(filled), wanted)].tolist())
     more = 0
     for mask in possible:
-        found = filled[mask[filled]]
-        if len(found) and more < _MOST_MORE and not chosen.intersection(found.tolist()):
-            chosen.add(int(found[len(found) // 2]))
+        matching = filled[mask[filled]]
+        if len(matching) and more < _MOST_MORE and not chosen.intersection(matching.tolist()):
+            chosen.add(int(matching[len(matching) // 2]))
             more += 1
     return np.array(sorted(chosen), np.int64)
 
 
-_VALUES = 256  # that are kept of a file, to make typical queries of
+_VALUES = 256  # of a file, to make typical queries of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +146,7 @@ class ColumnSample:
     """A column, or a key of a map, in one file; it pickles."""
 
     file: int
-    """Its place in the table."""
+    """Its position in the table."""
     column: str
     """As the table spells it."""
     own_name: str
@@ -183,15 +179,15 @@ def sample_column(
     Args:
         values: The column; for a key of a map the map.
         data_type: The type that it has in the file; for a key of a map that of its values.
-        file: The place of the file in the table.
+        file: The position of the file in the table.
         column: The name in the table.
         own_name: The name in the file.
         map_key: The key, if it is one.
 
-    >>> found = sample_column(
+    >>> sample = sample_column(
     ...     pa.chunked_array([[3, 1, None]]), DataType("BIGINT"), file=0, column="id", own_name="id"
     ... )
-    >>> sorted(found.payloads), found.nulls, found.sketch
+    >>> sorted(sample.payloads), sample.nulls, sample.sketch
     (['bitmap', 'bloom-filter', 'bsi', 'range-bitmap'], 1, <ThetaSketch: 2 distinct values, ...>)
     """
     if map_key is not None:
@@ -242,20 +238,20 @@ def _statistics(
     values: pa.ChunkedArray, column: str, data_type: DataType
 ) -> ColumnStatistics | None:
     try:
-        found = ColumnStatistics.of(values, data_type)
-        statistics_array(column, data_type, [found])
+        statistics = ColumnStatistics.of(values, data_type)
+        statistics_array(column, data_type, [statistics])
     except UnsupportedError:
         return None
-    return found
+    return statistics
 
 
 def _some(values: pa.ChunkedArray) -> pa.Array:
     taken = values.take(pa.array(spread(len(values), _VALUES)))
-    found = plain(taken)
-    found = found.filter(pc.is_valid(found))
-    if pa.types.is_floating(found.type):
-        found = found.filter(pc.invert(pc.is_nan(found)))
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    sampled = plain(taken)
+    sampled = sampled.filter(pc.is_valid(sampled))
+    if pa.types.is_floating(sampled.type):
+        sampled = sampled.filter(pc.invert(pc.is_nan(sampled)))
+    return sampled.combine_chunks() if isinstance(sampled, pa.ChunkedArray) else sampled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -285,28 +281,28 @@ def gather_facts(
         samples: What was made of it in each file of the sample that has it.
         rows: The rows of all files of the table.
     """
-    sampled = sum(one.rows for one in samples)
+    sampled = sum(sample.rows for sample in samples)
     if not sampled:
         return ColumnFacts(column, data_type, problem="no file of the sample has it")
-    sketches = [one.sketch for one in samples if one.sketch is not None]
+    sketches = [sample.sketch for sample in samples if sample.sketch is not None]
     distinct: float | None = None
     if len(sketches) == len(samples):
-        together = reduce(ThetaSketch.union, sketches)
-        each = np.array([one.estimate for one in sketches], np.float64)
-        distinct = all_distinct(each, together.estimate, sampled / max(int(rows.sum()), 1))
+        union = reduce(ThetaSketch.union, sketches)
+        each = np.array([sample.estimate for sample in sketches], np.float64)
+        distinct = all_distinct(each, union.estimate, sampled / max(int(rows.sum()), 1))
     sizes: dict[str, int] = {}
     for index_type in INDEX_TYPES:
-        made = [one for one in samples if index_type in one.payloads]
+        made = [sample for sample in samples if index_type in sample.payloads]
         if made:
-            chosen = np.array([one.file for one in made], np.int64)
-            lengths = np.array([len(one.payloads[index_type]) for one in made], np.int64)
+            chosen = np.array([sample.file for sample in made], np.int64)
+            lengths = np.array([len(sample.payloads[index_type]) for sample in made], np.int64)
             sizes[index_type] = all_bytes(rows, chosen, lengths)
-    why = next((text for one in samples for text in one.problems.values()), "")
+    why = next((text for sample in samples for text in sample.problems.values()), "")
     return ColumnFacts(
         column,
         data_type,
         distinct,
-        sum(one.nulls for one in samples) / sampled,
+        sum(sample.nulls for sample in samples) / sampled,
         sizes,
         "" if sizes else why or f"no index takes {data_type}",
     )
@@ -328,12 +324,12 @@ def typical_queries(
         values: Some of its values, from several files.
         distinct: About how many distinct values there are.
     """
-    filled = [one for one in values if len(one)]
+    filled = [array for array in values if len(array)]
     if not filled:
         return
     pooled = _literals(pa.concat_arrays(filled))
     if data_type.root not in FLOAT_TYPES:
-        looked_up = [_literal(pooled[int(place)]) for place in spread(len(pooled), _LOOK_UPS)]
+        looked_up = [_literal(pooled[int(position)]) for position in spread(len(pooled), _LOOK_UPS)]
         for value in dict.fromkeys(looked_up):
             if value is not None:
                 yield col(column) == value

@@ -1,9 +1,7 @@
-"""A table of which only some files seem to have rows, with indexes that are in memory.
+"""A sample of a table as a table of its own, with indexes that are in memory.
 
-Files keep their places, so that all that is known of the table still fits; those that are not in
-the sample have no rows, and no plan looks at them.
-
-Indexes that were built for a sample and are held in memory, as planning asks for them.
+Files keep their positions, so that columns, partitions and bounds of the table still fit; those
+that are not in the sample have no rows, and no plan looks at them.
 """
 
 from __future__ import annotations
@@ -78,14 +76,14 @@ class MemoryIndexes:
     def probe(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
     ) -> ProbeResult:
-        """Ask the bloom filters of files, which have one, for keys."""
+        """Probe the bloom filters of files, which have one, for keys."""
         readers = (self.reader(column, "bloom-filter", file, key_type) for file in files.tolist())
         return ProbeResult(np.array([not reader.is_in(keys).skip for reader in readers], bool))
 
     def without_keys(
         self, _column: str, files: Int64Array, _keys: Sequence[Key], _key_type: KeyType
     ) -> BoolArray:
-        """Those of a sample are few, and asked one by one."""
+        """Those of a sample are few, and evaluated one by one."""
         return np.zeros(len(files), bool)
 
     def reader(self, column: str, index_type: str, file: int, key_type: KeyType) -> IndexReader:
@@ -99,7 +97,7 @@ class MemoryIndexes:
 
 
 class Pages(Protocol):
-    """Where the pages of files are, as it will be known when they have indexes."""
+    """Where the pages of files are, as bundles will say once files have indexes."""
 
     def has(self, file: int) -> bool:
         """Whether rows of a file can be read by its pages."""
@@ -145,9 +143,9 @@ class SampledFiles:
 
     def bounds(self, column: str, data_type: DataType) -> Bounds | None:
         """What the table knows of a column, else what footers say, else what was read."""
-        known = own_bounds(self._files, column, data_type)
-        if known is not None:
-            return known
+        bounds = own_bounds(self._files, column, data_type)
+        if bounds is not None:
+            return bounds
         return self._bounds.of(column, data_type, is_read=column in self._read)
 
     def group_statistics(

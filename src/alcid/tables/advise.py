@@ -2,10 +2,6 @@
 
 Files of the sample are read column by column, here or on Spark, and every index that takes a
 column is built of it. What comes back is what was built: the rest is planning on the sample.
-
-Where the pages of sampled files are, those of Iceberg files that no bundle knows yet, too.
-
-Reading the files of a sample, here or on Spark.
 """
 
 from __future__ import annotations
@@ -19,15 +15,15 @@ from functools import partial
 import numpy as np
 
 from alcid._arrays import Int64Array
-from alcid.advise.choosing import NOT_ASKED, choose
+from alcid.advise.choosing import NOT_COMPARED, choose
 from alcid.advise.estimate import SamplePlans, Skipping, possible_files
 from alcid.advise.file_bounds import FileBounds
 from alcid.advise.queries import (
-    AskedQuery,
-    GivenQuery,
-    ask_queries,
+    QueryInput,
+    ResolvedQuery,
     canonical_name,
-    make_query,
+    resolve_queries,
+    resolve_query,
 )
 from alcid.advise.report import Advice, ColumnAdvice
 from alcid.advise.sample import (
@@ -156,13 +152,13 @@ class SampleWork:
 
 
 _FOOTERS = 256  # that are looked at, at most: as many as a table holds
-_VALUES = 8_000_000  # of the sample, whose indexes are held together: some hundred MB
+_VALUES = 8_000_000  # of the sample, whose indexes are in memory at a time: some hundred MB
 
 
 def advise(
     files: TableFiles,
     engine: Engine,
-    queries: Iterable[GivenQuery] = (),
+    queries: Iterable[QueryInput] = (),
     *,
     columns: Collection[str] | None = None,
     sample: int = 16,
@@ -174,35 +170,35 @@ def advise(
         raise OptionError(f"sample: found {sample!r}, expected a number of files, 1 or more")
     if isinstance(files, OpenFiles) and files.delegated_reason:
         raise UnsupportedError(f"{files.location}: {files.delegated_reason}: they get no index")
-    asked = ask_queries(queries, files, engine)
-    wanted = _wanted(files, asked, columns)
+    resolved = resolve_queries(queries, files, engine)
+    wanted = _wanted(files, resolved, columns)
     bounds, pages = FileBounds(files, _spread_files(files)), SamplePages(files)
     every = np.flatnonzero(files.rows > 0)
     unindexed = MemoryIndexes(len(files.sizes), {}, {})
     whole = SampledFiles(files, every, unindexed, bounds, pages)
-    possible = [possible_files(whole, query) for query in asked]
+    possible = [possible_files(whole, query) for query in resolved]
     chosen = choose_files(files.sizes, files.rows, possible, sample)
-    work = _Advising(files, engine, asked, chosen, bounds, pages)
+    work = _SampledTable(files, engine, resolved, chosen, bounds, pages)
     # Typical queries are of one column each, so that few have to be in memory together.
-    batches = [list(wanted)] if asked else _batches(list(wanted), int(files.rows[chosen].sum()))
+    batches = [list(wanted)] if resolved else _batches(list(wanted), int(files.rows[chosen].sum()))
     with track_progress(progress, "sampling", len(chosen) * len(batches)) as report:
-        judged = [work.judge(batch, report) for batch in batches]
-    judged.append(work.judge_unread(wanted))
-    found = {one.column: one for some in judged for one in some.columns}
+        parts = [work.evaluate(batch, report) for batch in batches]
+    parts.append(work.explain_unread(wanted))
+    advice = {column.column: column for part in parts for column in part.columns}
     return Advice(
-        tuple(found[name] for name in sorted(found, key=_order(files.columns.columns))),
-        tuple(map(str, asked)),
+        tuple(advice[name] for name in sorted(advice, key=_order(files.columns.columns))),
+        tuple(map(str, resolved)),
         len(files.sizes),
         int(files.rows.sum()),
         tuple(files.paths[file].as_py() for file in chosen.tolist()),
-        judged[0].skip,
-        judged[0].skip_before,
+        parts[0].skip,
+        parts[0].skip_before,
         time.perf_counter() - began,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _Evaluated:
     """Advice on some columns, and what all queries skip; None if there are none."""
 
     columns: tuple[ColumnAdvice, ...]
@@ -211,19 +207,19 @@ class _Judged:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Advising:
-    """A sample of a table, to judge columns by."""
+class _SampledTable:
+    """A sample of a table, to evaluate indexes of its columns on."""
 
     files: TableFiles
     engine: Engine
-    asked: Sequence[AskedQuery]
+    queries: Sequence[ResolvedQuery]
     chosen: Int64Array
     bounds: FileBounds
     pages: SamplePages
 
-    def judge(self, names: Sequence[str], report: ReportProgress) -> _Judged:
+    def evaluate(self, names: Sequence[str], report: ReportProgress) -> _Evaluated:
         """Read columns of the sample, and say which of their indexes pay."""
-        files, asked = self.files, self.asked
+        files, requested = self.files, self.queries
         samples: list[ColumnSample] = []
         if names and len(self.chosen):
             items = FilesToSample(files.part(self.chosen), self.chosen)
@@ -233,43 +229,45 @@ class _Advising:
         self.bounds.take(samples)
         facts = []
         for name in names:
-            own = [one for one in samples if one.column == name]
+            own = [sample for sample in samples if sample.column == name]
             facts.append(gather_facts(name, files.columns.type_of(name), own, files.rows))
-        queries = asked or _typical(files, self.engine, facts, samples)
-        distinct = {one.column: one.distinct for one in facts if one.distinct is not None}
+        queries = requested or _typical(files, self.engine, facts, samples)
+        distinct = {fact.column: fact.distinct for fact in facts if fact.distinct is not None}
         plans = SamplePlans(files, self.chosen, samples, self.bounds, self.pages)
         skipping = Skipping(plans, distinct)
-        found = choose(
+        choice = choose(
             facts,
             queries,
             skipping,
             rows=int(files.rows.sum()),
             data_bytes=int(files.sizes.sum()),
-            is_typical=not asked,
+            is_typical=not requested,
         )
-        if not asked:
-            return _Judged(found.columns)
+        if not requested:
+            return _Evaluated(choice.columns)
         before, after = (
-            sum(skipping.skip(query, indexes) for query in asked) / len(asked)
-            for indexes in ((), found.indexes)
+            sum(skipping.skip(query, indexes) for query in requested) / len(requested)
+            for indexes in ((), choice.indexes)
         )
-        return _Judged(found.columns, after, before)
+        return _Evaluated(choice.columns, after, before)
 
-    def judge_unread(self, read: Collection[str]) -> _Judged:
+    def explain_unread(self, read: Collection[str]) -> _Evaluated:
         """Say of all other columns of the table why they were not looked at."""
         table = self.files.columns
-        found = []
+        advice = []
         for name in table.columns:
             if name not in read:
                 data_type = table.type_of(name)
-                is_asked = not self.asked or any(name in query.columns for query in self.asked)
-                reason = _problem(self.files, name, data_type) if is_asked else NOT_ASKED
-                found.append(ColumnAdvice.against(name, data_type, reason))
-        return _Judged(tuple(found))
+                is_compared = not self.queries or any(
+                    name in query.columns for query in self.queries
+                )
+                reason = _problem(self.files, name, data_type) if is_compared else NOT_COMPARED
+                advice.append(ColumnAdvice.against(name, data_type, reason))
+        return _Evaluated(tuple(advice))
 
 
 def _batches(names: Sequence[str], rows: int) -> list[list[str]]:
-    """Columns whose indexes of the sample are held in memory together."""
+    """Columns whose indexes of the sample are in memory at the same time."""
     count = max(_VALUES // max(rows, 1), 1)
     return [list(names[start : start + count]) for start in range(0, len(names), count)]
 
@@ -277,33 +275,33 @@ def _batches(names: Sequence[str], rows: int) -> list[list[str]]:
 def _spread_files(files: TableFiles) -> Int64Array:
     """The files whose footers are looked at, where nothing else knows their bounds."""
     every = np.flatnonzero(files.rows > 0)
-    found: Int64Array = every[spread(len(every), _FOOTERS)]
-    return found
+    spread_out: Int64Array = every[spread(len(every), _FOOTERS)]
+    return spread_out
 
 
 def _wanted(
-    files: TableFiles, asked: Sequence[AskedQuery], columns: Collection[str] | None
+    files: TableFiles, queries: Sequence[ResolvedQuery], columns: Collection[str] | None
 ) -> dict[str, DataType]:
     """The columns, and keys of maps, to look at: those that an index takes and a query names."""
     if isinstance(columns, str):
         raise OptionError("columns: found text, expected a list of names")
     table = files.columns
-    named = set().union(*(query.columns for query in asked)) if asked else set(table.columns)
+    named = set().union(*(query.columns for query in queries)) if queries else set(table.columns)
     if columns is not None:
         chosen = {canonical_name(name, table) for name in columns}
-        named = named & chosen if asked else chosen
-    found: dict[str, DataType] = {}
+        named = named & chosen if queries else chosen
+    wanted: dict[str, DataType] = {}
     for name in sorted(named, key=_order(table.columns)):
         data_type = table.type_of(name)
         inside = table.find(name) not in table.partitions
         if inside and data_type is not None and indexes_for(data_type):
-            found[name] = data_type
-    return found
+            wanted[name] = data_type
+    return wanted
 
 
 def _order(columns: Mapping[str, object]) -> Callable[[str], tuple[int, str]]:
-    places = {name: place for place, name in enumerate(columns)}
-    return lambda name: (places.get(name, places.get(name.partition("[")[0], 0)), name)
+    positions = {name: position for position, name in enumerate(columns)}
+    return lambda name: (positions.get(name, positions.get(name.partition("[")[0], 0)), name)
 
 
 def _problem(files: TableFiles, name: str, data_type: DataType | None) -> str:
@@ -324,15 +322,15 @@ def _typical(
     engine: Engine,
     facts: Sequence[ColumnFacts],
     samples: Sequence[ColumnSample],
-) -> list[AskedQuery]:
-    found = []
-    for one in facts:
-        values = [s.values for s in samples if s.column == one.column and s.values is not None]
-        if one.data_type is None or not values:
+) -> list[ResolvedQuery]:
+    queries = []
+    for column in facts:
+        values = [s.values for s in samples if s.column == column.column and s.values is not None]
+        if column.data_type is None or not values:
             continue
-        for where in typical_queries(one.column, one.data_type, values, one.distinct):
+        for where in typical_queries(column.column, column.data_type, values, column.distinct):
             try:
-                found.append(make_query(where, files, engine))
+                queries.append(resolve_query(where, files, engine))
             except LiteralError:  # of a value that has no literal
                 continue
-    return found
+    return queries

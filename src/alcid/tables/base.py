@@ -26,7 +26,7 @@ from alcid.tables.engine import Engine, Task, Threads
 from alcid.tables.progress import Progress, track_progress
 
 if TYPE_CHECKING:
-    from alcid.advise import Advice, GivenQuery
+    from alcid.advise import Advice, QueryInput
     from alcid.tables.reports import IndexInfo
 
 __all__ = ["FoundRows", "Table", "find_in_task", "find_rows"]
@@ -137,7 +137,7 @@ class Table(ABC, Generic[Files]):
 
     def advise(
         self,
-        queries: Iterable[GivenQuery] = (),
+        queries: Iterable[QueryInput] = (),
         *,
         columns: Collection[str] | None = None,
         sample: int = 16,

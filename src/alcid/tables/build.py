@@ -425,7 +425,7 @@ def preview_build(
         0,
         bundles,
         0.0,
-        skipped.found,
+        skipped.reasons,
         dry_run=True,
         data_bytes=int(files.sizes[chosen].sum()),
         missing=missing.found,

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
 
-from alcid._text import count_text
+from alcid._text import count_text, size_text
 from alcid.index.bundle import PayloadKind
 
 __all__ = [
@@ -30,13 +31,10 @@ __all__ = [
     "UpsertReport",
     "cut",
     "plain_values",
-    "size_text",
 ]
 
 MAX_SHOWN = 10
 """How many problems, or reasons, the text of a report has."""
-
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 class Plain:
@@ -95,6 +93,9 @@ def cut(lines: Iterable[object], count: int, what: str = "") -> Iterator[str]:
         yield f"and {count - MAX_SHOWN:,} more {what}".rstrip()
 
 
+_size = partial(size_text, precise=True)
+
+
 def _would(*, dry_run: bool) -> str:
     return "would have " if dry_run else ""
 
@@ -136,7 +137,7 @@ class SkippedCounter:
             self._counts[what, reason] = count + files, example
 
     @property
-    def found(self) -> tuple[Skipped, ...]:
+    def reasons(self) -> tuple[Skipped, ...]:
         """The counts, whole files first."""
         return tuple(
             Skipped(what, reason, count, first)
@@ -160,7 +161,7 @@ class IndexFiles:
     """Those of the data files."""
 
     def __str__(self) -> str:
-        what = f"{count_text(self.rows, 'row')}, {size_text(self.bytes)} of data"
+        what = f"{count_text(self.rows, 'row')}, {_size(self.bytes)} of data"
         kind = PayloadKind.index(self.column, self.index_type)
         return f"{kind}: {count_text(self.files, 'file')} ({what})"
 
@@ -211,7 +212,7 @@ class BuildReport(Report):
             return
         first = f"indexed {self.indexed:,} of {count_text(self.files, 'file')}"
         first += f" ({count_text(self.rows, 'row')})"
-        first += f" in {self.seconds:.1f} s, {size_text(self.bytes_written)}"
+        first += f" in {self.seconds:.1f} s, {_size(self.bytes_written)}"
         first += "" if self.bundles is None else f" in {count_text(self.bundles, 'bundle')}"
         first += "" if self.snapshot_id is None else f" in snapshot {self.snapshot_id}"
         first += f"; {self.fresh:,} were fresh" if self.fresh else ""
@@ -222,7 +223,7 @@ class BuildReport(Report):
 
     def _preview(self) -> Iterator[str]:
         first = f"would have indexed {self.indexed:,} of {count_text(self.files, 'file')}"
-        first += f" ({count_text(self.rows, 'row')}, {size_text(self.data_bytes)} of data)"
+        first += f" ({count_text(self.rows, 'row')}, {_size(self.data_bytes)} of data)"
         first += f"; {self.fresh:,} are fresh" if self.fresh else ""
         first += f"; {self.failed:,} cannot be" if self.failed else ""
         yield first
@@ -268,15 +269,7 @@ class IndexInfo(Plain):
         }
         counts = "".join(f", {count:,} {state}" for state, count in others.items() if count)
         kind = PayloadKind.index(self.column, self.index_type)
-        return f"{kind}: {count_text(self.fresh, 'file')} fresh{counts}, {size_text(self.bytes)}"
-
-
-def size_text(count: int) -> str:
-    """A human-readable size, in units of 1000 bytes."""
-    size, unit = float(count), 0
-    while size >= 999.95 and unit < len(_UNITS) - 1:
-        size, unit = size / 1000, unit + 1
-    return f"{size:.1f} {_UNITS[unit]}" if unit else f"{count} B"
+        return f"{kind}: {count_text(self.fresh, 'file')} fresh{counts}, {_size(self.bytes)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,9 +311,9 @@ class AppendReport(Report):
             return
         first = f"{_would(dry_run=self.dry_run)}appended {count_text(self.rows, 'row')}"
         if self.files is not None:
-            first += f" in {count_text(self.files, 'file')}, {size_text(self.bytes_written or 0)}"
+            first += f" in {count_text(self.files, 'file')}, {_size(self.bytes_written or 0)}"
         if self.index_bytes is not None:
-            first += f"; {size_text(self.index_bytes)} of indexes"
+            first += f"; {_size(self.index_bytes)} of indexes"
             if self.snapshot_id is None:
                 first += f" in {count_text(self.bundles, 'bundle')}"
         if self.snapshot_id is not None:
@@ -408,7 +401,7 @@ class UpsertReport(Report):
         if self.replaced is not None:
             first += f", {count_text(self.replaced, 'older row')} replaced"
         first += f"; {count_text(self.files, 'file')} of {count_text(self.buckets, 'bucket')}"
-        first += f", {size_text(self.bytes_written)}; {size_text(self.index_bytes)} of indexes"
+        first += f", {_size(self.bytes_written)}; {_size(self.index_bytes)} of indexes"
         if not self.is_compacted:
             first += "; not compacted"
         yield f"{first}; snapshot {self.snapshot_id}; {self.seconds:.1f} s"
@@ -452,7 +445,7 @@ class CompactReport(Report):
             yield f"would have compacted {buckets} of {count_text(self.files_before, 'file')}"
             return
         files = f"{count_text(self.files_before, 'file')} became {self.files_after:,}"
-        size = size_text(self.bytes_written or 0)
+        size = _size(self.bytes_written or 0)
         rows = f"{count_text(self.rows or 0, 'row')} ({size}) written"
         done = f"compacted {buckets}: {files}, {rows}"
         yield f"{done} in {self.seconds:.1f} s: snapshot {self.snapshot_id}"

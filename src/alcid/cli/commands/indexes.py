@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from alcid._text import count_text
+from alcid._text import count_text, size_text
 from alcid.cli.app import Section, command
 from alcid.cli.options import (
     DryRun,
@@ -29,7 +29,7 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.index.bundle import PayloadKind
-from alcid.tables.reports import Report, size_text
+from alcid.tables.reports import Report
 
 if TYPE_CHECKING:
     from alcid.cli.tables import AnyTable
@@ -187,12 +187,12 @@ class _DropReport(Report):
             yield "dropped nothing: there is no such index"
             return
         what = count_text(len(self.indexes), "index")
-        size = size_text(sum(info.bytes for info in self.indexes))
+        size = size_text(sum(info.bytes for info in self.indexes), precise=True)
         would = "would have " if self.dry_run else ""
         yield f"{would}dropped {what} of {count_text(self.files, 'file')}, {size}"
         for info in self.indexes:
             kind = PayloadKind.index(info.column, info.index_type)
-            yield f"{kind}: {count_text(info.fresh, 'file')}, {size_text(info.bytes)}"
+            yield f"{kind}: {count_text(info.fresh, 'file')}, {size_text(info.bytes, precise=True)}"
 
 
 @command(Section.INDEX)

@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import ClassVar
 
-from alcid._text import count_text
+from alcid._text import count_text, size_text
 from alcid.errors import (
     AlcidError,
     FileGoneError,
@@ -42,7 +42,7 @@ from alcid.tables.bundle_folder import (
 )
 from alcid.tables.open_files import list_data_files
 from alcid.tables.parquet.staging import STAGING
-from alcid.tables.reports import Plain, Report, size_text
+from alcid.tables.reports import Plain, Report
 
 __all__ = [
     "CleanReport",
@@ -228,7 +228,7 @@ class CleanReport(Report):
         if self.merged:
             first += f"merged {count_text(len(self.merged), 'bundle')}{to} and "
         first += f"removed {count_text(len(self.removed), 'leftover')}"
-        first += f" ({size_text(self.bytes_removed)})"
+        first += f" ({size_text(self.bytes_removed, precise=True)})"
         first += "" if self.dry_run else f" in {self.seconds:.1f} s"
         yield first + (f"; {len(self.kept):,} too young" if self.kept else "")
         reasons = Counter(leftover.reason for leftover in self.removed)

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar, Final, Protocol
 
-from alcid._text import count_text
+from alcid._text import count_text, size_text
 from alcid.errors import AlcidError, ConflictError, DamagedIndexWarning, FileGoneError
 from alcid.tables.engine import Engine
 from alcid.tables.maintenance.clean import CleanReport, Leftover, check_age
 from alcid.tables.maintenance.findings import Finding, FindingKind
 from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.progress import Progress
-from alcid.tables.reports import Plain, Report, cut, size_text
+from alcid.tables.reports import Plain, Report, cut
 
 __all__ = [
     "REBUILT",
@@ -142,7 +142,7 @@ class RepairReport(Report):
             first = f"{would}repaired {count_text(len(self.repaired), 'problem')}"
             first += f" in {count_text(self.commits, 'commit')}" if self.commits else ""
             first += "" if self.snapshot_id is None else f": snapshot {self.snapshot_id}"
-        size = size_text(sum(leftover.bytes for leftover in self.removed))
+        size = size_text(sum(leftover.bytes for leftover in self.removed), precise=True)
         first += f"; {would}removed {count_text(len(self.removed), 'leftover')} ({size})"
         first += f"; {len(self.kept):,} too young" if self.kept else ""
         first += f"; {len(self.not_repaired):,} NOT repaired" if self.not_repaired else ""

@@ -201,7 +201,7 @@ def count_skipped(written: Iterable[WrittenData]) -> tuple[Skipped, ...]:
     for file in written:
         for column, index_type, reason in file.skipped:
             skipped.add(PayloadKind.index(column, index_type), reason, file.paths[0])
-    return skipped.found
+    return skipped.reasons
 
 
 def writing_options(

@@ -133,7 +133,7 @@ def _publish(
         sum(sizes),
         sum(size > 0 for size in sizes),
         time.monotonic() - begin,
-        skipped.found,
+        skipped.reasons,
     )
 
 

@@ -130,7 +130,7 @@ class FolderIndexes:
             built.bytes_written,
             len(built.bundles),
             time.monotonic() - begin,
-            skipped.found,
+            skipped.reasons,
         )
 
     def preview(

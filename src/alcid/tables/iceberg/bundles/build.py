@@ -149,7 +149,7 @@ def build(
         listed.size if is_new and listed is not None else 0,
         int(is_new),
         time.monotonic() - begin,
-        skipped.found,
+        skipped.reasons,
         files.snapshot.id if is_new else None,
     )
 

@@ -95,7 +95,7 @@ def preview(
         0,
         None,
         0.0,
-        skipped.found,
+        skipped.reasons,
         dry_run=True,
         data_bytes=sum(intent.placed.file.size for intent in plan if intent.build),
         missing=missing,
@@ -209,7 +209,7 @@ def build(
         sum(made.size for made in changed),
         None,
         time.monotonic() - begin,
-        skipped.found,
+        skipped.reasons,
         None if snapshot is None else snapshot.id,
         lost_indexes(files, placed, containers, [plan[made.item] for made in changed]),
     )

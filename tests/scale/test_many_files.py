@@ -229,7 +229,7 @@ def test_index_files_that_are_not_held_whole_are_asked_the_same(
     queries = ("kind = 17", "word = 'word 51'", "kind = 17 OR score > 5")
     expected = [made.scan(where).explain() for where in queries]
     monkeypatch.setattr(indexes, "_HEAD", head)
-    monkeypatch.setattr(indexes, "_MOST_HELD", room)
+    monkeypatch.setattr(indexes, "_MAX_CACHED", room)
     table = alcid.paimon(tmp_path / "t")
     for where, one in zip(queries, expected, strict=True):
         found = table.scan(where).explain()

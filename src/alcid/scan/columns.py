@@ -1,7 +1,7 @@
 """The columns of a table, and what they are in each of its files.
 
 Files of a table were written over years: a column may be missing in some, or narrower, or spelled
-otherwise. Files with the same schema are one group, so that planning asks each group once.
+otherwise. Files with the same schema are one group, so that planning treats each group once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Column:
     name: str
     arrow_type: Any
     data_type: DataType | None = None
-    """None if there is no such type here: it can be read, and asked whether it is null."""
+    """None if Alcid has no such type: it can be read, and compared with null only."""
     problem: str = ""
     """Why its indexes and statistics must not be used; empty if they may."""
 
@@ -101,7 +101,7 @@ class TableColumns:
             columns, self.partitions, schemas, schema_of, self._given, self._conversions
         )
 
-    def share(self, count: int) -> Float64Array:
+    def fraction(self, count: int) -> Float64Array:
         """Roughly how much of each file so many columns are."""
         totals = np.array([max(len(schema), 1) for schema in self.schemas], np.float64)
         return np.minimum(count / totals, 1.0)[self.schema_of]
@@ -127,10 +127,10 @@ class TableColumns:
             ColumnError: There is none, or more than one.
             UnsupportedError: It names a field within a column.
         """
-        found = self._names.match(name)
-        if found is None and self._names.match(name.partition(".")[0]) is not None:
+        column = self._names.match(name)
+        if column is None and self._names.match(name.partition(".")[0]) is not None:
             raise UnsupportedError(f"column {name}: a field within a column cannot be chosen")
-        return self._names.find(name) if found is None else found
+        return self._names.find(name) if column is None else column
 
     def has(self, name: str) -> bool:
         """Whether there is such a column, or such a map."""
@@ -146,18 +146,22 @@ class TableColumns:
 
     def file_names(self, file: int, columns: Sequence[str]) -> list[str]:
         """Those of some columns of the table that a file has and no path, as it spells them."""
-        own_names, partitions = self._own_names(file, columns), self.partitions
-        inside = [own_names[name] for name in columns if name not in partitions]
-        return [name for name in inside if name is not None]
+        own_names, inside = self._own_names(file, columns), []
+        for column in columns:
+            own_name = own_names[column]
+            if own_name is not None and column not in self.partitions:
+                inside.append(own_name)
+        return inside
 
     def _own_names(self, file: int, columns: Sequence[str]) -> dict[str, str | None]:
         """How a file spells some columns of the table; found once for each schema and case rule."""
         schema = int(self.schema_of[file])
-        known = self._own_names_of.setdefault((schema, current_settings().case_sensitive), {})
-        for name in columns:
-            if name not in known:
-                known[name] = self._spelled[schema](name)
-        return known
+        rule = current_settings().case_sensitive
+        own_names = self._own_names_of.setdefault((schema, rule), {})
+        for column in columns:
+            if column not in own_names:
+                own_names[column] = self._spelled[schema](column)
+        return own_names
 
     def conversion(self, schema: int, column: str) -> Conversion | None:
         """How a column of the table is made of files of a schema; None: it is cast, if need be."""
@@ -166,17 +170,17 @@ class TableColumns:
     def groups(self, name: str) -> list[ColumnGroup]:
         """The column that a name means, in all files."""
         if name not in self._groups:
-            self._groups[name] = [self._group(name, place) for place in range(len(self.schemas))]
+            self._groups[name] = [self._group(name, number) for number in range(len(self.schemas))]
         return self._groups[name]
 
     def _is_key(self, name: str) -> bool:
         """Whether a name means a key of a map."""
         return self._names.match(name) is None
 
-    def _group(self, name: str, place: int) -> ColumnGroup:
-        files, schema = self.schema_of == place, self.schemas[place]
+    def _group(self, name: str, number: int) -> ColumnGroup:
+        files, schema = self.schema_of == number, self.schemas[number]
         top_level = self.find(name)
-        own = self._spelled[place](top_level)
+        own = self._spelled[number](top_level)
         if own is None:
             return ColumnGroup(files, None, None, "")
         is_key = self._is_key(name)

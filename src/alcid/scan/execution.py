@@ -122,7 +122,7 @@ class ReadPlan:
     def whole_sizes(self) -> Int64Array:
         """Roughly the bytes of the needed columns of each candidate."""
         needed = len(dict.fromkeys([*self.columns, *self.where_columns]))
-        share = self.files.columns.share(max(needed, 1))
+        share = self.files.columns.fraction(max(needed, 1))
         sizes: Int64Array = (self.files.sizes * share)[self.candidates.files].astype(np.int64)
         return sizes
 
@@ -226,7 +226,8 @@ class Run:
         candidates = self._prune(rows_needed=False).candidates
         self._is_count = True
         exact = candidates.exact
-        known, rest = int(candidates.rows(self.files)[exact].sum()), candidates.filter(~exact)
+        from_indexes = int(candidates.rows(self.files)[exact].sum())
+        rest = candidates.filter(~exact)
         counted = elsewhere(self._scan_plan(rest, [])) if len(rest) else 0
         if counted is None:
             self._reads.append(self._reader.read(rest, []))
@@ -235,8 +236,8 @@ class Run:
             self._counted_elsewhere = rest
         self._row_count = counted
         read = f", {counted:,} by reading" if len(rest) else ": no data was read"
-        self._notes.append(f"{known:,} rows counted from indexes and statistics{read}")
-        total = known + counted
+        self._notes.append(f"{from_indexes:,} rows counted from indexes and statistics{read}")
+        total = from_indexes + counted
         return total if self.limit is None else min(total, self.limit)
 
     def plan(self) -> ScanPlan:

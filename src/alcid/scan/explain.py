@@ -43,7 +43,7 @@ _HEAD = (
 
 
 def question_text(explanation: Explanation) -> str:
-    """What was asked."""
+    """The query as text."""
     order = f" order by {explanation.order_by}" if explanation.order_by else ""
     limit = "" if explanation.limit is None else f" limit {explanation.limit}"
     return f"where {explanation.predicate}{order}{limit}"
@@ -210,7 +210,7 @@ class FileOutcome:
     rows: int
     outcome: Outcome
     row_groups: tuple[RowGroupOutcome, ...] = ()
-    """Empty for a file that was not opened: nobody has asked how it is cut."""
+    """Empty for a file that was not opened."""
 
     def to_dict(self) -> dict[str, Any]:
         """The same in plain dicts and lists."""

@@ -272,15 +272,15 @@ class _IndexStage:
         self.uses = IndexUses(len(table.sizes))
 
     def run(self, candidates: Candidates) -> StageResult:
-        """Probe for all files at once first, then ask for the rows of those that are left."""
+        """Probe all files at once first, then find the rows of those that are left."""
         undecided = candidates.files[~candidates.exact]
         dropped: dict[str, Int64Array] = {}
         with Meter() as cost:
             if self._where.leaves and len(undecided):
-                candidates = self._ask(candidates, undecided, dropped)
+                candidates = self._probe(candidates, undecided, dropped)
         return StageResult("file index", candidates, dropped, cost)
 
-    def _ask(
+    def _probe(
         self, candidates: Candidates, files: Int64Array, dropped: dict[str, Int64Array]
     ) -> Candidates:
         """What indexes leave of the candidates, of which some files are undecided."""
@@ -293,12 +293,13 @@ class _IndexStage:
         positions = Positions(
             table, where, files, scan_bytes[files], uses, rows_needed=self._rows_needed
         )
-        asked = files[positions.worth()]
-        # What one search rules out need not be asked file by file.
-        may_have = _BitmapDictionaries(table, where, uses).may_match(asked)
-        without, asked = asked[~may_have], asked[may_have]
-        answers = wait_for_each(positions.select, asked.tolist(), remote=table.remote)
-        selections = dict(zip(asked.tolist(), answers, strict=True))
+        probed = files[positions.worth()]
+        without = probed[:0]
+        if len(probed):  # what one search rules out need not be probed file by file
+            may_have = _BitmapDictionaries(table, where, uses).may_match(probed)
+            without, probed = probed[~may_have], probed[may_have]
+        answers = wait_for_each(positions.select, probed.tolist(), remote=table.remote)
+        selections = dict(zip(probed.tolist(), answers, strict=True))
         positions.note_rest()
         skipped = [file for file, selection in selections.items() if selection.skip]
         dropped["no row in the index"] = np.concatenate([without, np.array(skipped, np.int64)])
@@ -307,5 +308,5 @@ class _IndexStage:
 
 def full_scan_bytes(table: TableFiles, needed: Sequence[str]) -> Int64Array:
     """Roughly what each file costs without indexes: its footer, and the needed columns."""
-    scanned: Int64Array = (table.sizes * table.columns.share(len(needed))).astype(np.int64)
+    scanned: Int64Array = (table.sizes * table.columns.fraction(len(needed))).astype(np.int64)
     return scanned + _REQUESTS * table.gap

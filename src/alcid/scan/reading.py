@@ -123,7 +123,11 @@ class RowReader:
             reasons[file] = self._whole_reason(file, selection, inside)
             if not reasons[file]:
                 paged.append((file, selection, inside))
-        layouts = table.layouts([file for file, *_ in paged], [inside for *_, inside in paged])
+        layouts = (
+            table.layouts([file for file, *_ in paged], [inside for *_, inside in paged])
+            if paged
+            else []
+        )
         for (file, selection, inside), layout in zip(paged, layouts, strict=True):
             if self._names_missing_rows(file, selection, int(layout.starts[-1])):
                 continue
@@ -211,9 +215,9 @@ class RowReader:
     def _is_certain(
         self, file: int, selection: Selection, scan: FileScan, columns: Sequence[str]
     ) -> bool:
-        """Whether a file itself says that all its rows match, as the bounds that are known of it.
+        """Whether the footer of a file, too, says that all its rows match.
 
-        It need not be asked where the columns of the predicate are read anyway.
+        That need not be evaluated where the columns of the predicate are read anyway.
         """
         if (
             not selection.exact
@@ -248,20 +252,20 @@ class RowReader:
             schema_of[access.file] == schema_of[other.file]
             and access.selection.exact == other.selection.exact
             and access.selection.claims == other.selection.claims
-            and sum(one.rows for one in others) < _TOGETHER
+            and sum(access.rows for access in others) < _TOGETHER
         )
 
     def _run(self, task: list[PageAccess] | WholeAccess, columns: Sequence[str]) -> Part:
         if isinstance(task, WholeAccess):
             return self._read_groups(task, columns)
         positions = RowPositions.of_pages(
-            [one.file for one in task], [one.positions for one in task]
+            [access.file for access in task], [access.positions for access in task]
         )
         needed = self._needed(task[0].selection, columns)
         try:
             rows = conform(self.table, self._read_pages(task), needed, positions)
-        except FormatError:  # where the pages are may be known of another file
-            self.table.check_again([one.file for one in task])
+        except FormatError:  # the layout may be that of another file
+            self.table.check_again([access.file for access in task])
             raise
         if self._is_checked(task[0].selection):
             mask = self._checked(rows, task[0].selection, positions)
@@ -271,7 +275,10 @@ class RowReader:
 
     def _read_pages(self, task: Sequence[PageAccess]) -> pa.Table:
         return read_many(
-            [FileRows(self.table.source(one.file), one.layout, one.positions) for one in task],
+            [
+                FileRows(self.table.source(access.file), access.layout, access.positions)
+                for access in task
+            ],
             task[0].columns,
             coalescing=Coalescing(gap=self.table.gap),
             read_ranges=self.table.read_ranges,

@@ -73,7 +73,7 @@ class ScanReport:
             stages += self._unread_stage(before, rest)
             stages.append(Stage("rows", rest, replace(rest, rows=self.row_count)))
         if self.fetches:
-            costs = [cost for one in self.fetches for cost in (one.opened.cost, one.cost)]
+            costs = [cost for read in self.fetches for cost in (read.opened.cost, read.cost)]
             stages.append(_stage("fetch", stages[-1].after, stages[-1].after, costs))
         return stages
 
@@ -83,11 +83,11 @@ class ScanReport:
         Pages are counted of files that are read by pages, if any is; of the others whole row groups
         are read.
         """
-        every = [_counts(one.opened.candidates, self.table) for one in self.reads]
+        counts = [_counts(read.opened.candidates, self.table) for read in self.reads]
         opened = Counts(
-            sum(one.files for one in every),
-            rows=sum(one.rows or 0 for one in every),
-            bytes=sum(one.bytes or 0 for one in every),
+            sum(count.files for count in counts),
+            rows=sum(count.rows or 0 for count in counts),
+            bytes=sum(count.bytes or 0 for count in counts),
         )
         stages = self._unread_stage(planned, opened)
         groups = all_groups = pages = all_pages = rows = files = paged = 0
@@ -111,11 +111,11 @@ class ScanReport:
         read = replace(left, pages=pages if paged else None, bytes=page_size)
         before = replace(opened, row_groups=all_groups)
         dropped = {_NO_ROW_GROUP.reason: opened.files - files} if opened.files > files else {}
-        opening = [one.opened.cost for one in self.reads]
+        opening = [result.opened.cost for result in self.reads]
         stages.append(_stage("row groups", before, left, opening, dropped))
         if paged:
             stages.append(Stage("pages", left, read))
-        reading = [one.cost for one in self.reads]
+        reading = [result.cost for result in self.reads]
         stages.append(_stage("rows", read, replace(read, rows=self.row_count), reading))
         return stages
 
@@ -148,7 +148,7 @@ class ScanReport:
 
 
 def _accesses(reads: Sequence[ReadResult]) -> list[PageAccess | WholeAccess]:
-    return [access for one in reads for access in one.opened.accesses]
+    return [access for read in reads for access in read.opened.accesses]
 
 
 def _counts(candidates: Candidates, table: DataFiles) -> Counts:

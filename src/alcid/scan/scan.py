@@ -183,11 +183,11 @@ class Scan:
             in_process: Leave to Spark only what nothing else can evaluate. Without it, that is
                 everything that no index answers.
         """
-        known = known_part(self._where)
-        if known == self._where or (in_process and not self._needs_spark):
+        evaluable = known_part(self._where)
+        if evaluable == self._where or (in_process and not self._needs_spark):
             return self._call(lambda run: run.plan(), keep=True), True
         if self._evaluable is None:
-            whole = replace(self.query, where=known, columns=None)
+            whole = replace(self.query, where=evaluable, columns=None)
             self._evaluable = Scan(
                 whole, self._files, self._reopen, self._engine, strict=self._strict
             )

@@ -41,7 +41,7 @@ __all__ = ["BundleIndexes", "DataFiles", "FileScan", "Indexes", "TableFiles"]
 
 
 class Indexes(Protocol):
-    """The indexes of the files of a table; a file is its place among them."""
+    """The indexes of the files of a table; a file is its number in the listing."""
 
     def load(self, files: Int64Array, /) -> None:
         """Find out what indexes some files have; nothing is said of others before."""
@@ -53,7 +53,7 @@ class Indexes(Protocol):
         """One of `State` for each file."""
 
     def fresh(self, column: str, index_type: str) -> BoolArray:
-        """The files that have one which can be used."""
+        """The files that have an index which can be used."""
 
     def lengths(self, column: str, index_type: str) -> Int64Array:
         """The bytes of the index of each file; 0 where there is none."""
@@ -61,7 +61,7 @@ class Indexes(Protocol):
     def probe(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
     ) -> ProbeResult:
-        """Ask the bloom filters of files, which have one, for keys."""
+        """Probe the bloom filters of files, which have one, for keys."""
 
     def without_keys(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
@@ -112,7 +112,7 @@ class BundleIndexes:
         return self._coverage(column, index_type).states
 
     def fresh(self, column: str, index_type: str) -> BoolArray:
-        """The files that have one which can be used."""
+        """The files that have an index which can be used."""
         fresh: BoolArray = self.states(column, index_type) == State.FRESH
         return fresh
 
@@ -123,7 +123,7 @@ class BundleIndexes:
     def probe(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
     ) -> ProbeResult:
-        """Ask the bloom filters of files for keys, in one round of reads."""
+        """Probe the bloom filters of files for keys, in one round of reads."""
         coverage = self._coverage(column, "bloom-filter")
         return probe(
             coverage,
@@ -194,7 +194,7 @@ class FileScan(Protocol):
 
 
 class DataFiles(Protocol):
-    """Files that can be read, in columns; a file is its place among them."""
+    """Files that can be read, in columns; a file is its number in the listing."""
 
     paths: pa.StringArray
     sizes: Int64Array
@@ -220,7 +220,7 @@ class DataFiles(Protocol):
         """
 
     def bounds(self, column: str, data_type: DataType) -> Bounds | None:
-        """What is known of a column, as files spell it, in those where it is of a type."""
+        """The statistics of a column, as files spell it, in files where it has a type."""
 
     def group_statistics(
         self, file: int, scan: FileScan, columns: Sequence[str]
@@ -261,7 +261,7 @@ class DataFiles(Protocol):
 
 
 class TableFiles(DataFiles, Protocol):
-    """The files of a table at one moment, with what is known of them without reading them."""
+    """The files of a table snapshot, with their metadata, indexes and deleted rows."""
 
     location: str
     """The folder that paths are below."""
@@ -287,4 +287,4 @@ class TableFiles(DataFiles, Protocol):
         """The deleted rows of those files that may have any."""
 
     def load_deletions(self, files: Int64Array, /) -> None:
-        """Make ready the deleted rows of some files, in one round of reads."""
+        """Load the deleted rows of some files, in one round of reads."""

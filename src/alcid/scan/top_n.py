@@ -182,7 +182,7 @@ class _CutOff:
         return probe_index(reader, InIntervals((interval,))).rows
 
     def _indexed(self, files: Int64Array) -> Int64Array:
-        """Those of some files that have an index to be asked."""
+        """Those of some files that have a fresh index."""
         self.table.indexes.load(files)
         return files[self.table.indexes.fresh(self.name, _INDEX)[files]]
 

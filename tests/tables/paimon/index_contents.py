@@ -14,7 +14,7 @@ from alcid.formats.file_index.container import Container
 from alcid.scan import planner
 from alcid.tables.paimon.metadata.manifest import ManifestEntry
 from alcid.tables.paimon.metadata.schema import TableSchema
-from alcid.tables.paimon.write.index_plan import place_every, read_containers
+from alcid.tables.paimon.write.index_plan import indexable_files, read_containers
 from tests.tables.paimon.small_tables import append
 
 BITMAP = {"file-index.bitmap.columns": "name"}
@@ -38,7 +38,7 @@ def entries(table: PaimonTable) -> tuple[ManifestEntry, ...]:
 def payloads(table: PaimonTable) -> list[Payloads | str | None]:
     """The indexes of each data file; text where its container is damaged."""
     found: list[Payloads | str | None] = []
-    for one in read_containers(table.storage, place_every(table.snapshot)[0]):
+    for one in read_containers(table.storage, indexable_files(table.snapshot)[0]):
         if isinstance(one, Container):
             sections = {
                 (entry.column, entry.index_type): None if entry.is_empty else one.section(entry)

@@ -26,7 +26,7 @@ from alcid.tables.engine import Task
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.manifest import ADD, DELETE
 from alcid.tables.paimon.write.build import build, drop, indexes
-from alcid.tables.paimon.write.index_plan import IndexItem, IndexWork, Intent, place_every
+from alcid.tables.paimon.write.index_plan import FilePlan, IndexItem, IndexWork, indexable_files
 from alcid.tables.reports import IndexInfo
 from alcid.types import DataType
 from tests.tables.paimon.index_contents import (
@@ -398,7 +398,9 @@ def test_progress_is_told_for_files_that_are_worked_on(table: PaimonTable) -> No
 
 def test_work_is_done_the_same_elsewhere(table: PaimonTable) -> None:
     build(table, {**BITMAP, **BLOOM})
-    intents = [Intent(one, keep=(("name", "bitmap"),)) for one in place_every(table.snapshot)[0]]
+    intents = [
+        FilePlan(one, keep=(("name", "bitmap"),)) for one in indexable_files(table.snapshot)[0]
+    ]
     work = IndexWork(table.storage, 1 << 20, table.snapshot.options)
     items = [IndexItem(1, intents[1], 0)]
     again, sent = pickle.loads(pickle.dumps((work, items)))

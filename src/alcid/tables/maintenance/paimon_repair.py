@@ -64,10 +64,10 @@ from alcid.tables.paimon.metadata.manifest import BucketId
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry, TableState
 from alcid.tables.paimon.write.build import make_swaps
 from alcid.tables.paimon.write.index_plan import (
-    Found,
-    Intent,
-    intents,
-    place_every,
+    FileContainer,
+    FilePlan,
+    indexable_files,
+    plan_files,
     read_containers,
     table_name,
 )
@@ -128,14 +128,14 @@ def repair_indexes(
         wrong: The findings of `INDEX_KINDS`, by the paths of data files.
     """
     files = table.snapshot
-    placed = [file for file in place_every(files)[0] if file.path in wrong]
+    placed = [file for file in indexable_files(files)[0] if file.path in wrong]
     plan = [
         _intent(files, file, container, wrong[file.path])
         for file, container in zip(placed, read_containers(table.storage, placed), strict=True)
     ]
     threshold = files.options.file_index_in_manifest_threshold
     _, swaps = make_swaps(table, plan, threshold, progress=False)
-    rebuilt = {intent.placed.path: _rebuilt(intent, files) for intent in plan}
+    rebuilt = {file_plan.placed.path: _rebuilt(file_plan, files) for file_plan in plan}
     return [
         IndexRepair(
             swap,
@@ -149,12 +149,12 @@ def repair_indexes(
 
 
 def _intent(
-    files: PaimonFiles, placed: PlacedFile, container: Found, findings: Sequence[Finding]
-) -> Intent:
+    files: PaimonFiles, placed: PlacedFile, container: FileContainer, findings: Sequence[Finding]
+) -> FilePlan:
     """What to build for a file, and what to keep of the indexes that it has."""
     if not isinstance(container, Container):
         specs, _ = table_specs(files.schema)
-        return Intent(placed, _built(files, placed, specs))
+        return FilePlan(placed, _built(files, placed, specs))
     own = files.schemas[placed.file.schema_id]
     all_wrong = any(finding.kind is FindingKind.CONTAINER for finding in findings)
     wrong = {(finding.column, finding.index_type) for finding in findings}
@@ -167,14 +167,14 @@ def _intent(
         elif column is not None:
             options = _options(container, entry, own.types)
             specs.append(IndexSpec(column, entry.index_type, options))
-    return Intent(placed, _built(files, placed, specs), tuple(keep))
+    return FilePlan(placed, _built(files, placed, specs), tuple(keep))
 
 
 def _built(
     files: PaimonFiles, placed: PlacedFile, specs: Sequence[IndexSpec]
 ) -> tuple[tuple[IndexSpec, DataType], ...]:
     """Indexes as the file spells them, as far as it can have them."""
-    made = intents(files, [placed], specs, [None], SkippedCounter(), rebuild=True)
+    made = plan_files(files, [placed], specs, [None], SkippedCounter(), rebuild=True)
     return made[0].build if made else ()
 
 
@@ -189,12 +189,12 @@ def _options(container: Container, entry: Entry, types: Mapping[str, DataType]) 
         return default_options(entry.index_type)
 
 
-def _rebuilt(intent: Intent, files: PaimonFiles) -> set[_Index]:
+def _rebuilt(file_plan: FilePlan, files: PaimonFiles) -> set[_Index]:
     """The indexes that are built, as the table calls their columns."""
-    own = files.schemas[intent.placed.file.schema_id]
+    own = files.schemas[file_plan.placed.file.schema_id]
     return {
         (table_name(spec.column, own, files.schema) or spec.column, spec.index_type)
-        for spec, _ in intent.build
+        for spec, _ in file_plan.build
     }
 
 

@@ -48,7 +48,7 @@ class OpenPaimonTable(Table[PaimonFiles]):
             require(snapshot_id, int, "snapshot_id")
         self.folder = TableFolder(storage, branch)
         self._snapshot_id, self._tag, self._merge_on_read = snapshot_id, tag, merge_on_read
-        self._last = TableState(storage, None)  # what it has read is not read again
+        self._last = TableState(storage, None)  # whose manifests are not read again
         self.refresh()
 
     @property
@@ -59,14 +59,14 @@ class OpenPaimonTable(Table[PaimonFiles]):
     @property
     def snapshot_id(self) -> int | None:
         """The snapshot that is read; None before the first commit."""
-        found = self.snapshot.state.snapshot
-        return None if found is None else found.id
+        snapshot = self.snapshot.state.snapshot
+        return None if snapshot is None else snapshot.id
 
     def committer(self) -> Committer:
-        """What makes snapshots of the table as it is known here.
+        """A committer for the table as it was read.
 
         Raises:
-            UnsupportedError: It was opened as it was in the past, or at a branch; or it has files
+            UnsupportedError: It was opened at a past snapshot or at a branch, or it has files
                 outside of its folder.
         """
         if self.folder.branch != MAIN:
@@ -86,14 +86,13 @@ class OpenPaimonTable(Table[PaimonFiles]):
         return Committer(self.storage, self.snapshot.schema, self.snapshot.options)
 
     def apart(self) -> Self:
-        """The same table, for work that reads it anew: no other thread changes what it sees."""
+        """A copy of the table, for work that refreshes it without affecting other threads."""
         return copy(self)
 
     def dry_run(self) -> Self:
-        """The same table, to try changes on.
+        """A copy of the table to try changes on.
 
-        They are made in the memory of this process: the files of the table stay as they are, and
-        nobody else sees anything.
+        They are made in the memory of this process: the files of the table stay as they are.
         """
         return type(self)(
             self.storage.dry_run(),
@@ -106,7 +105,7 @@ class OpenPaimonTable(Table[PaimonFiles]):
         )
 
     def with_level_zero(self) -> Self:
-        """The table with what is not compacted yet: itself, if there is no such file."""
+        """The table with level 0, which is not compacted yet; itself, if there is no such file."""
         if self.snapshot.not_compacted == NotCompacted():
             return self
         return type(self)(
@@ -121,18 +120,19 @@ class OpenPaimonTable(Table[PaimonFiles]):
         state = self._state() if before is None else before.state
         self._last = state
         latest = self.folder.latest_schema()
-        given = self.folder.options(latest)
-        options = TableOptions.parse(given, has_primary_key=bool(latest.primary_keys))
+        options = TableOptions.parse(
+            self.folder.options(latest), has_primary_key=bool(latest.primary_keys)
+        )
         if self._merge_on_read and options.merge_engine != "deduplicate":
             raise UnsupportedError(
                 f"merge_on_read: merge-engine={options.merge_engine}, expected deduplicate"
             )
-        numbers = {entry.file.schema_id for entry in state.entries}
+        schema_ids = {entry.file.schema_id for entry in state.entries}
         return PaimonFiles(
             self.storage,
             state,
             self._schema(state, latest),
-            {number: self.folder.schema(number) for number in numbers},
+            {schema_id: self.folder.schema(schema_id) for schema_id in schema_ids},
             options,
             merge_on_read=self._merge_on_read or options.merge_on_read,
             strict=self._strict,
@@ -148,7 +148,7 @@ class OpenPaimonTable(Table[PaimonFiles]):
         return self._last.at(snapshots.latest())
 
     def _schema(self, state: TableState, latest: TableSchema) -> TableSchema:
-        """The latest schema; that of a snapshot of the past, where one is asked for."""
+        """The latest schema, or that of the past snapshot that was opened."""
         if state.snapshot is not None and (self._tag is not None or self._snapshot_id is not None):
             return self.folder.schema(state.snapshot.schema_id)
         return latest

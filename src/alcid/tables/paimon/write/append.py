@@ -1,6 +1,6 @@
-"""`t.append(rows)` on a Paimon table: data files, then one commit that names them all.
+"""`t.append(rows)` on a Paimon table: data files, then one commit that adds them all.
 
-The schema of a new Paimon table: what could never work is refused before there is a table.
+Also the schema of a new table: what could never work is refused before the table exists.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def append_arrow(
     rows: pa.Table | pa.RecordBatch,
     options: Mapping[str, OptionValue] | None = None,
 ) -> AppendReport:
-    """Append rows that are in memory, without Spark; see `append_rows`."""
+    """Append Arrow rows in this process; see `append_rows`."""
     return append_rows(table, ArrowRows(rows), options)
 
 
@@ -74,18 +74,19 @@ def append_rows(
     """Append rows to a table, in one snapshot of kind APPEND; without rows there is none.
 
     Args:
-        table: The table; it is read anew before and after.
-        rows: Their columns go by name, narrower types are widened, missing ones are null.
+        table: The table; it is refreshed before and after.
+        rows: The rows. Columns are matched by name, narrower types are widened, missing columns are
+            null.
         options: The indexes to build, see `alcid.options`; by default those that the options of
             the table name. `{}` for none.
 
     Raises:
         ColumnError: A column that the table does not have, or one that is missing and NOT NULL.
         UnsupportedError: A table with a primary key, an option that cannot be followed, a type or
-            a value that does not go into the table.
+            a value that does not fit the table.
         ConflictError: The schema has changed, or the number of buckets.
-        StorageError: A file could not be written or read. If the rows are appended nevertheless, or
-            may be, it says so.
+        StorageError: A file could not be written or read. If the rows are, or may be, appended
+            nevertheless, it says so.
     """
     begin = time.monotonic()
     with table.engine.settings():
@@ -100,12 +101,12 @@ def append_rows(
             raise
         state = table.snapshot.state
         snapshot = _commit(committer, job, written, state) if written else None
-        _see(table, snapshot)
+        _refresh(table, snapshot)
     return AppendReport(
         len(written),
-        sum(one.entry.file.rows for one in written),
-        sum(one.entry.file.size for one in written),
-        sum(one.index_bytes for one in written),
+        sum(file.entry.file.rows for file in written),
+        sum(file.entry.file.size for file in written),
+        sum(file.index_bytes for file in written),
         0,
         time.monotonic() - begin,
         count_skipped(written),
@@ -114,12 +115,12 @@ def append_rows(
 
 
 def _plan(
-    table: OpenPaimonTable, given: pa.Schema, options: Mapping[str, OptionValue] | None
+    table: OpenPaimonTable, input_schema: pa.Schema, options: Mapping[str, OptionValue] | None
 ) -> DataJob:
     files = table.snapshot
     require_rows_writable(files.schema, files.options, "append")
     specs = wanted_specs(files.schema, options)
-    columns = fit_stored(given, files.schema)
+    columns = fit_stored(input_schema, files.schema)
     return DataJob(
         table.storage,
         files.schema,
@@ -133,8 +134,8 @@ def _plan(
 def _commit(
     committer: Committer, job: DataJob, written: Sequence[WrittenData], state: TableState
 ) -> int | None:
-    """Let the files count; the number of the snapshot."""
-    entries = [one.entry for one in written]
+    """Commit the files; the id of the snapshot."""
+    entries = [file.entry for file in written]
     try:
         snapshot = committer.commit(
             lambda state: Change(
@@ -142,14 +143,14 @@ def _commit(
             ),
             cached=state,
         )
-    except (ConflictError, UnsupportedError):  # after another error the snapshot may be there
+    except (ConflictError, UnsupportedError):  # after another error the snapshot may exist
         discard(job.storage, (path for file in written for path in file.paths))
         raise
     return None if snapshot is None else snapshot.id
 
 
-def _see(table: OpenPaimonTable, snapshot: int | None) -> None:
-    """Read the table with the rows; if it cannot be read, say that they are there nevertheless.
+def _refresh(table: OpenPaimonTable, snapshot: int | None) -> None:
+    """Refresh the table; if that fails, say that the rows are appended nevertheless.
 
     Whoever took the error for one of the append would append them once more.
     """
@@ -165,14 +166,14 @@ def _see(table: OpenPaimonTable, snapshot: int | None) -> None:
 def continue_sequence(
     entries: Sequence[ManifestEntry], state: TableState, options: TableOptions
 ) -> Sequence[ManifestEntry]:
-    """Files with their sequence numbers: in a bucket they go on, without buckets begin anew.
+    """Entries with sequence numbers, which continue those of a bucket; without buckets they stay.
 
     Raises:
         ConflictError: A partition has another number of buckets.
     """
     if options.bucket < 0:
         return entries
-    following: dict[tuple[bytes, int], int] = {}
+    following: dict[BucketId, int] = {}
     touched = {entry.partition for entry in entries}
     for entry in state.entries:
         if entry.partition in touched and entry.total_buckets != options.bucket:
@@ -180,27 +181,26 @@ def continue_sequence(
                 f"bucket={options.bucket}: {entry.file.name} is one of {entry.total_buckets} "
                 "buckets; rewrite its partition first"
             )
-        place = entry.partition, entry.bucket
-        following[place] = max(following.get(place, 0), entry.file.max_sequence + 1)
+        bucket = entry.bucket_id
+        following[bucket] = max(following.get(bucket, 0), entry.file.max_sequence + 1)
     numbered = []
     for entry in entries:
-        place = entry.partition, entry.bucket
-        first = following.get(place, 0)
-        following[place] = first + entry.file.rows
-        file = replace(entry.file, min_sequence=first, max_sequence=following[place] - 1)
+        first = following.get(entry.bucket_id, 0)
+        end = following[entry.bucket_id] = first + entry.file.rows
+        file = replace(entry.file, min_sequence=first, max_sequence=end - 1)
         numbered.append(entry.with_file(file))
     return numbered
 
 
 @dataclass(frozen=True, slots=True)
 class DataJob:
-    """What every worker does with its rows; it pickles."""
+    """The work of every writing task; it can be pickled."""
 
     storage: Storage
     schema: TableSchema
     options: TableOptions
     columns: TargetColumns
-    """All columns of the table: those of its partitions stand in the files too."""
+    """All columns of the table; partition columns are in the files, too."""
     specs: tuple[IndexSpec, ...]
     encoding: Encoding
 
@@ -215,11 +215,10 @@ class DataJob:
         return self.options.bucket > 0
 
     def write(self, batches: Iterable[pa.RecordBatch], _task: int = 0) -> Iterator[WrittenData]:
-        """Write rows; those of a partition and bucket are best given one after the other.
+        """Write rows, which are best clustered by partition and bucket.
 
         Args:
-            batches: The given columns, as `TargetColumns.rows` takes them; others behind them are
-                passed over.
+            batches: The input columns, as `TargetColumns.rows` takes them; more are ignored.
 
         Raises:
             UnsupportedError: A value does not fit the table.
@@ -228,13 +227,13 @@ class DataJob:
             self.columns.rows(batch.columns) for batch in batches if batch.num_rows
         )
 
-    def write_table(self, given: pa.Table) -> Iterator[WrittenData]:
-        """Write all rows of a table, whatever their order; those of a bucket stay in theirs."""
-        sources = [place for place in self.columns.sources if place is not None]
-        rows = self.columns.rows([given.column(place) for place in sources])
-        return _Writer(self).run(self._arranged(rows))
+    def write_table(self, source: pa.Table) -> Iterator[WrittenData]:
+        """Write all rows of a table, in any order; within a bucket they keep theirs."""
+        columns = [column for column in self.columns.sources if column is not None]
+        rows = self.columns.rows([source.column(column) for column in columns])
+        return _Writer(self).run(self._clustered(rows))
 
-    def _arranged(self, rows: pa.Table) -> Iterator[pa.Table]:
+    def _clustered(self, rows: pa.Table) -> Iterator[pa.Table]:
         keys = self._keys(rows)
         order = sort_rows(keys, len(rows))[0] if keys else None
         for start in range(0, len(rows), GROUP_ROWS):
@@ -244,7 +243,7 @@ class DataJob:
                 yield rows.take(pa.array(order[start : start + GROUP_ROWS]))
 
     def _keys(self, rows: pa.Table) -> list[pa.ChunkedArray | pa.Array]:
-        """What tells rows of different files apart: their partition and bucket."""
+        """The partition columns and the bucket of each row: what separates files."""
         keys = [rows.column(name) for name in self.schema.partition_keys]
         buckets = self.buckets(rows)
         return keys if buckets is None else [*keys, pa.array(buckets)]
@@ -253,7 +252,7 @@ class DataJob:
         """The bucket of each row; None in a table without buckets.
 
         Args:
-            rows: As `TargetColumns.rows` gives them.
+            rows: Rows as `TargetColumns.rows` returns them.
         """
         options = self.options
         if options.bucket < 0:
@@ -264,7 +263,7 @@ class DataJob:
 
 
 class _Writer:
-    """One worker, at one try."""
+    """Writes the files of one task."""
 
     def __init__(self, job: DataJob) -> None:
         self._job = job
@@ -272,17 +271,17 @@ class _Writer:
         self._files = NewFiles(job.storage, job.schema, job.options, job.specs)
 
     def run(self, tables: Iterable[pa.Table]) -> Iterator[WrittenData]:
-        """Write rows that are as files hold them."""
+        """Write rows in the columns of the files."""
         job = self._job
-        for place, file in roll_files(
+        for bucket, file in roll_files(
             (part for rows in tables for part in self._parts(rows)),
             lambda: FileWriter(job.columns.schema, None, job.encoding),
             target_bytes=job.options.target_file_size,
         ):
             data, rows = file.close()
             yield self._files.put(
-                place,
-                self._paths.bucket(*place),
+                bucket,
+                self._paths.bucket(*bucket),
                 data,
                 rows,
                 Span(min_sequence=0, max_sequence=len(rows) - 1),
@@ -315,13 +314,13 @@ def new_schema(
 
     Args:
         columns: Names, types, and whether null is allowed.
-        primary_key: The columns that tell rows apart.
-        partition_by: The columns whose values stand in the paths.
+        primary_key: The columns of the primary key.
+        partition_by: The partition columns.
         options: Paimon's table options.
 
     Raises:
-        OptionError: No such option, or a value that it cannot have.
-        ColumnError: A key or an index of what is no column, or a name that cannot be.
+        OptionError: No such option, or an invalid value.
+        ColumnError: A key or an index of a column that does not exist, or an invalid name.
         UnsupportedError: A type or an option that is not supported.
     """
     check_new_options(options)
@@ -332,7 +331,7 @@ def new_schema(
     for what, names in (("primary_key", primary_key), ("partition_by", partition_by)):
         if len(set(names)) < len(names):
             raise ColumnError(f"{what}: a column twice: {', '.join(names)}")
-    made = TableSchema.of(
+    schema = TableSchema.of(
         [(name, data_type) for name, data_type, _ in columns],
         primary_key,
         partition_by,
@@ -340,19 +339,19 @@ def new_schema(
         not_null=[name for name, _, nullable in columns if not nullable],
         time_millis=int(time.time() * 1000),
     )
-    if primary_key and not made.key_columns:
+    if primary_key and not schema.key_columns:
         raise ColumnError("primary_key: all of it stands in the paths, which tell no rows apart")
-    _check_buckets(made, parsed)
+    _check_buckets(schema, parsed)
     if primary_key:
-        _check_fields(made, parsed)
-    table_paths(made, parsed)  # raises if a column cannot stand in paths
-    specs, problems = table_specs(made)
+        _check_fields(schema, parsed)
+    table_paths(schema, parsed)  # raises if a column cannot be one of partitions
+    specs, problems = table_specs(schema)
     for problem in problems:
         raise OptionError(problem)
-    column_names = ColumnNames(made.types)
+    column_names = ColumnNames(schema.types)
     for spec in specs:
-        spec.resolve(made.types, column_names)
-    return made
+        spec.resolve(schema.types, column_names)
+    return schema
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -368,7 +367,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _check_fields(schema: TableSchema, options: TableOptions) -> None:
-    """See that upserts find the columns that options name."""
+    """Check that the columns exist that options for upserts name."""
     if options.bucket < 0:
         options.dynamic_buckets()
     kinds = [] if options.rowkind_field is None else [options.rowkind_field]

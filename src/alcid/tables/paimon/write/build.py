@@ -1,16 +1,15 @@
-"""The file indexes of a Paimon table: build them, look at them, drop them.
+"""The file indexes of a Paimon table: build them, list them, drop them.
 
-They are kept as Paimon keeps them, in manifests or in files beside the data, and its readers use
-them. Each build, and each drop, is one snapshot of the kind COMPACT: rows stay as they are.
+They are stored as Paimon stores them, embedded in manifests or in files beside the data, and its
+readers use them. Each build, and each drop, is one snapshot of kind COMPACT: no row changes.
 
-What a build of a Paimon table does: which files lack which index, and which lose one.
+`key_indexes` lists Paimon's own indexes of tables with a primary key, which its writers build as
+they compact:
 
-Paimon's own indexes of tables with a primary key, which its writers make as they compact.
+    pk-btree.index.columns   pk-bitmap.index.columns   ...   the columns that shall have one
+    index/index-<uuid>-0     values of all files of a level in a bucket, in the index manifest
 
-    pk-btree.index.columns   pk-bitmap.index.columns   ...   the columns that are to have one
-    index/index-<uuid>-0     values of all files of a level in a bucket, named by the index manifest
-
-An entry names the data files that it is of, with their rows:
+An entry has the data files that it covers, with their rows:
 
     int 1 | int level | int files | for each file: its name as Java's writeUTF | long rows
 
@@ -42,13 +41,14 @@ from alcid.tables.paimon.metadata.manifest import ManifestEntry
 from alcid.tables.paimon.metadata.snapshot import Snapshot
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from alcid.tables.paimon.write.index_plan import (
-    Found,
+    BuiltContainer,
+    FileContainer,
+    FilePlan,
     IndexItem,
     IndexWork,
-    Intent,
-    Made,
-    intents,
-    place_every,
+    index_names,
+    indexable_files,
+    plan_files,
     read_containers,
     table_name,
 )
@@ -56,13 +56,12 @@ from alcid.tables.paimon.write.index_swap import (
     Swap,
     commit_swaps,
     first_numbers,
-    swap_of,
+    make_swap,
 )
 from alcid.tables.progress import Progress, track_progress
 from alcid.tables.reports import BuildReport, IndexFiles, IndexInfo, SkippedCounter
 
 if TYPE_CHECKING:
-    from alcid.tables.paimon.files import PaimonFiles
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
 __all__ = ["build", "drop", "indexes", "key_indexes", "lost_indexes", "make_swaps", "preview"]
@@ -71,33 +70,33 @@ __all__ = ["build", "drop", "indexes", "key_indexes", "lost_indexes", "make_swap
 def preview(
     files: PaimonFiles,
     placed: Sequence[PlacedFile],
-    containers: Sequence[Found],
-    plan: Sequence[Intent],
+    containers: Sequence[FileContainer],
+    plan: Sequence[FilePlan],
     skipped: SkippedCounter,
 ) -> BuildReport:
-    """The report of a build that is not done.
+    """The report of a dry run.
 
     Args:
         files: The table.
         placed: Its data files that can be indexed.
-        containers: What they have.
-        plan: What there is to do.
+        containers: Their containers.
+        plan: The plan of the build.
         skipped: What cannot be built, as far as that is known.
     """
-    missing = _counted(files, ((intent.placed, _built(intent)) for intent in plan))
+    missing = _count_files(files, ((file_plan.placed, _built(file_plan)) for file_plan in plan))
     others = len(files.state.entries) - len(placed)
     return BuildReport(
         len(files.state.entries),
         len(plan),
         len(placed) - len(plan),
         others,
-        sum(intent.placed.file.rows for intent in plan),
+        sum(file_plan.placed.file.rows for file_plan in plan),
         0,
         None,
         0.0,
         skipped.reasons,
         dry_run=True,
-        data_bytes=sum(intent.placed.file.size for intent in plan if intent.build),
+        data_bytes=sum(file_plan.placed.file.size for file_plan in plan if file_plan.build),
         missing=missing,
         dropped=lost_indexes(files, placed, containers, plan),
     )
@@ -106,47 +105,47 @@ def preview(
 def lost_indexes(
     files: PaimonFiles,
     placed: Sequence[PlacedFile],
-    containers: Sequence[Found],
-    plan: Iterable[Intent],
+    containers: Sequence[FileContainer],
+    plan: Iterable[FilePlan],
 ) -> tuple[IndexFiles, ...]:
-    """What files have and do not keep, by index.
+    """The indexes that a build drops, with the number of files.
 
     Args:
         files: The table.
         placed: Its data files that can be indexed.
-        containers: What they have.
-        plan: What is done.
+        containers: Their containers.
+        plan: The plan of the build.
     """
-    has = {one.path: _names(found) for one, found in zip(placed, containers, strict=True)}
-    return _counted(
+    existing = {
+        file.path: set(index_names(container))
+        for file, container in zip(placed, containers, strict=True)
+    }
+    return _count_files(
         files,
         (
-            (intent.placed, set(has[intent.placed.path]) - set(_built(intent)) - set(intent.keep))
-            for intent in plan
+            (
+                file_plan.placed,
+                existing[file_plan.placed.path] - {*_built(file_plan), *file_plan.keep},
+            )
+            for file_plan in plan
         ),
     )
 
 
-def _counted(
-    files: PaimonFiles, found: Iterable[tuple[PlacedFile, Iterable[IndexName]]]
+def _count_files(
+    files: PaimonFiles, indexes_of: Iterable[tuple[PlacedFile, Iterable[IndexName]]]
 ) -> tuple[IndexFiles, ...]:
     counter = IndexFilesCounter()
-    for one, names in found:
-        own = files.schemas[one.file.schema_id]
+    for file, names in indexes_of:
+        own = files.schemas[file.file.schema_id]
         for column, index_type in names:
             kind = PayloadKind.index(table_name(column, own, files.schema) or column, index_type)
-            counter.add(kind, one.file.rows, one.file.size)
+            counter.add(kind, file.file.rows, file.file.size)
     return counter.found
 
 
-def _built(intent: Intent) -> list[IndexName]:
-    return [(spec.column, spec.index_type) for spec, _ in intent.build]
-
-
-def _names(found: Found) -> list[IndexName]:
-    if not isinstance(found, Container):
-        return []
-    return [(entry.column, entry.index_type) for entry in found.entries]
+def _built(file_plan: FilePlan) -> list[IndexName]:
+    return [(spec.column, spec.index_type) for spec, _ in file_plan.build]
 
 
 _THRESHOLD = "file-index.in-manifest-threshold"
@@ -161,32 +160,32 @@ def build(
     dry_run: bool = False,
     progress: Progress | bool | None = None,
 ) -> BuildReport:
-    """Build the indexes that data files lack, those of level 0 too.
+    """Build the missing indexes of data files, level 0 included.
 
-    What is not asked for is dropped, as by Paimon's `rewrite_file_index`.
+    Other indexes are dropped, as by Paimon's `rewrite_file_index`.
 
     Args:
         table: The table.
-        options: Which; by default the options of the table itself say it.
-        rebuild: Build also what is there.
-        dry_run: Only say what files lack, and what would be dropped.
+        options: The indexes, see `alcid.options`; by default those of the table's own options.
+        rebuild: Also build what exists.
+        dry_run: Only report what is missing, and what would be dropped.
         progress: As for a folder.
 
     Raises:
-        OptionError: An option that cannot be, or none that asks for an index.
+        OptionError: An invalid option, or none that declares an index.
         ColumnError: The table has no such column.
-        UnsupportedError: An option of the table does not go with it.
+        UnsupportedError: The table has an option that a build cannot follow.
     """
     begin, skipped = time.monotonic(), SkippedCounter()
     files = _writable(table)
     with table.engine.settings():
         specs = _table_specs(files) if options is None else given_specs(files.schema, options)
         threshold = (options or {}).get(_THRESHOLD, files.options.file_index_in_manifest_threshold)
-        placed, others = place_every(files)
+        placed, others = indexable_files(files)
         for name, reason in others:
             skipped.add(None, reason, name)
         containers = read_containers(table.storage, placed)
-        plan = intents(files, placed, specs, containers, skipped, rebuild=rebuild)
+        plan = plan_files(files, placed, specs, containers, skipped, rebuild=rebuild)
         if dry_run:
             return preview(files, placed, containers, plan, skipped)
         done, snapshot, lost = _swap(table, plan, memory_size(str(threshold)), progress)
@@ -216,25 +215,22 @@ def build(
 
 
 def indexes(table: OpenPaimonTable) -> list[IndexInfo]:
-    """What indexes there are, by column, as the table spells it now, and type.
-
-    Columns that the table has no more are left out.
-    """
+    """The existing indexes by column and type; those of dropped columns are left out."""
     files = table.snapshot
-    placed, _ = place_every(files)
-    found = read_containers(table.storage, placed)
+    placed, _ = indexable_files(files)
+    containers = read_containers(table.storage, placed)
     sizes: dict[PayloadKind, list[tuple[int, int]]] = {}
-    for one, container in zip(placed, found, strict=True):
+    for file, container in zip(placed, containers, strict=True):
         if isinstance(container, Container):
-            own = files.schemas[one.file.schema_id]
+            own = files.schemas[file.file.schema_id]
             for entry in container.entries:
                 column = table_name(entry.column, own, files.schema)
                 if column is not None:
                     kind = PayloadKind.index(column, entry.index_type)
-                    sizes.setdefault(kind, []).append((entry.length, one.file.rows))
-    has = sum(container is None or isinstance(container, Container) for container in found)
-    damaged = len(found) - has
-    if damaged:  # what is in them is not known, but what should be
+                    sizes.setdefault(kind, []).append((entry.length, file.file.rows))
+    damaged = sum(isinstance(container, FormatError) for container in containers)
+    readable = len(containers) - damaged
+    if damaged:  # what they contain is unknown, but not what they should
         for spec in table_specs(files.schema)[0]:
             sizes.setdefault(PayloadKind.index(spec.column, spec.index_type), [])
     return [
@@ -243,7 +239,7 @@ def indexes(table: OpenPaimonTable) -> list[IndexInfo]:
             kind.index_type,
             fresh=len(every),
             stale=0,
-            absent=has - len(every),
+            absent=readable - len(every),
             damaged=damaged,
             bytes=sum(size for size, _ in every),
             rows=sum(rows for _, rows in every),
@@ -259,7 +255,7 @@ def drop(
     *,
     dry_run: bool = False,
 ) -> int:
-    """Remove indexes; of containers that cannot be read only all of them.
+    """Drop indexes; damaged containers only as a whole.
 
     Args:
         table: The table.
@@ -268,17 +264,17 @@ def drop(
         dry_run: Only count.
 
     Returns:
-        How many files have fewer of them now.
+        The number of files that had some of them.
 
     Raises:
-        OptionError: A type of index that there is not.
+        OptionError: An unknown index type.
     """
     require_choice(columns, types)
     files = _writable(table)
     every = columns is None and types is None
     plan = []
     with table.engine.settings():
-        placed, _ = place_every(files)
+        placed, _ = indexable_files(files)
         for one, container in zip(placed, read_containers(table.storage, placed), strict=True):
             own = files.schemas[one.file.schema_id]
             entries = container.entries if isinstance(container, Container) else ()
@@ -294,7 +290,7 @@ def drop(
                 )
             )
             if len(keep) < len(names) or (every and isinstance(container, FormatError)):
-                plan.append(Intent(one, keep=keep))
+                plan.append(FilePlan(one, keep=keep))
         if dry_run:
             return len(plan)
         done, _, lost = _swap(table, plan, files.options.file_index_in_manifest_threshold, False)
@@ -302,34 +298,34 @@ def drop(
 
 
 def _writable(table: OpenPaimonTable) -> PaimonFiles:
-    """The table as it is now, if it may be changed."""
+    """The current table, if it may be changed."""
     table.refresh()
-    table.committer()  # there is none of a table of the past
+    table.committer()  # raises where nothing can be written
     files = table.snapshot
     files.options.require_writable("build")
     return files
 
 
 def _table_specs(files: PaimonFiles) -> Sequence[IndexSpec]:
-    """What the options of the table ask for, with a warning for each that is not in order."""
-    found, problems = table_specs(files.schema)
+    """The indexes that the options of the table declare, with a warning for each problem."""
+    specs, problems = table_specs(files.schema)
     for problem in problems:
         warnings.warn(f"{files.location}: {problem}", AlcidWarning, stacklevel=3)
-    if not found:
+    if not specs:
         raise OptionError(
             f"{files.location}: its options ask for no index: give some, as "
             "{'file-index.bloom-filter.columns': 'id'}"
         )
-    return found
+    return specs
 
 
 def _swap(
     table: OpenPaimonTable,
-    plan: Sequence[Intent],
+    plan: Sequence[FilePlan],
     threshold: int,
     progress: Progress | bool | None,
-) -> tuple[list[Made], Snapshot | None, frozenset[str]]:
-    """Make containers, and commit them: what was made, the snapshot, the files that were lost."""
+) -> tuple[list[BuiltContainer], Snapshot | None, frozenset[str]]:
+    """Build containers and commit them: the containers, the snapshot, the files that were lost."""
     if not plan:
         return [], None, frozenset()
     done, swaps = make_swaps(table, plan, threshold, progress)
@@ -340,24 +336,24 @@ def _swap(
 
 def make_swaps(
     table: OpenPaimonTable,
-    plan: Sequence[Intent],
+    plan: Sequence[FilePlan],
     threshold: int,
     progress: Progress | bool | None,
-) -> tuple[list[Made], list[Swap]]:
-    """Make containers: what was made, and the changes of data files, which nobody has committed."""
+) -> tuple[list[BuiltContainer], list[Swap]]:
+    """Build containers: the containers, and the swaps of data files, which are to be committed."""
     state = table.snapshot.state
-    numbers = first_numbers(state, [intent.placed for intent in plan])
+    numbers = first_numbers(state, [file_plan.placed for file_plan in plan])
     work = IndexWork(table.storage, threshold, table.snapshot.options)
     items = [
-        IndexItem(number, intent, first_number)
-        for number, (intent, first_number) in enumerate(zip(plan, numbers, strict=True))
+        IndexItem(number, file_plan, first_number)
+        for number, (file_plan, first_number) in enumerate(zip(plan, numbers, strict=True))
     ]
-    sizes = np.array([intent.placed.file.size for intent in plan], np.int64)
+    sizes = np.array([file_plan.placed.file.size for file_plan in plan], np.int64)
     with track_progress(progress, "indexing", len(plan)) as report:
         parts = table.engine.map(work, items, sizes, report)
     done = [made for part in parts for made in part]
     swaps = run_in_threads(
-        lambda made: swap_of(table.storage, state, plan[made.item], numbers[made.item], made),
+        lambda made: make_swap(table.storage, state, plan[made.item], numbers[made.item], made),
         [made for made in done if not made.failed and not made.is_same],
         waiting=table.storage.remote,
     )
@@ -370,7 +366,7 @@ _HEAD, _NAME, _ROWS = struct.Struct(">iii"), struct.Struct(">H"), struct.Struct(
 
 
 class _Source(NamedTuple):
-    """The data files that an index is of."""
+    """The data files that an index covers."""
 
     level: int
     files: tuple[tuple[str, int], ...]
@@ -378,25 +374,25 @@ class _Source(NamedTuple):
 
 
 def key_indexes(files: PaimonFiles) -> list[IndexInfo]:
-    """The indexes that the options of a table ask for, and those that there are."""
+    """The indexes that the options of a table declare, and those that exist."""
     levels = _levels(files.state.entries)
     names = {one.id: one.name for one in files.schema.fields}
-    found: dict[tuple[str, str], list[IndexEntry]] = {
-        asked: [] for asked in _asked(files.options.raw, files.schema.names)
+    indexes: dict[tuple[str, str], list[IndexEntry]] = {
+        declared: [] for declared in _declared(files.options.raw, files.schema.names)
     }
     for entry in files.state.indexes:
         number = (entry.global_index or {}).get("_INDEX_FIELD_ID")
         if number in names and (entry.global_index or {}).get("_SOURCE_META") is not None:
-            found.setdefault((names[number], f"pk-{entry.index_type}"), []).append(entry)
+            indexes.setdefault((names[number], f"pk-{entry.index_type}"), []).append(entry)
     every = len(files.state.entries)
-    return [_info(*kind, entries, levels, every) for kind, entries in sorted(found.items())]
+    return [_info(*kind, entries, levels, every) for kind, entries in sorted(indexes.items())]
 
 
-def _asked(options: Mapping[str, str], columns: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _declared(options: Mapping[str, str], columns: Sequence[str]) -> Iterator[tuple[str, str]]:
     for key, value in options.items():
-        if found := _OPTION.fullmatch(key):
+        if match := _OPTION.fullmatch(key):
             names = (name.strip() for name in value.split(","))
-            yield from ((name, f"pk-{found[1]}") for name in names if name in columns)
+            yield from ((name, f"pk-{match[1]}") for name in names if name in columns)
 
 
 def _levels(entries: Iterable[ManifestEntry]) -> dict[tuple[bytes, int, int], dict[str, int]]:
@@ -431,7 +427,7 @@ def _info(
 
 
 def _source(data: bytes) -> _Source | None:
-    """What an entry says of its data files; None if that cannot be read."""
+    """The data files of an entry; None if they cannot be parsed."""
     try:
         version, level, count = _HEAD.unpack_from(data)
         if version != _VERSION or not 0 <= count <= len(data):

@@ -1,11 +1,8 @@
-"""Which indexes the data files of a Paimon table are to have, which they have, and what to do.
+"""The indexes that the data files of a table have and shall have, and the tasks that build them.
 
-A file is indexed under the schema that it was written by: its container spells columns as that
-schema does, and has the types of it. A column is the same as one of the table if their ids are.
-
-The containers of data files, made by workers: what is kept is copied, the rest is built.
-
-Which indexes are asked for: by the options of a Paimon table, or by those that a user gives.
+A file is indexed under the schema that it was written with: its container has the column names and
+types of that schema. Columns are matched with those of the table by field id. What stays is copied
+from the old container, the rest is built.
 """
 
 from __future__ import annotations
@@ -53,112 +50,114 @@ from alcid.tables.reports import SkippedCounter
 from alcid.types import INDEX_TYPES, DataType
 
 __all__ = [
-    "Found",
+    "BuiltContainer",
+    "FileContainer",
+    "FilePlan",
     "IndexWork",
-    "Intent",
-    "Made",
-    "intents",
-    "place_every",
+    "index_names",
+    "indexable_files",
+    "plan_files",
     "put_sidecar",
     "read_containers",
     "table_name",
 ]
 
-Found = Container | FormatError | None
-"""The container of a file, or why it cannot be read; None: there is none."""
+FileContainer = Container | FormatError | None
+"""The container of a file, or why it cannot be read; None: it has none."""
 Wanted = Mapping[IndexName, tuple[IndexSpec, DataType]]
 
-# Paimon's Java reads moments of ORC files by the zone that it runs in, so that an index of ours
-# could hide rows from it; and texts of a fixed length with the blanks behind them.
+# Paimon's Java reads timestamps of ORC files in the zone that it runs in, and pads CHAR: an index
+# of ours could hide rows from it.
 _NOT_IN_ORC = ("CHAR", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
-    """What to do with the container of a file."""
+class FilePlan:
+    """The change of the container of a data file."""
 
     placed: PlacedFile
     build: tuple[tuple[IndexSpec, DataType], ...] = ()
-    """The indexes to build, as the file spells them, each with the type of its values."""
+    """The indexes to build, with the column names of the file, and the types of their values."""
     keep: tuple[IndexName, ...] = ()
-    """Those to copy."""
+    """The indexes to copy."""
 
 
-def place_every(files: PaimonFiles) -> tuple[list[PlacedFile], list[tuple[str, str]]]:
-    """All live files, those of level 0 too; and names of files that are not read, with reasons."""
+def indexable_files(files: PaimonFiles) -> tuple[list[PlacedFile], list[tuple[str, str]]]:
+    """All live files, level 0 included; and names of files that cannot be read, with reasons."""
     paths = table_paths(files.schema, files.options)
     placed: list[PlacedFile] = []
-    others: list[tuple[str, str]] = []
+    refused: list[tuple[str, str]] = []
     for entry in files.state.entries:
         try:
             placed += place_files([entry], paths)
         except UnsupportedError as error:
-            others.append((entry.file.name, str(error)))
-    return placed, others
+            refused.append((entry.file.name, str(error)))
+    return placed, refused
 
 
-def read_containers(storage: Storage, files: Sequence[PlacedFile]) -> list[Found]:
+def read_containers(storage: Storage, files: Sequence[PlacedFile]) -> list[FileContainer]:
     """The containers of files; their heads are read in one round."""
-    found: list[Found] = []
+    containers: list[FileContainer] = []
     for source in index_sources(storage, files):
         if source is None or isinstance(source, FormatError):
-            found.append(source)
+            containers.append(source)
             continue
         try:
-            found.append(Container.open(source))
+            containers.append(Container.open(source))
         except FormatError as error:
-            found.append(error)
-    return found
+            containers.append(error)
+    return containers
 
 
 def table_name(column: str, own: TableSchema, table: TableSchema) -> str | None:
-    """What the table calls a column, or a key of a map, of a file; None if it has it no more."""
+    """The name in the table of a column, or map key, of a file; None if the table dropped it."""
     top_level = IndexSpec(column, "bsi", default_options("bsi")).top_level
     name = column if column in own.names else top_level
     if name not in own.names:
         return None
-    found = table.by_id.get(own.field(name).id)
-    return None if found is None else found.name + column[len(name) :]
+    current = table.by_id.get(own.field(name).id)
+    return None if current is None else current.name + column[len(name) :]
 
 
-def intents(
+def plan_files(
     files: PaimonFiles,
     placed: Sequence[PlacedFile],
     specs: Sequence[IndexSpec],
-    found: Sequence[Found],
+    containers: Sequence[FileContainer],
     skipped: SkippedCounter,
     *,
     rebuild: bool,
-) -> list[Intent]:
-    """What is to be done, without those files that have all that they can have.
+) -> list[FilePlan]:
+    """Plan the files that do not have exactly the indexes that they shall have.
 
     Args:
         files: The table.
         placed: Its data files.
-        specs: The indexes that they are to have; their columns are in the table.
-        found: The containers of the files.
-        skipped: Is told what cannot be built.
-        rebuild: Build also what is there.
+        specs: The indexes that they shall have; their columns are in the table.
+        containers: The containers of the files.
+        skipped: Counts what cannot be built.
+        rebuild: Also build what exists.
 
-    What is not asked for is dropped, unless it is of a type that is not known here.
+    Other indexes are dropped, unless they are of an unknown type.
     """
     wanted_of = _wanted_by_schema(files, specs)
-    made = []
-    for one, container in zip(placed, found, strict=True):
-        wanted, refused = wanted_of(one.file.schema_id, one.file.write_columns, one.format)
+    plans = []
+    for file, container in zip(placed, containers, strict=True):
+        wanted, refused = wanted_of(file.file.schema_id, file.file.write_columns, file.format)
         for kind, reason in refused.items():
-            skipped.add(kind, reason, one.path)
-        has = _names(container)
-        build = [name for name in wanted if rebuild or name not in has]
-        left = [name for name in has if name not in build]
+            skipped.add(kind, reason, file.path)
+        existing = index_names(container)
+        build = [name for name in wanted if rebuild or name not in existing]
+        left = [name for name in existing if name not in build]
         keep = [name for name in left if name in wanted or name[1] not in INDEX_TYPES]
-        is_useless = isinstance(container, FormatError)
-        if build or len(keep) < len(has) or is_useless:
-            made.append(Intent(one, tuple(wanted[name] for name in build), tuple(keep)))
-    return made
+        is_damaged = isinstance(container, FormatError)
+        if build or len(keep) < len(existing) or is_damaged:
+            plans.append(FilePlan(file, tuple(wanted[name] for name in build), tuple(keep)))
+    return plans
 
 
-def _names(container: Found) -> list[IndexName]:
+def index_names(container: FileContainer) -> list[IndexName]:
+    """The indexes of a container; none if it is damaged."""
     if not isinstance(container, Container):
         return []
     return [(entry.column, entry.index_type) for entry in container.entries]
@@ -167,7 +166,7 @@ def _names(container: Found) -> list[IndexName]:
 def _wanted_by_schema(
     files: PaimonFiles, specs: Sequence[IndexSpec]
 ) -> Callable[[int, tuple[str, ...] | None, str], tuple[Wanted, Mapping[PayloadKind, str]]]:
-    """What files of a schema, some columns and a format are to have, and what they cannot have."""
+    """By schema, written columns and format: the indexes of a file, and those it cannot have."""
     table = files.schema
     names = ColumnNames(table.names)
     ids = [table.field(names.find(spec.top_level)).id for spec in specs]
@@ -181,48 +180,48 @@ def _wanted_by_schema(
             for field in files.schemas[schema].fields
             if written is None or field.name in written
         }
-        found: dict[IndexName, tuple[IndexSpec, DataType]] = {}
+        possible: dict[IndexName, tuple[IndexSpec, DataType]] = {}
         refused: dict[PayloadKind, str] = {}
         for spec, number in zip(specs, ids, strict=True):
             if number not in own:  # it is null in all rows
                 continue
             try:
-                one, data_type = _resolve(spec, own[number], file_format)
+                resolved, data_type = _resolve(spec, own[number], file_format)
             except (ColumnError, UnsupportedError) as error:
                 refused[PayloadKind.index(spec.column, spec.index_type)] = str(error)
             else:
-                found[one.column, one.index_type] = one, data_type
-        return found, refused
+                possible[resolved.column, resolved.index_type] = resolved, data_type
+        return possible, refused
 
     return wanted
 
 
 def _resolve(spec: IndexSpec, field: Field, file_format: str) -> tuple[IndexSpec, DataType]:
-    """An index as a file spells it, and the type of its values."""
+    """An index with the column name of a file, and the type of its values."""
     key = "" if spec.map_key is None else f"[{spec.map_key}]"
-    found, data_type = replace(spec, column=field.name + key).resolve({field.name: field.data_type})
+    spec, data_type = replace(spec, column=field.name + key).resolve({field.name: field.data_type})
     if file_format == "orc" and data_type.root in _NOT_IN_ORC:
-        raise UnsupportedError(f"column {found.column}: {data_type} of ORC files gets no index")
-    return found, data_type
+        raise UnsupportedError(f"column {spec.column}: {data_type} of ORC files gets no index")
+    return spec, data_type
 
 
 _TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What a worker made of an intent."""
+class BuiltContainer:
+    """The new container of a data file."""
 
     item: int
-    """The place of the intent."""
+    """The position of its plan."""
     failed: str = ""
-    """Why nothing can be done."""
+    """Why it could not be built."""
     is_same: bool = False
-    """Whether the container is the one that was there."""
+    """Whether it equals the old one."""
     embedded: bytes | None = None
-    """A container for the manifest; None if there is a file, or no index."""
+    """The container, if it is embedded in the manifest."""
     sidecar: str | None = None
-    """The name of a file that has the container."""
+    """The name of the index file, if it is not."""
     size: int = 0
     """Bytes of the container."""
     skipped: Mapping[IndexName, str] = field(default_factory=dict)
@@ -234,7 +233,7 @@ class IndexItem:
 
     number: int
     """Its position in the plan."""
-    intent: Intent
+    file_plan: FilePlan
     first_number: int
     """What new index files are numbered from."""
 
@@ -248,49 +247,49 @@ class IndexWork:
     """A container of more bytes gets a file."""
     options: TableOptions
 
-    def __call__(self, task: Task[Sequence[IndexItem]]) -> list[Made]:
+    def __call__(self, task: Task[Sequence[IndexItem]]) -> list[BuiltContainer]:
         """Make the containers of a task, and write those that are files."""
         containers = []
         with closing(in_order(self._make, task.items, task.threads)) as results:
             for item, made in zip(task.items, results, strict=True):
                 containers.append(made)
-                task.report(1, item.intent.placed.file.rows)
+                task.report(1, item.file_plan.placed.file.rows)
         return containers
 
-    def _make(self, index_item: IndexItem) -> Made:
-        item, intent = index_item.number, index_item.intent
+    def _make(self, index_item: IndexItem) -> BuiltContainer:
+        item, file_plan = index_item.number, index_item.file_plan
         try:
-            built = _build(self.storage, intent, self.options)
+            built = _build(self.storage, file_plan, self.options)
             skipped = built.skipped
-            (before,) = read_containers(self.storage, [intent.placed])
-            payloads = built.built | _copies(before, intent)
+            (before,) = read_containers(self.storage, [file_plan.placed])
+            payloads = built.built | _copies(before, file_plan)
             data = write_container(payloads) if payloads else b""
             if _is_same(before, data):
-                return Made(item, is_same=True, skipped=skipped)
+                return BuiltContainer(item, is_same=True, skipped=skipped)
             if not data:
-                return Made(item, skipped=skipped)
+                return BuiltContainer(item, skipped=skipped)
             if len(data) <= self.threshold:
-                return Made(item, embedded=data, size=len(data), skipped=skipped)
-            name = put_sidecar(self.storage, intent.placed, index_item.first_number, data)
-            return Made(item, sidecar=name, size=len(data), skipped=skipped)
+                return BuiltContainer(item, embedded=data, size=len(data), skipped=skipped)
+            name = put_sidecar(self.storage, file_plan.placed, index_item.first_number, data)
+            return BuiltContainer(item, sidecar=name, size=len(data), skipped=skipped)
         except FileGoneError as error:  # compacted and expired meanwhile
-            return Made(item, failed=str(error))
+            return BuiltContainer(item, failed=str(error))
         except StorageError:
-            raise  # not the file's fault, so that others would fail too
+            raise  # not due to this file: others would fail, too
         except (FormatError, LimitError, UnsupportedError) as error:
-            return Made(item, failed=str(error))
+            return BuiltContainer(item, failed=str(error))
 
 
-def _build(storage: Storage, intent: Intent, options: TableOptions) -> Payloads:
+def _build(storage: Storage, file_plan: FilePlan, options: TableOptions) -> Payloads:
     """Read the columns, one at a time, and build their indexes."""
     made = Payloads(for_java=True)
-    if not intent.build:
+    if not file_plan.build:
         return made
-    scan = open_data(storage, intent.placed, options)
-    rows, expected = sum(scan.group_rows), intent.placed.file.rows
+    scan = open_data(storage, file_plan.placed, options)
+    rows, expected = sum(scan.group_rows), file_plan.placed.file.rows
     if rows != expected:
         raise FormatError("rows", file=scan.source.name, found=rows, expected=expected)
-    wanted = sorted(intent.build, key=lambda one: (one[0].top_level, *_name(one[0])))
+    wanted = sorted(file_plan.build, key=lambda one: (one[0].top_level, *_name(one[0])))
     for column, group in groupby(wanted, key=lambda one: one[0].top_level):
         some = list(group)
         try:
@@ -312,28 +311,28 @@ def _times(values: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
     return values.cast(pa.time32("ms")) if is_number else values
 
 
-def _copies(before: Found, intent: Intent) -> dict[IndexName, bytes | None]:
-    """The payloads that stay.
+def _copies(before: FileContainer, file_plan: FilePlan) -> dict[IndexName, bytes | None]:
+    """The payloads of the indexes to copy.
 
     Raises:
-        FormatError: They are not there any more.
+        FormatError: One does not exist any more.
     """
-    if not intent.keep:
+    if not file_plan.keep:
         return {}
     if isinstance(before, FormatError):
         raise before
     entries = {} if before is None else {(e.column, e.index_type): e for e in before.entries}
-    found: dict[IndexName, bytes | None] = {}
-    for name in intent.keep:
+    payloads: dict[IndexName, bytes | None] = {}
+    for name in file_plan.keep:
         if before is None or name not in entries:
-            raise FormatError(f"no {name[1]} of {name[0]!r}", file=intent.placed.path)
+            raise FormatError(f"no {name[1]} of {name[0]!r}", file=file_plan.placed.path)
         section = None if entries[name].is_empty else before.section(entries[name])
-        found[name] = None if section is None else section.read(0, section.length)
-    return found
+        payloads[name] = None if section is None else section.read(0, section.length)
+    return payloads
 
 
-def _is_same(before: Found, data: bytes) -> bool:
-    """Whether a file has this container already; empty for none."""
+def _is_same(before: FileContainer, data: bytes) -> bool:
+    """Whether a file already has a container of these bytes; empty: none."""
     if not isinstance(before, Container):
         return before is None and not data
     if not data:
@@ -343,15 +342,15 @@ def _is_same(before: Found, data: bytes) -> bool:
 
 
 def put_sidecar(storage: Storage, placed: PlacedFile, first: int, data: bytes) -> str:
-    """Write an index file under a name that is not taken, and return the name.
+    """Write an index file under a free name, and return the name.
 
-    A file that is there is passed over though it has the same bytes: what a build that was killed
-    has left may be cleaned away at any time.
+    An existing file is not used although it may have the same bytes: `clean` may remove at any time
+    what a killed build has left.
 
     Raises:
-        NameTakenError: Every name was taken at the moment when it was tried.
+        NameTakenError: Every name was taken when it was tried.
     """
-    lost = 0
+    taken = 0
     for number in count(first):
         name = f"{placed.file.name}-{number}.index" if number else f"{placed.file.name}.index"
         if storage.exists(placed.folder + name):
@@ -359,8 +358,8 @@ def put_sidecar(storage: Storage, placed: PlacedFile, first: int, data: bytes) -
         try:
             storage.put(placed.folder + name, data)
         except NameTakenError:
-            lost += 1
-            if lost == _TRIES:  # not others, but a file system that writes halves
+            taken += 1
+            if taken == _TRIES:  # not by others, but by a file system that writes partial files
                 raise
         else:
             return name

@@ -1,17 +1,17 @@
-"""Other indexes for data files that stay: each goes, and comes again as the same with others.
+"""Replace the indexes of data files that stay: each file is deleted, and added with other indexes.
 
-What makes a file the same is, among others, its index. Readers take a file for deleted if it was
-ever deleted *as it is*, so it must never come back as it once was, see
-`metadata.manifest`. So an index file gets a name that was never used, and what would
-be as it was before gets an index file as well, if need be one without an index.
+A file is identified by its index, among other things. Readers take a file for deleted if it was
+ever deleted *as it is*, so it must never come back as it once was (see `metadata.manifest`). So an
+index file gets a name that was never used, and a file that would be as it was before gets an index
+file as well, if need be an empty one.
 
-Paimon counts on from the index file that there is: `x.parquet.index`, `x.parquet-1.index`. Without
-one it would begin again, with a name that was used. So a file that had one always has one.
+Paimon numbers on from the existing index file: `x.parquet.index`, `x.parquet-1.index`. Without one
+it would start again, with a name that was used. So a file that had one always has one.
 
-What was in the manifest, Paimon's `rewrite_file_index` would build again, byte for byte, and with
-it the file as it was: all of its rows would be gone. It passes on the files beside a data file that
-are no indexes. So where an index in the manifest is replaced, a new one of these comes beside the
-file, `x.parquet-<random>.replaced`, by which the file is another for good.
+An embedded index Paimon's `rewrite_file_index` would build again, byte for byte, and with it the
+file as it was: all of its rows would be gone. But it passes on extra files that are no indexes. So
+where an embedded index is replaced, the file gets a new one of these,
+`x.parquet-<random>.replaced`, which makes it different for good.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.manifest import ManifestEntry
 from alcid.tables.paimon.metadata.snapshot import Snapshot
 from alcid.tables.paimon.metadata.table_state import TableState
-from alcid.tables.paimon.write.index_plan import Intent, Made, put_sidecar
+from alcid.tables.paimon.write.index_plan import BuiltContainer, FilePlan, put_sidecar
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = ["Swap", "commit_swaps", "first_numbers", "is_possible", "swap_of"]
+__all__ = ["Swap", "commit_swaps", "first_numbers", "is_possible", "make_swap"]
 
 _REPLACED = ".replaced"
 _NOTE = (
@@ -45,37 +45,40 @@ _NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """A data file as it was, and as it is to be."""
+    """A data file as it was, and its new manifest entry."""
 
     placed: PlacedFile
     added: ManifestEntry
     written: tuple[str, ...]
-    """The paths of the files that were written for it."""
+    """The paths of the new files."""
 
 
 def first_numbers(state: TableState, placed: Sequence[PlacedFile]) -> list[int]:
-    """For each data file the least number of an index file that none had, as far as is known."""
-    files = {(one.entry.partition, one.entry.bucket, one.file.name) for one in placed}
-    numbers = dict.fromkeys(files, 0)
+    """For each data file the smallest unused number of an index file, as far as is known."""
+    numbers = {(*file.entry.bucket_id, file.file.name): 0 for file in placed}
     for partition, bucket, _, name, extra_files, *_ in (*state.live, *state.deleted):
-        place = partition, bucket, name
-        if extra_files and place in numbers:
+        data_file = partition, bucket, name
+        if extra_files and data_file in numbers:
             used = (_number(name, extra) + 1 for extra in extra_files)
-            numbers[place] = max(numbers[place], *used)
-    return [numbers[one.entry.partition, one.entry.bucket, one.file.name] for one in placed]
+            numbers[data_file] = max(numbers[data_file], *used)
+    return [numbers[*file.entry.bucket_id, file.file.name] for file in placed]
 
 
 def _number(data_file: str, extra_file: str) -> int:
     """The number in the name of an index file; -1 if it is none."""
-    found = re.fullmatch(rf"{re.escape(data_file)}(?:-([0-9]{{1,9}}))?\.index", extra_file)
-    return -1 if found is None else int(found[1] or 0)
+    match = re.fullmatch(rf"{re.escape(data_file)}(?:-([0-9]{{1,9}}))?\.index", extra_file)
+    return -1 if match is None else int(match[1] or 0)
 
 
-def swap_of(
-    storage: Storage, state: TableState, intent: Intent, first_number: int, made: Made
+def make_swap(
+    storage: Storage,
+    state: TableState,
+    file_plan: FilePlan,
+    first_number: int,
+    made: BuiltContainer,
 ) -> Swap:
-    """The change of a data file, which gets an index file where it must have one."""
-    placed, sidecar = intent.placed, made.sidecar
+    """The swap of a data file, which gets an index file where it must have one."""
+    placed, sidecar = file_plan.placed, made.sidecar
     others = _beside(storage, placed)
     entry = _with_index(placed.entry, others, sidecar, made.embedded)
     if sidecar is None and (first_number or entry.identity in state.deleted):
@@ -87,7 +90,7 @@ def swap_of(
 
 
 def _beside(storage: Storage, placed: PlacedFile) -> list[str]:
-    """The files beside a data file that are no indexes, with a new one if need be."""
+    """The extra files that are no indexes, with a new one if need be."""
     file = placed.file
     others = [name for name in file.extra_files if name not in file.index_files]
     if file.embedded_index is None:
@@ -107,35 +110,35 @@ def _with_index(
 def commit_swaps(
     table: OpenPaimonTable, swaps: Iterable[Swap]
 ) -> tuple[Snapshot | None, frozenset[str]]:
-    """Commit what can be.
+    """Commit all swaps that are still possible.
 
     Returns:
-        The snapshot, if there is a new one; and the paths of data files that are gone, or that
-        others have changed, since they were read.
+        The snapshot, if there is a new one; and the paths of data files that others have removed or
+        changed since they were read.
     """
-    every = list(swaps)
+    swaps = list(swaps)
     lost: list[Swap] = []
     used: set[str] = set()
 
     def plan(state: TableState) -> Change | None:
-        lost[:] = [one for one in every if not is_possible(one, state)]
-        gone = {one.placed.path for one in lost}
-        left = [one for one in every if one.placed.path not in gone]
+        lost[:] = [swap for swap in swaps if not is_possible(swap, state)]
+        gone = {swap.placed.path for swap in lost}
+        left = [swap for swap in swaps if swap.placed.path not in gone]
         used.clear()
         used.update(name for entry in state.entries for name in entry.file.extra_files)
         if not left:
             return None
         return Change(
             kind="COMPACT",
-            deleted=[one.placed.entry for one in left],
-            added=[one.added for one in left],
+            deleted=[swap.placed.entry for swap in left],
+            added=[swap.added for swap in left],
         )
 
-    snapshot = _commit(table, plan) if every else None
-    # Two who write the same bytes at the same moment may share a file: it stays if one has won.
-    needless = [path for one in lost for path in one.written if path.rpartition("/")[2] not in used]
-    table.storage.delete(needless)
-    return snapshot, frozenset(one.placed.path for one in lost)
+    snapshot = _commit(table, plan) if swaps else None
+    # Two builds that write the same bytes at once may share a file: it stays if one has won.
+    unused = [path for swap in lost for path in swap.written if path.rpartition("/")[2] not in used]
+    table.storage.delete(unused)
+    return snapshot, frozenset(swap.placed.path for swap in lost)
 
 
 def _commit(table: OpenPaimonTable, plan: Callable[[TableState], Change | None]) -> Snapshot | None:
@@ -144,14 +147,14 @@ def _commit(table: OpenPaimonTable, plan: Callable[[TableState], Change | None])
         try:
             return table.committer().commit(plan, cached=table.snapshot.state)
         except ConflictError:
-            # A new schema does not matter here: files stay what they are.
+            # A new schema does not matter: files stay as they are.
             table.refresh()
             if table.snapshot.schema.id == schema:
                 raise
 
 
 def is_possible(swap: Swap, state: TableState) -> bool:
-    """Whether a data file is in a state as it was read, and was never as it is to be."""
+    """Whether a state has a data file as it was read, and never had it as it shall be."""
     return (
         swap.placed.entry.identity in state.live
         and swap.added.identity not in state.live

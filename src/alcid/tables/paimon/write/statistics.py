@@ -1,10 +1,10 @@
-"""Statistics of a Paimon table: distinct values, kept twice.
+"""Statistics of a Paimon table: distinct values, stored twice.
 
     _alcid/statistics-20250801T093000.123456Z-5f1e0c7ab2d4.puffin    the sketches, as of a folder
     statistics/stats-0c7ab2d4-....-0                                 what ANALYZE writes, as JSON
 
-The second is named by a snapshot of the kind ANALYZE, and engines plan by it. The sketches do not
-lie beside it: whoever removes orphans of a Paimon table removes what no snapshot names there.
+A snapshot of kind ANALYZE has the second, and engines plan by it. The sketches are not beside it,
+as cleaning orphans of a Paimon table removes everything there that no snapshot has.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def compute_stats(
         ConflictError: The schema of the table was changed meanwhile.
     """
     with table.engine.settings():
-        files, rows, found = _count(table, columns, progress)
+        files, rows, counted = _count(table, columns, progress)
     ids = {one.name: one.id for one in files.schema.fields}
-    counts = [replace(one, field=ids[one.column]) for one in found]
+    counts = [replace(column, field=ids[column.column]) for column in counted]
     if files.state.snapshot is not None:
         _keep(table, files, rows, counts)
     return counts_table(rows, counts)
@@ -139,7 +139,7 @@ def _listed(files: PaimonFiles) -> tuple[Listing, list[int]]:
     beside_data = files.options.index_file_in_data_file_dir
     vectors = stored_vectors(files.state.indexes, files.placed, beside_data=beside_data)
     versions = [
-        f"{found.path}:{found.range.offset}" if (found := vectors.get(file)) else ""
+        f"{vector.path}:{vector.range.offset}" if (vector := vectors.get(file)) else ""
         for file in range(len(files.placed))
     ]
     order = sorted(range(len(files.placed)), key=lambda file: files.placed[file].path)

@@ -381,10 +381,10 @@ def _columns(schema: pa.Schema | StructType) -> list[tuple[str, DataType, bool]]
             f"schema: found {type(schema).__name__}, expected a schema of Arrow or Spark"
         )
     if isinstance(schema, pa.Schema):
-        return [(one.name, DataType.from_arrow(one.type), one.nullable) for one in schema]
+        return [(field.name, DataType.from_arrow(field.type), field.nullable) for field in schema]
     return [
-        (one.name, DataType.from_spark(one.dataType.simpleString()), one.nullable)
-        for one in schema.fields
+        (field.name, DataType.from_spark(field.dataType.simpleString()), field.nullable)
+        for field in schema.fields
     ]
 
 

@@ -65,10 +65,10 @@ def test_build(folder: Path) -> None:
     assert [info.fresh for info in alcid.parquet(folder).indexes()] == [FILES] * 3
 
 
-@pytest.mark.parametrize("way", ["driver", "tasks", "Spark"])
-def test_read(remote: Driver, folder: Path, way: str) -> None:
+@pytest.mark.parametrize("strategy", ["driver", "tasks", "Spark"])
+def test_read(remote: Driver, folder: Path, strategy: str) -> None:
     asked = {"folder": str(folder), "where": WHERE}
-    found = remote.ask("read", way=way, **asked)
+    found = remote.ask("read", strategy=strategy, **asked)
     assert len(found) == alcid.parquet(folder).count(WHERE)
     assert found == remote.ask("plain", **asked)
 

@@ -39,10 +39,10 @@ def spark_errors(tables: Collection[str] = ()) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        found = spark_error(error, tables)
-        if found is None:
+        ours = spark_error(error, tables)
+        if ours is None:
             raise
-        raise found from error
+        raise ours from error
 
 
 @contextmanager
@@ -83,6 +83,6 @@ def _line(error: Exception, tables: Collection[str]) -> str:
     missing = _NO_TABLE.match(said)
     if missing is None:
         return f"Spark: {said}"
-    known = ", ".join(tables) or "none"
-    hint = did_you_mean(missing[1], tables) or f"; --table gave {known}"
+    names = ", ".join(tables) or "none"
+    hint = did_you_mean(missing[1], tables) or f"; --table gave {names}"
     return f"no such table: {missing[1]}{hint}"

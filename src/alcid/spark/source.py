@@ -268,16 +268,16 @@ def _check_zones(plan: ScanPlan) -> None:
 
 
 def _check_columns(table: ParquetTable, wanted: StructType) -> None:
-    known = {column.name: column for column in spark_schema(table.schema)}
+    columns = {column.name: column for column in spark_schema(table.schema)}
     for column in wanted:
-        if column.name not in known:
+        if column.name not in columns:
             raise ColumnError(
-                f"column {column.name}: not in {table.location}; there are {', '.join(known)}"
+                f"column {column.name}: not in {table.location}; there are {', '.join(columns)}"
             )
-        found = known[column.name]
-        if (column.dataType, column.nullable) != (found.dataType, found.nullable):
+        own = columns[column.name]
+        if (column.dataType, column.nullable) != (own.dataType, own.nullable):
             raise UnsupportedError(
-                f"column {column.name}: found {_type_text(found)}, expected {_type_text(column)}"
+                f"column {column.name}: found {_type_text(own)}, expected {_type_text(column)}"
             )
 
 

@@ -24,7 +24,7 @@ from alcid.scan import Explanation, Scan
 from alcid.spark.engine import SparkEngine
 from alcid.spark.jvm import active, has_jvm
 from alcid.spark.jvm.planning import Planned, SideSession, same_session
-from alcid.spark.pushdown import Need, UnknownPlanError, needs_of
+from alcid.spark.pushdown import Pushdown, UnknownPlanError, find_pushdowns
 from alcid.spark.reading import to_spark
 from alcid.spark.schema import quoted, spark_schema
 from alcid.spark.session import session
@@ -142,7 +142,7 @@ class _Table:
     """A table of a query."""
 
     table: Table[Any]
-    need: Need | None
+    pushdown: Pushdown | None
     """None where it is not known."""
     reason: str
     """Why every row is read; empty if that is not so."""
@@ -194,11 +194,13 @@ class _Question:
             side.call(name, empty)
             relations[side.relation_of(empty)] = name
         planned = side.plan(query)
-        needs = _needs(planned, {number: schemas[name] for number, name in relations.items()})
-        if isinstance(needs, str):
-            whole = {name: _whole(table, needs) for name, table in tables.items()}
+        pushdowns = _pushdowns(
+            planned, {number: schemas[name] for number, name in relations.items()}
+        )
+        if isinstance(pushdowns, str):
+            whole = {name: _whole(table, pushdowns) for name, table in tables.items()}
             return cls(query, spark, whole, side)
-        read = {name: _read(tables[name], needs[number]) for number, name in relations.items()}
+        read = {name: _read(tables[name], pushdowns[number]) for number, name in relations.items()}
         return cls(query, spark, read, side, planned, relations if planned.has_time else None)
 
     def answer(self) -> DataFrame:
@@ -240,14 +242,14 @@ class _Question:
 
 def _session_of(tables: Mapping[str, Table[Any]]) -> SparkSession:
     """That of the tables; else the one that is active, else a new one."""
-    found = {
+    sessions = {
         name: table.engine.session
         for name, table in tables.items()
         if isinstance(table.engine, SparkEngine)
     }
-    if not found:
+    if not sessions:
         return session()
-    (first, spark), *others = found.items()
+    (first, spark), *others = sessions.items()
     for name, other in others:
         if not same_session(spark, other):
             raise OptionError(f"tables {first} and {name}: are of two Spark sessions, expected one")
@@ -269,12 +271,12 @@ def _with_names(spark: SparkSession, query: str, rows: Mapping[str, DataFrame]) 
     return spark.sql(f"WITH {named} (\n{inner}\n)", **frames)
 
 
-def _needs(planned: Planned, schemas: Mapping[int, pa.Schema]) -> Mapping[int, Need] | str:
+def _pushdowns(planned: Planned, schemas: Mapping[int, pa.Schema]) -> Mapping[int, Pushdown] | str:
     """What is needed of each table, or why nothing is known of that."""
     if planned.has_time and planned.analyzed.has_relation_in_subquery(schemas):
         return _SUBQUERY_TIME
     try:
-        return needs_of(planned.optimized, schemas)
+        return find_pushdowns(planned.optimized, schemas)
     except UnknownPlanError as error:
         return str(error)
 
@@ -283,33 +285,35 @@ def _whole(table: Table[Any], reason: str) -> _Table:
     return _Table(table, None, reason, table.scan(), tuple(table.schema.names))
 
 
-def _read(table: Table[Any], need: Need) -> _Table:
+def _read(table: Table[Any], pushdown: Pushdown) -> _Table:
     """Ask a table for what is needed of it."""
-    if not need.occurrences:
-        return _Table(table, need, "", None, ())
+    if not pushdown.occurrences:
+        return _Table(table, pushdown, "", None, ())
     reason = _NO_FILTER
-    if need.where != Constant(True) or need.limit is not None:
-        order_by = need.order_by or None
+    if pushdown.where != Constant(True) or pushdown.limit is not None:
+        order_by = pushdown.order_by or None
         try:
-            scan = table.scan(need.where, columns=need.columns, order_by=order_by, limit=need.limit)
-            return _Table(table, need, "", scan, need.columns)
+            scan = table.scan(
+                pushdown.where, columns=pushdown.columns, order_by=order_by, limit=pushdown.limit
+            )
+            return _Table(table, pushdown, "", scan, pushdown.columns)
         except PredicateError as error:
             reason = str(error)
-    return _Table(table, need, reason, table.scan(columns=need.columns), need.columns)
+    return _Table(table, pushdown, reason, table.scan(columns=pushdown.columns), pushdown.columns)
 
 
 def _use(name: str, table: _Table) -> TableUse:
-    need = table.need
+    pushdown = table.pushdown
     return TableUse(
         name=name,
         location=table.table.location,
-        occurrences=None if need is None else need.occurrences,
-        filters=() if need is None else need.filters,
-        where="TRUE" if need is None or table.reason else str(need.where),
-        exact=need is not None and need.exact and not table.reason,
+        occurrences=None if pushdown is None else pushdown.occurrences,
+        filters=() if pushdown is None else pushdown.filters,
+        where="TRUE" if pushdown is None or table.reason else str(pushdown.where),
+        exact=pushdown is not None and pushdown.exact and not table.reason,
         columns=table.columns,
-        order_by="" if need is None else ", ".join(need.order_by),
-        limit=None if need is None else need.limit,
+        order_by="" if pushdown is None else ", ".join(pushdown.order_by),
+        limit=None if pushdown is None else pushdown.limit,
         reason=table.reason,
         explanation=None if table.scan is None else table.scan.explain(),
     )

@@ -178,8 +178,8 @@ class OpenFiles:
     def _made_of(self, files: Int64Array | None = None) -> _MadeOf:
         """What it was made of, up to the checksums; of some of the files, if they are given."""
         if files is None:
-            known = self._storage, self.listing, self.rows, self.columns, self._schemas
-            return *known, self.partitions, self._footer_crcs
+            whole = self._storage, self.listing, self.rows, self.columns, self._schemas
+            return *whole, self.partitions, self._footer_crcs
         taken = pa.array(files)
         return (
             self._storage,
@@ -207,19 +207,21 @@ class OpenFiles:
         if not isinstance(scan, ParquetScan):
             return {}
         wanted = set(columns)
-        described = {one.name: one for one in self._described(file, scan) if one.name in wanted}
+        described = {
+            column.name: column for column in self._described(file, scan) if column.name in wanted
+        }
         return footer_statistics(scan, described)
 
     def _described(self, file: int, scan: ParquetScan) -> Iterable[FileColumn]:
         """The columns of a file whose statistics are of the type that it is known to have."""
-        place = int(self.columns.schema_of[file])
+        number = int(self.columns.schema_of[file])
         if self._schemas:
-            return self._schemas[place]
-        known = self.columns.schemas[place]
+            return self._schemas[number]
+        columns = self.columns.schemas[number]
         return (
             column
             for column in file_columns(scan.metadata, scan.source.name)
-            if column.name in known and _is_same(column.data_type, known[column.name].data_type)
+            if column.name in columns and _is_same(column.data_type, columns[column.name].data_type)
         )
 
     def source(self, file: int) -> Source:
@@ -245,13 +247,13 @@ class OpenFiles:
 
     def _open(self, files: Sequence[int]) -> list[_DataScan]:
         with self._lock:
-            found = {file: self._scans[file] for file in files if file in self._scans}
-        missing = [file for file in files if file not in found]
+            scans_by_file = {file: self._scans[file] for file in files if file in self._scans}
+        missing = [file for file in files if file not in scans_by_file]
         scans = self._read_footers(missing)
         self._check_footers(
             {file: scan.footer_crc for file, scan in zip(missing, scans, strict=True)}
         )
-        found.update(zip(missing, scans, strict=True))
+        scans_by_file.update(zip(missing, scans, strict=True))
         with self._lock:
             # Small files were read whole; they are read again, so that a change is noticed.
             self._scans.update(
@@ -261,7 +263,7 @@ class OpenFiles:
             )
             while len(self._scans) > _MOST_FOOTERS:
                 self._scans.popitem(last=False)
-        return [found[file] for file in files]
+        return [scans_by_file[file] for file in files]
 
     def _read_footers(self, files: Sequence[int]) -> list[_DataScan]:
         sources = dict(
@@ -270,26 +272,27 @@ class OpenFiles:
         striped = [file for file in sources if self._format(file) == "orc"]
         avro = [file for file in sources if self._format(file) == "avro"]
         paged = [file for file in sources if self._format(file) not in ("orc", "avro")]
-        found: dict[int, _DataScan] = {}
+        scans_by_file: dict[int, _DataScan] = {}
         if avro:
             chosen = [sources[file] for file in avro]
             opened = open_avro_scans(chosen, self.rows[avro].tolist(), read_ranges=self.read_ranges)
-            found.update(zip(avro, opened, strict=True))
+            scans_by_file.update(zip(avro, opened, strict=True))
         open_striped = partial(open_orc_scans, has_local_instants=self._has_local_instants)
         for some, open_some in (paged, open_scans), (striped, open_striped):
             if some:
                 scans = open_some([sources[file] for file in some], read_ranges=self.read_ranges)
-                found.update(zip(some, scans, strict=True))
-        return [found[file] for file in files]
+                scans_by_file.update(zip(some, scans, strict=True))
+        return [scans_by_file[file] for file in files]
 
     def _at_hand(self, sources: Sequence[Source]) -> list[Source]:
         """The same, with small files read whole: nothing more is read of them."""
         small = [source for source in sources if source.size <= _SMALL]
         parts = self.read_ranges([Range(source, 0, source.size) for source in small])
-        held = {
-            id(one): BytesSource(data, one.name) for one, data in zip(small, parts, strict=True)
+        in_memory = {
+            id(source): BytesSource(data, source.name)
+            for source, data in zip(small, parts, strict=True)
         }
-        return [held.get(id(source), source) for source in sources]
+        return [in_memory.get(id(source), source) for source in sources]
 
     def _check_footers(self, crcs: Mapping[int, int]) -> None:
         """See that files are those that were indexed, though size and version are the same.
@@ -431,15 +434,15 @@ def footer_statistics(
     scan: ParquetScan, columns: Mapping[str, FileColumn]
 ) -> Mapping[str, Statistics]:
     """What a footer says of the row groups of columns, which are known by any names."""
-    found: dict[str, Statistics] = {}
+    statistics: dict[str, Statistics] = {}
     for name, column in columns.items():
         # Arrow must not be asked for a column that is encrypted; empty row groups it may.
         with suppress(UnsupportedError):
             scan.check(range(len(scan.group_rows)), [column.leaf])
-            known = group_statistics(column, scan.statistics)
-            if known is not None:
-                found[name] = known
-    return found
+            of_column = group_statistics(column, scan.statistics)
+            if of_column is not None:
+                statistics[name] = of_column
+    return statistics
 
 
 def places_of(some: Collection[str], paths: pa.Array) -> set[int]:
@@ -455,11 +458,11 @@ def take_values(table: pa.Table, rows: pa.Array) -> pa.Table:
     return table.take(rows) if table.num_columns else table
 
 
-def _is_same(stored: DataType | None, known: DataType | None) -> bool:
+def _is_same(stored: DataType | None, expected: DataType | None) -> bool:
     """Whether values of a file compare as the table has it; Parquet knows no longest text."""
-    if stored is None or known is None:
+    if stored is None or expected is None:
         return False
-    return stored == known or stored.root == known.root == "VARCHAR"
+    return stored == expected or stored.root == expected.root == "VARCHAR"
 
 
 def _size(column: ColumnLayout) -> int:
@@ -486,11 +489,11 @@ def known_layouts(
         if (payload := bundles.coverage(PayloadKind.pages(name)).payload(file)) is not None
     }
     prefetch(((payload, [(0, payload.size)]) for payload in payloads.values()), read_ranges)
-    found = {}
+    layouts = {}
     for (file, name), payload in payloads.items():
         try:
             data = payload.read(0, payload.size)
-            found[file, name] = unpack_column(name, data, file=bundles.paths[file].as_py())
+            layouts[file, name] = unpack_column(name, data, file=bundles.paths[file].as_py())
         except (FormatError, UnsupportedError) as error:
             on_damage(error)
-    return found
+    return layouts

@@ -42,7 +42,7 @@ def merge_schemas(schemas: Sequence[tuple[str, Sequence[Column]]]) -> list[Colum
     >>> merge_schemas([("a", [Column("id", pa.int32())]), ("b", [Column("ID", pa.int64())])])
     [Column(name='id', arrow_type=DataType(int64), ...)]
     """
-    found: dict[str, Column] = {}
+    merged: dict[str, Column] = {}
     first_file: dict[str, str] = {}
     for file, columns in schemas:
         names = [fold_name(column.name) for column in columns]
@@ -50,46 +50,46 @@ def merge_schemas(schemas: Sequence[tuple[str, Sequence[Column]]]) -> list[Colum
             twice = next(name for name in names if names.count(name) > 1)
             raise ColumnError(f"{file}: column {twice}: fits more than one column")
         for name, column in zip(names, columns, strict=True):
-            known = found.get(name)
-            if known is None:
-                found[name], first_file[name] = column, file
-            elif known.arrow_type != column.arrow_type or known.data_type != column.data_type:
-                found[name] = _merge(known, column, first_file[name], file)
-    return list(found.values())
+            before = merged.get(name)
+            if before is None:
+                merged[name], first_file[name] = column, file
+            elif before.arrow_type != column.arrow_type or before.data_type != column.data_type:
+                merged[name] = _merge(before, column, first_file[name], file)
+    return list(merged.values())
 
 
-def _merge(known: Column, other: Column, first_file: str, file: str) -> Column:
+def _merge(first: Column, other: Column, first_file: str, file: str) -> Column:
     if types.is_null(other.arrow_type):
-        return known
-    if types.is_null(known.arrow_type):
-        return Column(known.name, other.arrow_type, other.data_type)
-    arrow_type = common_type(known.arrow_type, other.arrow_type)
+        return first
+    if types.is_null(first.arrow_type):
+        return Column(first.name, other.arrow_type, other.data_type)
+    arrow_type = common_type(first.arrow_type, other.arrow_type)
     if arrow_type is None:
         raise UnsupportedError(
             f"{file}: column {other.name}: found {other.arrow_type}, "
-            f"which does not go with {known.arrow_type} in {first_file}"
+            f"which does not go with {first.arrow_type} in {first_file}"
         )
-    if known.data_type is None or other.data_type is None:
-        return Column(known.name, arrow_type)
-    if known.data_type == other.data_type:
-        return Column(known.name, arrow_type, known.data_type)
-    return Column(known.name, arrow_type, DataType.from_arrow(arrow_type))
+    if first.data_type is None or other.data_type is None:
+        return Column(first.name, arrow_type)
+    if first.data_type == other.data_type:
+        return Column(first.name, arrow_type, first.data_type)
+    return Column(first.name, arrow_type, DataType.from_arrow(arrow_type))
 
 
-def common_type(one: Any, other: Any) -> Any:
+def common_type(left: Any, right: Any) -> Any:
     """The type that holds all values of both; None if there is none.
 
     >>> common_type(pa.int32(), pa.int64()), common_type(pa.int32(), pa.string())
     (DataType(int64), None)
     """
-    one, other = _unwrapped(one), _unwrapped(other)
-    if types.is_null(one) or types.is_null(other):
-        return one if types.is_null(other) else other
-    for common in (_numbers, _decimals, _texts, _moments, _nested):
-        found = common(one, other)
-        if found is not None:
-            return found
-    return one if one == other else None
+    left, right = _unwrapped(left), _unwrapped(right)
+    if types.is_null(left) or types.is_null(right):
+        return left if types.is_null(right) else right
+    for common in (_numbers, _decimals, _texts, _timestamps, _nested):
+        merged_type = common(left, right)
+        if merged_type is not None:
+            return merged_type
+    return left if left == right else None
 
 
 def _unwrapped(arrow_type: Any) -> Any:
@@ -97,31 +97,31 @@ def _unwrapped(arrow_type: Any) -> Any:
     return arrow_type.value_type if types.is_dictionary(arrow_type) else arrow_type
 
 
-def _numbers(one: Any, other: Any) -> Any:
-    if types.is_signed_integer(one) and types.is_signed_integer(other):
-        return max(one, other, key=lambda kind: kind.bit_width)
-    if types.is_unsigned_integer(one) and types.is_unsigned_integer(other):
-        return max(one, other, key=lambda kind: kind.bit_width)
-    if types.is_floating(one) and types.is_floating(other):
-        return max(one, other, key=lambda kind: kind.bit_width)
+def _numbers(left: Any, right: Any) -> Any:
+    if types.is_signed_integer(left) and types.is_signed_integer(right):
+        return max(left, right, key=lambda kind: kind.bit_width)
+    if types.is_unsigned_integer(left) and types.is_unsigned_integer(right):
+        return max(left, right, key=lambda kind: kind.bit_width)
+    if types.is_floating(left) and types.is_floating(right):
+        return max(left, right, key=lambda kind: kind.bit_width)
     return None
 
 
-def _decimals(one: Any, other: Any) -> Any:
-    if not (types.is_decimal(one) and types.is_decimal(other)):
+def _decimals(left: Any, right: Any) -> Any:
+    if not (types.is_decimal(left) and types.is_decimal(right)):
         return None
-    scale = max(one.scale, other.scale)
-    precision = max(one.precision - one.scale, other.precision - other.scale) + scale
+    scale = max(left.scale, right.scale)
+    precision = max(left.precision - left.scale, right.precision - right.scale) + scale
     return pa.decimal128(precision, scale) if precision <= 38 else None
 
 
-def _texts(one: Any, other: Any) -> Any:
+def _texts(left: Any, right: Any) -> Any:
     for kinds, wide in (
         ((types.is_string, types.is_large_string, _is("string_view")), pa.large_string()),
         ((types.is_binary, types.is_large_binary, _is("binary_view")), pa.large_binary()),
     ):
-        if all(any(kind(some) for kind in kinds) for some in (one, other)):
-            return one if one == other else wide
+        if all(any(kind(some) for kind in kinds) for some in (left, right)):
+            return left if left == right else wide
     return None
 
 
@@ -129,25 +129,25 @@ def _is(name: str) -> Any:
     return getattr(types, f"is_{name}", lambda _: False)
 
 
-def _moments(one: Any, other: Any) -> Any:
+def _timestamps(left: Any, right: Any) -> Any:
     if (
-        types.is_timestamp(one)
-        and types.is_timestamp(other)
-        and (one.tz is None) == (other.tz is None)
+        types.is_timestamp(left)
+        and types.is_timestamp(right)
+        and (left.tz is None) == (right.tz is None)
     ):
-        unit = max(one.unit, other.unit, key=_TICKS.index)
-        return pa.timestamp(unit, one.tz)
-    if types.is_date(one) and types.is_date(other):
+        unit = max(left.unit, right.unit, key=_TICKS.index)
+        return pa.timestamp(unit, left.tz)
+    if types.is_date(left) and types.is_date(right):
         return pa.date32()
     return None
 
 
-def _nested(one: Any, other: Any) -> Any:
+def _nested(left: Any, right: Any) -> Any:
     """The same nested type, though in one of them something cannot be null."""
-    if one == other or not types.is_nested(one):
+    if left == right or not types.is_nested(left):
         return None
-    loose = _nullable(one)
-    return loose if loose == _nullable(other) else None
+    loose = _nullable(left)
+    return loose if loose == _nullable(right) else None
 
 
 def _nullable(given: Any) -> Any:
@@ -231,17 +231,21 @@ def fit_columns(
     else:
         for name in inside:
             find_column(name, table)
-        for name, known in table.items():
+        for name, table_type in table.items():
             source = _find(name, inside)
-            own = None if source is None else given.field(source).type
-            arrow_type = known if own is None else _absorbed(name, own, known, any_unit)
+            row_type = None if source is None else given.field(source).type
+            arrow_type = (
+                table_type if row_type is None else _absorbed(name, row_type, table_type, any_unit)
+            )
             if not types.is_null(arrow_type):  # a column of which nothing is known stays away
                 fields.append((name, written_type(arrow_type)))
                 sources.append(None if source is None else names.index(source))
     if not any(source is not None for source in sources):
         raise ColumnError("no column is left for the files to hold, beside those in the paths")
-    places = [None if name is None else names.index(name) for name in apart]
-    return TargetColumns(pa.schema(fields), tuple(sources), tuple(partitions), tuple(places))
+    partition_sources = [None if name is None else names.index(name) for name in apart]
+    return TargetColumns(
+        pa.schema(fields), tuple(sources), tuple(partitions), tuple(partition_sources)
+    )
 
 
 def _find(name: str, names: Sequence[str], *, required: bool = False) -> str | None:
@@ -254,35 +258,38 @@ def _new_type(field: pa.Field) -> Any:
     return written_type(field.type)
 
 
-def _absorbed(name: str, given: Any, known: Any, any_unit: bool) -> Any:
+def _absorbed(name: str, row_type: Any, table_type: Any, any_unit: bool) -> Any:
     """The type of the table, if it holds all values of the given one."""
-    if types.is_null(known):
-        return given
-    if _holds(written_type(known), written_type(given), any_unit):
-        return known
-    raise UnsupportedError(f"column {name}: {given} does not go into {known}, as the table has it")
+    if types.is_null(table_type):
+        return row_type
+    if _holds(written_type(table_type), written_type(row_type), any_unit):
+        return table_type
+    raise UnsupportedError(
+        f"column {name}: {row_type} does not go into {table_type}, as the table has it"
+    )
 
 
-def _holds(known: Any, given: Any, any_unit: bool) -> bool:
-    if types.is_map(known) and types.is_map(given):
-        return _holds(known.key_type, given.key_type, any_unit) and _holds(
-            known.item_type, given.item_type, any_unit
+def _holds(table_type: Any, row_type: Any, any_unit: bool) -> bool:
+    if types.is_map(table_type) and types.is_map(row_type):
+        return _holds(table_type.key_type, row_type.key_type, any_unit) and _holds(
+            table_type.item_type, row_type.item_type, any_unit
         )
-    if types.is_list(known) and types.is_list(given):
-        return _holds(known.value_type, given.value_type, any_unit)
-    if types.is_struct(known) and types.is_struct(given):
-        return [field.name for field in known] == [field.name for field in given] and all(
-            _holds(one.type, other.type, any_unit) for one, other in zip(known, given, strict=True)
+    if types.is_list(table_type) and types.is_list(row_type):
+        return _holds(table_type.value_type, row_type.value_type, any_unit)
+    if types.is_struct(table_type) and types.is_struct(row_type):
+        return [field.name for field in table_type] == [field.name for field in row_type] and all(
+            _holds(inner.type, given.type, any_unit)
+            for inner, given in zip(table_type, row_type, strict=True)
         )
-    if any_unit and types.is_time(known) and types.is_time(given):
+    if any_unit and types.is_time(table_type) and types.is_time(row_type):
         return True
-    if any_unit and types.is_timestamp(known) and types.is_timestamp(given):
-        return bool(known.tz == given.tz)  # none, or UTC: as both are written
-    if types.is_binary(known) and types.is_fixed_size_binary(given):
+    if any_unit and types.is_timestamp(table_type) and types.is_timestamp(row_type):
+        return bool(table_type.tz == row_type.tz)  # none, or UTC: as both are written
+    if types.is_binary(table_type) and types.is_fixed_size_binary(row_type):
         return True
-    if types.is_unsigned_integer(given) and not types.is_unsigned_integer(known):
-        given = DataType.from_arrow(given).to_arrow()  # the next wider type that has a sign
-    return bool(common_type(known, given) == known)
+    if types.is_unsigned_integer(row_type) and not types.is_unsigned_integer(table_type):
+        row_type = DataType.from_arrow(row_type).to_arrow()  # the next wider type that has a sign
+    return bool(common_type(table_type, row_type) == table_type)
 
 
 def _cast(values: pa.Array, field: pa.Field) -> pa.Array:

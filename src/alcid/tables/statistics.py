@@ -112,7 +112,9 @@ _SCHEMA = pa.schema(
 
 def counts_table(rows: int, counts: Iterable[ColumnCount]) -> pa.Table:
     """What was counted, as a user sees it."""
-    return _table([(one.column, one.type, one.sketch.ndv, rows, one.nulls) for one in counts])
+    return _table(
+        [(count.column, count.type, count.sketch.ndv, rows, count.nulls) for count in counts]
+    )
 
 
 def write_stats(
@@ -133,15 +135,15 @@ def write_stats(
     }
     data = io.BytesIO()
     with create(data, properties=properties) as writer:
-        for one in counts:
-            told = {_COLUMN: one.column, DISTINCT_VALUES: str(one.sketch.ndv)}
-            told |= {_TYPE: one.type, _NULLS: str(one.nulls)}
+        for count in counts:
+            of_blob = {_COLUMN: count.column, DISTINCT_VALUES: str(count.sketch.ndv)}
+            of_blob |= {_TYPE: count.type, _NULLS: str(count.nulls)}
             writer.add(
                 THETA_SKETCH,
-                one.sketch.to_bytes(),
-                fields=() if one.field is None else (one.field,),
+                count.sketch.to_bytes(),
+                fields=() if count.field is None else (count.field,),
                 snapshot_id=snapshot_id,
-                properties=told,
+                properties=of_blob,
             )
     folder.write(STATISTICS_PREFIX + new_name(), data.getvalue())
 
@@ -172,9 +174,9 @@ def known_counts(folder: BundleFolder, listing: Listing) -> KnownCounts | None:
         reader = _newest(folder)
         if reader is None:
             return None
-        told = b64decode(reader.properties[_HASHES])
-        before = {told[at : at + _HASH] for at in range(0, len(told), _HASH)}
-        is_new = np.array([one not in before for one in _hashes(listing)], bool)
+        hashes = b64decode(reader.properties[_HASHES])
+        before = {hashes[at : at + _HASH] for at in range(0, len(hashes), _HASH)}
+        is_new = np.array([file_hash not in before for file_hash in _hashes(listing)], bool)
         if _digest(listing.part(np.flatnonzero(~is_new))) != reader.properties[_DIGEST]:
             return None
         counts = [
@@ -190,7 +192,7 @@ def known_counts(folder: BundleFolder, listing: Listing) -> KnownCounts | None:
         ]
     except _DAMAGE:
         return None
-    return KnownCounts(is_new, {one.column: one for one in counts})
+    return KnownCounts(is_new, {count.column: count for count in counts})
 
 
 def _newest(folder: BundleFolder) -> PuffinReader | None:
@@ -296,10 +298,10 @@ def compute_stats(
     """
     if files.deletions:
         raise UnsupportedError("statistics of a table with deletions: they are of its files")
-    known = known_counts(folder, files.listing)
-    rows, found = count_columns(files, engine, columns, known=known, progress=progress)
-    write_stats(folder, files.listing, rows, found)
-    return counts_table(rows, found)
+    counted_before = known_counts(folder, files.listing)
+    rows, counts = count_columns(files, engine, columns, known=counted_before, progress=progress)
+    write_stats(folder, files.listing, rows, counts)
+    return counts_table(rows, counts)
 
 
 def count_columns(
@@ -356,7 +358,8 @@ def count_columns(
         if counted.problem:
             del counts[name]
     return int(rows.sum()), [
-        ColumnCount(name, str(chosen[name]), one.sketch, one.nulls) for name, one in counts.items()
+        ColumnCount(name, str(chosen[name]), counted.sketch, counted.nulls)
+        for name, counted in counts.items()
     ]
 
 

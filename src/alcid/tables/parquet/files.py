@@ -170,9 +170,9 @@ class FolderFiles(OpenFiles):
     ) -> dict[tuple[int, str], PlacedColumn]:
         """The layouts that bundles have; what is damaged there is left out with a warning."""
         read_ranges = self._index_storage.read_ranges
-        found = known_layouts(self._bundles, wanted, read_ranges, self._warn)
-        self._keep(found)
-        return found
+        layouts = known_layouts(self._bundles, wanted, read_ranges, self._warn)
+        self._keep(layouts)
+        return layouts
 
 
 def _table_type(column: FileColumn) -> Any:

@@ -168,14 +168,14 @@ def _infer_one(raw: str) -> DataType:
     return _STRING
 
 
-def _wider(one: DataType, other: DataType) -> DataType:
-    roots = {one.root, other.root}
+def _wider(left: DataType, right: DataType) -> DataType:
+    roots = {left.root, right.root}
     if len(roots) == 1 and "DECIMAL" not in roots:
-        return one
+        return left
     if roots == {"INT", "BIGINT"}:
         return _BIGINT
     if roots <= {"INT", "BIGINT", "DECIMAL"}:
-        digits = (_DIGITS.get(each.root, each.precision) for each in (one, other))
+        digits = (_DIGITS.get(each.root, each.precision) for each in (left, right))
         return DataType("DECIMAL", precision=max(digits))
     if roots == {"INT", "DOUBLE"}:
         return _DOUBLE

@@ -210,17 +210,17 @@ class _Stager:
     def _finish_bundle(self) -> StagedBundle:
         job, files = self._job, tuple(self._staged)
         skipped = tuple(
-            (kind.column, kind.index_type, reason, found.entry.path)
-            for found in self._batch
-            for kind, reason in found.skipped.items()
+            (kind.column, kind.index_type, reason, indexed.entry.path)
+            for indexed in self._batch
+            for kind, reason in indexed.skipped.items()
             if kind.type == INDEX
         )
         bundle, content = "", b""
         if all(file.version is not None for file in files):
             data = io.BytesIO()
             with BundleWriter(data) as writer:
-                for found in self._batch:
-                    found.add_to(writer)
+                for indexed in self._batch:
+                    indexed.add_to(writer)
             content = data.getvalue()
             bundle = f"{job.folder}/{self._attempt}-{self._bundles:04d}.puffin"
             job.storage.put(bundle, content)
@@ -256,12 +256,12 @@ def check_paths(
     if not len(before):
         return
     for column in Partitions.of(before, partition_types).columns:
-        found = after.types[column.name]
-        if found != column.data_type:
+        new_type = after.types[column.name]
+        if new_type != column.data_type:
             values = Partitions.of(new).to_table().column(column.name).unique().to_pylist()
             raise UnsupportedError(
                 f"partition column {column.name}: found {values[:3]}, "
-                f"expected {column.data_type} as in the table, which would become {found}"
+                f"expected {column.data_type} as in the table, which would become {new_type}"
             )
 
 
@@ -296,7 +296,7 @@ def move_files(storage: Storage, files: Sequence[StagedFile]) -> list[FileStat]:
 
 
 def publish_bundle(
-    storage: Storage, folder: BundleFolder, staged: StagedBundle, found: Sequence[FileStat]
+    storage: Storage, folder: BundleFolder, staged: StagedBundle, moved: Sequence[FileStat]
 ) -> int:
     """Let a bundle count, after its files were moved, and say how long it is.
 
@@ -306,10 +306,10 @@ def publish_bundle(
         storage: That of the data, where the bundle was staged.
         folder: Where the bundles of the table are.
         staged: The bundle.
-        found: What the storage says of its files.
+        moved: What the storage says of its files.
     """
     same = all(
-        known == (file.size, file.version) for known, file in zip(found, staged.files, strict=True)
+        stat == (file.size, file.version) for stat, file in zip(moved, staged.files, strict=True)
     )
     try:
         if same and folder.storage is storage:
@@ -317,7 +317,7 @@ def publish_bundle(
             return staged.size
         data = storage.source(staged.bundle, staged.size).read(0, staged.size)
         if not same:
-            data = with_versions(data, staged.files, found)
+            data = with_versions(data, staged.files, moved)
         folder.put(data)
     except (StorageError, FormatError) as error:
         warnings.warn(
@@ -329,16 +329,16 @@ def publish_bundle(
     return len(data)
 
 
-def with_versions(data: bytes, files: Sequence[StagedFile], found: Sequence[FileStat]) -> bytes:
+def with_versions(data: bytes, files: Sequence[StagedFile], moved: Sequence[FileStat]) -> bytes:
     """A bundle with other versions of its files.
 
     Raises:
         FormatError: A file has another size than before, or the bundle is damaged.
     """
-    for file, known in zip(files, found, strict=True):
-        if known.size != file.size or known.version is None:
+    for file, stat in zip(files, moved, strict=True):
+        if stat.size != file.size or stat.version is None:
             raise FormatError(
-                "changed while it was moved", file=file.path, found=known, expected=file.size
+                "changed while it was moved", file=file.path, found=stat, expected=file.size
             )
 
     bundles = BundleSet(
@@ -349,5 +349,5 @@ def with_versions(data: bytes, files: Sequence[StagedFile], found: Sequence[File
         strict=True,
     )
     made = io.BytesIO()
-    merge(bundles, made, versions=[known.version or "" for known in found])
+    merge(bundles, made, versions=[stat.version or "" for stat in moved])
     return made.getvalue()

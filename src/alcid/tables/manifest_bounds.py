@@ -18,8 +18,8 @@ __all__ = ["checked_bounds"]
 
 def checked_bounds(
     data_type: DataType,
-    least: pa.Array,
-    most: pa.Array,
+    lower: pa.Array,
+    upper: pa.Array,
     nulls: Int64Array,
     row_counts: IntArray,
     *,
@@ -31,37 +31,39 @@ def checked_bounds(
 
     Args:
         data_type: The type of the column.
-        least: Of each file, of the type `bound_type` gives.
-        most: The same.
+        lower: The lower bound of each file, of the type `bound_type` gives.
+        upper: The upper bound of each file, of the same type.
         nulls: How many rows of each file are null; negative where not known.
         row_counts: The rows of each file.
         refused: Files whose statistics are no use.
-        max_exact: False if `most` may lie above the greatest value, whatever the type.
+        max_exact: False if `upper` may lie above the max, whatever the type.
         has_nan: Of floats, if it is known: one that leaves NaN out of its bounds may not say so.
 
-    >>> once = np.array([1])
-    >>> found = pa.array([3])
-    >>> checked_bounds(DataType("BIGINT"), found, found, once, once, refused=np.array([False]))[0]
+    >>> import numpy as np
+    >>> bound, counts = pa.array([3]), np.array([1])  # as many nulls as rows, and yet a bound
+    >>> checked_bounds(DataType("BIGINT"), bound, bound, counts, counts, refused=np.array([False]))[
+    ...     0
+    ... ]
     <pyarrow.StructScalar: None>
     """
     count = len(nulls)
     refused = refused | (nulls > row_counts)
     if data_type.root in FLOAT_TYPES:
-        is_number = pc.invert(pc.or_kleene(pc.is_nan(least), pc.is_nan(most)).fill_null(False))
-        least, most = _numbers(least, most, is_number)
+        is_number = pc.invert(pc.or_kleene(pc.is_nan(lower), pc.is_nan(upper)).fill_null(False))
+        lower, upper = _numbers(lower, upper, is_number)
         # Who takes NaN for a bound does not count it apart.
         given = pa.nulls(count, pa.bool_()) if has_nan is None else has_nan
         has_nan = pc.if_else(is_number, given, None)
     else:
         has_nan = pa.repeat(False, count)
     if not pa.types.is_null(bound_type(data_type)):
-        crossed = _mask(pc.greater(least, most).fill_null(False))
-        bounded = _mask(pc.or_(pc.is_valid(least), pc.is_valid(most)))
+        crossed = _mask(pc.greater(lower, upper).fill_null(False))
+        bounded = _mask(pc.or_(pc.is_valid(lower), pc.is_valid(upper)))
         refused |= crossed | (bounded & (nulls == row_counts))
     is_text = data_type.root in BYTE_STRING_TYPES
     children = [
-        least,
-        most,
+        lower,
+        upper,
         pa.repeat(not is_text, count),
         pa.repeat(max_exact and not is_text, count),
         pa.array(nulls, mask=nulls < 0),
@@ -72,14 +74,14 @@ def checked_bounds(
 
 
 def _numbers(
-    least: pa.Array, most: pa.Array, is_number: pa.BooleanArray
+    lower: pa.Array, upper: pa.Array, is_number: pa.BooleanArray
 ) -> tuple[pa.Array, pa.Array]:
     """Bounds of floats with zeros on the outer side, where both are numbers."""
-    least, most = (
+    lower, upper = (
         pc.if_else(pc.equal(bounds, 0.0), pa.scalar(zero, bounds.type), bounds)
-        for bounds, zero in ((least, -0.0), (most, 0.0))
+        for bounds, zero in ((lower, -0.0), (upper, 0.0))
     )
-    return pc.if_else(is_number, least, None), pc.if_else(is_number, most, None)
+    return pc.if_else(is_number, lower, None), pc.if_else(is_number, upper, None)
 
 
 def _mask(array: pa.BooleanArray) -> BoolArray:

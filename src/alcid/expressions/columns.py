@@ -24,7 +24,7 @@ ColumnTypes: TypeAlias = "Mapping[str, str | DataType | pa.DataType] | pa.Schema
 class Columns(Mapping[str, DataType]):
     """Types by name. A schema names every column of the file, a mapping those that matter.
 
-    The types of a schema are looked at when they are asked for: a column of a type that no index
+    The types of a schema are converted when they are needed: a column of a type that no index
     takes does no harm.
 
     >>> columns = Columns({"id": "BIGINT", "tags": "MAP<STRING, INT>"})
@@ -66,9 +66,9 @@ class Columns(Mapping[str, DataType]):
         Raises:
             ColumnError: It is not known.
         """
-        found = self.names.match(name)
-        if found is not None:
-            return self[found]
+        column = self.names.match(name)
+        if column is not None:
+            return self[column]
         whole = self.names.match(name.partition("[")[0]) if name.endswith("]") else None
         if whole is not None and self[whole].root == "MAP":
             return self[whole].children[1]
@@ -232,10 +232,10 @@ class RowSchema:
 
 
 class RowTable:
-    """Rows of a schema; each column that is asked for is read once."""
+    """Rows of a schema; each column that is needed is read once."""
 
     def __init__(self, table: pa.Table | pa.RecordBatch, schema: RowSchema) -> None:
-        """Take rows, which have at least the columns of the schema that are asked for."""
+        """Take rows, which have at least the columns of the schema that are needed."""
         self.row_count = table.num_rows
         self._table, self._schema = table, schema
         self._columns: dict[tuple[str, bool], RowColumn] = {}

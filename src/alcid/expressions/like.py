@@ -43,8 +43,8 @@ class Pattern:
         """
         if self.length:  # block by block: padding may multiply the bytes
             blocks = [array[start : start + _ROWS] for start in range(0, len(array), _ROWS)]
-            found = [self._match(pc.utf8_rpad(block, self.length)) for block in blocks]
-            return pa.concat_arrays(found) if found else pa.array([], pa.bool_())
+            matches = [self._match(pc.utf8_rpad(block, self.length)) for block in blocks]
+            return pa.concat_arrays(matches) if matches else pa.array([], pa.bool_())
         return self._match(array)
 
     def _match(self, array: pa.Array) -> Any:

@@ -192,15 +192,15 @@ def key_range(
     alcid.errors.LiteralError: column a of type INT does not take the str 'x'
     """
     value = plain(literal)
-    found = _key_range(value, data_type, mixed, digits)
-    if isinstance(found, KeyRange):
-        return found
+    result = _key_range(value, data_type, mixed, digits)
+    if isinstance(result, KeyRange):
+        return result
     # repr(int) refuses thousands of digits.
     shown = str(Decimal(value)) if type(value) is int else repr(value)
     named = type(value).__name__ + (f" {shown}" if len(shown) <= _MOST_SHOWN else "")
-    if found is None and isinstance(value, bool):  # a lone column c is read as c = TRUE
-        found = "only a BOOLEAN column equals TRUE or FALSE, or stands on its own"
-    reason = f": {found}" if found else ""
+    if result is None and isinstance(value, bool):  # a lone column c is read as c = TRUE
+        result = "only a BOOLEAN column equals TRUE or FALSE, or stands on its own"
+    reason = f": {result}" if result else ""
     raise LiteralError(f"column {column} of type {data_type} does not take the {named}{reason}")
 
 
@@ -336,8 +336,8 @@ def _among_exact(
         return KeyRange(edge, edge)
     if isinstance(number, float):
         return among_doubles(number, data_type.scale, bounds)
-    found = _among_decimals(number, data_type, digits, bounds)
-    return either(found, among_doubles(double, data_type.scale, bounds)) if mixed else found
+    exact = _among_decimals(number, data_type, digits, bounds)
+    return either(exact, among_doubles(double, data_type.scale, bounds)) if mixed else exact
 
 
 def _among_decimals(

@@ -120,19 +120,19 @@ def intersect(some: tuple[Interval, ...], others: tuple[Interval, ...]) -> tuple
     >>> intersect(((5, None),), ((None, 7), (9, 12)))
     ((5, 7), (9, 12))
     """
-    found: list[Interval] = []
+    common: list[Interval] = []
     one = other = 0
     while one < len(some) and other < len(others):
         (begin, end), (start, stop) = some[one], others[other]
         low = max((key for key in (begin, start) if key is not None), default=None)
         high = min((key for key in (end, stop) if key is not None), default=None)
         if low is None or high is None or low < high:  # type: ignore[operator]
-            found.append((low, high))
+            common.append((low, high))
         if stop is None or (end is not None and end <= stop):  # type: ignore[operator]
             one += 1
         else:
             other += 1
-    return tuple(found)
+    return tuple(common)
 
 
 def _clip(bound: Key | None, missing: int, edges: tuple[int, int]) -> int:

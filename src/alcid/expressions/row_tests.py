@@ -159,7 +159,7 @@ def equal_days(literals: Sequence[object]) -> list[Interval]:
     moments = dict.fromkeys(_instant_in(literal, _DATE) for literal in literals)
     find = day_of_instant if len(moments) == 1 else days_at_instant
     key_ranges = [find(instant, zone) for instant, zone in moments]
-    return [(found.begin, found.end) for found in key_ranges]
+    return [(days.begin, days.end) for days in key_ranges]
 
 
 def equal_as_instants(literal: object, data_type: DataType, nanos: int) -> tuple[Interval, ...]:

@@ -87,8 +87,8 @@ def expected_bytes(
     else:
         slices = np.ceil(np.log2(np.maximum(rows, 2))).astype(np.int64) + 1
         needed = 2 * _HEADS + slices * (rows // 8)
-    found: Int64Array = np.minimum(lengths, needed)
-    return found
+    expected: Int64Array = np.minimum(lengths, needed)
+    return expected
 
 
 def is_worth_it(
@@ -225,15 +225,15 @@ class _Estimating(BoundVisitor[None, _Estimate]):
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """A node in one file: its estimate, the file, and the place of the file among the estimates."""
+    """A node in one file: its estimate, the file, and the offset of the file in the estimates."""
 
     estimate: _Estimate
     file: int
-    place: int
+    offset: int
 
 
 class Positions(BoundVisitor[_At, Selection]):
-    """Asks the indexes of files for the rows of a predicate."""
+    """Probes the indexes of files for the rows of a predicate."""
 
     def __init__(
         self,
@@ -251,52 +251,53 @@ class Positions(BoundVisitor[_At, Selection]):
         self._estimate = where.root.accept(_Estimating(table, where, files), None)
 
     def worth(self) -> BoolArray:
-        """The files whose indexes should be asked."""
-        found = self._estimate
-        cost = np.where(found.cost > 0, found.cost + _REQUESTS * self._table.gap, 0)
-        worth = is_worth_it(cost, self._scan, found.selectivity, rows_needed=self._rows_needed)
+        """The files whose indexes are worth probing."""
+        estimate = self._estimate
+        cost = np.where(estimate.cost > 0, estimate.cost + _REQUESTS * self._table.gap, 0)
+        worth = is_worth_it(cost, self._scan, estimate.selectivity, rows_needed=self._rows_needed)
         for leaf in self._where.leaves.values():
             if not leaf.is_partition:
-                self._note_unused(leaf, found.able & ~worth)
-        result: BoolArray = found.able & worth
+                self._note_unused(leaf, estimate.able & ~worth)
+        result: BoolArray = estimate.able & worth
         return result
 
     def select(self, file: int) -> Selection:
         """The rows of one file, which is worth it."""
         return self._select(self._estimate, file, int(np.searchsorted(self._files, file)))
 
-    def _select(self, estimate: _Estimate, file: int, place: int) -> Selection:
-        return estimate.node.accept(self, _At(estimate, file, place))
+    def _select(self, estimate: _Estimate, file: int, offset: int) -> Selection:
+        return estimate.node.accept(self, _At(estimate, file, offset))
 
     def visit_and(self, _node: BoundAnd, context: _At) -> Selection:
         """The cheapest parts first, and no more of them than is worth reading."""
-        file, place, parts = context.file, context.place, context.estimate.parts
-        able = [part for part in parts if part.able[place]]
-        found = ANY if len(able) < len(parts) else EVERY
-        for part in sorted(able, key=lambda part: int(part.cost[place])):
-            if self._rows_needed and self._read_bytes(found, file, place) < int(part.cost[place]):
-                self._note_dear(part, place)
-                found &= ANY
+        file, offset, parts = context.file, context.offset, context.estimate.parts
+        able = [part for part in parts if part.able[offset]]
+        selection = ANY if len(able) < len(parts) else EVERY
+        for part in sorted(able, key=lambda part: int(part.cost[offset])):
+            cost = int(part.cost[offset])
+            if self._rows_needed and self._read_bytes(selection, file, offset) < cost:
+                self._note_dear(part, offset)
+                selection &= ANY
                 continue
-            answer = self._select(part, file, place)
+            answer = self._select(part, file, offset)
             if answer.exact and answer.rows is not None:
                 answer = replace(answer, claims=(part.node.predicate,))
-            found &= answer
-            if found.skip:
+            selection &= answer
+            if selection.skip:
                 break
-        return found
+        return selection
 
     def visit_or(self, _node: BoundOr, context: _At) -> Selection:
         """At least one part holds."""
-        parts, place = context.estimate.parts, context.place
-        if not all(part.able[place] for part in parts):
+        parts, offset = context.estimate.parts, context.offset
+        if not all(part.able[offset] for part in parts):
             return ANY
-        found = no_row()
+        selection = no_row()
         for part in parts:
-            found |= self._select(part, context.file, place)
-            if found.rows is None:
+            selection |= self._select(part, context.file, offset)
+            if selection.rows is None:
                 break
-        return found
+        return selection
 
     def visit_constant(self, node: BoundConstant, _context: _At) -> Selection:
         """Every row matches, or none."""
@@ -315,7 +316,7 @@ class Positions(BoundVisitor[_At, Selection]):
         if pruning.all_match[file]:
             return EVERY
         for group, index_type, has in context.estimate.usable:
-            if not has[context.place] or group.name is None or group.data_type is None:
+            if not has[context.offset] or group.name is None or group.data_type is None:
                 continue
             kind = key_type(group.data_type)
             try:
@@ -330,23 +331,23 @@ class Positions(BoundVisitor[_At, Selection]):
             self._uses.note(leaf.text, index_type, file, "unsupported predicate")
         return ANY
 
-    def _read_bytes(self, found: Selection, file: int, place: int) -> float:
+    def _read_bytes(self, selection: Selection, file: int, offset: int) -> float:
         """Roughly the bytes of the rows that are left of a file: each takes its pages along."""
-        if found.rows is None:
+        if selection.rows is None:
             return math.inf
-        of_row = float(self._scan[place]) * PAGE_ROWS / max(int(self._table.rows[file]), 1)
-        return min(len(found.rows) * max(of_row, _PAGE), float(self._scan[place]))
+        of_row = float(self._scan[offset]) * PAGE_ROWS / max(int(self._table.rows[file]), 1)
+        return min(len(selection.rows) * max(of_row, _PAGE), float(self._scan[offset]))
 
-    def _note_dear(self, estimate: _Estimate, place: int) -> None:
-        """Say of indexes that they are not asked, as to read the rows that are left is cheaper."""
+    def _note_dear(self, estimate: _Estimate, offset: int) -> None:
+        """Note the indexes that are not probed, as reading the rows that are left is cheaper."""
         for leaf in estimate.leaves():
             for _, index_type, has in leaf.usable:
-                if has[place]:
-                    file = int(self._files[place])
+                if has[offset]:
+                    file = int(self._files[offset])
                     self._uses.note(str(leaf.node), index_type, file, "not worth it")
 
     def note_rest(self) -> None:
-        """Say of the indexes that were not asked, as others had decided, that they were not."""
+        """Note the indexes that were not probed, as others had decided."""
         files, uses = self._files, self._uses
         for leaf in self._where.leaves.values():
             undecided = leaf.pruning.may_match[files] & ~leaf.pruning.all_match[files]
@@ -361,7 +362,7 @@ class Positions(BoundVisitor[_At, Selection]):
                         uses.note(leaf.text, index_type, files[rest], "not needed")
 
     def _note_unused(self, leaf: TableLeaf, not_worth: BoolArray) -> None:
-        """Say of every file whose index is not asked why, as far as the leaf is concerned."""
+        """Note why indexes of a leaf's column are not probed, by number of files."""
         files, note = self._files, self._uses.note
         open_files = leaf.pruning.may_match[files] & ~leaf.pruning.all_match[files]
         for group in leaf.groups:

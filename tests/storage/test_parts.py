@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from alcid.errors import (
+    ConflictError,
     FileGoneError,
     FormatError,
     NameTakenError,
@@ -20,12 +21,15 @@ from alcid.errors import (
     StorageError,
     UnsupportedError,
 )
+from alcid.formats.source import BytesSource
 from alcid.storage import Retry, Storage, Traffic
 from alcid.storage.backend import Location
+from alcid.storage.cached import CachedSource
 from alcid.storage.options import SecretOptions, arrow_s3_options, s3fs_options
-from alcid.storage.retry import is_gone, is_transient, retry_request
+from alcid.storage.retry import is_gone, is_transient, retry, retry_request
 from alcid.storage.threads import run_all
 from alcid.storage.traffic import TrafficCounter
+from alcid.testing import CountingSource
 
 
 @pytest.mark.parametrize(
@@ -235,6 +239,60 @@ def test_the_last_cause_is_told() -> None:
         tries_of([TimeoutError("one"), TimeoutError("two")], Retry(tries=2, wait=0.001))
     assert str(caught.value) == "f: read: TimeoutError: two (tried 2 times)"
     assert str(caught.value.__cause__) == "two"
+
+
+class Attempts:
+    """Fails with these errors, one after the other, then succeeds."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self._errors, self.count, self.retries = [*errors], 0, 0
+
+    def __call__(self) -> int:
+        self.count += 1
+        if self._errors:
+            raise self._errors.pop(0)
+        return self.count
+
+    def before_retry(self) -> None:
+        self.retries += 1
+
+
+def test_a_call_is_retried_after_the_errors_that_are_named() -> None:
+    call = Attempts(ConflictError("first"), FileGoneError("second"))
+    errors = ConflictError, FileGoneError
+    assert retry(call, on=errors, attempts=3, before_retry=call.before_retry) == 3
+    assert call.retries == 2
+
+
+@pytest.mark.parametrize(
+    ("attempts", "limit", "expected"), [(2, 60.0, "second"), (9, 60.0, "third"), (9, 0.0, "first")]
+)
+def test_the_last_error_is_raised(attempts: int, limit: float, expected: str) -> None:
+    call = Attempts(ConflictError("first"), ConflictError("second"), ValueError("third"))
+    with pytest.raises((ConflictError, ValueError), match=expected):
+        retry(call, on=ConflictError, attempts=attempts, wait=0.001, limit=limit)
+
+
+def test_waits_double_up_to_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("alcid.storage.retry.time.sleep", waits.append)
+    monkeypatch.setattr("alcid.storage.retry.random.uniform", lambda _least, most: most)
+    call = Attempts(*(ConflictError("again") for _ in range(4)))
+    assert retry(call, on=ConflictError, attempts=5, wait=1.0, longest_wait=3.0) == 5
+    assert waits == [1.0, 2.0, 3.0, 3.0]
+
+
+def test_parts_that_overlap_are_cached() -> None:
+    content = bytes(range(100))
+    behind = CountingSource(BytesSource(content))
+    source = CachedSource(behind, [(30, content[30:40])])
+    source.add(10, content[10:60])
+    source.load(35, 20)
+    assert behind.reads == []
+    assert source.read(35, 20) == content[35:55]
+    assert not source.has(59, 2)
+    assert source.read(59, 2) == content[59:61]
+    assert behind.reads == [(59, 2)]
 
 
 def test_errors_survive_pickling() -> None:

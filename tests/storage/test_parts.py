@@ -26,7 +26,7 @@ from alcid.storage import Retry, Storage, Traffic
 from alcid.storage.backend import Location
 from alcid.storage.cached import CachedSource
 from alcid.storage.options import SecretOptions, arrow_s3_options, s3fs_options
-from alcid.storage.retry import is_gone, is_transient, retry, retry_request
+from alcid.storage.retries import is_gone, is_transient, retry, retry_request
 from alcid.storage.threads import run_all
 from alcid.storage.traffic import TrafficCounter
 from alcid.testing import CountingSource
@@ -275,8 +275,8 @@ def test_the_last_error_is_raised(attempts: int, limit: float, expected: str) ->
 
 def test_waits_double_up_to_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("alcid.storage.retry.time.sleep", waits.append)
-    monkeypatch.setattr("alcid.storage.retry.random.uniform", lambda _least, most: most)
+    monkeypatch.setattr("alcid.storage.retries.time.sleep", waits.append)
+    monkeypatch.setattr("alcid.storage.retries.random.uniform", lambda _least, most: most)
     call = Attempts(*(ConflictError("again") for _ in range(4)))
     assert retry(call, on=ConflictError, attempts=5, wait=1.0, longest_wait=3.0) == 5
     assert waits == [1.0, 2.0, 3.0, 3.0]

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from alcid.storage.backend import FileHead, Listing
-from alcid.storage.retry import Retry, retry
+from alcid.storage.retries import Retry, retry
 from alcid.storage.storage import Storage, StorageSource
 from alcid.storage.traffic import Meter, Traffic
 

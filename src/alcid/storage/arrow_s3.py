@@ -23,7 +23,7 @@ from alcid.storage.backend import (
     join,
 )
 from alcid.storage.options import arrow_s3_options
-from alcid.storage.retry import Lister, ShortReadError
+from alcid.storage.retries import Lister, ShortReadError
 from alcid.storage.traffic import TrafficCounter
 
 __all__ = ["ArrowS3Files"]

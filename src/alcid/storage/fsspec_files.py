@@ -13,7 +13,7 @@ from typing import Any
 from alcid.errors import OptionError, UnsupportedError
 from alcid.storage.backend import Entry, FileStat, Location, below, join
 from alcid.storage.options import s3fs_options
-from alcid.storage.retry import Lister
+from alcid.storage.retries import Lister
 from alcid.storage.traffic import TrafficCounter
 
 __all__ = ["FsspecFiles"]

@@ -26,7 +26,7 @@ from alcid.storage.fsspec_files import FsspecFiles
 from alcid.storage.local import LocalFiles
 from alcid.storage.options import SecretOptions
 from alcid.storage.ranges import Coalescing, File, FileRange, Job, ReadRound
-from alcid.storage.retry import Retry, ShortReadError, retry_request
+from alcid.storage.retries import Retry, ShortReadError, retry_request
 from alcid.storage.threads import run_all
 from alcid.storage.traffic import Traffic, TrafficCounter
 

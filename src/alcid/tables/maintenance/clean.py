@@ -139,7 +139,7 @@ def list_files(storage: Storage, under: str = "") -> list[ListedFile]:
 
 
 def _changed(version: str | None) -> datetime | None:
-    """When a file was changed, if its version tells: an ETag does not."""
+    """When a file was changed, if that is its version; an ETag has no time."""
     if version is None or not version.isdecimal():
         return None
     try:
@@ -188,13 +188,13 @@ def old_statistics(folder: BundleFolder, files: Iterable[ListedFile]) -> Iterato
 
 
 def _jobs(storage: Storage) -> Iterator[Leftover]:
-    """Folders of jobs, each with the latest moment of what is in it; they lie beside the data."""
+    """Folders of jobs beside the data, each with the time of its last file."""
     jobs: dict[str, list[ListedFile]] = {}
     for file in list_files(storage, STAGING):
         jobs.setdefault(file.name.partition("/")[0], []).append(file)
     for job, files in jobs.items():
-        moments = [written_at(f"{job}.puffin"), *(file.changed for file in files)]
-        latest = max((at for at in moments if at is not None), default=None)
+        times = [written_at(f"{job}.puffin"), *(file.changed for file in files)]
+        latest = max((at for at in times if at is not None), default=None)
         size = sum(file.size for file in files)
         yield Leftover(f"{STAGING}/{job}", _STAGED, size, latest, storage)
 
@@ -305,7 +305,7 @@ def _ignore(_error: AlcidError) -> None:
 
 
 def _is_old(leftover: Leftover, older_than: timedelta) -> bool:
-    """Whether it can be removed; never if it cannot be told since when it is of no use."""
+    """Whether it can be removed; never if it is not known since when it is of no use."""
     age = min(older_than, bundle_folder.GRACE) if leftover.is_replaced else older_than
     return leftover.since is not None and leftover.since <= datetime.now(UTC) - age
 

@@ -1,8 +1,7 @@
 """Repair of an Iceberg table, as far as nothing is lost by it.
 
 Deletion vectors are one commit of delete files, through the catalog. Statistics files, with the
-indexes in them, are commits of their own, as Iceberg has it. What cannot be
-repaired is not touched.
+indexes in them, are commits of their own, as Iceberg has it. What cannot be repaired is left alone.
 
 A statistics file is written without what is wrong in it: sketches that do not count what they say,
 and the bundle if it is damaged as such. What is sound is carried over. One that cannot be read is

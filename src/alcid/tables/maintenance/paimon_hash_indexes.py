@@ -19,7 +19,7 @@ that bucket has its hash. A writer asks the hash indexes where a key is, so thes
 They come from two writers at once, too, as hash indexes are not checked when Paimon's Java commits.
 Of a key in two buckets the row with the greater `sequence.field` counts; then that of the bucket
 whose index has the hash, and was committed last: it is where writers have put the key since. Only
-suspect hashes are looked at row by row.
+suspect hashes are checked row by row.
 """
 
 from __future__ import annotations

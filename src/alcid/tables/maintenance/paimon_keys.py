@@ -118,7 +118,7 @@ def check_bucket_keys(
         engine: Does the work, unless it is little.
         keyed: The table.
         buckets: All of the table.
-        chosen: Those that are looked at.
+        chosen: Those to check.
         indexes: The index files of the table, that which was committed last at the end.
 
     Returns:

@@ -1,7 +1,7 @@
 """Verify of a Paimon table: its files are compared with all that its latest snapshot says of them.
 
-The manifests are read first. Where one of them is damaged, each is looked at by itself to report
-which, and nothing else is checked.
+The manifests are read first. Where one of them is damaged, each is read by itself to report which,
+and nothing else is checked.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A kind of table registers fixers, each for some kinds of findings. A fixer plans what to do, and the
 plan is applied, unless it is a dry run. The loop ends when no fixer has anything left to repair.
-What others change at the same time is looked at again.
+What others change at the same time is verified again.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class VerifyReport(Report):
     leftovers: tuple[Leftover, ...]
     """Files that are of no use any more, which `clean` removes when they are old enough."""
     later: tuple[str, ...] = ()
-    """Bundles of a later version, which were not looked into."""
+    """Bundles of a later version, which were not checked."""
     keys_live_twice: int = 0
     """Live rows beside another of the same key, which counts; readers see both."""
     warnings: tuple[Finding, ...] = ()

@@ -51,13 +51,13 @@ def test_a_cell_of_several_files_shows_which_got_furthest() -> None:
     drawn, note = files.drawing("so")
     read = [path for path in ElementTree.fromstring(drawn) if path.get("class") == "c8"]
     assert [path.get("d", "").count("M") for path in read] == [2]
-    assert "A cell stands for 10 files" in note
+    assert "A cell represents 10 files" in note
 
 
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        (Explanation("TRUE", (), ()), "No file was looked for."),
+        (Explanation("TRUE", (), ()), "No file was planned."),
         (made_plan([], read=0), "The table has no files."),
     ],
 )

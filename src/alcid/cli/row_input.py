@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
@@ -33,14 +32,12 @@ from alcid.errors import (
 from alcid.formats.source import BytesSource
 from alcid.options import match_column
 from alcid.storage import Storage
-from alcid.tables.reports import AppendReport, Report, UpsertReport
 
 if TYPE_CHECKING:
     from alcid.cli.tables import AnyTable
 
 __all__ = [
     "Files",
-    "WriteReport",
     "arrow_rows",
     "file_schema",
     "is_parquet",
@@ -268,37 +265,6 @@ def spark_rows(files: Sequence[str], table: AnyTable, how: Opening, session: Any
             require_parquet(file)
         return session.read.option("mergeSchema", True).parquet(*files)
     return session.createDataFrame(arrow_rows(files, table, how))
-
-
-@dataclass(frozen=True, slots=True)
-class WriteReport(Report):
-    """The report of a write; in a dry run also the columns that match those of the table."""
-
-    report: AppendReport | UpsertReport
-    row_columns: tuple[str, ...]
-    """The columns of the rows."""
-    table_columns: tuple[str, ...]
-    """The columns of the table."""
-
-    @property
-    def absent(self) -> list[str]:
-        """Columns of the table that the rows are missing."""
-        return [name for name in self.table_columns if match_column(name, self.row_columns) is None]
-
-    def lines(self) -> Iterator[str]:
-        """The lines of the write, and of a dry run the columns."""
-        yield from self.report.lines()
-        if self.report.dry_run:
-            yield f"columns: {', '.join(self.row_columns)}"
-            if self.absent:
-                yield f"not given: {', '.join(self.absent)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
-        document = self.report.to_dict()
-        if self.report.dry_run:
-            document |= {"columns": list(self.row_columns), "not_given": self.absent}
-        return document
 
 
 _ZONE = r":\d\d(\.\d+)?\s*(Z|[+-]\d\d(:?\d\d)?)$"

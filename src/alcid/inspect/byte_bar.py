@@ -1,4 +1,4 @@
-"""Bytes drawn: a file as a bar cut into its regions, and the list of these; bars of counts."""
+"""Drawings of bytes: a file as a bar of its regions with a list of them, and histograms."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from alcid.inspect.page import Markup, element, style
 
 __all__ = ["byte_strip", "distribution", "histogram"]
 
-_MOST_BOXES = 120
-_MOST_LINES = 4000
-_DEEPEST = 12
+_MAX_BOXES = 120
+_MAX_LINES = 4000
+_MAX_DEPTH = 12
 _KINDS = {
     "mark": "magic, version, flags",
     "number": "counts and places",
@@ -27,21 +27,21 @@ _KINDS = {
     "unused": "unused",
     "damaged": "damaged",
 }
-"""What the legend calls the kinds of regions that a colour stands for."""
+"""The names of region kinds in the legend."""
 
 
 def byte_strip(region: Region, *, anchor: str = "byte") -> Markup:
-    """A file as a bar, its regions below each other as they contain each other, and a list of all.
+    """A file as a bar with nested regions below each other, and a list of all regions.
 
-    A box is as wide as its share of the bytes, and never too small to be met. It says what it is
-    when it is pointed at or has the focus, and leads to its line in the list.
+    The width of a box is proportional to its bytes, with a minimum. It shows its description when
+    it is hovered or focused, and links to its line in the list.
 
     Args:
         region: The whole file.
-        anchor: How the names of the lines begin; two strips on one page need two of them.
+        anchor: A prefix for the ids of lines; each strip on a page needs its own.
     """
-    depth = _depth(region, _MOST_BOXES)
-    listed = _depth(region, _MOST_LINES)
+    depth = _depth(region, _MAX_BOXES)
+    listed = _depth(region, _MAX_LINES)
     bar = element("div", _column(region, depth, anchor, 0), class_="bytes-bar")
     hint = element("p", "Point at a box, or go to it with the tab key.", class_="bytes-hint note")
     figure = element(
@@ -56,19 +56,19 @@ def byte_strip(region: Region, *, anchor: str = "byte") -> Markup:
     return Markup(style("bytes.css") + figure + _legend(region) + lines)
 
 
-def _depth(region: Region, most: int) -> int:
-    """How many levels below a region have no more regions together than `most`."""
+def _depth(region: Region, limit: int) -> int:
+    """The number of levels below a region with at most `limit` regions in total."""
     total, level = 1, [region]
-    for depth in range(_DEEPEST):
-        level = [part for one in level for part in one.parts]
+    for depth in range(_MAX_DEPTH):
+        level = [part for parent in level for part in parent.parts]
         total += len(level)
-        if not level or total > most:
+        if not level or total > limit:
             return depth
-    return _DEEPEST
+    return _MAX_DEPTH
 
 
 def _about(region: Region) -> str:
-    """What is told of a region at its box."""
+    """The description of a region."""
     size = "1 byte" if region.length == 1 else f"{region.length:,} bytes"
     note = f": {region.note}" if region.note else ""
     return f"{region.name}, {size} from {region.offset:,}{note}"
@@ -93,12 +93,12 @@ def _column(region: Region, depth: int, anchor: str, level: int) -> Markup:
 
 
 def _name(region: Region, anchor: str, level: int) -> str:
-    """The name of a line; a region and its first part begin at the same byte."""
+    """The id of a line; the level distinguishes a region from its first part."""
     return f"{anchor}-{level}-{region.offset}"
 
 
 def _line(region: Region, depth: int, anchor: str, level: int) -> Markup:
-    """The line of a region in the list, and if it is opened those of its parts."""
+    """The line of a region in the list, which opens to those of its parts."""
     cells = (
         element("span", f"{region.offset:,}", class_="number"),
         element("span", f"{region.length:,}", class_="number"),
@@ -124,7 +124,7 @@ def _line(region: Region, depth: int, anchor: str, level: int) -> Markup:
 
 
 def _main_kind(region: Region) -> str:
-    """What most bytes of a region are for."""
+    """The kind of the largest leaf of a region."""
     while region.parts:
         region = max(region.parts, key=lambda part: part.length)
     return region.kind
@@ -132,11 +132,11 @@ def _main_kind(region: Region) -> str:
 
 def _legend(region: Region) -> Markup:
     """The colours that occur."""
-    found = set(_kinds(region))
+    kinds = set(_kinds(region))
     items = (
         element("span", element("i", class_=f"bytes-swatch bytes-{kind}"), text)
         for kind, text in _KINDS.items()
-        if kind in found
+        if kind in kinds
     )
     return element("p", *items, class_="bytes-legend note")
 
@@ -149,19 +149,21 @@ def _kinds(region: Region) -> Iterator[str]:
 
 
 def histogram(values: Sequence[object], counts: Sequence[int], *, what: str = "rows") -> Markup:
-    """A bar for each value, as long as its count; both stand beside it.
+    """A bar for each value, with the value and its count.
 
-    It draws all that it is given: what are many values is put together before.
+    All values are drawn; group them first if there are many.
 
     >>> "Graz" in histogram(["Graz", "Linz"], [3, 1])
     True
     """
-    most = max(counts, default=0) or 1
+    largest = max(counts, default=0) or 1
     lines = (
         element(
             "tr",
             element("th", value, scope="row"),
-            element("td", element("div", style=f"width:{100 * count / most:.4g}%"), class_="bar"),
+            element(
+                "td", element("div", style=f"width:{100 * count / largest:.4g}%"), class_="bar"
+            ),
             element("td", f"{count:,}", class_="number"),
         )
         for value, count in zip(values, counts, strict=True)
@@ -180,18 +182,18 @@ def histogram(values: Sequence[object], counts: Sequence[int], *, what: str = "r
 
 
 def distribution(
-    numbers: npt.NDArray[Any], least: int, greatest: int, *, what: str = "rows", bins: int = 16
+    numbers: npt.NDArray[Any], minimum: int, maximum: int, *, what: str = "rows", bins: int = 16
 ) -> Markup:
-    """How many of some integers lie in each of a few ranges of the same width, from the least on.
+    """A histogram of integers in ranges of equal width, from the minimum on.
 
     >>> "0 to 4" in distribution(np.array([1, 2, 7]), 0, 9, bins=2)
     True
     """
-    width = -(-(greatest - least + 1) // bins)
-    starts = range(least, greatest + 1, width)
-    places = (numbers.astype(np.float64) - least) // width  # beyond 2^53 near enough
+    width = -(-(maximum - minimum + 1) // bins)
+    starts = range(minimum, maximum + 1, width)
+    positions = (numbers.astype(np.float64) - minimum) // width  # precise enough beyond 2^53
     counts = np.bincount(
-        np.clip(places, 0, len(starts) - 1).astype(np.int64), minlength=len(starts)
+        np.clip(positions, 0, len(starts) - 1).astype(np.int64), minlength=len(starts)
     )
-    labels = [f"{start:,} to {min(start + width - 1, greatest):,}" for start in starts]
+    labels = [f"{start:,} to {min(start + width - 1, maximum):,}" for start in starts]
     return histogram(labels, counts.tolist(), what=what)

@@ -1,7 +1,7 @@
-"""HTML that stands alone: a page for a file, a fragment for a notebook.
+"""Self-contained HTML: a page for a file, a fragment for a notebook.
 
-Style sheets and scripts are files of this package; they are copied into what needs them, so that
-nothing is ever asked of a network:
+Style sheets and scripts are files of this package that are copied into the HTML, so that nothing is
+loaded over the network:
 
 ```text
 page      <!doctype html> ... <style> ... <main class="alcid"> parts </main>
@@ -30,7 +30,7 @@ __all__ = [
     "table",
 ]
 
-# Nothing may be loaded, whatever stands in a name or a value that is shown.
+# Nothing may be loaded, whatever a name or a value contains.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data:; base-uri 'none'; form-action 'none'"
@@ -42,13 +42,13 @@ _VOID = frozenset({"br", "col", "hr", "img", "input", "meta"})
 
 
 class Markup(str):
-    """Text that is HTML already; any other text is escaped where it is put into a page."""
+    """Text that is already HTML; any other text is escaped in a page."""
 
     __slots__ = ()
 
 
 def escape(text: object) -> Markup:
-    """Text as HTML that shows it; markup stays as it is.
+    """Escape text for HTML; markup is returned unchanged.
 
     >>> escape("a < b"), escape(escape("a < b"))
     ('a &lt; b', 'a &lt; b')
@@ -57,7 +57,7 @@ def escape(text: object) -> Markup:
 
 
 def _legible(text: str) -> str:
-    r"""Text that a page may hold: control characters and halves of characters as escapes.
+    r"""Text with control characters and lone surrogates escaped.
 
     >>> _legible("a\x00\udcff")
     'a\\x00\\udcff'
@@ -68,26 +68,26 @@ def _legible(text: str) -> str:
 
 
 def element(tag: str, *parts: object, **attributes: object) -> Markup:
-    """One element; parts that are no markup are escaped.
+    """An element; parts that are not markup are escaped.
 
-    An attribute that is a word of Python ends in `_`, other `_` are `-`; None and False leave it
-    out, True gives it no value.
+    A trailing `_` of an attribute is dropped, other `_` become `-`; None and False leave it out,
+    True gives it no value.
 
     >>> element("p", "1 < 2", class_="note", aria_label="so", hidden=False)
     '<p class="note" aria-label="so">1 &lt; 2</p>'
     """
-    named = (
+    pairs = (
         (name.rstrip("_").replace("_", "-"), value)
         for name, value in attributes.items()
         if value is not None and value is not False
     )
-    given = "".join(
+    attributes_text = "".join(
         f" {name}" if value is True else f' {name}="{html.escape(_legible(str(value)))}"'
-        for name, value in named
+        for name, value in pairs
     )
     if tag in _VOID:
-        return Markup(f"<{tag}{given}>")
-    return Markup(f"<{tag}{given}>{''.join(map(escape, parts))}</{tag}>")
+        return Markup(f"<{tag}{attributes_text}>")
+    return Markup(f"<{tag}{attributes_text}>{''.join(map(escape, parts))}</{tag}>")
 
 
 def section(heading: str, *parts: Markup) -> Markup:
@@ -102,9 +102,9 @@ def section(heading: str, *parts: Markup) -> Markup:
 def table(
     head: Sequence[str], rows: Sequence[Sequence[object]], *, numbers: Collection[int] = ()
 ) -> Markup:
-    """A table; the columns `numbers` stand to the right, in digits of one width.
+    """A table; the columns in `numbers` are aligned to the right, in tabular digits.
 
-    Whole numbers are grouped by thousands, and None is an empty cell.
+    Integers get thousands separators, and None is an empty cell.
 
     >>> table(["name", "rows"], [["a", 1200]], numbers=[1])
     '<div class="wide"><table><thead><tr><th scope="col">name</th><th scope="col" class="number">...
@@ -131,7 +131,7 @@ def _cell(value: object) -> object:
 
 
 def data(value: object) -> Markup:
-    r"""Plain data for a script, as JSON that nothing in it can break out of.
+    r"""Plain data for a script, as JSON that cannot break out of its element.
 
     >>> data({"name": "</script>"})
     '<script type="application/json">{"name":"\\u003c/script>"}</script>'
@@ -147,7 +147,7 @@ def style(name: str, package: str = "alcid.inspect") -> Markup:
 
 
 def script(name: str) -> Markup:
-    """A script of this package; it stands behind what it works on."""
+    """A script of this package; it goes after the elements that it works on."""
     return element("script", Markup(_asset(name)))
 
 

@@ -1,6 +1,7 @@
-"""A plan as parts of a page: what was read, a map of the files, tables of stages and reasons.
+"""The HTML of a scan plan: what was read, a map of the files, and tables of stages and reasons.
 
-The files of a plan, by the stage that left them out: sums, a drawing, data for a script.
+`PlanFiles` sums the files up by the stage that left them out, draws them, and prepares the data for
+the script of the page.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from alcid._text import count_text, size_text
@@ -24,7 +26,7 @@ from alcid.inspect.page import (
 __all__ = ["READ", "PlanFiles", "StageSum", "plan_parts", "plan_sentence", "stage_colour"]
 
 READ = "read"
-# The order of the stages; what comes later got further, and is what a cell of several files shows.
+# In the order of the stages; a cell of several files shows the last stage that one of them reached.
 _COLOURS = {
     "partitions": 1,
     "statistics": 2,
@@ -37,14 +39,14 @@ _COLOURS = {
     READ: 8,
 }
 _OTHER = 7
-_LONGEST = 70  # characters that a name shares with the one before, at either end
-_FIRST = 48  # the character that stands for none
+_MAX_SHARED = 70  # characters that a name shares with the previous one, at either end
+_FIRST = 48  # the character code for zero shared characters
 _CELLS, _LINE = 2000, 100  # of the drawing
 
 
 @dataclass(frozen=True, slots=True)
 class StageSum:
-    """The files that one stage left out, or that are read."""
+    """The files that a stage left out, or that are read."""
 
     stage: str
     files: int
@@ -73,19 +75,19 @@ class PlanFiles:
         for code, rows, size in zip(
             columns["codes"], columns["rows"], columns["sizes"], strict=True
         ):
-            one = sums[code]
-            one[0], one[1], one[2] = one[0] + 1, one[1] + rows, one[2] + size
-        every = [(StageSum(stage, *sums[code]), why) for code, (stage, why) in enumerate(reasons)]
-        named = {one.stage for one, _ in every}
+            total = sums[code]
+            total[0], total[1], total[2] = total[0] + 1, total[1] + rows, total[2] + size
+        totals = [(StageSum(stage, *sums[code]), why) for code, (stage, why) in enumerate(reasons)]
+        named = {total.stage for total, _ in totals}
         order = [*sorted(named - _COLOURS.keys()), *(stage for stage in _COLOURS if stage in named)]
-        self._places = {stage: place for place, stage in enumerate(order)}
+        self._positions = {stage: position for position, stage in enumerate(order)}
         self.reasons = sorted(
-            ((one, why) for one, why in every if one.files),
-            key=lambda found: self._places[found[0].stage],
+            ((total, why) for total, why in totals if total.files),
+            key=lambda pair: self._positions[pair[0].stage],
         )
-        """Files by stage and reason, those first that got least far."""
-        self.stages = [_sum(stage, [one for one, _ in every]) for stage in order]
-        """By how far files got; some have row groups only."""
+        """Files by stage and reason, in the order of the stages."""
+        self.stages = [_sum(stage, [total for total, _ in totals]) for stage in order]
+        """Files by stage, in order; some stages have only row groups."""
 
     def __len__(self) -> int:
         return len(self._columns["paths"])
@@ -93,24 +95,26 @@ class PlanFiles:
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(one.size for one in self.stages)
+        return sum(total.size for total in self.stages)
 
     @property
     def read(self) -> StageSum:
         """The files that are read."""
-        return next((one for one in self.stages if one.stage == READ), StageSum(READ, 0, 0, 0))
+        return next(
+            (total for total in self.stages if total.stage == READ), StageSum(READ, 0, 0, 0)
+        )
 
     def to_data(self) -> dict[str, Any]:
-        """What the script draws from: names share their ends, what repeats is counted."""
+        """The data for the script: names without shared ends, and run-length encoded codes."""
         columns = self._columns
         split = [path.rpartition("/") for path in columns["paths"]]
-        folders = [(folder, len(list(same))) for folder, same in groupby(one[0] for one in split)]
+        folders = [(folder, len(list(same))) for folder, same in groupby(path[0] for path in split)]
         return {
-            "stages": [one.stage for one in self.stages],
-            "colours": [one.colour for one in self.stages],
-            "reasons": [[self._places[stage], reason] for stage, reason in columns["reasons"]],
+            "stages": [total.stage for total in self.stages],
+            "colours": [total.colour for total in self.stages],
+            "reasons": [[self._positions[stage], reason] for stage, reason in columns["reasons"]],
             "folders": folders,
-            "names": list(_shared_ends([one[2] for one in split])),
+            "names": list(_shared_ends([path[2] for path in split])),
             "sizes": columns["sizes"],
             "rows": columns["rows"],
             "codes": [
@@ -120,25 +124,25 @@ class PlanFiles:
         }
 
     def _groups(self) -> list[list[int]]:
-        """For each file that was opened its number, then runs of row groups that are alike."""
+        """For each opened file its number, then runs of equal row groups."""
         columns = self._columns["groups"]
         names = ("file", "rows", "codes", "looked_at", "pages", "all_pages")
-        every = zip(*(columns[name] for name in names), strict=True)
-        found = []
-        for file, groups in groupby(sorted(every, key=lambda one: one[0]), lambda one: one[0]):
+        row_groups = zip(*(columns[name] for name in names), strict=True)
+        encoded = []
+        for file, groups in groupby(sorted(row_groups, key=itemgetter(0)), itemgetter(0)):
             runs = [file]
             for alike, same in groupby(groups):
                 runs += (len(list(same)), *alike[1:])
-            found.append(runs)
-        return found
+            encoded.append(runs)
+        return encoded
 
     def cells(self, width: float) -> tuple[float, list[Markup]]:
-        """All files in order, as cells in lines of a width: the height, and a path for each stage.
+        """All files in order, as cells in rows of a width: the height, and a path for each stage.
 
-        A cell that stands for several files shows which got furthest.
+        A cell of several files shows the last stage that one of them reached.
         """
         stages = [
-            self._places[self._columns["reasons"][code][0]] for code in self._columns["codes"]
+            self._positions[self._columns["reasons"][code][0]] for code in self._columns["codes"]
         ]
         cells = list(_cells(stages, _CELLS))
         across = min(len(cells), _LINE) or 1
@@ -157,7 +161,7 @@ class PlanFiles:
         return -(-len(cells) // across) * (line + 2), drawn
 
     def drawing(self, label: str) -> list[Markup]:
-        """The cells as a picture, and what they stand for."""
+        """The cells as an SVG, and what they represent."""
         height, cells = self.cells(1000)
         box = f"0 0 1000 {height:.0f}"
         svg = "http://www.w3.org/2000/svg"
@@ -165,58 +169,58 @@ class PlanFiles:
         if len(self) <= _CELLS:
             return [drawn]
         each = -(-len(self) // _CELLS)
-        note = f"A cell stands for {each} files, and shows which of them got furthest."
+        note = f"A cell represents {each} files, and shows the one that got furthest."
         return [drawn, element("p", note, class_="note")]
 
     def legend(self) -> list[tuple[StageSum, str]]:
-        """Each stage that something of the picture has the colour of, and how much that is."""
+        """Each stage with a colour in the drawing, and its number of files."""
         groups = {
             self._columns["reasons"][code][0] for code in set(self._columns["groups"]["codes"])
         }
         return [
-            (one, count_text(one.files, "file") if one.files else "row groups only")
-            for one in self.stages
-            if one.files or one.stage in groups
+            (total, count_text(total.files, "file") if total.files else "row groups only")
+            for total in self.stages
+            if total.files or total.stage in groups
         ]
 
 
-def _sum(stage: str, every: Sequence[StageSum]) -> StageSum:
-    some = [one for one in every if one.stage == stage]
+def _sum(stage: str, totals: Sequence[StageSum]) -> StageSum:
+    parts = [part for part in totals if part.stage == stage]
     return StageSum(
         stage,
-        sum(one.files for one in some),
-        sum(one.rows for one in some),
-        sum(one.size for one in some),
+        sum(part.files for part in parts),
+        sum(part.rows for part in parts),
+        sum(part.size for part in parts),
     )
 
 
-def _cells(stages: Sequence[int], most: int) -> Iterator[int]:
-    """At most so many cells for files in order, each with the last stage of its files."""
-    count = min(len(stages), most)
+def _cells(stages: Sequence[int], limit: int) -> Iterator[int]:
+    """At most `limit` cells for files in order, each with the last stage of its files."""
+    count = min(len(stages), limit)
     for cell in range(count):
         yield max(stages[cell * len(stages) // count : (cell + 1) * len(stages) // count])
 
 
 def _shared_ends(names: Sequence[str]) -> Iterator[str]:
-    """Names without what they share with the one before, whose lengths two characters say."""
+    """Names without the ends shared with the previous one, whose lengths two characters give."""
     before = ""
     for name in names:
         head = tail = 0
-        if name.isascii() and before.isascii():  # a script counts other characters otherwise
-            head = _alike(before, name)
-            tail = _alike(before[head:][::-1], name[head:][::-1])
+        if name.isascii() and before.isascii():  # scripts count other characters differently
+            head = _shared_length(before, name)
+            tail = _shared_length(before[head:][::-1], name[head:][::-1])
         yield chr(_FIRST + head) + chr(_FIRST + tail) + name[head : len(name) - tail]
         before = name
 
 
-def _alike(one: str, other: str) -> int:
-    """How many characters two names begin with alike."""
-    most = min(len(one), len(other), _LONGEST)
-    return next((at for at in range(most) if one[at] != other[at]), most)
+def _shared_length(name: str, other: str) -> int:
+    """The length of the common prefix of two names."""
+    limit = min(len(name), len(other), _MAX_SHARED)
+    return next((at for at in range(limit) if name[at] != other[at]), limit)
 
 
 def plan_parts(plan: Mapping[str, Any]) -> list[Markup]:
-    """The parts of a page about a plan.
+    """The HTML of a plan.
 
     Args:
         plan: What `Explanation.to_dict` gives, and with it `question`, a text, and `outcomes`, what
@@ -231,52 +235,61 @@ def plan_parts(plan: Mapping[str, Any]) -> list[Markup]:
     if plan["stages"]:
         parts.append(section("Stages", *_stages(plan["stages"])))
     if files is not None and len(files):
-        parts.append(section("Files, by what became of them", _reasons(files)))
+        parts.append(section("Files by outcome", _reasons(files)))
     if plan["indexes"]:
         parts.append(section("Indexes", _indexes(plan["indexes"])))
     return parts
 
 
 def plan_sentence(plan: Mapping[str, Any], files: PlanFiles | None) -> str:
-    """What was read of how much, in one sentence."""
+    """A sentence about how much was read."""
     stages = plan["stages"]
     if files is None or not len(files):
-        return "No file was looked for." if files is None else "The table has no files."
+        return "No file was planned." if files is None else "The table has no files."
     if not stages:
         return f"All {count_text(len(files), 'file')}, {size_text(files.size)}, are read elsewhere."
-    found, counted = stages[-1]["after"]["rows"], any(one["name"] == "count" for one in stages)
-    verb = "Would read" if found is None else "Read"
+    rows_read, counted = (
+        stages[-1]["after"]["rows"],
+        any(stage["name"] == "count" for stage in stages),
+    )
+    verb = "Would read" if rows_read is None else "Read"
     size = f"{size_text(_bytes(stages))} of {size_text(files.size)}"
-    told = f"{verb} {files.read.files:,} of {count_text(len(files), 'file')} and {size}"
-    beside = sum(one["bytes_read"] for one in stages if one["name"] not in ("rows", "fetch"))
-    told += f", and {size_text(beside)} of indexes and footers" if beside else ""
-    rows = "" if found is None or counted else f": {count_text(found, 'row')}"
-    return f"{told}{rows}."
+    sentence = f"{verb} {files.read.files:,} of {count_text(len(files), 'file')} and {size}"
+    index_bytes = sum(
+        stage["bytes_read"] for stage in stages if stage["name"] not in ("rows", "fetch")
+    )
+    sentence += f", and {size_text(index_bytes)} of indexes and footers" if index_bytes else ""
+    rows = "" if rows_read is None or counted else f": {count_text(rows_read, 'row')}"
+    return f"{sentence}{rows}."
 
 
 def _bytes(stages: Sequence[Mapping[str, Any]]) -> int:
-    """What was read of the data; of a plan that did not run, what would be."""
+    """The bytes of data that were read, or would be if the plan did not run."""
     if stages[-1]["after"]["rows"] is None:
         return int(stages[-1]["after"]["bytes"] or 0)
-    return sum(one["bytes_read"] for one in stages if one["name"] in ("rows", "fetch"))
+    return sum(stage["bytes_read"] for stage in stages if stage["name"] in ("rows", "fetch"))
 
 
 def _bars(plan: Mapping[str, Any], files: PlanFiles) -> Markup:
-    """Files and bytes, each as a bar of what the stages left out."""
-    by_files = [(one.colour, one.stage, one.files) for one in files.stages]
-    by_size = [(one.colour, one.stage, one.size) for one in files.stages if one.stage != READ]
-    taken = min(_bytes(plan["stages"]) if plan["stages"] else files.size, files.read.size)
-    colour = files.read.colour
-    rest = f"{colour} pale", "not needed of the files that are read", files.read.size - taken
-    shares = [
-        _bar("files", f"{len(files):,}", by_files, lambda n: count_text(n, "file")),
-        _bar("bytes", size_text(files.size), [*by_size, rest, (colour, READ, taken)], size_text),
+    """Files and bytes, each as a bar of what each stage left out."""
+    by_files = [(total.colour, total.stage, total.files) for total in files.stages]
+    by_size = [
+        (total.colour, total.stage, total.size) for total in files.stages if total.stage != READ
     ]
-    return element("div", *shares, class_="bars")
+    bytes_read = min(_bytes(plan["stages"]) if plan["stages"] else files.size, files.read.size)
+    colour = files.read.colour
+    rest = f"{colour} pale", "not needed of the files that are read", files.read.size - bytes_read
+    bars = [
+        _bar("files", f"{len(files):,}", by_files, lambda n: count_text(n, "file")),
+        _bar(
+            "bytes", size_text(files.size), [*by_size, rest, (colour, READ, bytes_read)], size_text
+        ),
+    ]
+    return element("div", *bars, class_="bars")
 
 
-def _bar(label: str, total: str, shares: Sequence[tuple[object, str, int]], show: Any) -> Markup:
-    told = ", ".join(f"{what} {show(count)}" for _, what, count in shares if count)
+def _bar(label: str, total: str, segments: Sequence[tuple[object, str, int]], show: Any) -> Markup:
+    summary = ", ".join(f"{what} {show(count)}" for _, what, count in segments if count)
     return element(
         "div",
         element("span", label, class_="label"),
@@ -289,12 +302,12 @@ def _bar(label: str, total: str, shares: Sequence[tuple[object, str, int]], show
                     style=f"flex-grow:{count}",
                     title=f"{what}: {show(count)}",
                 )
-                for colour, what, count in shares
+                for colour, what, count in segments
                 if count
             ),
             class_="bar",
             role="img",
-            aria_label=f"{label}: {told}",
+            aria_label=f"{label}: {summary}",
         ),
         element("span", total, class_="total"),
         class_="line",
@@ -302,20 +315,20 @@ def _bar(label: str, total: str, shares: Sequence[tuple[object, str, int]], show
 
 
 def _map(files: PlanFiles, sentence: str) -> Markup:
-    """The legend, and the files; a script makes of them what can be opened."""
+    """The legend and the files, which a script makes interactive."""
     keys = (
         element(
             "button",
-            element("i", class_=f"c{one.colour}"),
-            f"{one.stage} ",
+            element("i", class_=f"c{total.colour}"),
+            f"{total.stage} ",
             element("span", count, class_="note"),
             type="button",
             class_="key",
-            data_stage=one.stage,
+            data_stage=total.stage,
             aria_pressed="false",
-            disabled=not one.files,
+            disabled=not total.files,
         )
-        for one, count in files.legend()
+        for total, count in files.legend()
     )
     return element(
         "section",
@@ -334,14 +347,14 @@ def _stages(stages: Sequence[Mapping[str, Any]]) -> Iterator[Markup]:
         [*head, "requests", "bytes read", "ms"],
         [
             [
-                one["name"],
-                *(_change(one, name) for name in ("files", "row_groups", "pages", "rows")),
-                _change(one, "bytes"),
-                one["requests"] or None,
-                size_text(one["bytes_read"]) if one["requests"] else None,
-                f"{one['seconds'] * 1000:.1f}",
+                stage["name"],
+                *(_change(stage, name) for name in ("files", "row_groups", "pages", "rows")),
+                _change(stage, "bytes"),
+                stage["requests"] or None,
+                size_text(stage["bytes_read"]) if stage["requests"] else None,
+                f"{stage['seconds'] * 1000:.1f}",
             ]
-            for one in stages
+            for stage in stages
         ],
         numbers=range(1, 9),
     )
@@ -366,10 +379,12 @@ def _change(stage: Mapping[str, Any], name: str) -> Markup | None:
 def _reasons(files: PlanFiles) -> Markup:
     rows = [
         [
-            element("span", element("i", class_=f"c{one.colour} dot"), one.stage, class_="stage"),
-            *(why, one.files, one.rows, size_text(one.size)),
+            element(
+                "span", element("i", class_=f"c{total.colour} dot"), total.stage, class_="stage"
+            ),
+            *(why, total.files, total.rows, size_text(total.size)),
         ]
-        for one, why in files.reasons
+        for total, why in files.reasons
     ]
     return table(["stage", "why, or how", "files", "rows", "bytes"], rows, numbers=(2, 3, 4))
 
@@ -379,4 +394,4 @@ def _indexes(uses: Sequence[Mapping[str, Any]]) -> Markup:
         [element("code", use["predicate"]), use["index"] or "none", use["outcome"], use["files"]]
         for use in uses
     ]
-    return table(["predicate", "index", "what became of it", "files"], rows, numbers=(3,))
+    return table(["predicate", "index", "outcome", "files"], rows, numbers=(3,))

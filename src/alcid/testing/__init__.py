@@ -1,12 +1,12 @@
-"""Tools to test indexes with, for Alcid's own tests and for whoever writes or reads index files.
+"""Tools for tests of index readers and writers, used by Alcid's own tests.
 
-- `matching_rows`, `top_rows`: the right answer, by brute force (`alcid.testing.oracle`).
+- `matching_rows`, `top_rows`: the expected rows by brute force (`alcid.testing.oracle`).
 - `flips`, `truncations`: damaged copies of a file (`alcid.testing.faults`).
-- `CountingSource`: what of a file was read (`alcid.testing.faults`).
-- `Faults`: a file system that fails when it is told to (`alcid.testing.faults`).
-- `alcid.testing.strategies`: values at the edges of every type, and literals around them.
-- `alcid.testing.strategies`: Hypothesis strategies of columns and predicates. Only this module
-  needs Hypothesis, so it is imported by its own name.
+- `CountingSource`: counts the reads of a file (`alcid.testing.faults`).
+- `Faults`: a file system that fails on demand (`alcid.testing.faults`).
+- `alcid.testing.strategies`: edge values of every type and literals around them, and
+  Hypothesis strategies for columns and predicates. Only this module needs Hypothesis, so import it
+  by its own name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A file system that fails when it is told to: what a bad disk, network or server does.
+"""Fault injection: a file system that fails on demand, damaged copies, and counted reads.
 
 >>> import tempfile
 >>> from alcid.storage import Retry, Storage
@@ -14,10 +14,6 @@ alcid.errors.StorageError: ...could not be read: OSError: [Errno 5] Input/output
 >>> storage.source("a", 10).read(0, 4), faults.calls
 (b'0123', [Call(number=0, kind='read', path='a'), Call(number=1, kind='read', path='a')])
 >>> folder.cleanup()
-
-Damage: every byte of a file flipped, every place where it may be cut off.
-
-A source that counts, to show how little of an index is read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Brute force: which rows match, asked row by row in plain Python, with Spark's meaning.
+"""Brute force: evaluate predicates row by row in plain Python, with Spark's semantics.
 
-It shares nothing with the way an index is asked but the predicate's tree, so that the two can be
-held against each other. Do not use it for more than some thousand rows.
+It shares only the predicate's tree with the evaluation by indexes, so that the two can be compared.
+It is too slow for more than some thousand rows.
 
 A column is a list of these, None for null:
 
@@ -17,12 +17,12 @@ A column is a list of these, None for null:
 | TIME                        | int, nanoseconds of the day                        |
 | TIMESTAMP, TIMESTAMP_LTZ    | int, nanoseconds since 1970-01-01 (LTZ: in UTC)    |
 
-CHAR(n) is compared as Spark does, padded with spaces. Numbers beside a DECIMAL are rounded where
-both need more than 38 digits. Not followed is one fold of its optimiser:
-an integer column below a number that is too large for a BIGINT is TRUE there, for null rows too.
+CHAR(n) is compared like in Spark, padded with spaces. Numbers compared with a DECIMAL are rounded
+where both need more than 38 digits. One constant folding of Spark's optimiser is not followed: it
+makes an integer column below a number beyond BIGINT TRUE, also for null rows.
 
-`values_of` makes such a list of an Arrow column. Literals are Python objects; text stands only for
-text and bytes, because reading it as a date or a number is not brute force any more.
+`values_of` converts an Arrow column to such a list. Literals are Python objects; strings are only
+literals for strings and bytes, since casting them to dates or numbers would not be brute force.
 """
 
 from __future__ import annotations

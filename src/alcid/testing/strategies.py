@@ -1,4 +1,4 @@
-"""Hypothesis strategies: columns of every type, and predicates that ask of them.
+"""Hypothesis strategies for columns of every type and predicates on them, and edge values.
 
 >>> from alcid import DataType
 >>> from hypothesis import given
@@ -7,9 +7,7 @@
 ...     assert len(column.values) == column.row_count
 >>> test_rows()
 
-Values at the edges of every type, values beside a value, and literals that mean a value.
-
-All in the form of `alcid.testing.oracle`; nothing here is random.
+Values have the form of `alcid.testing.oracle`. Edge values are not random.
 """
 
 from __future__ import annotations

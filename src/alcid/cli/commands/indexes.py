@@ -5,13 +5,11 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from alcid._text import count_text, size_text
 from alcid.cli.app import Section, command
 from alcid.cli.options import (
     DryRun,
@@ -29,7 +27,6 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.index.bundle import PayloadKind
-from alcid.tables.reports import Report
 
 if TYPE_CHECKING:
     from alcid.cli.tables import AnyTable
@@ -174,27 +171,6 @@ def _options_of(infos: list[IndexInfo]) -> dict[str, str]:
     return {key: ",".join(names_) for key, names_ in columns.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _DropReport(Report):
-    """The indexes that were dropped, or would be."""
-
-    files: int
-    indexes: tuple[IndexInfo, ...]
-    dry_run: bool
-
-    def lines(self) -> Iterator[str]:
-        if not self.indexes and not self.files:
-            yield "dropped nothing: there is no such index"
-            return
-        what = count_text(len(self.indexes), "index")
-        size = size_text(sum(info.bytes for info in self.indexes), precise=True)
-        would = "would have " if self.dry_run else ""
-        yield f"{would}dropped {what} of {count_text(self.files, 'file')}, {size}"
-        for info in self.indexes:
-            kind = PayloadKind.index(info.column, info.index_type)
-            yield f"{kind}: {count_text(info.fresh, 'file')}, {size_text(info.bytes, precise=True)}"
-
-
 @command(Section.INDEX)
 def drop(
     table: TableName,
@@ -225,7 +201,7 @@ def drop(
       alcid drop events --type bsi --dry-run
     """  # noqa: D301
     from alcid.cli.printing import print_report
-    from alcid.index.bundle import PayloadKind
+    from alcid.cli.reports import DropReport
     from alcid.options import find_column
     from alcid.tables.build import is_among, require_choice
 
@@ -247,7 +223,7 @@ def drop(
         if is_among(PayloadKind.index(info.column, info.index_type), columns, types)
     )
     files = opened.drop_indexes(columns, types, dry_run=dry_run)
-    print_report(_DropReport(files, chosen, dry_run), as_json=as_json)
+    print_report(DropReport(dry_run, files, chosen), as_json=as_json)
 
 
 _TITLES = ("COLUMN", "INDEX", "FRESH", "STALE", "ABSENT", "DAMAGED", "BYTES", "PER ROW")

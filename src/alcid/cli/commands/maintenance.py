@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
 
-from alcid._text import count_text
 from alcid.cli.app import Section, command
 from alcid.cli.options import (
     DryRun,
@@ -24,9 +21,8 @@ from alcid.cli.options import (
 from alcid.cli.tables import Opening, open_table
 from alcid.errors import LiteralError
 from alcid.options import find_column
-from alcid.tables.reports import Report
 
-__all__ = ["CountedColumn", "StatsReport", "clean", "compact", "repair", "stats", "verify"]
+__all__ = ["clean", "compact", "repair", "stats", "verify"]
 
 
 @command(Section.INDEX)
@@ -181,6 +177,7 @@ def stats(
       alcid stats lake.shop.orders --column user,day
     """  # noqa: D301
     from alcid.cli.printing import choose_progress, print_report
+    from alcid.cli.reports import CountedColumn, StatsReport
     from alcid.tables.statistics import countable
 
     columns = names("--column", column) if column else None
@@ -193,61 +190,3 @@ def stats(
         counted = opened.compute_stats(columns, progress=choose_progress(quiet=quiet))
         report = StatsReport.of(counted, opened.files)
     print_report(report, as_json=as_json)
-
-
-_SHOWN = "column", "type", "ndv", "nulls"
-
-
-@dataclass(frozen=True, slots=True)
-class CountedColumn:
-    """The counts of a column; None in a dry run.
-
-    >>> print(CountedColumn("id", "BIGINT", 40_000, 3))
-    id BIGINT: 40,000 distinct values, 3 nulls
-    >>> print(CountedColumn("id", "BIGINT"))
-    id BIGINT
-    """
-
-    column: str
-    type: str
-    ndv: int | None = None
-    nulls: int | None = None
-
-    def __str__(self) -> str:
-        name = f"{self.column} {self.type}"
-        if self.ndv is None:
-            return name
-        nulls = f", {count_text(self.nulls, 'null')}" if self.nulls else ""
-        return f"{name}: {count_text(self.ndv, 'distinct value')}{nulls}"
-
-
-@dataclass(frozen=True, slots=True)
-class StatsReport(Report):
-    """The columns that were counted, or would be.
-
-    >>> print(StatsReport(1000, 4, (CountedColumn("id", "INT"),), dry_run=True))
-    would have counted 1 column of 1,000 rows in 4 files
-    id INT
-    """
-
-    rows: int
-    files: int
-    columns: tuple[CountedColumn, ...]
-    dry_run: bool = False
-
-    @classmethod
-    def of(cls, counted: pa.Table, files: int) -> StatsReport:
-        """From the result of `compute_stats`, whose every row has the row count of the table."""
-        columns = counted.to_pylist()
-        return cls(
-            columns[0]["rows"] if columns else 0,
-            files,
-            tuple(CountedColumn(*(column[key] for key in _SHOWN)) for column in columns),
-        )
-
-    def lines(self) -> Iterator[str]:
-        """The counts, line by line."""
-        would = "would have " if self.dry_run else ""
-        where = f"{count_text(self.rows, 'row')} in {count_text(self.files, 'file')}"
-        yield f"{would}counted {count_text(len(self.columns), 'column')} of {where}"
-        yield from map(str, self.columns)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alcid._text import count_text
 from alcid.cli.app import Section, command
 from alcid.cli.options import (
     DryRun,
@@ -20,54 +18,16 @@ from alcid.cli.options import (
 )
 from alcid.cli.row_input import (
     Files,
-    WriteReport,
     arrow_rows,
     spark_rows,
 )
 from alcid.cli.tables import Opening, open_table, start_spark
 from alcid.errors import OptionError, UnsupportedError
-from alcid.tables.reports import Report
 
 if TYPE_CHECKING:
-    from alcid.tables.paimon.metadata.schema import TableSchema
     from alcid.types import DataType
 
 __all__ = ["append", "create", "delete", "upsert"]
-
-
-@dataclass(frozen=True, slots=True)
-class _CreateReport(Report):
-    """The table that was created, or would be."""
-
-    location: str
-    schema: TableSchema
-    dry_run: bool
-
-    def lines(self) -> Iterator[str]:
-        schema = self.schema
-        would = "would have " if self.dry_run else ""
-        first = f"{would}created {self.location}: {count_text(len(schema.fields), 'column')}"
-        if schema.primary_keys:
-            first += f", primary key {', '.join(schema.primary_keys)}"
-        if schema.partition_keys:
-            first += f", partitioned by {', '.join(schema.partition_keys)}"
-        yield first
-        for field in schema.fields:
-            yield f"{field.name} {field.data_type}{'' if field.nullable else ' NOT NULL'}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
-        return {
-            "dry_run": self.dry_run,
-            "location": self.location,
-            "columns": [
-                {"name": field.name, "type": str(field.data_type), "nullable": field.nullable}
-                for field in self.schema.fields
-            ],
-            "primary_key": list(self.schema.primary_keys),
-            "partition_by": list(self.schema.partition_keys),
-            "options": dict(self.schema.options),
-        }
 
 
 @command(Section.CHANGE)
@@ -134,6 +94,7 @@ def create(
       alcid create shop/items --like new.parquet --option file-index.bloom-filter.columns=id
     """  # noqa: D301
     from alcid.cli.printing import print_report
+    from alcid.cli.reports import CreateReport
     from alcid.storage import Storage
     from alcid.tables.paimon.metadata.table_folder import TableFolder
     from alcid.tables.paimon.write.append import new_schema
@@ -147,7 +108,7 @@ def create(
     )
     storage = Storage.open(table, storage_options)
     TableFolder(storage.dry_run() if dry_run else storage).create(table_schema)
-    print_report(_CreateReport(storage.location, table_schema, dry_run), as_json=as_json)
+    print_report(CreateReport(storage.location, table_schema, dry_run), as_json=as_json)
 
 
 def _columns(
@@ -185,6 +146,7 @@ def append(
       alcid append orders new.parquet new.jsonl --dry-run
     """  # noqa: D301
     from alcid.cli.printing import print_report
+    from alcid.cli.reports import WriteReport
     from alcid.tables.paimon_table import PaimonTable
 
     opened = open_table(table, how, may_be_empty=True)
@@ -230,6 +192,7 @@ def upsert(
       alcid upsert users changes.jsonl --row-kind op --dry-run
     """  # noqa: D301
     from alcid.cli.printing import print_report
+    from alcid.cli.reports import WriteReport
     from alcid.cli.tables import require_paimon
 
     opened = require_paimon(open_table(table, how), "upsert")

@@ -1,15 +1,15 @@
-"""What each byte of an index file means: a tree of named regions.
+"""The byte map of an index file: a tree of named regions that says what each byte means.
 
-| module             |                                                                  |
-|--------------------|------------------------------------------------------------------|
-| `region`           | a part of a file with a name, and its parts                      |
-| `fields`           | regions one behind the other                                     |
-| `values`           | keys as values that can be read                                  |
-| `kinds`            | what kind of file it is, by its first bytes                      |
-| all others         | one format each                                                  |
+| module       |                                                                        |
+|--------------|------------------------------------------------------------------------|
+| `regions`    | regions, and fields that are named while a cursor reads over them      |
+| `kinds`      | the kind of a file, by its first bytes                                 |
+| `file_index` | Paimon's file index                                                    |
+| `blobs`      | Puffin files, deletion vectors, hash indexes, theta sketches           |
+| `bundle`     | Alcid's own blobs in Puffin files                                      |
 
-Offsets and lengths come from the readers of `alcid.formats`, which check them: what a reader
-refuses is drawn as one region that is damaged.
+Offsets and lengths come from the readers of `alcid.formats`, which check them: whatever a reader
+refuses is drawn as one damaged region.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ def map_bytes(
 
     Args:
         source: The file.
-        types: Types of columns, as far as they are known: some indexes cannot be taken apart
+        types: Types of columns, as far as they are known; some indexes are only drawn as a whole
             without.
-        kind: What it is; by default its first bytes tell.
-        draw_blob: Draws the blobs of a Puffin file whose type the formats do not know.
+        kind: The kind of file; by default its first bytes decide.
+        draw_blob: Draws blobs of a Puffin file whose type is not one of `alcid.formats`.
 
     Raises:
-        FormatError: It is of none of the kinds, or its head is damaged.
+        FormatError: The file is of an unknown kind, or its header is damaged.
 
     >>> from alcid.formats.source import BytesSource
-    >>> found = map_bytes(BytesSource(bytes.fromhex("01030300001e0000"), "empty.theta"))
-    >>> [(part.name, part.note) for part in found.parts][1:3]
+    >>> region = map_bytes(BytesSource(bytes.fromhex("01030300001e0000"), "empty.theta"))
+    >>> [(part.name, part.note) for part in region.parts][1:3]
     [('version', '3'), ('family', '3')]
     """
     match identify(source) if kind is None else kind:

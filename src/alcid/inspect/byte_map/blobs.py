@@ -1,9 +1,4 @@
-"""The bytes of a Puffin file: blobs, and the footer that says what they are.
-
-The bytes of deletion vectors, alone and in an index file of Paimon.
-
-The bytes of hash indexes and theta sketches: hashes, behind a head or none.
-"""
+"""The byte maps of Puffin files, deletion vectors, hash indexes and theta sketches."""
 
 from __future__ import annotations
 

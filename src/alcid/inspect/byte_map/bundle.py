@@ -1,4 +1,4 @@
-"""The bytes of a bundle's own blobs, for `alcid.inspect.byte_map`."""
+"""The byte map of the blobs of a bundle, Alcid's own types in a Puffin file."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""The bytes of Paimon's file index: its head, and each index.
-
-The bytes of a bitmap index, versions 1 and 2.
-
-The bytes of a bloom-filter index.
-
-The bytes of a bsi index.
-
-The bytes of a range-bitmap index: head, dictionary, slices.
-"""
+"""The byte map of Paimon's file index: its header and its bitmap, bloom, bsi and range indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind of file it is, by its first bytes."""
+"""Identify the kind of an index file by its first bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Kind(StrEnum):
     FILE_INDEX = "Paimon file index"
     DELETION_VECTOR_FILE = "Paimon deletion vector file"
     DELTA_VECTOR_FILE = "Delta deletion vector file"
-    """Of the same form as Paimon's; only the name tells."""
+    """The same format as Paimon's; only the file name differs."""
     HASH_INDEX = "Paimon hash index"
     PUFFIN = "Puffin file"
     DELETION_VECTOR = "deletion vector"
@@ -41,22 +41,22 @@ _NEIGHBOURS: Final = {
     b"\x28\xb5\x2f\xfd": "a zstd file",
     b"PK\x03\x04": "a zip file",
 }
-"""What lies beside index files, and is named when it is given in place of one."""
+"""Other kinds of files in tables, which error messages name."""
 _DELTAS: Final = re.compile(r"deletion_vector_.*\.bin")
-_SHOWN, _TOLD_BY = 8, 16
+_SHOWN, _HEADER_BYTES = 8, 16
 _HASH_BYTES = 4
-_TEXT_LOOKED_AT = 1 << 16
+_MAX_TEXT_BYTES = 1 << 16
 _OTHER_SUFFIXES: Final = (".index", ".puffin", ".stats")
-_LARGEST_LOOKED_AT = 1 << 28  # 64 million keys of one bucket
+_MAX_HASH_BYTES = 1 << 28  # 64 million keys of one bucket
 
 
 def identify(source: Source) -> Kind:
     """The kind of a file.
 
-    A hash index has no mark of its own: see `_may_be_hashes`.
+    A hash index has no magic number: see `_may_be_hashes`.
 
     Raises:
-        FormatError: It is none of those known; the message says what it is instead.
+        FormatError: The file is of another kind, which the message names.
 
     >>> from alcid.formats.source import BytesSource
     >>> identify(BytesSource(b"PAR1....", "a.parquet"))
@@ -64,7 +64,7 @@ def identify(source: Source) -> Kind:
     alcid.errors.FormatError: a.parquet: not an index file at offset 0: found a Parquet file,
     expected a Paimon file index, a Paimon deletion vector file, ...
     """
-    start = source.read(0, min(source.size, _TOLD_BY))
+    start = source.read(0, min(source.size, _HEADER_BYTES))
     if start.startswith(container.MAGIC.to_bytes(8, "big")):
         return Kind.FILE_INDEX
     if start.startswith(footer.MAGIC):
@@ -99,23 +99,23 @@ def _is_text(data: bytes) -> bool:
 
 
 def _begins_with_vector(start: bytes, size: int) -> bool:
-    """Whether it can be a version and a vector whose magic is damaged: its length fits."""
+    """Whether a vector with a damaged magic may follow the version: its length fits."""
     length = int.from_bytes(start[1:5], "big")
     return start[:1] == b"\x01" and LEAST_BODY <= length <= size - 1 - AROUND
 
 
 def _may_be_hashes(source: Source) -> bool:
-    """Whether a file that is nothing else can be a hash index: 4 bytes a hash, and no more.
+    """Whether a file of no other kind may be a hash index, which has only 4 bytes for each hash.
 
-    It must not be text. Paimon's have names that start with `index-`, and no ending; under another
-    name no hash may occur twice, which words of most other files do.
+    It must not be text. Paimon's have names like `index-...` without a suffix; under another name
+    no hash may occur twice, as 4-byte words of most other files do.
     """
     name = PurePath(source.name)
-    if not source.size or source.size % _HASH_BYTES or source.size > _LARGEST_LOOKED_AT:
+    if not source.size or source.size % _HASH_BYTES or source.size > _MAX_HASH_BYTES:
         return False
     if name.suffix in _OTHER_SUFFIXES:
         return False
-    if _is_text(source.read(0, min(source.size, _TEXT_LOOKED_AT))):
+    if _is_text(source.read(0, min(source.size, _MAX_TEXT_BYTES))):
         return False
     is_paimons = name.name.startswith("index-") and not name.suffix
     return is_paimons or not HashIndex.from_bytes(source.read(0, source.size)).duplicates
@@ -123,6 +123,6 @@ def _may_be_hashes(source: Source) -> bool:
 
 @contextmanager
 def opened(path: str) -> Iterator[tuple[FileSource, Kind]]:
-    """The file at `path`, open for reading by range, and its kind."""
+    """Open a file for range reads, and identify its kind."""
     with FileSource(path) as source:
         yield source, identify(source)

@@ -1,10 +1,6 @@
-"""A part of a file with a name, and the parts that it is made of.
+"""Regions of a file, fields that a cursor names while it reads, and keys as readable values.
 
-Regions one behind the other, named while a cursor of the format reads over them.
-
-Keys back to values that can be read, and those as text.
-
-A roaring bitmap, container by container; the bytes are shown in `alcid.formats.roaring`.
+Roaring bitmaps, which most formats contain, are drawn here container by container.
 """
 
 from __future__ import annotations
@@ -85,12 +81,12 @@ class Region:
     length: int
     kind: RegionKind
     note: str = ""
-    """The value, or what is to be said of it."""
+    """The value, or a remark on it."""
     parts: tuple[Region, ...] = ()
-    """They fill it, one behind the other."""
+    """Its parts, which fill it without gaps."""
 
     def __post_init__(self) -> None:
-        """Parts that leave a gap, or reach into each other, are a mistake in the map."""
+        """Refuse parts that leave a gap or overlap."""
         at = self.offset
         for part in self.parts:
             if part.offset != at:
@@ -101,7 +97,7 @@ class Region:
 
     @property
     def end(self) -> int:
-        """The first byte behind it."""
+        """The offset after its last byte."""
         return self.offset + self.length
 
     def leaves(self) -> Iterator[Region]:
@@ -112,24 +108,24 @@ class Region:
             yield from part.leaves()
 
     def at(self, offset: int) -> tuple[Region, ...]:
-        """The regions that a byte lies in, from this one to the smallest; none outside of it."""
+        """The regions around a byte, from this one to the smallest; none outside of it."""
         if not self.offset <= offset < self.end:
             return ()
         for part in self.parts:
-            if found := part.at(offset):
-                return (self, *found)
+            if regions := part.at(offset):
+                return (self, *regions)
         return (self,)
 
 
 SHOWN = 12
-"""How many of a list are drawn; the others are one region."""
+"""The items of a list that are drawn; the others are one region."""
 
 T = TypeVar("T")
 _LONGEST_NOTE = 120
 
 
 class Fields:
-    r"""The parts of a region that begins where it is made.
+    r"""The parts of a region, named in the order of the file.
 
     >>> from alcid.formats.source import BytesSource
     >>> fields = Fields(Section(BytesSource(b"\x01\x00\x00\x00\x07")))
@@ -140,7 +136,7 @@ class Fields:
     """
 
     def __init__(self, section: Section, position: int = 0) -> None:
-        """Begin at a position of a section, whose bytes are read in small parts."""
+        """Begin at a position of a section."""
         self.section = section
         self.cursor = Cursor(section, position, window=64)
         self._start = position
@@ -158,24 +154,24 @@ class Fields:
         read: Callable[[Cursor], T],
         note: Callable[[T], object] = str,
     ) -> T:
-        """Take the next field, as the format reads it, and give its value."""
+        """Add the next field, and return its value."""
         begin = self.position
         value = read(self.cursor)
         self._add(name, begin, kind, short(str(note(value))))
         return value
 
     def skip(self, name: str, length: int, kind: RegionKind, note: object = "") -> None:
-        """Take the next field without reading it; one of no bytes is left out."""
+        """Add the next field without reading it; an empty one is left out."""
         begin = self.position
         self.cursor.skip(length)
         if length:
             self._add(name, begin, kind, short(str(note)))
 
     def add(self, region: Region) -> None:
-        """Take a region that was drawn elsewhere; what lies before it belongs to nothing.
+        """Add a region that was drawn elsewhere; bytes before it are unused.
 
         Raises:
-            FormatError: It begins within what was taken before.
+            FormatError: It overlaps the fields before.
         """
         begin = region.offset - self.section.start
         if begin < self.position:
@@ -186,13 +182,13 @@ class Fields:
             self.parts.append(region)
 
     def until(self, end: int, name: str = "unused") -> None:
-        """Take what is left before `end`, if anything is."""
+        """Add the bytes before `end`, if there are any."""
         self.skip(name, max(end - self.position, 0), "unused")
 
     def each(
         self, things: str, items: Sequence[T], draw: Callable[[int, T], None], end: int
     ) -> None:
-        """Draw the first of a list that ends at `end`, and the others as one region."""
+        """Draw the first items of a list that ends at `end`, and the others as one region."""
         whole = len(items) <= SHOWN + 1
         for number, item in enumerate(items if whole else items[:SHOWN]):
             draw(number, item)
@@ -201,7 +197,7 @@ class Fields:
             self.skip(rest, max(end - self.position, 0), "data")
 
     def region(self, name: str, note: object = "") -> Region:
-        """All of that as one region, without parts if nothing was taken."""
+        """All fields as one region."""
         begin, length = self.section.start + self._start, self.position - self._start
         return Region(name, begin, length, "group", short(str(note)), tuple(self.parts))
 
@@ -211,7 +207,7 @@ class Fields:
 
 
 def or_damaged(name: str, section: Section, draw: Callable[[], Region]) -> Region:
-    """What `draw` draws of a section; if it is damaged one region, which says how."""
+    """The region that `draw` returns, or a damaged region with the error."""
     try:
         return draw()
     except FormatError as error:
@@ -220,23 +216,23 @@ def or_damaged(name: str, section: Section, draw: Callable[[], Region]) -> Regio
 
 
 def short(text: str) -> str:
-    """A note that is not longer than a line or two."""
+    """A note cut to a line or two."""
     return text if len(text) <= _LONGEST_NOTE else f"{text[: _LONGEST_NOTE - 3]}..."
 
 
 def little(width: int) -> Callable[[Cursor], int]:
-    """Reads a number whose lowest byte comes first."""
+    """A reader of little-endian integers."""
     return lambda cursor: int.from_bytes(cursor.take(width), "little")
 
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | tuple[int, ...] | None
-"""Dates and times are text: Python's own end with the year 9999, those of an index do not."""
+"""Dates and times are text, since Python's end with the year 9999."""
 
 _DAY_IN_SECONDS = 86_400
 
 
 def value_of(key: Key, data_type: DataType) -> Value:
-    """The value that a key stands for; text that is not UTF-8 stays bytes.
+    """The value of a key; strings that are not UTF-8 remain bytes.
 
     >>> value_of(1250, DataType.parse("DECIMAL(9, 2)")), value_of(19000, DataType("DATE"))
     (Decimal('12.50'), '2022-01-08')
@@ -315,7 +311,7 @@ def value_text(value: Value) -> str:
 
 
 def decimal_text(value: Decimal) -> str:
-    """All digits, never an exponent.
+    """A decimal without an exponent.
 
     >>> decimal_text(Decimal("0E-3"))
     '0.000'
@@ -324,7 +320,7 @@ def decimal_text(value: Decimal) -> str:
 
 
 def not_finite(value: float) -> str:
-    """The name of NaN or of an infinity, which JSON lacks."""
+    """The name of NaN or an infinity, which JSON cannot represent."""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
@@ -338,7 +334,7 @@ def key_text(key: Key, data_type: DataType) -> str:
 
 
 def key_reading(data_type: DataType) -> tuple[Callable[[Cursor], Key], Callable[[Key], str]]:
-    """How the next key of a column is read, and then shown."""
+    """Functions that read the next key of a column, and show it."""
     return key_type(data_type).read, lambda key: key_text(key, data_type)
 
 
@@ -362,7 +358,7 @@ def draw_bitmap(section: Section, name: str, *, what: str = "row") -> Region:
     if layout.has_runs:
         fields.read("cookie, with runs", "mark", little(2))
         fields.read("containers - 1", "number", little(2))
-        flags = f"{sum(one.kind == 'runs' for one in layout.containers)} with runs"
+        flags = f"{sum(container.kind == 'runs' for container in layout.containers)} with runs"
         fields.skip("flags of containers", layout.keys_at - layout.flags_at, "mark", flags)
     else:
         fields.read("cookie", "mark", little(4))
@@ -371,22 +367,22 @@ def draw_bitmap(section: Section, name: str, *, what: str = "row") -> Region:
     if layout.offsets_at is not None:
         fields.skip("offsets of containers", 4 * count, "number", count_text(count, "offset"))
 
-    def draw(_: int, one: RoaringContainer) -> None:
-        stored = data[one.offset : one.offset + one.length]
-        note = f"{count_text(one.cardinality, what)}: {_listed(one, stored)}"
-        fields.skip(f"{one.kind}, upper half {one.key}", one.length, "rows", note)
+    def draw(_: int, container: RoaringContainer) -> None:
+        stored = data[container.offset : container.offset + container.length]
+        note = f"{count_text(container.cardinality, what)}: {_listed(container, stored)}"
+        fields.skip(f"{container.kind}, upper half {container.key}", container.length, "rows", note)
 
     fields.each("containers", layout.containers, draw, section.length)
     return fields.region(name, _summary(rows[:_LISTED].to_array(), len(rows), what))
 
 
-def draw_slices(fields: Fields, places: Sequence[tuple[int, int]], end: int) -> None:
+def draw_slices(fields: Fields, extents: Sequence[tuple[int, int]], end: int) -> None:
     """Slices by offset and length: slice `i` has the rows whose code has bit `i`."""
 
-    def draw(number: int, place: tuple[int, int]) -> None:
-        fields.add(draw_bitmap(fields.section.section(*place), f"slice {number}"))
+    def draw(number: int, extent: tuple[int, int]) -> None:
+        fields.add(draw_bitmap(fields.section.section(*extent), f"slice {number}"))
 
-    fields.each("slices", places, draw, end)
+    fields.each("slices", extents, draw, end)
 
 
 def _listed(container: RoaringContainer, stored: bytes) -> str:

@@ -63,7 +63,7 @@ def table(
         ref: Read a tag or a branch of a Paimon or Iceberg table; of a Paimon table, a tag if both
             have the name.
         merge_on_read: Read rows of a Paimon table that no compaction has taken in yet, too.
-        strict: Raise where an index is damaged, in place of a warning.
+        strict: Raise where an index is damaged instead of a warning.
 
     Raises:
         StorageError: There is no such folder or table.
@@ -168,7 +168,7 @@ def parquet(
         storage_options: Keys, endpoint and such; see `alcid.storage.Storage.open`.
         index_path: A folder of its own for the indexes of this table, if they cannot lie in
             `_alcid/` beside the data.
-        strict: Raise where an index is damaged, in place of a warning.
+        strict: Raise where an index is damaged instead of a warning.
         partition_types: Types of columns that stand in the paths (`dt=20250801/`), as
             `{"dt": "DATE"}`; those of others are inferred as Spark infers them.
         create: The folder need not exist: `append` makes it. By default that is an error.
@@ -219,7 +219,7 @@ def paimon(
         branch: Read a branch: its schema, snapshots and tags. Nothing is written to one but main.
         merge_on_read: Read rows of a primary-key table that no compaction has taken in yet, too.
             Without, a table with deletion vectors is read as Paimon reads it: without them.
-        strict: Raise where an index is damaged, in place of a warning.
+        strict: Raise where an index is damaged instead of a warning.
 
     Raises:
         StorageError: There is no Paimon table.
@@ -280,7 +280,7 @@ def iceberg(
         storage_options: Keys, endpoint and such, by which files are read here; see
             `alcid.storage.Storage.open`. By default, for S3, those of the catalog: of the table's
             `FileIO`, with credentials that the catalog has given for it, or of Hadoop's s3a.
-        strict: Raise where an index is damaged, in place of a warning.
+        strict: Raise where an index is damaged instead of a warning.
 
     Raises:
         StorageError: There is no such table.

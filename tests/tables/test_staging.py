@@ -116,7 +116,7 @@ def test_files_end_where_they_are_long_enough_and_where_rows_take_much_memory(
     assert [file.rows for file in staged.files] == [GROUP_ROWS] * 3 + [400_000 - 3 * GROUP_ROWS]
     base = job_on(Storage.open(tmp_path))
     by_memory = StagingJob(
-        base.storage, base.name, base.columns, "", (), {}, 1 << 30, held_bytes=1_000_000
+        base.storage, base.name, base.columns, "", (), {}, 1 << 30, buffered_bytes=1_000_000
     )
     (staged,) = by_memory.write(batches, 0)
     assert [file.rows for file in staged.files] == [GROUP_ROWS] * 3 + [400_000 - 3 * GROUP_ROWS]

@@ -189,7 +189,7 @@ def test_rows_that_come_in_small_pieces_make_the_same_file(
     for start in range(0, ROWS, 9999):
         writer.add(rows.slice(start, 9999))
     assert (writer.rows, writer.written_bytes > 1 << 20) == (ROWS, True)
-    assert writer.held_bytes >= rows.nbytes * 0.9
+    assert writer.buffered_bytes >= rows.nbytes * 0.9
     found = writer.finish(OPTIONS, path="dt=1/a.parquet")
     assert found.data.equals(written.data)
     assert same(found.indexed, written.indexed)
@@ -206,7 +206,7 @@ def test_rows_that_wait_can_be_taken_back_for_the_next_file(rows: pa.Table) -> N
         rows.slice(GROUP_ROWS).drop_columns(["score"])
     )  # NaN
     assert writer.cut() is None
-    assert (writer.rows, writer.held_bytes < rows.nbytes) == (GROUP_ROWS, True)
+    assert (writer.rows, writer.buffered_bytes < rows.nbytes) == (GROUP_ROWS, True)
     found = writer.finish([], path="a")
     assert found.data.equals(write_file(rows.slice(0, GROUP_ROWS), [], path="a").data)
 

@@ -85,8 +85,8 @@ def scan_tasks(
         files: The delete files.
 
     Raises:
-        UnsupportedError: A partition that cannot be told: one of a column that is dropped, or a
-            value that JSON has no word for.
+        UnsupportedError: A partition that cannot be expressed: one of a dropped column, or a value
+            that JSON has no word for.
     """
     specs = {spec["spec-id"]: spec for spec in metadata["partition-specs"]}
     [schema] = [

@@ -59,7 +59,7 @@ MAX_TOP_ROWS = 100_000
 """Rows of an answer with a limit, up to which the driver finds them."""
 _DRIVER_ROWS = 1 << 16  # each takes Spark some microseconds to take over from the driver
 _DENSE_FRACTION = 0.5
-"""From this share of the bytes on, Spark's own reader is faster."""
+"""From this fraction of the bytes on, Spark's own reader is faster."""
 # All else has a meaning in a pattern of Hadoop's, or in its URIs.
 _PLAIN_PATH = re.compile(r"[\w/.=+@,%~ -]*")
 

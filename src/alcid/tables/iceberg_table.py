@@ -51,7 +51,7 @@ class IcebergTable(OpenIcebergTable):
         dry_run: bool = False,
         progress: Progress | bool | None = None,
     ) -> BuildReport:
-        """Build the indexes that files lack, and keep them in a statistics file of the snapshot.
+        """Build missing indexes, and keep them in a statistics file of the snapshot.
 
         Data files stay as they are, and there is no new snapshot. What a killed build has done is
         used by the next one.
@@ -60,7 +60,7 @@ class IcebergTable(OpenIcebergTable):
             options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`; by default
                 those of the indexes that some files have.
             rebuild: Build all anew.
-            dry_run: Only say what files lack; nothing is read of them.
+            dry_run: Only say what is missing; nothing is read of them.
             progress: Is called after each file with files done, files to do, and rows. True shows a
                 bar, False nothing; by default there is a bar if standard error is a terminal.
 
@@ -167,7 +167,7 @@ class IcebergTable(OpenIcebergTable):
         """Read the files of the snapshot, and compare them with what the table says of them.
 
         Args:
-            sample: The share of files to look at; each run takes the same ones.
+            sample: The fraction of files to look at; each run takes the same ones.
             progress: As for `build_indexes`.
         """
         return verify(self, sample, progress=progress).shortened()

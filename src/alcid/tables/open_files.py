@@ -122,7 +122,7 @@ class OpenFiles:
     remarks: Sequence[str] = ()
     """What explanations say of every scan."""
     strict = False
-    """Whether to raise where an index is not used, in place of a warning."""
+    """Whether to raise where an index is not used instead of a warning."""
 
     def __init__(
         self,
@@ -481,7 +481,7 @@ def known_layouts(
         bundles: The bundles.
         wanted: Files and columns, as the files spell them.
         read_ranges: How to read a round of ranges.
-        on_damage: Is told what is damaged, and so left out.
+        on_damage: Is called with what is damaged, and so left out.
     """
     payloads = {
         (file, name): payload

@@ -54,7 +54,7 @@ class PaimonTable(OpenPaimonTable):
         dry_run: bool = False,
         progress: Progress | bool | None = None,
     ) -> BuildReport:
-        """Build the indexes that files lack, and drop those that are not asked for, in one commit.
+        """Build missing indexes, and drop those that are not asked for, in one commit.
 
         Data files stay as they are: a snapshot of kind COMPACT says where their indexes are.
 
@@ -62,7 +62,7 @@ class PaimonTable(OpenPaimonTable):
             options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`; by default
                 those of the table.
             rebuild: Build all anew.
-            dry_run: Only say what files lack; nothing is read of their data.
+            dry_run: Only say what is missing; nothing is read of their data.
             progress: Is called after each file with files done, files to do, and rows. True shows a
                 bar, False nothing; by default there is a bar if standard error is a terminal.
 
@@ -235,7 +235,7 @@ class PaimonTable(OpenPaimonTable):
     ) -> pa.Table:
         """Count the distinct values of columns by theta sketches.
 
-        They are kept in a Puffin file, and told in a snapshot of kind ANALYZE, which engines that
+        They are kept in a Puffin file, and named by a snapshot of kind ANALYZE, which engines that
         read the table plan by.
 
         Args:
@@ -254,7 +254,7 @@ class PaimonTable(OpenPaimonTable):
         """Read the files of the latest snapshot, and compare them with what the table says of them.
 
         Args:
-            sample: The share of files to look at; each run takes the same ones.
+            sample: The fraction of files to look at; each run takes the same ones.
             progress: As for `build_indexes`.
         """
         with self.engine.settings():

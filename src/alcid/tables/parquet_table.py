@@ -42,14 +42,14 @@ class ParquetTable(OpenParquetTable):
         dry_run: bool = False,
         progress: Progress | bool | None = None,
     ) -> BuildReport:
-        """Build the indexes that files lack; see `alcid.options` for what can be asked for.
+        """Build missing indexes; see `alcid.options` for what can be asked for.
 
         What a killed build has published is used, and the next build goes on from there.
 
         Args:
             options: Paimon's options, as `{"file-index.bloom-filter.columns": "id"}`.
             rebuild: Build all anew, fresh or not.
-            dry_run: Only say what files lack; nothing is read of their data.
+            dry_run: Only say what is missing; nothing is read of their data.
             progress: Is called after each file with files done, files to do, and rows. True shows a
                 bar, False nothing; by default there is a bar if standard error is a terminal.
 
@@ -171,7 +171,7 @@ class ParquetTable(OpenParquetTable):
         """Build every index again from its data, and compare.
 
         Args:
-            sample: The share of files to look at; each run takes the same ones.
+            sample: The fraction of files to look at; each run takes the same ones.
             progress: As for `build_indexes`.
         """
         with self.engine.settings():

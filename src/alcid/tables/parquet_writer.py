@@ -33,7 +33,7 @@ from alcid.options import IndexSpec
 
 __all__ = [
     "GROUP_ROWS",
-    "HELD_BYTES",
+    "MAX_BUFFERED_BYTES",
     "PAGE_ROWS",
     "SNAPPY",
     "Encoding",
@@ -107,7 +107,7 @@ def write_file(
 
 
 class FileWriter:
-    """A file that is being written, in memory; its rows are held too, for the indexes."""
+    """A file that is being written, in memory; its rows are buffered too, for the indexes."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class FileWriter:
         self._groups: list[pa.Table] = []
         self.rows = 0
         """How many were added."""
-        self.held_bytes = 0
+        self.buffered_bytes = 0
         """The memory that its rows take."""
 
     @property
@@ -149,7 +149,7 @@ class FileWriter:
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
         self.rows += rows.num_rows
-        self.held_bytes += rows.nbytes
+        self.buffered_bytes += rows.nbytes
         while self._pending_rows >= GROUP_ROWS:
             self._write_group()
 
@@ -162,7 +162,7 @@ class FileWriter:
             return None
         rest = pa.concat_tables(self._pending)
         self.rows -= rest.num_rows
-        self.held_bytes -= rest.nbytes
+        self.buffered_bytes -= rest.nbytes
         self._pending, self._pending_rows = [], 0
         return rest
 
@@ -300,7 +300,7 @@ def written_type(given: Any) -> Any:
 
 Place = TypeVar("Place")
 
-HELD_BYTES = 512 << 20
+MAX_BUFFERED_BYTES = 512 << 20
 """A file is closed when its rows take so much memory, however short it is."""
 
 
@@ -309,7 +309,7 @@ def roll_files(
     begin: Callable[[], FileWriter],
     *,
     target_bytes: int,
-    held_bytes: int = HELD_BYTES,
+    buffered_bytes: int = MAX_BUFFERED_BYTES,
 ) -> Iterator[tuple[Place, FileWriter]]:
     """Files that are to be closed, and the places that they belong to.
 
@@ -317,7 +317,7 @@ def roll_files(
         parts: Rows, and where they belong; those of a place one after the other.
         begin: Begins a file.
         target_bytes: A file ends with the row group that makes it so long.
-        held_bytes: And when its rows take so much memory.
+        buffered_bytes: And when its rows take so much memory.
     """
     current: tuple[Place, FileWriter] | None = None
     for place, rows in parts:
@@ -328,7 +328,7 @@ def roll_files(
             current = place, begin()
         file = current[1]
         file.add(rows)
-        if file.written_bytes >= target_bytes or file.held_bytes >= held_bytes:
+        if file.written_bytes >= target_bytes or file.buffered_bytes >= buffered_bytes:
             rest = file.cut()
             yield current
             current = None

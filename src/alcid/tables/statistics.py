@@ -168,7 +168,7 @@ def read_stats(folder: BundleFolder, listing: Listing) -> pa.Table | None:
 
 def known_counts(folder: BundleFolder, listing: Listing) -> KnownCounts | None:
     """What was counted last, if all the files that it is of are there as they were; else None."""
-    if listing.versions.null_count:  # a file may have changed without anyone being told
+    if listing.versions.null_count:  # a file may have changed unnoticed
         return None
     try:
         reader = _newest(folder)

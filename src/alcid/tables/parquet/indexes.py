@@ -73,7 +73,7 @@ class FolderIndexes:
             storage: The folder.
             index_storage: Where the bundles are, if not in `_alcid/` of it: a folder for this table
                 alone.
-            strict: Raise where a bundle is damaged, in place of a warning. A build repairs it.
+            strict: Raise where a bundle is damaged instead of a warning. A build repairs it.
             engine: What builds; by default this process.
         """
         self._storage, self.strict, self._engine = storage, strict, engine or Threads()

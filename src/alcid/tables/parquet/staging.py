@@ -45,7 +45,7 @@ from alcid.storage.backend import FileStat, is_hidden
 from alcid.tables.build import BATCH_BYTES
 from alcid.tables.bundle_folder import FOLDER, BundleFolder, new_name
 from alcid.tables.parquet.partitions import NULL, Partitions, escape
-from alcid.tables.parquet_writer import HELD_BYTES, FileWriter, equal_runs, roll_files
+from alcid.tables.parquet_writer import MAX_BUFFERED_BYTES, FileWriter, equal_runs, roll_files
 from alcid.tables.schema import TargetColumns
 
 __all__ = [
@@ -110,7 +110,7 @@ class StagingJob:
     """For the footers of the files."""
     target_bytes: int
     """A file is closed when it is so long."""
-    held_bytes: int = HELD_BYTES
+    buffered_bytes: int = MAX_BUFFERED_BYTES
     """And when its rows take so much memory."""
 
     @property
@@ -164,14 +164,14 @@ class _Stager:
         self._staged: list[StagedFile] = []
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[StagedBundle]:
-        """Write all rows; a bundle is told as soon as it is whole."""
+        """Write all rows; a bundle is reported as soon as it is whole."""
         job = self._job
         parts = (part for batch in batches for part in self._parts(batch))
         for folder, file in roll_files(
             parts,
             lambda: FileWriter(job.columns.schema, job.metadata),
             target_bytes=job.target_bytes,
-            held_bytes=job.held_bytes,
+            buffered_bytes=job.buffered_bytes,
         ):
             self._close(folder, file)
             if self._batch_bytes >= BATCH_BYTES:
@@ -300,7 +300,7 @@ def publish_bundle(
 ) -> int:
     """Let a bundle count, after its files were moved, and say how long it is.
 
-    The rows are there by now: that their indexes are not is told by a warning.
+    The rows are there by now: that their indexes are not is a warning.
 
     Args:
         storage: That of the data, where the bundle was staged.

@@ -46,9 +46,9 @@ from alcid.storage.cached import CachedSource
 from alcid.types import BYTE_STRING_TYPES, DataType
 
 __all__ = [
+    "BuiltIndexes",
     "IndexName",
     "IndexedFile",
-    "Payloads",
     "Resolve",
     "build_payloads",
     "footer_crc",
@@ -64,7 +64,7 @@ IndexName: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Payloads:
+class BuiltIndexes:
     """What was built of a file, and what was not."""
 
     built: dict[IndexName, bytes | None] = field(default_factory=dict)
@@ -112,7 +112,7 @@ def build_payloads(
     read: Callable[[str], pa.ChunkedArray],
     types: Mapping[str, DataType],
     specs: Iterable[IndexSpec],
-) -> Payloads:
+) -> BuiltIndexes:
     """Build the indexes of a file of a Paimon table; of its columns one at a time is in memory.
 
     Args:
@@ -127,7 +127,7 @@ def build_payloads(
     >>> list(made.built), list(made.skipped)
     ([('id', 'bsi')], [('no', 'bitmap')])
     """
-    made = Payloads(for_java=True)
+    made = BuiltIndexes(for_java=True)
     names = ColumnNames(types)
     resolved: list[tuple[IndexSpec, DataType]] = []
     for spec in specs:
@@ -456,7 +456,7 @@ class _Work:
         statistics = value_statistics(column, values)
         if statistics is not None:
             self.statistics[column.name] = statistics
-        made = Payloads()
+        made = BuiltIndexes()
         made.build(values, wanted)
         self.payloads |= {PayloadKind.index(*name): payload for name, payload in made.built.items()}
         self.skipped |= {PayloadKind.index(*name): why for name, why in made.skipped.items()}

@@ -78,8 +78,8 @@ def _is_compressed(message: bytes) -> bool:
 def _field(message: bytes, table: int, number: int) -> int:
     """Where a field of a table is; 0 if it is absent."""
     fields = table - int(struct.unpack_from("<i", message, table)[0])
-    size, place = _u16(message, fields), 4 + 2 * number
-    offset = _u16(message, fields + place) if place < size else 0
+    size, position = _u16(message, fields), 4 + 2 * number
+    offset = _u16(message, fields + position) if position < size else 0
     return table + offset if offset else 0
 
 
@@ -287,14 +287,14 @@ class FileTable:
 
     def take(self, rows: Int64Array, statistics: Sequence[Statistics]) -> FileTable:
         """Some of the files, with `statistics` of them that were taken elsewhere."""
-        places = pa.array(rows)
+        positions = pa.array(rows)
         return FileTable(
-            self.paths.take(places),
+            self.paths.take(positions),
             self.sizes[rows],
-            self.versions.take(places),
-            self.footer_crcs.take(places),
+            self.versions.take(positions),
+            self.footer_crcs.take(positions),
             self.rows[rows],
-            _without_unused(self.schemas.take(places)),
+            _without_unused(self.schemas.take(positions)),
             tuple(statistics),
         )
 

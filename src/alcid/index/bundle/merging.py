@@ -58,7 +58,7 @@ def choose_bundles(
     cheap: int | None = None,
     thorough: bool = False,
 ) -> list[int]:
-    """The bundles to merge, as places among the candidates; empty if none is worth it.
+    """The bundles to merge, as positions among the candidates; empty if none is worth it.
 
     A bundle of half of `full` bytes or more is rewritten only if most of its entries are dead, or
     if it has to be. Small ones are merged once there are many: the smallest first, and up to the
@@ -82,25 +82,26 @@ def choose_bundles(
     """
     least_dead = _DEAD if thorough else _MOSTLY_DEAD
     chosen = [
-        place
-        for place, one in enumerate(candidates)
-        if one.required or (one.dead >= least_dead and (2 * one.size >= full or cheap is not None))
+        number
+        for number, bundle in enumerate(candidates)
+        if bundle.required
+        or (bundle.dead >= least_dead and (2 * bundle.size >= full or cheap is not None))
     ]
     small = [
-        place
-        for place, one in enumerate(candidates)
-        if place not in chosen and 2 * one.size < full and (one.files or not thorough)
+        number
+        for number, bundle in enumerate(candidates)
+        if number not in chosen and 2 * bundle.size < full and (bundle.files or not thorough)
     ]
     if thorough:
         several = len(chosen) + len(small) > 1
-        return sorted(chosen + [place for place in small if several or candidates[place].dead])
-    small.sort(key=lambda place: candidates[place].size)
-    sizes = [candidates[place].size for place in small]
+        return sorted(chosen + [number for number in small if several or candidates[number].dead])
+    small.sort(key=lambda number: candidates[number].size)
+    sizes = [candidates[number].size for number in small]
     surplus = len(small) - sum(sizes) // full - most
     before = np.cumsum([0, *sizes])[:-1]
     joins = np.array(sizes) <= (cheap or 0) - before
     if chosen or surplus > 0:
-        joins |= np.array(sizes) <= sum(candidates[place].size for place in chosen) + before
+        joins |= np.array(sizes) <= sum(candidates[number].size for number in chosen) + before
     count = int(np.flatnonzero(joins).max(initial=-1)) + 1
     if surplus > 0:  # where each is larger than all before it, the smallest are tiny
         count = max(count, surplus + 1)

@@ -61,7 +61,7 @@ class CheckedSource:
         """Exactly `length` bytes from `offset`.
 
         Raises:
-            ChecksumError: A block is damaged; the error names the bundle and the place in it.
+            ChecksumError: A block is damaged; the error names the bundle and the offset in it.
         """
         if offset + length <= HEAD:
             return self._head[offset : offset + length]
@@ -70,7 +70,7 @@ class CheckedSource:
 
     def _read(self, offset: int, length: int) -> bytes:
         for first, end in self._missing([(offset, length)]):
-            data = self._source.read(*self._place(first, end))
+            data = self._source.read(*self._range(first, end))
             if length > _LARGE and first == offset // CONTENT:
                 # What is as long as this is decoded once, and cached by whoever did.
                 run = self._checked(first, end, data)
@@ -83,12 +83,12 @@ class CheckedSource:
 
     def _pieces(self, begin: int, end: int) -> Iterator[bytes]:
         """The bytes from `begin` to before `end`, of blocks that were read."""
-        place = max(bisect_right(self._firsts, begin // CONTENT) - 1, 0)
+        number = max(bisect_right(self._firsts, begin // CONTENT) - 1, 0)
         while begin < end:
-            base, run = self._firsts[place] * CONTENT, self._runs[place]
+            base, run = self._firsts[number] * CONTENT, self._runs[number]
             stop = min(end, base + len(run))
             yield run[begin - base : stop - base]
-            begin, place = stop, place + 1
+            begin, number = stop, number + 1
 
     def _missing(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """For each range the blocks to read, from the first that is missing to the last."""
@@ -99,32 +99,32 @@ class CheckedSource:
             if first >= 0:
                 yield first, self._checked_blocks.rfind(0, *blocks) + 1
 
-    def _place(self, first: int, end: int) -> tuple[int, int]:
+    def _range(self, first: int, end: int) -> tuple[int, int]:
         """Offset and length of some blocks in the bundle."""
         begins = first * BLOCK
         return self._start + begins, min(end * BLOCK, stored(self.size)) - begins
 
     def _checked(self, first: int, end: int, data: bytes) -> bytes:
         """What blocks hold, if none of them is damaged."""
-        place = Range(self._source, *self._place(first, end))
+        blocks = Range(self._source, *self._range(first, end))
         self.taken += len(data)
-        return unseal(check_blocks(data, place, self._what))
+        return unseal(check_blocks(data, blocks, self._what))
 
     def _accept(self, first: int, end: int, data: bytes) -> None:
-        """Check blocks, and keep what they hold in place of what lies between them."""
+        """Check blocks, and cache their content in place of what lies between them."""
         run = self._checked(first, end, data)
         within = slice(bisect_left(self._firsts, first), bisect_left(self._firsts, end))
         self._firsts[within], self._runs[within] = [first], [run]
         self._checked_blocks[first:end] = b"\1" * (end - first)
 
 
-def check_blocks(data: bytes, place: Range, what: str) -> memoryview:
-    """Blocks of `what` that were read at `place`, if none is damaged.
+def check_blocks(data: bytes, block_range: Range, what: str) -> memoryview:
+    """The blocks of `what` that were read, if none is damaged.
 
     Raises:
         ChecksumError: One is.
     """
-    source, offset, length = place
+    source, offset, length = block_range
     if len(data) != length:
         raise FormatError(
             "short read", file=source.name, offset=offset, found=len(data), expected=length
@@ -145,14 +145,14 @@ def prefetch(
 
     What is damaged is left out: reading it then raises, for that file alone.
     """
-    places: list[tuple[CheckedSource, int, int]] = []
+    missing: list[tuple[CheckedSource, int, int]] = []
     ranges: list[Range] = []
     for checked, parts in wanted:
         for first, end in checked._missing(parts):
-            places.append((checked, first, end))
-            ranges.append(Range(checked._source, *checked._place(first, end)))
+            missing.append((checked, first, end))
+            ranges.append(Range(checked._source, *checked._range(first, end)))
     parts_read = read_many(ranges) if ranges else ()
-    for (checked, first, end), data in zip(places, parts_read, strict=True):
+    for (checked, first, end), data in zip(missing, parts_read, strict=True):
         with suppress(FormatError), checked._lock:
             checked._accept(first, end, data)
 
@@ -252,7 +252,7 @@ class Coverage:
         return lengths
 
     def payload(self, file: int) -> CheckedSource | None:
-        """The payload of a file, by its place in the listing."""
+        """The payload of a file, by its position in the listing."""
         entry = self.find(file)
         return None if entry is None else entry[0].payload(entry[1])
 

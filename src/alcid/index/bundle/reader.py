@@ -48,14 +48,14 @@ from alcid.index.bundle.format import (
 from alcid.index.bundle.payloads import Series
 from alcid.storage.cached import CachedSource
 
-__all__ = ["Bundle", "open_bundles", "opening_places"]
+__all__ = ["Bundle", "open_bundles", "opening_ranges"]
 
 _TAIL = 256 << 10  # bundles of a thousand files or so are read whole, but for their payloads
 _LARGEST_TOGETHER = 16 << 20  # directories and files up to this are read in one
 _LARGEST_FILES = 512 << 20  # bytes of the table of files, when it is decompressed
 
 
-def opening_places(source: Source) -> list[tuple[int, int]]:
+def opening_ranges(source: Source) -> list[tuple[int, int]]:
     """Offset and length of what is read first: the end, and the magic at the head."""
     tail = min(_TAIL, source.size)
     head = [(0, 4)] if tail < source.size else []
@@ -122,8 +122,8 @@ class Bundle:
             UnsupportedError: It is of a later major version. Leave it alone, and warn.
         """
         cached = CachedSource(source)
-        for place in opening_places(source):
-            cached.load(*place)
+        for part in opening_ranges(source):
+            cached.load(*part)
         return cls(cached)
 
     @property
@@ -255,9 +255,6 @@ class Bundle:
         return f"<Bundle {self.name}: {self.file_count} files, {len(self.kinds)} kinds>"
 
 
-Place = tuple[int, int]
-
-
 def open_bundles(
     sources: Iterable[Source],
     *,
@@ -277,7 +274,7 @@ def open_bundles(
         on_damage: Is called in place of the warning.
     """
     every = [CachedSource(source) for source in sources]
-    _fill([(cached, place) for cached in every for place in opening_places(cached)], read_many)
+    _fill([(cached, part) for cached in every for part in opening_ranges(cached)], read_many)
     bundles = []
     for cached in every:
         try:
@@ -291,17 +288,15 @@ def open_bundles(
             of_later_version = isinstance(error, UnsupportedError)
             kind = AlcidWarning if of_later_version else DamagedIndexWarning
             warnings.warn(f"bundle left out: {error}", kind, stacklevel=2)
-    places = [(bundle.cached, bundle.metadata_range) for bundle in bundles]
-    _fill(
-        [(cached, place) for cached, place in places if place and not cached.has(*place)], read_many
-    )
+    parts = [(bundle.cached, bundle.metadata_range) for bundle in bundles]
+    _fill([(cached, part) for cached, part in parts if part and not cached.has(*part)], read_many)
     return bundles
 
 
-def _fill(places: list[tuple[CachedSource, Place]], read_many: ReadMany) -> None:
-    """Read places of many sources in one round, and keep them."""
-    ranges = [Range(cached.source, *place) for cached, place in places]
+def _fill(wanted: list[tuple[CachedSource, tuple[int, int]]], read_many: ReadMany) -> None:
+    """Read ranges of many sources in one round, and cache them."""
+    ranges = [Range(cached.source, *place) for cached, place in wanted]
     parts = read_many(ranges) if ranges else ()
-    for (cached, (offset, length)), data in zip(places, parts, strict=True):
+    for (cached, (offset, length)), data in zip(wanted, parts, strict=True):
         if len(data) == length:  # else it is read again, and the source says what is wrong
             cached.add(offset, data)

@@ -26,7 +26,7 @@ from alcid.formats.file_index import BUILDERS
 from alcid.formats.file_index.container import Container
 from alcid.formats.file_index.keys import key_type
 from alcid.formats.hash_index import HashIndex
-from alcid.index.build import Payloads
+from alcid.index.build import BuiltIndexes
 from alcid.options import BsiOptions, IndexSpec
 from alcid.storage import Storage
 from alcid.tables.casts import column_type
@@ -391,7 +391,7 @@ class _Comparison:
             yield _Index(replace(spec, options=options), data_type, payload)
 
     def _compare_indexes(self, indexes: Sequence[_Index], values: pa.ChunkedArray) -> None:
-        made = Payloads()
+        made = BuiltIndexes()
         made.build(values, [(index.spec, index.data_type) for index in indexes])
         for index in indexes:
             name = index.spec.column, index.spec.index_type

@@ -25,7 +25,7 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.formats.file_index.container import Container, write_container
-from alcid.index.build import IndexName, Payloads
+from alcid.index.build import BuiltIndexes, IndexName
 from alcid.index.bundle import PayloadKind
 from alcid.options import (
     ColumnNames,
@@ -280,9 +280,9 @@ class IndexWork:
             return BuiltContainer(item, failed=str(error))
 
 
-def _build(storage: Storage, file_plan: FilePlan, options: TableOptions) -> Payloads:
+def _build(storage: Storage, file_plan: FilePlan, options: TableOptions) -> BuiltIndexes:
     """Read the columns, one at a time, and build their indexes."""
-    made = Payloads(for_java=True)
+    made = BuiltIndexes(for_java=True)
     if not file_plan.build:
         return made
     scan = open_data(storage, file_plan.placed, options)

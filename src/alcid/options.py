@@ -334,7 +334,7 @@ _TABLE_OPTIONS: Final[dict[str, Converter]] = {
     "read.enabled": _flag,
     "in-manifest-threshold": _size(0, _MAX_LONG),
 }
-_KINDS: Final[dict[str, type[IndexOptions]]] = {
+_OPTION_CLASSES: Final[dict[str, type[IndexOptions]]] = {
     "bloom-filter": BloomFilterOptions,
     "bitmap": BitmapOptions,
     "range-bitmap": RangeBitmapOptions,
@@ -354,7 +354,7 @@ def default_options(index_type: str) -> IndexOptions:
     >>> default_options("bitmap")
     BitmapOptions(version=2, index_block_size=16384)
     """
-    return _KINDS[index_type]()
+    return _OPTION_CLASSES[index_type]()
 
 
 def parse_options(options: Mapping[str, OptionValue]) -> tuple[IndexSpec, ...]:
@@ -401,7 +401,7 @@ def parse_options(options: Mapping[str, OptionValue]) -> tuple[IndexSpec, ...]:
     for (index_type, folded), column in declared.items():
         whole_map = values_of.get((index_type, _split(folded)[0]), {})
         values = whole_map | values_of.get((index_type, folded), {})
-        specs.append(IndexSpec(column, index_type, _KINDS[index_type](**values)))
+        specs.append(IndexSpec(column, index_type, _OPTION_CLASSES[index_type](**values)))
     taken = {
         (spec.index_type, fold_name(name))
         for spec in specs

@@ -76,7 +76,7 @@ class MemoryIndexes:
     def probe(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
     ) -> ProbeResult:
-        """Probe the bloom filters of files, which have one, for keys."""
+        """Probe the bloom filters of some files, all of which have one, for keys."""
         readers = (self.reader(column, "bloom-filter", file, key_type) for file in files.tolist())
         return ProbeResult(np.array([not reader.is_in(keys).skip for reader in readers], bool))
 

@@ -377,7 +377,7 @@ def probe_index(reader: IndexReader, probe: Probe) -> Selection:
 
 
 def _exact(answer: Selection, exact: bool) -> Selection:
-    """Rows from an index have exactly the keys of the probe, so that the probe decides."""
+    """The answer, exact if the probe is: readers give exactly the rows with the keys asked for."""
     return ANY if answer.rows is None else Selection(answer.rows, exact)
 
 

@@ -68,12 +68,12 @@ class BuiltIndexes:
     """What was built of a file, and what was not."""
 
     built: dict[IndexName, bytes | None] = field(default_factory=dict)
-    """None: there is nothing to be written, as of a key of a map in a file without rows."""
+    """None where there is nothing to write: for a key of a map in a file without rows."""
     skipped: dict[IndexName, str] = field(default_factory=dict)
     """Why an index was not built."""
     for_java: bool = False
-    """Whether Paimon's Java reads them: then no range-bitmap is built of a column without a value,
-    of which Java (1.4.2, 2.0.0) takes the first and the last row for all that are null."""
+    """Whether Paimon's Java reads them. Then a column without a value gets no range-bitmap: Java
+    (1.4.2, 2.0.0) would find only its first and last row for IS NULL."""
 
     def build(self, values: pa.ChunkedArray, wanted: Iterable[tuple[IndexSpec, DataType]]) -> None:
         """Build indexes of one column, or of keys of the map that it is.

@@ -3,7 +3,7 @@
 The stages come in the order of their price, each only for the files that the ones before left:
 partition values, min/max statistics, file indexes, deletion vectors. Of the file indexes, bloom
 filters and the dictionaries of bitmap indexes are probed for all files at once, as most files of a
-large table do not have the value; then positional indexes give rows, file by file.
+large table do not have the value; then the types other than bloom filters give rows, file by file.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class _Prober(BoundVisitor[Int64Array, BoolArray], ABC):
         """For each of some files of a group, of which some have an index: as `may_match`."""
 
 
-_BITS = 8  # that a bloom filter looks at for a key, about
+_BITS = 8  # about as many bits of a bloom filter are looked at for a key
 _BLOCK = 1 << 10
 
 

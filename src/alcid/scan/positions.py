@@ -47,10 +47,10 @@ MOST_KEYS = 1024
 """More single values than this are not looked up one by one."""
 
 PAGE_ROWS = 4096
-"""Of Parquet pages, which have 2,000 to 20,000 rows."""
+"""The rows of a usual Parquet page; real ones have 2,000 to 20,000."""
 
 _HEADS = 8 << 10  # what is read to find one's way in an index
-_CHEAP = 0.1  # an index of so little of the data's bytes is read on the chance
+_CHEAP = 0.1  # an index is read on the chance if it costs at most so much of the data's bytes
 
 
 def listed_keys(probe: Probe) -> list[int | bytes] | None:
@@ -67,7 +67,10 @@ def listed_keys(probe: Probe) -> list[int | bytes] | None:
 
 
 def can_answer(index_type: str, probe: Probe) -> bool:
-    """Whether an index of this type gives rows for a probe."""
+    """Whether an index of this type gives rows for a probe.
+
+    A bloom filter never does: the planner probes bloom filters before.
+    """
     match index_type:
         case "range-bitmap" | "bsi":
             return not isinstance(probe, AnyRow)
@@ -80,7 +83,10 @@ def can_answer(index_type: str, probe: Probe) -> bool:
 def expected_bytes(
     index_type: str, probe: Probe, lengths: Int64Array, rows: Int64Array
 ) -> Int64Array:
-    """What a positional index has to be read for a probe, for each file."""
+    """The bytes that a probe reads of an index that gives rows, for each file.
+
+    Of a bitmap these are parts of its dictionary and bitmaps, of the other types bit slices.
+    """
     if index_type == "bitmap":
         keys = listed_keys(probe) or [0]
         needed = 2 * _HEADS + len(keys) * np.minimum(rows // 8, 2 * _HEADS)
@@ -110,7 +116,7 @@ def is_worth_it(
 _REQUESTS = 3  # one after the other, to find one's way in an index
 _PAGE = 32 << 10  # bytes that are read for a row that stands alone, of one column
 _RARE = 1e-5
-"""The rows that have one text, where nothing is known of it.
+"""The share of the rows that have a given text, where nothing is known of it.
 
 Whoever indexed it looks for rare ones, and an index read in vain costs less than all of its data.
 """
@@ -276,7 +282,7 @@ class Positions(BoundVisitor[_At, Selection]):
         for part in sorted(able, key=lambda part: int(part.cost[offset])):
             cost = int(part.cost[offset])
             if self._rows_needed and self._read_bytes(selection, file, offset) < cost:
-                self._note_dear(part, offset)
+                self._note_too_costly(part, offset)
                 selection &= ANY
                 continue
             answer = self._select(part, file, offset)
@@ -338,8 +344,8 @@ class Positions(BoundVisitor[_At, Selection]):
         of_row = float(self._scan[offset]) * PAGE_ROWS / max(int(self._table.rows[file]), 1)
         return min(len(selection.rows) * max(of_row, _PAGE), float(self._scan[offset]))
 
-    def _note_dear(self, estimate: _Estimate, offset: int) -> None:
-        """Note the indexes that are not probed, as reading the rows that are left is cheaper."""
+    def _note_too_costly(self, estimate: _Estimate, offset: int) -> None:
+        """Note the indexes that are not probed because reading the rest of the rows is cheaper."""
         for leaf in estimate.leaves():
             for _, index_type, has in leaf.usable:
                 if has[offset]:
@@ -347,7 +353,7 @@ class Positions(BoundVisitor[_At, Selection]):
                     self._uses.note(str(leaf.node), index_type, file, "not worth it")
 
     def note_rest(self) -> None:
-        """Note the indexes that were not probed, as others had decided."""
+        """Note the indexes that were not probed because others had already decided."""
         files, uses = self._files, self._uses
         for leaf in self._where.leaves.values():
             undecided = leaf.pruning.may_match[files] & ~leaf.pruning.all_match[files]

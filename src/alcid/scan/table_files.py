@@ -61,7 +61,7 @@ class Indexes(Protocol):
     def probe(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
     ) -> ProbeResult:
-        """Probe the bloom filters of files, which have one, for keys."""
+        """Probe the bloom filters of some files, all of which have one, for keys."""
 
     def without_keys(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType

@@ -348,6 +348,7 @@ def is_among(
         return False
     if columns is None:
         return True
+    # For the name alone: any options do.
     spec = IndexSpec(kind.column, kind.index_type, options.BsiOptions())
     return any(options.match_column(name, {kind.column, spec.top_level}) for name in columns)
 

@@ -324,9 +324,12 @@ def _unit(precision: int) -> str:
 
 
 INDEX_TYPES: Final = ("bloom-filter", "bitmap", "range-bitmap", "bsi")
-"""The index types that Paimon has, by the names in its options and files."""
+"""The index types that Paimon has, by the names in its options and files.
 
-_TAKEN: Final[dict[str, tuple[str, ...]]] = {
+What else has an entry for each is listed in ARCHITECTURE.md, under "A new index type".
+"""
+
+_INDEXES_BY_ROOT: Final[dict[str, tuple[str, ...]]] = {
     "BOOLEAN": ("bitmap", "range-bitmap"),
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), INDEX_TYPES),
     **dict.fromkeys(("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"), INDEX_TYPES),
@@ -335,9 +338,9 @@ _TAKEN: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("CHAR", "VARCHAR"), ("bloom-filter", "bitmap", "range-bitmap")),
     **dict.fromkeys(("BINARY", "VARBINARY"), ("bloom-filter",)),
 }
-# Of digits: range-bitmap keeps 8 bytes of a key and drops nothing. bsi takes any precision and
-# refuses single values, when it is written.
-_MOST_PRECISE: Final = {
+# A range-bitmap keeps all digits of a value, in keys of 8 bytes. bsi is not here: it takes any
+# precision, and its build fails at a value that does not fit.
+_MAX_PRECISION: Final = {
     ("range-bitmap", "DECIMAL"): 18,
     ("range-bitmap", "TIMESTAMP"): 6,
     ("range-bitmap", "TIMESTAMP_LTZ"): 6,
@@ -354,8 +357,8 @@ def indexes_for(data_type: DataType) -> tuple[str, ...]:
     """
     return tuple(
         index_type
-        for index_type in _TAKEN.get(data_type.root, ())
-        if data_type.precision <= _most_precise(index_type, data_type)
+        for index_type in _INDEXES_BY_ROOT.get(data_type.root, ())
+        if data_type.precision <= _max_precision(index_type, data_type)
     )
 
 
@@ -378,8 +381,8 @@ def require_index(index_type: str, column: str, data_type: DataType) -> None:
     if index_type in others:
         return
     problem = f"column {column}: {index_type} does not take {data_type}"
-    if index_type in _TAKEN.get(data_type.root, ()):
-        problem += f", only a precision up to {_most_precise(index_type, data_type)}"
+    if index_type in _INDEXES_BY_ROOT.get(data_type.root, ()):
+        problem += f", only a precision up to {_max_precision(index_type, data_type)}"
     if others:
         raise UnsupportedError(f"{problem}; use {' or '.join(others)}")
     if data_type.root == "MAP":
@@ -387,5 +390,5 @@ def require_index(index_type: str, column: str, data_type: DataType) -> None:
     raise UnsupportedError(f"{problem}; no index does")
 
 
-def _most_precise(index_type: str, data_type: DataType) -> int:
-    return _MOST_PRECISE.get((index_type, data_type.root), data_type.precision)
+def _max_precision(index_type: str, data_type: DataType) -> int:
+    return _MAX_PRECISION.get((index_type, data_type.root), data_type.precision)

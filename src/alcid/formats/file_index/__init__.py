@@ -1,6 +1,6 @@
 """Paimon's file indexes, one module a format, and the container that holds those of a file.
 
-They answer questions in keys (see `alcid.formats.file_index.keys`).
+They are asked in keys, not in values (see `alcid.formats.file_index.keys`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ READERS: dict[str, Callable[[Section, KeyType], IndexReader]] = {
     "range-bitmap": RangeBitmapReader,
     "bsi": BsiReader,
 }
-"""How an index type is opened; those that read the least to answer come first."""
+"""How an index type is opened.
+
+The order is that in which the indexes of a column are asked, and the first that gives rows decides:
+those that read the least to answer come first.
+"""
 
 
 def open_index(container: Container, entry: Entry, key_type: KeyType) -> IndexReader:

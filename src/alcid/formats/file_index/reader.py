@@ -1,6 +1,7 @@
 """The interface of index readers: probes, and selections of the rows that may match.
 
-A format answers the probes that it can answer, and any row may match the others.
+A format answers the probes that it can answer, with exactly the rows that have such keys; any row
+may match the others.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["ANY", "EVERY", "EmptyReader", "IndexReader", "Selection", "no_row"]
 class Selection:
     """Positions that may match, or any row where an index cannot tell.
 
-    `&` and `|` follow the three kinds of answers: any row, no row, these rows.
+    `&` and `|` know four kinds of answers: any row, every row, no row, these rows.
 
     >>> Selection(BitMap([1, 2])) & Selection(BitMap([2, 3]))
     Selection(rows=BitMap([2]), exact=False)
@@ -36,7 +37,7 @@ class Selection:
     exact: bool = False
     """True when each of these rows matches, so that nothing is left to be looked at."""
     claims: tuple[Any, ...] = field(default=(), repr=False)
-    """Parts of the predicate that the index says each row satisfies, to see that it is right."""
+    """Parts of the predicate that, by the index, each row satisfies; reading the rows checks it."""
 
     @property
     def skip(self) -> bool:
@@ -75,7 +76,12 @@ def no_row() -> Selection:
 
 
 class IndexReader:
-    """An opened index of one column. Every answer holds all rows that match, and maybe more."""
+    """An opened index of one column.
+
+    An answer is "any row", or exactly the rows whose keys are asked for: never fewer, and no more.
+    `probe_index` relies on it: exact rows are counted without being read, and if they are read,
+    one that does not match means that the index is stale.
+    """
 
     def _unanswered(self) -> Selection:
         """The answer to what a format cannot tell."""

@@ -158,7 +158,7 @@ def _places(reader: BitmapReader) -> list[tuple[Key | None, int, int | None]]:
     return sorted(found, key=lambda place: place[1])
 
 
-_ANY_KEYS = KeyType(8)  # the bytes are the same for all
+_ANY_KEYS = KeyType(8)  # bloom-filter and bsi have the same bytes for all types
 
 
 def draw_bloom_filter(section: Section, name: str) -> Region:

@@ -369,6 +369,7 @@ def _key_type(kind: PayloadKind, columns: tuple[FileColumn, ...]) -> KeyType | N
 
 
 def _resolve(kind: PayloadKind, columns: tuple[FileColumn, ...]) -> _Column:
+    # For the column alone: any options do.
     return resolve_by_name(columns)(IndexSpec(kind.column, kind.index_type, BsiOptions()))
 
 
@@ -379,6 +380,7 @@ def _compare_index(kind: PayloadKind, payload: bytes, data: _Data, checked: Chec
         column, _, data_type = _resolve(kind, data.columns)
         return data.values(column.name), data_type
 
+    # It was built again by now: any options do.
     spec = IndexSpec(kind.column, kind.index_type, BsiOptions())
     rebuilt = payloads[kind] or b"" if kind in payloads else None
     compare_payload(checked, path, kind.column, spec, payload, rebuilt, read)

@@ -290,7 +290,7 @@ class IndexCheck:
     false_negatives: int = 0
     """Rows that the index does not give for their own value: queries miss them."""
     false_positives: int = 0
-    """Rows that a bitmap, range-bitmap or bsi gives for a value that they do not have."""
+    """Rows that the index gives for a value that they do not have; not for bloom filters."""
     missing: int = 0
     """Files of the table that could have it, and have none."""
     stale: int = 0

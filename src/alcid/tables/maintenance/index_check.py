@@ -54,9 +54,8 @@ from alcid.types import DataType
 __all__ = ["Difference", "compare_index", "compare_payload", "stored_options"]
 
 _NULL, _UNKNOWN = -1, -2
-_MAX_EXTRA_ROWS = (
-    1 << 22
-)  # that an index may have beyond those of its file; damage may state any number
+# Rows of an index beyond those of its file that are still compared; damage may state any number.
+_MAX_EXTRA_ROWS = 1 << 22
 
 Rows = UInt32Array
 
@@ -68,7 +67,7 @@ class Difference:
     false_negatives: int
     """Rows that it does not give for their own value."""
     false_positives: int
-    """Rows that it gives for a value that they do not have; of a bloom filter not known."""
+    """Rows that it gives for a value that they do not have; not counted for a bloom filter."""
     row: int | None
     """The first row that it is wrong about; None if it is only larger than it need be."""
 
@@ -239,7 +238,7 @@ def stored_options(index_type: str, payload: bytes, key_type: KeyType | None) ->
     """
     options = None
     if key_type is not None:
-        options = _OPTIONS[index_type](Section(BytesSource(payload)), key_type)
+        options = _STORED_OPTIONS[index_type](Section(BytesSource(payload)), key_type)
     return options or default_options(index_type)
 
 
@@ -278,7 +277,7 @@ def _bsi(_section: Section, _key_type: KeyType) -> BsiOptions:
     return BsiOptions()
 
 
-_OPTIONS: dict[str, Callable[[Section, KeyType], IndexOptions | None]] = {
+_STORED_OPTIONS: dict[str, Callable[[Section, KeyType], IndexOptions | None]] = {
     "bloom-filter": _bloom_filter,
     "bitmap": _bitmap,
     "range-bitmap": _range_bitmap,

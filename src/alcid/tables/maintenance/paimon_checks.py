@@ -380,6 +380,7 @@ class _Comparison:
         for entry in sorted(container.entries, key=lambda item: (item.column, item.index_type)):
             if entry.index_type not in BUILDERS:
                 continue
+            # Any options do until those of the payload are known.
             spec = IndexSpec(entry.column, entry.index_type, BsiOptions())
             try:
                 _, data_type = spec.resolve(self._schema.types)

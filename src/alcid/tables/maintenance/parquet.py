@@ -155,6 +155,7 @@ def _count_states(bundles: BundleSet, listing: Listing, total: Total) -> None:
         check.stale = int((states == State.STALE).sum())
         check.damaged = int((states == State.DAMAGED).sum())
         if kind.index_type in BUILDERS:
+            # Only planned, not built: any options do.
             specs.append(IndexSpec(kind.column, kind.index_type, BsiOptions()))
     for planned in plan_build(bundles, listing, specs, SkippedCounter()).files:
         for spec in planned.specs:

@@ -288,7 +288,7 @@ class IndexContainers:
         ]
 
 
-_BATCH = 4096  # bloom filters that are asked at once
+_BATCH = 4096  # bloom filters are probed at once
 
 
 class PaimonIndexes:
@@ -333,9 +333,9 @@ class PaimonIndexes:
         if offsets is not None:
             states[offsets.has_index] = State.FRESH
             if self._replaced:
-                has_index = np.zeros(self._count, bool)
-                has_index[self._replaced] = True
-                states[has_index & offsets.has_index] = State.STALE
+                is_replaced = np.zeros(self._count, bool)
+                is_replaced[self._replaced] = True
+                states[is_replaced & offsets.has_index] = State.STALE
         return states
 
     def fresh(self, column: str, index_type: str) -> BoolArray:
@@ -351,7 +351,7 @@ class PaimonIndexes:
     def probe(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
     ) -> ProbeResult:
-        """Ask the bloom filters of files, which have one, for keys."""
+        """Probe the bloom filters of some files, all of which have one, for keys."""
         damage: dict[int, FormatError] = {}
 
         def ask(file: int) -> bool:

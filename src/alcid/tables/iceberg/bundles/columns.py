@@ -193,6 +193,7 @@ def _top_level(kind: PayloadKind) -> str:
     """The top-level column of a payload: for `m[key]` the map."""
     if kind.type != INDEX:
         return kind.column
+    # For the name alone: any options do.
     return IndexSpec(kind.column, kind.index_type, BsiOptions()).top_level
 
 

@@ -111,7 +111,7 @@ def read_containers(storage: Storage, files: Sequence[PlacedFile]) -> list[FileC
 
 def table_name(column: str, own: TableSchema, table: TableSchema) -> str | None:
     """The name in the table of a column, or map key, of a file; None if the table dropped it."""
-    top_level = IndexSpec(column, "bsi", default_options("bsi")).top_level
+    top_level = IndexSpec(column, "bsi", default_options("bsi")).top_level  # of any index type
     name = column if column in own.names else top_level
     if name not in own.names:
         return None

@@ -166,7 +166,7 @@ def footer_statistics(column: FileColumn, footer: FooterStatistics) -> ColumnSta
 
 
 def group_statistics(column: FileColumn, footer: FooterStatistics) -> Statistics | None:
-    """The same for each row group by itself."""
+    """What the footer says of a column in each row group; as `footer_statistics` otherwise."""
     data_type = column.data_type
     if not column.has_bounds or data_type is None:
         return None

@@ -67,7 +67,7 @@ class PruningResult:
         return PruningResult(self.may_match | other.may_match, self.all_match | other.all_match)
 
 
-class _Pruning(BoundVisitor[int, PruningResult]):
+class _JoinLeaves(BoundVisitor[int, PruningResult]):
     """Joins the pruning results of leaves; the context is the number of files."""
 
     def __init__(self, evaluate: Callable[[BoundLeaf], PruningResult]) -> None:
@@ -105,7 +105,7 @@ def prune(
     >>> prune(predicate, 1, lambda leaf: PruningResult.uniform(1, may_match=True)).may_match
     array([False])
     """
-    return predicate.accept(_Pruning(evaluate), count)
+    return predicate.accept(_JoinLeaves(evaluate), count)
 
 
 _FRACTIONS = (*FLOAT_TYPES, "DECIMAL")
@@ -115,7 +115,9 @@ _TEXT_SELECTIVITY = 0.01  # of a text equal to another, as nothing is known
 class Bounds:
     """The min/max, nulls and NaN of a column in many files, or row groups, evaluated at once.
 
-    What is not known never rules a file out, and never says that all of its rows match.
+    What is not known never rules a file out, and never says that all of its rows match. In
+    particular, a float column that may hold a NaN, which is greater than any other value, is not
+    ruled out by a range without an upper end: `f > 5` keeps a file with a maximum of 3.
     """
 
     def __init__(self, statistics: Statistics, rows: Int64Array) -> None:
@@ -182,7 +184,7 @@ class Bounds:
 
     @cached_property
     def _keys(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
-        """The bounds as keys that NumPy can sort; None if they are none."""
+        """The bounds as keys that NumPy can sort; None if this type has no such keys."""
         minima, maxima = self._min.keys(), self._max.keys()
         if minima is None or maxima is None:
             return None

@@ -145,7 +145,7 @@ class IndexUses:
         """Errors of damaged indexes, which were not used."""
 
     def note(self, predicate: str, index: str, files: Int64Array | int, outcome: str) -> None:
-        """Note an outcome for the index of one file or some; what was answered stays answered."""
+        """Note an outcome for the index of one file or several; "answered" is never replaced."""
         if isinstance(files, np.ndarray) and not len(files):
             return
         code = self._codes.setdefault(outcome, len(self._codes))

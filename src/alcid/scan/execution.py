@@ -26,6 +26,7 @@ from alcid.scan.candidates import Candidates, IndexUses
 from alcid.scan.explain import Explanation, IndexUse, Outcome
 from alcid.scan.leaves import TablePredicate
 from alcid.scan.planner import Pruning, prune
+from alcid.scan.positions import PAGE_ROWS
 from alcid.scan.reading import ReadResult, RowReader
 from alcid.scan.report import ScanReport
 from alcid.scan.sorting import SortKey, sort_indices
@@ -39,7 +40,6 @@ __all__ = ["ReadPlan", "Run", "ScanEngine", "ScanPlan"]
 
 _TOGETHER = 64 << 20  # bytes of files whose rows are in memory together
 _SMALL, _SMALL_REMOTE = 512 << 20, 64 << 20  # bytes that this process reads faster than a job
-_PAGE_ROWS = 4096  # of Parquet pages, which have 2,000 to 20,000 rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,11 +111,9 @@ class ReadPlan:
 
     @property
     def sizes(self) -> Int64Array:
-        """Roughly the bytes that are read of each candidate: a row takes its page along."""
+        """Roughly the bytes that are read of each candidate: for each row, its whole page."""
         share = self.candidates.rows(self.files) / np.maximum(self._rows, 1)
-        sizes: Int64Array = (self.whole_sizes * np.minimum(share * _PAGE_ROWS, 1.0)).astype(
-            np.int64
-        )
+        sizes: Int64Array = (self.whole_sizes * np.minimum(share * PAGE_ROWS, 1.0)).astype(np.int64)
         return sizes
 
     @property

@@ -136,13 +136,17 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class IndexUse:
-    """What became of an index that could have answered a part of the predicate."""
+    """What became of the indexes of one type, for one part of the predicate, in so many files."""
 
     predicate: str
     index: str
     """Its type; empty where there is none."""
     outcome: str
-    """`answered`, or why not: `absent`, `stale`, `damaged`, `type ...`, `not worth it` ..."""
+    """`answered` if it was probed, whatever it said: a bloom filter may still keep the file.
+
+    Else why not: `absent`, `stale`, `damaged`, `type: ...`, `unsupported predicate`,
+    `not worth it`, `not needed`.
+    """
     files: int
 
 

@@ -206,7 +206,7 @@ class TableLeaf:
 
     @cached_property
     def by_partition(self) -> PruningResult:
-        """What the partition values say: all of it, or nothing."""
+        """What partition values say: for a partition column everything, for others nothing."""
         if not self.is_partition:
             return PruningResult.uniform(len(self._table.sizes), may_match=True)
         partitions = self._table.partitions
@@ -216,7 +216,11 @@ class TableLeaf:
 
     @cached_property
     def pruning(self) -> PruningResult:
-        """What partition values and statistics say."""
+        """What partition values and statistics say.
+
+        A file is kept where its bounds are not known, where its type of the column does not compare
+        as the table's does (`ColumnGroup.problem`), and where it was replaced since it was indexed.
+        """
         if self.is_partition:
             return self.by_partition
         count = len(self._table.sizes)

@@ -52,15 +52,18 @@ class _Prober(BoundVisitor[Int64Array, BoolArray], ABC):
         return self._where.root.accept(self, files)
 
     def visit_and(self, node: BoundAnd, context: Int64Array) -> BoolArray:
-        """Every part holds."""
+        """Every part holds; files that one part rules out are not probed for the next."""
         possible = np.ones(len(context), bool)
         for part in node.parts:
             possible[possible] = part.accept(self, context[possible])
         return possible
 
     def visit_or(self, node: BoundOr, context: Int64Array) -> BoolArray:
-        """At least one part holds."""
-        # Parts that no index can rule out make the others useless.
+        """At least one part holds; parts without an index come first.
+
+        Such a part rules out no file, so that the indexes of the other parts need not be probed;
+        then nothing is noted of them.
+        """
         possible = np.zeros(len(context), bool)
         for part in sorted(node.parts, key=self._has_index):
             possible[~possible] = part.accept(self, context[~possible])
@@ -102,8 +105,8 @@ class _Prober(BoundVisitor[Int64Array, BoolArray], ABC):
         """For each of some files of a group, of which some have an index: as `may_match`."""
 
 
-_BITS = 8  # about as many bits of a bloom filter are looked at for a key
-_BLOCK = 1 << 10
+_BITS = 8  # of a bloom filter that are looked at for one key, roughly
+_BLOCK = 1 << 10  # bytes that are read for one of these bits
 
 
 class _BloomFilters(_Prober):
@@ -148,8 +151,8 @@ class _BloomFilters(_Prober):
         return may_match
 
 
-_MANY = 64  # fewer indexes are probed as fast one by one
-_FEW_KEYS = 16  # each is searched for
+_MANY = 64  # fewer indexes are probed just as fast one by one
+_FEW_KEYS = 16  # as each key is searched for in every dictionary
 
 
 class _BitmapDictionaries(_Prober):
@@ -243,6 +246,11 @@ def _by_statistics(where: TablePredicate, candidates: Candidates) -> StageResult
 
 
 def _by_deletions(table: TableFiles, candidates: Candidates) -> StageResult:
+    """Leave out deleted rows, and in a table with a primary key rows that newer ones supersede.
+
+    To find the latter, a Paimon table reads the keys of all files that may have the same ones, also
+    of files that a stage before has left out.
+    """
     with Meter() as cost:
         table.load_deletions(candidates.files)
         may_have = np.fromiter(table.deletions, np.int64, len(table.deletions))
@@ -262,7 +270,7 @@ def _live(table: TableFiles, file: int, selection: Selection) -> Selection:
 
 
 class _IndexStage:
-    """The stage of the file indexes."""
+    """The stage of the file indexes: bloom filters, bitmap dictionaries, then row positions."""
 
     def __init__(
         self, table: TableFiles, where: TablePredicate, needed: Sequence[str], rows_needed: bool

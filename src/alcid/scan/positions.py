@@ -47,10 +47,10 @@ MOST_KEYS = 1024
 """More single values than this are not looked up one by one."""
 
 PAGE_ROWS = 4096
-"""The rows of a usual Parquet page; real ones have 2,000 to 20,000."""
+"""The rows that estimates assume in a Parquet page; real pages have 2,000 to 20,000."""
 
-_HEADS = 8 << 10  # what is read to find one's way in an index
-_CHEAP = 0.1  # an index is read on the chance if it costs at most so much of the data's bytes
+_HEADS = 8 << 10  # bytes of headers that are read before an index can answer
+_CHEAP = 0.1  # an index this small, as a share of the data, is read even if it may not help
 
 
 def listed_keys(probe: Probe) -> list[int | bytes] | None:
@@ -113,12 +113,13 @@ def is_worth_it(
     return worth
 
 
-_REQUESTS = 3  # one after the other, to find one's way in an index
-_PAGE = 32 << 10  # bytes that are read for a row that stands alone, of one column
+_REQUESTS = 3  # that wait for each other before an index can answer
+_PAGE = 32 << 10  # bytes of one column that are read for a single row
 _RARE = 1e-5
-"""The share of the rows that have a given text, where nothing is known of it.
+"""The share of rows that are assumed to hold a given text, where nothing is known about it.
 
-Whoever indexed it looks for rare ones, and an index read in vain costs less than all of its data.
+People index text to find rare values, and reading an index in vain costs less than reading all of
+the data.
 """
 
 
@@ -128,7 +129,7 @@ class _Estimate:
 
     node: BoundPredicate
     able: BoolArray
-    """The files whose indexes give rows for it."""
+    """The files for which indexes give rows, or statistics have decided already."""
     cost: Int64Array
     """Bytes that are read of indexes."""
     selectivity: Float64Array
@@ -246,21 +247,23 @@ class Positions(BoundVisitor[_At, Selection]):
         table: TableFiles,
         where: TablePredicate,
         files: Int64Array,
-        scan: Int64Array,
+        scan_bytes: Int64Array,
         uses: IndexUses,
         *,
         rows_needed: bool,
     ) -> None:
-        """Prepare for files in ascending order, of which `scan` bytes are read without indexes."""
+        """Prepare for files in ascending order; without indexes, `scan_bytes` of each are read."""
         self._table, self._where, self._files = table, where, files
-        self._scan, self._uses, self._rows_needed = scan, uses, rows_needed
+        self._scan_bytes, self._uses, self._rows_needed = scan_bytes, uses, rows_needed
         self._estimate = where.root.accept(_Estimating(table, where, files), None)
 
     def worth(self) -> BoolArray:
-        """The files whose indexes are worth probing."""
+        """The files whose indexes are worth probing; notes why the others are not probed."""
         estimate = self._estimate
         cost = np.where(estimate.cost > 0, estimate.cost + _REQUESTS * self._table.gap, 0)
-        worth = is_worth_it(cost, self._scan, estimate.selectivity, rows_needed=self._rows_needed)
+        worth = is_worth_it(
+            cost, self._scan_bytes, estimate.selectivity, rows_needed=self._rows_needed
+        )
         for leaf in self._where.leaves.values():
             if not leaf.is_partition:
                 self._note_unused(leaf, estimate.able & ~worth)
@@ -268,7 +271,7 @@ class Positions(BoundVisitor[_At, Selection]):
         return result
 
     def select(self, file: int) -> Selection:
-        """The rows of one file, which is worth it."""
+        """The rows of one of the files that `worth` has named."""
         return self._select(self._estimate, file, int(np.searchsorted(self._files, file)))
 
     def _select(self, estimate: _Estimate, file: int, offset: int) -> Selection:
@@ -338,14 +341,15 @@ class Positions(BoundVisitor[_At, Selection]):
         return ANY
 
     def _read_bytes(self, selection: Selection, file: int, offset: int) -> float:
-        """Roughly the bytes of the rows that are left of a file: each takes its pages along."""
+        """Roughly the bytes read for the rows that are left: of each row, whole pages."""
         if selection.rows is None:
             return math.inf
-        of_row = float(self._scan[offset]) * PAGE_ROWS / max(int(self._table.rows[file]), 1)
-        return min(len(selection.rows) * max(of_row, _PAGE), float(self._scan[offset]))
+        scan_bytes = float(self._scan_bytes[offset])
+        bytes_per_row = scan_bytes * PAGE_ROWS / max(int(self._table.rows[file]), 1)
+        return min(len(selection.rows) * max(bytes_per_row, _PAGE), scan_bytes)
 
     def _note_too_costly(self, estimate: _Estimate, offset: int) -> None:
-        """Note the indexes that are not probed because reading the rest of the rows is cheaper."""
+        """Note the indexes that are not probed because reading the rows left is cheaper."""
         for leaf in estimate.leaves():
             for _, index_type, has in leaf.usable:
                 if has[offset]:
@@ -353,7 +357,11 @@ class Positions(BoundVisitor[_At, Selection]):
                     self._uses.note(str(leaf.node), index_type, file, "not worth it")
 
     def note_rest(self) -> None:
-        """Note the indexes that were not probed because others had already decided."""
+        """Note "not needed" for the positional indexes of which nothing was noted so far.
+
+        Either another index had ruled out the file, or they could not help: they belong to a part
+        of an OR of which another part has no index.
+        """
         files, uses = self._files, self._uses
         for leaf in self._where.leaves.values():
             undecided = leaf.pruning.may_match[files] & ~leaf.pruning.all_match[files]
@@ -368,7 +376,12 @@ class Positions(BoundVisitor[_At, Selection]):
                         uses.note(leaf.text, index_type, files[rest], "not needed")
 
     def _note_unused(self, leaf: TableLeaf, not_worth: BoolArray) -> None:
-        """Note why indexes of a leaf's column are not probed, by number of files."""
+        """Note why indexes of a leaf's column are not probed.
+
+        Args:
+            leaf: The leaf.
+            not_worth: For each file, whether its indexes cost more than they save.
+        """
         files, note = self._files, self._uses.note
         open_files = leaf.pruning.may_match[files] & ~leaf.pruning.all_match[files]
         for group in leaf.groups:
@@ -378,7 +391,7 @@ class Positions(BoundVisitor[_At, Selection]):
             if group.problem:
                 note(leaf.text, "", files[here], f"type: {group.problem}")
                 continue
-            # Of files that cannot be read nobody knows which index they have.
+            # Without an index of the column that could be read, the type is not known: it is "".
             for index_type in self._table.indexes.types(group.name) or [""]:
                 states = self._table.indexes.states(group.name, index_type)[files]
                 for state in (State.ABSENT, State.STALE, State.DAMAGED):

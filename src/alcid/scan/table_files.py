@@ -44,7 +44,7 @@ class Indexes(Protocol):
     """The indexes of the files of a table; a file is its number in the listing."""
 
     def load(self, files: Int64Array, /) -> None:
-        """Find out what indexes some files have; nothing is said of others before."""
+        """Find out which indexes some files have; until then they seem to have none."""
 
     def types(self, column: str) -> list[str]:
         """The index types that some file has for a column, those that read the least first."""
@@ -204,23 +204,28 @@ class DataFiles(Protocol):
     partitions: pa.Table
     """The values that stand in the paths, a row for each file."""
     gap: int
-    """A request costs as much as to read so many bytes."""
+    """A request costs as much as reading this many bytes."""
     remote: bool
     """Whether requests wait for a network, so that many should run at the same time."""
     int96_unit: Int96Unit
     """What INT96 is read as."""
     replaced: set[int]
-    """Files that are not those that were indexed, as was seen when they were read."""
+    """Files that were replaced after they were indexed, as reading them has shown."""
 
     def distrust(self, files: Iterable[int], problem: str) -> None:
-        """Note that files are not those that were indexed, and warn: their indexes are not used.
+        """Note that files were replaced after they were indexed, and warn.
+
+        Neither their indexes nor their bounds are used from now on.
 
         Raises:
             FormatError: The table is strict.
         """
 
     def bounds(self, column: str, data_type: DataType) -> Bounds | None:
-        """The statistics of a column, as files spell it, in files where it has a type."""
+        """The bounds of a column, by its name in the files, in files where it has this type.
+
+        None if there are none. They count as unknown in files where the column has another type.
+        """
 
     def group_statistics(
         self, file: int, scan: FileScan, columns: Sequence[str]
@@ -246,11 +251,11 @@ class DataFiles(Protocol):
         """Compare the footers of files with those that were indexed, as far as these are known.
 
         Raises:
-            FileGoneError: One is another, and is distrusted by now.
+            FileGoneError: A file was replaced, and is distrusted from now on.
         """
 
     def is_compared(self, file: int) -> bool:
-        """Whether all that is known of a file is of the footer that it had when it was opened."""
+        """Whether a checksum ties what is known of a file to the footer that it has now."""
 
     @property
     def traffic(self) -> Traffic:

@@ -1,7 +1,14 @@
 """Bounds of a column in many files, as manifests give them, checked for planning.
 
-They are a hint, and written by many programs. Bounds that contradict themselves count as unknown:
-the file is read then.
+A file is skipped without a look at it where its bounds exclude a value, and they are written by
+many programs. So the statistics of a column in a file count as unknown, and the file is kept, where
+
+- they cannot be decoded, or are of another number of columns (`refused`, by the caller),
+- there are more nulls than rows, or as many and yet a bound,
+- the minimum is greater than the maximum.
+
+A bound that is NaN counts as unknown. Of floats it is not known whether there is a NaN, unless the
+manifest counts them.
 """
 
 from __future__ import annotations
@@ -37,7 +44,8 @@ def checked_bounds(
         row_counts: The rows of each file.
         refused: Files whose statistics are no use.
         max_exact: False if `upper` may lie above the max, whatever the type.
-        has_nan: Of floats, if it is known: one that leaves NaN out of its bounds may not say so.
+        has_nan: Of floats, whether a file has a NaN; null where unknown. Bounds alone do not tell:
+            many writers leave NaN out of them.
 
     >>> import numpy as np
     >>> bound, counts = pa.array([3]), np.array([1])  # as many nulls as rows, and yet a bound
@@ -51,7 +59,7 @@ def checked_bounds(
     if data_type.root in FLOAT_TYPES:
         is_number = pc.invert(pc.or_kleene(pc.is_nan(lower), pc.is_nan(upper)).fill_null(False))
         lower, upper = _numbers(lower, upper, is_number)
-        # Who takes NaN for a bound does not count it apart.
+        # A writer that takes NaN for a bound is not believed when it counts NaN, either.
         given = pa.nulls(count, pa.bool_()) if has_nan is None else has_nan
         has_nan = pc.if_else(is_number, given, None)
     else:

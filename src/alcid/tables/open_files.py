@@ -197,7 +197,7 @@ class OpenFiles:
         return self._storage.traffic
 
     def bounds(self, _column: str, _data_type: DataType) -> Bounds | None:
-        """Nothing is known."""
+        """None: footers are only read when a file is opened."""
         return None
 
     def group_statistics(
@@ -295,10 +295,10 @@ class OpenFiles:
         return [in_memory.get(id(source), source) for source in sources]
 
     def _check_footers(self, crcs: Mapping[int, int]) -> None:
-        """See that files are those that were indexed, though size and version are the same.
+        """Check that files were not replaced by others of the same size and version.
 
         Raises:
-            FileGoneError: One is another, so what was planned by its indexes does not hold.
+            FileGoneError: One was, so what was planned with its indexes does not hold.
         """
         others = []
         for file, crc in crcs.items():
@@ -318,11 +318,13 @@ class OpenFiles:
         self._open(files)
 
     def is_compared(self, _file: int) -> bool:
-        """Manifests may say what they like of a file."""
+        """False: what manifests say of a file is not tied to its footer."""
         return False
 
     def distrust(self, files: Iterable[int], problem: str) -> None:
-        """Note that files are not those that were indexed, and warn: their indexes are not used.
+        """Note that files were replaced after they were indexed, and warn.
+
+        Neither their indexes nor their bounds are used from now on.
 
         Raises:
             FormatError: The table is strict.
@@ -433,7 +435,7 @@ class OpenFiles:
 def footer_statistics(
     scan: ParquetScan, columns: Mapping[str, FileColumn]
 ) -> Mapping[str, Statistics]:
-    """What a footer says of the row groups of columns, which are known by any names."""
+    """What a footer says of each row group, as far as it is trusted, by the names in `columns`."""
     statistics: dict[str, Statistics] = {}
     for name, column in columns.items():
         # Arrow must not be asked for a column that is encrypted; empty row groups it may.

@@ -48,12 +48,12 @@ class BitmapSearch:
         self._stored = [entries.slice(number, number + 1) for number in range(len(keys))]
 
     def contains_none(self, payload: bytes, *, is_checked: bool = False) -> bool:
-        """Whether an index has none of the keys; False: asking it tells.
+        """Whether an index has none of the keys; if False, only its reader can tell.
 
         Args:
             payload: The whole index.
-            is_checked: Whether a checksum says that it is as it was written. If not, only what is
-                sound throughout counts, which is not seen of text.
+            is_checked: Whether a checksum says that it is as it was written. If not, only a
+                dictionary that is in order throughout is believed, and none of text is.
         """
         if self._key_type.is_bytes:
             is_known = is_checked and payload[:1] in _VERSIONS

@@ -37,7 +37,7 @@ class Selection:
     exact: bool = False
     """True when each of these rows matches, so that nothing is left to be looked at."""
     claims: tuple[Any, ...] = field(default=(), repr=False)
-    """Parts of the predicate that, by the index, each row satisfies; reading the rows checks it."""
+    """Parts of the predicate that each row satisfies by the index; whoever reads rows checks it."""
 
     @property
     def skip(self) -> bool:

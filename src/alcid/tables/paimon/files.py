@@ -1,7 +1,8 @@
 """The data files of a Paimon table at one snapshot, for planning.
 
-The statistics of manifests are hints, written by many programs. Where they cannot be read, or
-contradict themselves, they count as unknown, and the file is read.
+The bounds of a column are those of the manifests (`value_stats`), as far as they can be read and do
+not contradict themselves (`alcid.tables.manifest_bounds`). A file has none of a column for which
+its writer kept none (`metadata.stats-mode`, `fields.<column>.stats-mode`).
 """
 
 from __future__ import annotations
@@ -261,7 +262,7 @@ class PaimonFiles(OpenFiles):
         self.deletions.load(files)
 
     def bounds(self, column: str, data_type: DataType) -> Bounds | None:
-        """The bounds of a column, by its name in files, in all files where it has a type."""
+        """The bounds of a column, by its name in the files, in all files where it has this type."""
         if (column, data_type) not in self._bounds:
             known = self._statistics(column, data_type)
             self._bounds[column, data_type] = None if known is None else Bounds(known, self.rows)

@@ -308,7 +308,7 @@ class PaimonIndexes:
         Args:
             storage: The folder of the table.
             files: The data files.
-            enabled: Whether indexes are used at all.
+            enabled: Whether indexes are used at all; without, files seem to have none.
             strict: Raise where a container is damaged, instead of a warning.
             replaced: Files that were replaced since they were indexed.
         """
@@ -327,7 +327,10 @@ class PaimonIndexes:
         return [index_type for index_type in READERS if (column, index_type) in known]
 
     def states(self, column: str, index_type: str) -> Int8Array:
-        """One of `State` for each file."""
+        """One of `State` for each file; ABSENT also where it is not loaded, or reads are disabled.
+
+        The option `file-index.read.enabled` disables them.
+        """
         states = np.where(self._containers.damaged, State.DAMAGED, State.ABSENT).astype(np.int8)
         offsets = self._containers.offsets.get((column, index_type))
         if offsets is not None:
@@ -339,7 +342,7 @@ class PaimonIndexes:
         return states
 
     def fresh(self, column: str, index_type: str) -> BoolArray:
-        """The files that have one which can be used."""
+        """The files that have an index which can be used."""
         fresh: BoolArray = self.states(column, index_type) == State.FRESH
         return fresh
 
@@ -351,7 +354,10 @@ class PaimonIndexes:
     def probe(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
     ) -> ProbeResult:
-        """Probe the bloom filters of some files, all of which have one, for keys."""
+        """Probe the bloom filters of some files, all of which have one, for keys.
+
+        Cached filters are probed all at once, the others one by one.
+        """
         damage: dict[int, FormatError] = {}
 
         def ask(file: int) -> bool:
@@ -376,7 +382,11 @@ class PaimonIndexes:
     def without_keys(
         self, column: str, files: Int64Array, keys: Sequence[Key], key_type: KeyType
     ) -> BoolArray:
-        """Which files have a bitmap at hand with none of the keys; a container has no checksum."""
+        """Which files have a cached bitmap with none of the keys.
+
+        A container has no checksum, so that only keys of one width are looked for: see
+        `BitmapSearch.contains_none`. Files are never ruled out by text here, but by their reader.
+        """
         search = BitmapSearch(keys, key_type)
         bitmaps = self._containers.cached(column, "bitmap", files)
         return np.fromiter(map(search.contains_none, bitmaps), bool, len(bitmaps))

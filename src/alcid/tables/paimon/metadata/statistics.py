@@ -13,10 +13,12 @@ The statistics of a data file:
     maximum       the same with the maxima
     null counts   of each column; null where unknown
 
-A null bound is an unknown one. Readers trust bounds: they must hold for every value of a column. So
-three kinds of columns have none: columns with a NaN, which Java sorts above all numbers and others
-leave out; binary, which Java does not bound; and types without an order. Text may be truncated, the
-maximum so that no value exceeds it.
+A null bound is an unknown one. Readers skip files by bounds, so they must hold for every value of a
+column. So `collect` writes none for three kinds of columns: columns with a NaN, which Java sorts
+above all numbers and others leave out; binary, which Java does not bound; and types without an
+order. Text may be truncated, the maximum so that no value exceeds it.
+
+What is believed of statistics that others wrote is in `alcid.tables.manifest_bounds`.
 """
 
 from __future__ import annotations

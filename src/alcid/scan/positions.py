@@ -118,8 +118,8 @@ _PAGE = 32 << 10  # bytes of one column that are read for a single row
 _RARE = 1e-5
 """The share of rows that are assumed to hold a given text, where nothing is known about it.
 
-People index text to find rare values, and reading an index for nothing costs less than reading all of
-the data.
+People index text to find rare values, and reading an index for nothing costs less than reading all
+of the data.
 """
 
 

@@ -259,7 +259,7 @@ BOMBS: dict[str, Bomb] = {
         "FormatError: <BytesIO>: footer: nested too deeply at offset 8",
     ),
     "deep.metadata": Bomb(
-        nested_json(b'"format-version":2,'), "FormatError: metadata of bad: no J"
+        nested_json(b'"format-version":2,'), "FormatError: metadata of bad: not J"
     ),
     "deep.snapshot": Bomb(nested_json(b""), "FormatError: bad: no JSON: "),
     "deep.schema": Bomb(nested_json(b""), "FormatError: bad: no JSON: "),

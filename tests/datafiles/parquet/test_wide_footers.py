@@ -76,7 +76,8 @@ def test_damage_is_noticed_in_the_same_chunks(name: str, data: st.DataObject) ->
 
 
 def test_encryption_is_known_of_a_chunk_that_is_not_looked_at() -> None:
-    rows = pa.table({"secret": range(10), "open": range(10)})
+    # Arrow 19 reads no column that stands behind an encrypted one.
+    rows = pa.table({"open": range(10), "secret": range(10)})
     data = encrypted(rows, column_keys={"key": ["secret"]})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(footers, "_LONG", 0)

@@ -60,7 +60,7 @@ def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
     ]
     others = rng.permutation(every[count // 4 :])
     bounds, rest = others[: count // 2], others[count // 2 :]
-    steps.append(("statistics", {"no value within bounds": bounds}))
+    steps.append(("statistics", {"ruled out by min/max or null counts": bounds}))
     missed = rest[read:]
     half = len(missed) // 2
     steps.append(
@@ -76,7 +76,10 @@ def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
     codes.note(left, Outcome("read", "by pages"))
     stages += _reading(stages[-1].after)
     outcomes = FileOutcomes(cast("DataFiles", files), codes, _groups(files, codes, left))
-    uses = (IndexUse("user_id = 4711", "bloom-filter", "answered", len(rest)),)
+    uses = (
+        IndexUse("user_id = 4711", "bloom-filter", "ruled out", half),
+        IndexUse("user_id = 4711", "bloom-filter", "may contain it", len(rest) - half),
+    )
     return Explanation("user_id = 4711", tuple(stages), uses, outcomes=outcomes)
 
 

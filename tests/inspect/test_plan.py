@@ -31,7 +31,7 @@ def test_files_are_summed_by_stage_and_reason() -> None:
     reasons = [(one.stage, why, one.files) for one, why in files.reasons]
     assert reasons == [
         ("partitions", "other partitions", 100),
-        ("statistics", "no value within bounds", 200),
+        ("statistics", "ruled out by min/max or null counts", 200),
         ("file index", "bloom filter", 48),
         ("file index", "no row in the index", 49),
         ("read", "by pages", 3),

@@ -134,7 +134,8 @@ def check_plan(told: Explanation, question: Question, physical: Physical) -> Non
         after = stages["deletion vectors"].after
     assert (after.files, after.rows) == physical.left_by_vectors(question), question.sql
     for use in told.indexes:
-        assert use.outcome == "answered", (question.sql, use)
+        answers = ("answered", "ruled out", "may contain it")
+        assert use.outcome in answers, (question.sql, use)
 
 
 def ask_every_index(monkeypatch: pytest.MonkeyPatch) -> None:

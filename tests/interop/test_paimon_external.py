@@ -51,8 +51,10 @@ def test_files_in_several_folders(java_paimon: JavaPaimon, table: Path) -> None:
     assert found.column("id").to_pylist() == [*range(9000), 9001]
     scan = opened.scan("name = 'n2300'")
     assert scan.to_arrow().to_pylist() == [{"id": 2300, "name": "n2300"}]
-    (use,) = scan.explain().indexes
-    assert (use.index, use.outcome, use.files) == ("bloom-filter", "answered", 3)
+    assert [(use.index, use.outcome, use.files) for use in scan.explain().indexes] == [
+        ("bloom-filter", "ruled out", 2),
+        ("bloom-filter", "may contain it", 1),
+    ]
 
 
 def test_vectors_beside_the_data(java_paimon: JavaPaimon, tmp_path: Path) -> None:

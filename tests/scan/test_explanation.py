@@ -77,7 +77,11 @@ def test_each_stage_says_what_it_left(folder: Path) -> None:
     files = {stage.name: (stage.before.files, stage.after.files) for stage in told.stages}
     assert files["partitions"] == (4, 2)
     assert files["file index"] == (2, 1)
-    assert outcomes(told) == [("bloom-filter", "answered", 2), ("bitmap", "answered", 1)]
+    assert outcomes(told) == [
+        ("bloom-filter", "ruled out", 1),
+        ("bloom-filter", "may contain it", 1),
+        ("bitmap", "answered", 1),
+    ]
     stages = {stage.name: stage for stage in told.stages}
     assert stages["partitions"].dropped == {"other partitions": 2}
     assert stages["file index"].dropped == {"bloom filter": 1}
@@ -123,12 +127,12 @@ def test_row_groups_are_left_out_by_their_footer(tmp_path: Path) -> None:
     assert told.outcomes is not None
     (file,) = told.outcomes
     assert [group.outcome.reason for group in file.row_groups] == [
-        "no value within bounds",
-        "by whole row groups: no index says which rows",
-        "no value within bounds",
-        "no value within bounds",
+        "ruled out by min/max or null counts",
+        "by whole row groups: its indexes are absent",
+        "ruled out by min/max or null counts",
+        "ruled out by min/max or null counts",
     ]
-    assert "rows: 1 file read by whole row groups: no index says which rows" in str(told)
+    assert "rows: 1 file read by whole row groups: its indexes are absent" in str(told)
     assert "pages" not in str(told)
     check(told)
 
@@ -161,7 +165,11 @@ def test_json_lists_files_only_when_it_is_asked_to(folder: Path) -> None:
         "stage": "partitions",
         "reason": "other partitions",
         "row_groups": [],
+        "indexes": [],
     }
+    assert files[2]["indexes"] == [
+        {"predicate": "id = 7", "index": "bloom-filter", "outcome": "ruled out"}
+    ]
     assert [group["pages"] for group in files[3]["row_groups"]].count(0) == 2
 
 
@@ -224,17 +232,121 @@ def test_a_file_of_another_type_goes_without_its_index(folder: Path) -> None:
     table.build_indexes(INDEXES)
     scan = table.scan("id = 9 OR id = 40")  # narrower integers are asked all the same
     scan.to_arrow()
-    assert {outcome for _, outcome, _ in outcomes(scan.explain())} == {"answered"}
+    assert {(index, outcome) for index, outcome, _ in outcomes(scan.explain())} == {
+        ("bloom-filter", "ruled out"),
+        ("bloom-filter", "may contain it"),
+        ("bitmap", "answered"),
+    }
     path = folder / "day=1" / "text.parquet"
     pq.write_table(pa.table({"score": pa.array([0.5], pa.float32())}), path)
     table.refresh()
     assert table.count("score = 0.5") == 1
 
 
-def test_an_index_beside_one_that_is_missing_is_not_needed(folder: Path) -> None:
+def test_an_index_beside_one_that_is_missing_says_so(folder: Path) -> None:
     told = alcid.parquet(folder).explain(f"class_id = 7 OR name = '{500_000_000:020}'")
     found = {(use.predicate, use.index): (use.outcome, use.files) for use in told.indexes}
-    assert found["class_id = 7", "bitmap"] == ("not needed", 4)
+    assert found["class_id = 7", "bitmap"] == (
+        "another part of the OR has no index that gives rows",
+        4,
+    )
+    assert told.outcomes is not None
+    assert {one.outcome.reason for one in told.outcomes} == {
+        "by whole row groups: its indexes are absent, a part of the OR has no index"
+    }
+
+
+def reasons(told: Explanation) -> list[str]:
+    return [one.outcome.reason for one in told.outcomes or ()]
+
+
+def test_each_file_says_which_index_it_lacks(folder: Path) -> None:
+    alcid.parquet(folder).drop_indexes()
+    alcid.parquet(folder / "day=0").build_indexes(INDEXES)
+    write(folder / "day=0" / "8.parquet", 8)
+    told = alcid.parquet(folder / "day=0").explain("class_id = 7")
+    files = told.to_dict(files=True)["files"]
+    uses = {"predicate": "class_id = 7", "index": "bitmap"}
+    assert [file["indexes"] for file in files] == [
+        [{**uses, "outcome": "answered"}],
+        [{**uses, "outcome": "answered"}],
+        [{**uses, "outcome": "absent"}],
+    ]
+    assert reasons(told)[2] == "by whole row groups: its indexes are absent"
+    check(told)
+
+
+def test_a_file_that_a_bloom_filter_let_pass_says_so(tmp_path: Path) -> None:
+    for part in range(2):
+        write(tmp_path / f"{part}.parquet", part)
+    table = alcid.parquet(tmp_path)
+    table.build_indexes({"file-index.bloom-filter.columns": "id"})
+    told = table.explain("id = 401")
+    assert outcomes(told) == [
+        ("bloom-filter", "ruled out", 1),
+        ("bloom-filter", "may contain it", 1),
+    ]
+    passed = "by whole row groups: the bloom filter let it pass"
+    assert reasons(told) == ["bloom filter", passed]
+    assert f"rows: 1 file read {passed}" in str(told)
+    assert (
+        reasons(table.explain("id > 401"))
+        == ["by whole row groups: no index can answer this predicate"] * 2
+    )
+    assert (
+        reasons(table.scan("id = 401", use_indexes=False).explain())
+        == ["by whole row groups: use_indexes is false"] * 2
+    )
+
+
+def test_an_expression_that_no_index_answers_has_a_line(folder: Path) -> None:
+    told = alcid.parquet(folder).explain("id + 1 = 4712 AND day = 1")
+    (use,) = told.indexes
+    assert (use.index, use.outcome, use.files) == (
+        "",
+        "no index or statistics can answer this expression",
+        2,
+    )
+    assert f"{use.predicate}: {use.outcome} (2 files)" in str(told).splitlines()
+    assert reasons(told)[2:] == ["by whole row groups: no index can answer this predicate"] * 2
+    check(told)
+
+
+def test_parts_of_an_or_say_why_they_are_not_probed(folder: Path) -> None:
+    told = alcid.parquet(folder).explain("id = 7 OR id + 1 = 4712")
+    assert {(use.predicate, use.index): (use.outcome, use.files) for use in told.indexes} == {
+        ("id = 7", "bloom-filter"): ("another part of the OR has no bloom filter to probe", 4),
+        ("id = 7", "bitmap"): ("another part of the OR has no index that gives rows", 4),
+        ("(id + 1 = 4712)", ""): (
+            "no index or statistics can answer this expression",
+            4,
+        ),
+    }
+    check(told)
+
+
+def test_a_bloom_filter_behind_one_that_let_a_file_pass_is_not_needed(tmp_path: Path) -> None:
+    write(tmp_path / "0.parquet", 0)
+    table = alcid.parquet(tmp_path)
+    table.build_indexes({"file-index.bloom-filter.columns": "id, class_id"})
+    told = table.explain("id = 400 OR class_id = 7")
+    assert outcomes(told) == [
+        ("bloom-filter", "may contain it", 1),
+        ("bloom-filter", "not needed", 1),
+    ]
+
+
+def test_files_without_statistics_are_counted(folder: Path) -> None:
+    table = alcid.parquet(folder)
+    assert not any(stage.without_statistics for stage in table.explain("id = 7").stages)
+    write(folder / "day=1" / "9.parquet", 9)
+    table.refresh()
+    told = table.explain("day = 1 AND id = 7")
+    stages = {stage.name: stage.without_statistics for stage in told.stages}
+    assert stages["statistics"] == {"id = 7": 1}
+    line = "statistics: 1 file without usable min/max or null counts for id = 7"
+    assert line in str(told).splitlines()
+    check(told)
 
 
 def test_a_count_says_that_no_data_was_read(folder: Path) -> None:

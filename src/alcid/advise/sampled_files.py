@@ -39,6 +39,8 @@ Readers: TypeAlias = dict[tuple[str, str, int], IndexReader]
 class MemoryIndexes:
     """The indexes of some files of a table; the others have none."""
 
+    disabled = ""
+
     def __init__(
         self, count: int, payloads: Mapping[IndexName, Mapping[int, bytes]], readers: Readers
     ) -> None:

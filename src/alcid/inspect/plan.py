@@ -358,6 +358,10 @@ def _stages(stages: Sequence[Mapping[str, Any]]) -> Iterator[Markup]:
         ],
         numbers=range(1, 9),
     )
+    for stage in stages:
+        for predicate, files in stage["without_statistics"].items():
+            text = f"{count_text(files, 'file')} without usable min/max or null counts for "
+            yield element("p", text, element("code", predicate), class_="note")
     yield element(
         "p",
         "Bytes to read: what is left of the files, and from the row groups on of the columns that "
@@ -391,7 +395,11 @@ def _reasons(files: PlanFiles) -> Markup:
 
 def _indexes(uses: Sequence[Mapping[str, Any]]) -> Markup:
     rows = [
-        [element("code", use["predicate"]), use["index"] or "none", use["outcome"], use["files"]]
+        [
+            element("code", use["predicate"]),
+            use["index"] or ("none" if use["outcome"] == "absent" else ""),
+            *(use["outcome"], use["files"]),
+        ]
         for use in uses
     ]
     return table(["predicate", "index", "outcome", "files"], rows, numbers=(3,))

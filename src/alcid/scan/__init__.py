@@ -28,6 +28,7 @@ from alcid.scan.execution import ReadPlan, ScanEngine, ScanPlan
 from alcid.scan.explain import (
     Counts,
     Explanation,
+    FileIndexUse,
     FileOutcome,
     FileOutcomes,
     IndexUse,
@@ -45,6 +46,7 @@ __all__ = [
     "Counts",
     "DataFiles",
     "Explanation",
+    "FileIndexUse",
     "FileOutcome",
     "FileOutcomes",
     "FileScan",

@@ -125,6 +125,7 @@ class Bounds:
         values, self._type = statistics.values, statistics.data_type
         nulls = values.field("nulls").fill_null(-1).to_numpy()
         self._known = pc.is_valid(values).to_numpy(zero_copy_only=False)
+        self._nulls = nulls
         self._no_null = self._known & (nulls == 0)
         self._no_value = self._known & (nulls == rows) & (rows >= 0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -165,6 +166,21 @@ class Bounds:
             case _:
                 result = PruningResult.uniform(len(self._known), may_match=True)
         return PruningResult(result.may_match | ~self._known, result.all_match & self._known)
+
+    def can_rule_out(self, probe: Probe) -> BoolArray:
+        """The files of which enough is known to rule them out, for some value of the probe."""
+        match probe:
+            case NullRows() | NonNullRows():
+                able = self._nulls >= 0
+            case InIntervals(intervals):
+                above_nan = any(self._takes_nan(end) for _, end in intervals)
+                able = (self._has_min | self._has_max) & (self._no_nan | (not above_nan))
+            case NotInIntervals():
+                able = self._has_min & self._has_max
+            case _:
+                able = np.zeros(len(self._known), bool)
+        result: BoolArray = self._known & (able | self._no_value)
+        return result
 
     def _overlap(self, intervals: tuple[Interval, ...]) -> tuple[BoolArray, BoolArray]:
         """Whether a value may lie in one of the intervals, and whether all lie in one of them."""

@@ -124,9 +124,10 @@ class Candidates:
 
 _OUTCOMES = (
     *("", "absent", "stale", "damaged", "unsupported predicate"),
-    *("not worth it", "answered", "not needed"),
+    *("not worth it", "not needed", "ruled out", "may contain it", "answered"),
 )
 _CODES = {outcome: code for code, outcome in enumerate(_OUTCOMES)}
+_RULED_OUT, _MAY_CONTAIN = _CODES["ruled out"], _CODES["may contain it"]
 _ANSWERED = _CODES["answered"]
 
 
@@ -145,12 +146,20 @@ class IndexUses:
         """Errors of damaged indexes, which were not used."""
 
     def note(self, predicate: str, index: str, files: Int64Array | int, outcome: str) -> None:
-        """Note an outcome for the index of one file or several; "answered" is never replaced."""
+        """Note an outcome for the index of one file or several; an answer is never replaced."""
         if isinstance(files, np.ndarray) and not len(files):
             return
         code = self._codes.setdefault(outcome, len(self._codes))
         column = self._column(predicate, index)
-        column[files] = np.where(column[files] == _ANSWERED, _ANSWERED, code)
+        before = column[files]
+        is_answer = (before >= _RULED_OUT) & (before <= _ANSWERED)
+        column[files] = np.where(is_answer, before, code)
+
+    def note_probed(
+        self, predicate: str, index: str, files: Int64Array, may_match: BoolArray
+    ) -> None:
+        """Note of files whose bloom filters were probed whether they rule the file out."""
+        self._column(predicate, index)[files] = np.where(may_match, _MAY_CONTAIN, _RULED_OUT)
 
     def note_damaged(self, predicate: str, index: str, file: int, error: AlcidError) -> None:
         """Note that the index of a file is damaged and not used."""
@@ -171,15 +180,15 @@ class IndexUses:
         noted: BoolArray = self._column(predicate, index)[files] > 0
         return noted
 
-    def counts(self) -> dict[tuple[str, str, str], int]:
-        """How many files have each outcome, by predicate, index type and outcome."""
-        outcomes = list(self._codes)
-        return {
-            (predicate, index, outcomes[code]): count
-            for (predicate, index), column in self._columns.items()
-            for code, count in enumerate(np.bincount(column).tolist())
-            if code and count
-        }
+    @property
+    def columns(self) -> Mapping[tuple[str, str], Int16Array]:
+        """The code of each file, by predicate and index type; 0 where nothing was noted."""
+        return self._columns
+
+    @property
+    def outcomes(self) -> list[str]:
+        """The outcomes, by their code."""
+        return list(self._codes)
 
     def _column(self, predicate: str, index: str) -> Int16Array:
         column = self._columns.get((predicate, index))

@@ -23,7 +23,7 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.file_index.reader import ANY, Selection
 from alcid.scan.access import Part, table_schema
 from alcid.scan.candidates import Candidates, IndexUses
-from alcid.scan.explain import Explanation, IndexUse, Outcome
+from alcid.scan.explain import Explanation, Outcome
 from alcid.scan.leaves import TablePredicate
 from alcid.scan.planner import Pruning, prune
 from alcid.scan.positions import PAGE_ROWS
@@ -273,25 +273,24 @@ class Run:
             unread = Outcome("cut-off", "behind the last row")
         report = ScanReport(
             self.files,
-            pruning.stages,
+            self.where,
+            pruning,
+            self._index_uses,
             unread,
             self._reads,
             self._fetches,
             self._counted_elsewhere,
             self._row_count,
         )
+        indexes = report.indexes()
         return Explanation(
             str(self.where.root),
             tuple(report.stages()),
-            tuple(
-                IndexUse(*use, files)
-                for uses in self._index_uses
-                for use, files in uses.counts().items()
-            ),
+            indexes.counts(),
             ", ".join(map(str, self.keys)),
             self.limit,
             tuple(self._notes),
-            report.outcomes(),
+            report.outcomes(indexes),
         )
 
     def new_warnings(self) -> list[str]:

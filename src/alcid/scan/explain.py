@@ -24,9 +24,11 @@ from alcid.scan.table_files import DataFiles
 __all__ = [
     "Counts",
     "Explanation",
+    "FileIndexUse",
     "FileOutcome",
     "FileOutcomes",
     "GroupColumns",
+    "IndexOutcomes",
     "IndexUse",
     "Outcome",
     "OutcomeCodes",
@@ -63,9 +65,15 @@ def explanation_text(explanation: Explanation) -> str:
             f"{stage.name}: {count_text(files, 'file')} out: {why}"
             for why, files in stage.dropped.items()
         )
+        lines += (
+            f"{stage.name}: {count_text(files, 'file')} without usable min/max or null counts "
+            f"for {predicate}"
+            for predicate, files in stage.without_statistics.items()
+        )
     for use in explanation.indexes:
-        named = use.index or "no index"
-        lines.append(f"{use.predicate}: {named}: {use.outcome} ({count_text(use.files, 'file')})")
+        named = use.index or ("no index" if use.outcome == "absent" else "")
+        texts = filter(None, [use.predicate, named, use.outcome])
+        lines.append(f"{': '.join(texts)} ({count_text(use.files, 'file')})")
     if explanation.outcomes is not None and explanation.stages:
         lines += (
             f"rows: {count_text(files, 'file')} read {outcome.reason}"
@@ -132,6 +140,8 @@ class Stage:
     bytes_read: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     """Files that it left out, by the reason; together, `before.files - after.files`."""
+    without_statistics: dict[str, int] = field(default_factory=dict)
+    """Of the statistics: how many files have none that could rule them out, by leaf."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +150,50 @@ class IndexUse:
 
     predicate: str
     index: str
-    """Its type; empty where there is none."""
+    """Its type; empty where there is none, or where it does not matter."""
     outcome: str
-    """`answered` if it was probed, whatever it said: a bloom filter may still keep the file.
+    """`answered` if it said which rows match; of a bloom filter `ruled out` or `may contain it`.
 
-    Else why not: `absent`, `stale`, `damaged`, `type: ...`, `unsupported predicate`,
-    `not worth it`, `not needed`.
+    Else why it was not probed: `absent`, `disabled by ...`, `stale`, `damaged`, `type: ...`,
+    `unsupported predicate`, `not worth it`, `not needed`, `another part of the OR has no ...`.
     """
     files: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndexUse:
+    """What became of an index of one file, for one part of the predicate; as `IndexUse`."""
+
+    predicate: str
+    index: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexOutcomes:
+    """What became of indexes in each file: a column for each part of a predicate and index type."""
+
+    columns: Sequence[tuple[str, str, Int16Array]]
+    """The predicate, the index type, and for each file a code; 0 where there is nothing to say."""
+    outcomes: Sequence[str]
+    """What the codes stand for."""
+
+    def counts(self) -> tuple[IndexUse, ...]:
+        """How many files have each outcome."""
+        return tuple(
+            IndexUse(predicate, index, self.outcomes[code], files)
+            for predicate, index, column in self.columns
+            for code, files in enumerate(np.bincount(column).tolist())
+            if code and files
+        )
+
+    def of(self, file: int) -> tuple[FileIndexUse, ...]:
+        """What became of the indexes of one file."""
+        return tuple(
+            FileIndexUse(predicate, index, self.outcomes[column[file]])
+            for predicate, index, column in self.columns
+            if column[file]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +261,8 @@ class FileOutcome:
     outcome: Outcome
     row_groups: tuple[RowGroupOutcome, ...] = ()
     """Empty for a file that was not opened."""
+    indexes: tuple[FileIndexUse, ...] = ()
+    """What became of its indexes; empty for a file that earlier stages left out."""
 
     def to_dict(self) -> dict[str, Any]:
         """The same in plain dicts and lists."""
@@ -235,6 +283,7 @@ class FileOutcome:
                 }
                 for group in self.row_groups
             ],
+            "indexes": [asdict(use) for use in self.indexes],
         }
 
 
@@ -288,8 +337,15 @@ class GroupColumns:
 class FileOutcomes(Sequence[FileOutcome]):
     """What became of the files of a scan, in the order of the table."""
 
-    def __init__(self, files: DataFiles, codes: OutcomeCodes, groups: GroupColumns) -> None:
-        """Take the codes of all files, and the row groups of some."""
+    def __init__(
+        self,
+        files: DataFiles,
+        codes: OutcomeCodes,
+        groups: GroupColumns,
+        indexes: IndexOutcomes | None = None,
+    ) -> None:
+        """Take the codes of all files, the row groups of some, and what became of indexes."""
+        self._indexes = indexes or IndexOutcomes((), ())
         self._paths: pa.StringArray = files.paths
         self._sizes, self._rows = files.sizes, files.rows
         self._outcomes, self._codes, self._groups = codes.outcomes, codes.codes, groups
@@ -319,6 +375,7 @@ class FileOutcomes(Sequence[FileOutcome]):
             int(self._rows[file]),
             self._outcomes[self._codes[file]],
             tuple(map(self._group, range(begin, end))),
+            self._indexes.of(file),
         )
 
     def __iter__(self) -> Iterator[FileOutcome]:

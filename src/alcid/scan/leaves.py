@@ -13,7 +13,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from alcid._arrays import Float64Array, Int64Array
+from alcid._arrays import BoolArray, Float64Array, Int64Array
 from alcid.expressions import (
     AnyRow,
     BoundAnd,
@@ -239,6 +239,20 @@ class TableLeaf:
         replaced = list(self._table.replaced)
         result.may_match[replaced], result.all_match[replaced] = True, False
         return result
+
+    @property
+    def without_statistics(self) -> BoolArray:
+        """The files of which no statistics are known that could rule them out."""
+        without = np.zeros(len(self._table.sizes), bool)
+        for group in self.groups:
+            if group.name is None:  # the column is null in every row
+                continue
+            bounds = None if group.problem else self.bounds(group)
+            able = False if bounds is None else bounds.can_rule_out(self.probe(group))
+            without |= group.files & ~np.asarray(able)
+        replaced = [] if self.is_partition else list(self._table.replaced)
+        without[replaced] = True
+        return without
 
     @cached_property
     def selectivity(self) -> Float64Array:

@@ -62,7 +62,7 @@ class _Prober(BoundVisitor[Int64Array, BoolArray], ABC):
         """At least one part holds; parts without an index come first.
 
         Such a part rules out no file, so that the indexes of the other parts need not be probed;
-        then nothing is noted of them.
+        then nothing is noted of them. `IndexReport` says why.
         """
         possible = np.zeros(len(context), bool)
         for part in sorted(node.parts, key=self._has_index):
@@ -145,8 +145,8 @@ class _BloomFilters(_Prober):
         answer = indexes.probe(group.name, files[probed], keys, key_type(group.data_type))
         for file, error in answer.damage.items():
             uses.note_damaged(text, self.index_type, file, error)
-        sound = np.setdiff1d(files[probed], list(answer.damage), assume_unique=True)
-        uses.note(text, self.index_type, sound, "answered")
+        sound = np.isin(files[probed], list(answer.damage), invert=True)
+        uses.note_probed(text, self.index_type, files[probed][sound], answer.may_match[sound])
         may_match[probed] = answer.may_match
         return may_match
 
@@ -240,7 +240,7 @@ def _by_statistics(where: TablePredicate, candidates: Candidates) -> StageResult
         result = where.by_statistics()
         possible = result.may_match[candidates.files]
         files = candidates.files[possible]
-        dropped = {"no value within bounds": candidates.files[~possible]}
+        dropped = {"ruled out by min/max or null counts": candidates.files[~possible]}
         candidates = Candidates.whole(files, result.all_match[files])
     return StageResult("statistics", candidates, dropped, cost)
 

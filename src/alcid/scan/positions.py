@@ -360,7 +360,7 @@ class Positions(BoundVisitor[_At, Selection]):
         """Note "not needed" for the positional indexes of which nothing was noted so far.
 
         Either another index had ruled out the file, or they could not help: they belong to a part
-        of an OR of which another part has no index.
+        of an OR of which another part has no index. `IndexReport` tells these two apart.
         """
         files, uses = self._files, self._uses
         for leaf in self._where.leaves.values():

@@ -36,7 +36,12 @@ from alcid.scan.table_files import DataFiles, FileScan
 from alcid.storage import Meter
 from alcid.storage.threads import run_in_threads
 
-__all__ = ["OpenedFiles", "ReadResult", "RowReader"]
+__all__ = ["MOST_ROWS", "UNKNOWN_ROWS", "OpenedFiles", "ReadResult", "RowReader"]
+
+UNKNOWN_ROWS = "no index says which rows"
+"""Why a file is read by whole row groups; explanations give the cause, where it is known."""
+MOST_ROWS = "no index leaves out most rows"
+"""The same for a file of which some rows are deleted, or an index leaves out only a few."""
 
 _TOGETHER = 512  # rows of files that one thread reads together, or a little more
 _FEW = 1024  # one row of so many: pages are looked at, else all is read
@@ -149,9 +154,9 @@ class RowReader:
     def _whole_reason(self, file: int, selection: Selection, inside: Sequence[str]) -> str:
         """Why a file is not read by its pages; empty if it may be."""
         if selection.rows is None:
-            return "every row matches" if selection.exact else "no index says which rows"
+            return "every row matches" if selection.exact else UNKNOWN_ROWS
         if 2 * len(selection.rows) > self.table.rows[file]:  # of most rows, most pages are read
-            return "most rows are needed" if selection.exact else "no index leaves out most rows"
+            return "most rows are needed" if selection.exact else MOST_ROWS
         if not inside:
             return "no column of it is needed"
         return "" if self.table.has_pages(file) else "its pages are not known"

@@ -43,6 +43,9 @@ __all__ = ["BundleIndexes", "DataFiles", "FileScan", "Indexes", "TableFiles"]
 class Indexes(Protocol):
     """The indexes of the files of a table; a file is its number in the listing."""
 
+    disabled: str
+    """The option by which indexes are not used, whatever files have; empty if they are used."""
+
     def load(self, files: Int64Array, /) -> None:
         """Find out which indexes some files have; until then they seem to have none."""
 
@@ -81,6 +84,8 @@ class Indexes(Protocol):
 
 class BundleIndexes:
     """The indexes in a set of bundles; those that were opened are kept, up to a size."""
+
+    disabled = ""
 
     def __init__(
         self, bundles: BundleSet, read_ranges: ReadMany, *, gap: int, remote: bool

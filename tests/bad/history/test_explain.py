@@ -74,7 +74,7 @@ def test_datafusion_8685_whether_a_bloom_filter_did_anything(tmp_path: Path) -> 
     assert ids(scan) == []
     assert sorted(outcomes(scan)) == [
         ("bloom-filter", "absent", 1),
-        ("bloom-filter", "answered", 3),
+        ("bloom-filter", "ruled out", 3),
         ("bloom-filter", "stale", 1),
     ]
     assert stage_of(scan, "file index").dropped == {"bloom filter": 3}

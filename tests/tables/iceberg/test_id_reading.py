@@ -273,7 +273,7 @@ def test_a_renamed_column_is_found_by_its_index_in_old_and_new_files(
     assert [row["id"] for row in rows_of(table, "called = 'x'")] == [1, 3, 5]
     found = table.explain("called = 'xx'", columns=["id"])
     assert [(one.index, one.outcome, one.files) for one in found.indexes] == [
-        ("bloom-filter", "answered", 2)
+        ("bloom-filter", "ruled out", 2)
     ]
     (stage,) = (one for one in found.stages if one.name == "file index")
     assert stage.dropped == {"bloom filter": 2}

@@ -312,6 +312,7 @@ class PaimonIndexes:
             strict: Raise where a container is damaged, instead of a warning.
             replaced: Files that were replaced since they were indexed.
         """
+        self.disabled = "" if enabled else "file-index.read.enabled"
         self._containers = IndexContainers(storage, files, enabled=enabled, strict=strict)
         self._count, self._remote = len(files), storage.remote
         self._replaced = list(replaced)

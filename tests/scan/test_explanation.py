@@ -463,3 +463,14 @@ def test_scans_that_share_a_table_count_their_own_requests_only(folder: Path) ->
 
     with ThreadPoolExecutor(readers) as pool:
         assert list(pool.map(read, range(readers))) == [None] * readers
+
+
+def test_indexes_that_an_option_disables_say_so(tmp_path: Path) -> None:
+    options = {"file-index.bitmap.columns": "id", "file-index.read.enabled": "false"}
+    table = alcid.create_table(tmp_path / "t", pa.schema({"id": pa.int64()}), options=options)
+    table.append(pa.table({"id": [1, 3, 5]}))
+    told = table.explain("id = 3")
+    assert outcomes(told) == [("", "disabled by file-index.read.enabled", 1)]
+    assert "id = 3: disabled by file-index.read.enabled (1 file)" in str(told).splitlines()
+    assert reasons(told) == ["by whole row groups: its indexes are disabled"]
+    check(told)

@@ -98,7 +98,7 @@ _MOST_MORE = 8  # files for queries that would find nothing in the sample
 
 
 def spread(count: int, wanted: int) -> Int64Array:
-    """Positions of so many of `count` things, one of each stretch; always the same ones.
+    """Positions of a sample of `count` items, one from each stretch; always the same.
 
     >>> spread(10, 3).tolist()
     [1, 5, 8]

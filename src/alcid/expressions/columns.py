@@ -192,7 +192,8 @@ class RowSchema:
 
         Raises:
             ColumnError: No such column, or more than one.
-            UnsupportedError: A field within a column, or a key of what is no map of strings.
+            UnsupportedError: A field within a column, or a key of a column that is not a map with
+                string keys.
         """
         field = self._fields.get(name)
         if field is None:

@@ -65,7 +65,7 @@ class KeyRange:
 
 
 def either(first: KeyRange, second: KeyRange) -> KeyRange:
-    """The key range of a literal of which it is not known which of two it has.
+    """The key range of a literal that may have either of two key ranges.
 
     >>> either(KeyRange(5, 6), KeyRange(6, 6))
     KeyRange(begin=5, end=6, exact=False)

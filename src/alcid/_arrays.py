@@ -10,30 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = [
-    "DAY_IN_MILLIS",
-    "TICKS_PER_SECOND",
-    "BoolArray",
-    "Float64Array",
-    "Int8Array",
-    "Int16Array",
-    "Int32Array",
-    "Int64Array",
-    "IntArray",
-    "UInt8Array",
-    "UInt32Array",
-    "UInt64Array",
-    "byte_offsets",
-    "changes",
-    "least_bytes",
-    "plain",
-    "replace_leaves",
-    "split_by",
-    "storage_type",
-    "value_text",
-    "without_extensions",
-]
-
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 Int8Array: TypeAlias = npt.NDArray[np.int8]

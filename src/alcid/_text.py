@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["count_text", "printable", "size_text"]
-
 
 def printable(text: str) -> str:
     r"""Text on one line that moves no cursor and changes no colour: the rest as escapes.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from alcid.tables.engine import Engine
 
-__all__ = ["create_table", "iceberg", "is_name", "paimon", "parquet", "table"]
-
 _PART = r"(`[^`]+`|[^./\\:`]+)"
 _NAME = re.compile(rf"{_PART}(\.{_PART}){{2,}}")
 

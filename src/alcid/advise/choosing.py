@@ -16,8 +16,6 @@ from alcid.advise.report import ColumnAdvice, IndexEstimate, percent
 from alcid.advise.sample import ColumnFacts
 from alcid.advise.sampled_files import BOUNDS, IndexName
 
-__all__ = ["NOT_COMPARED", "Choice", "MissingPages", "choose", "reason_against", "reason_for"]
-
 NOT_COMPARED = "no query compares it"
 
 _SERVED = 0.5  # of the data, skipped without an index: values are clustered

@@ -38,17 +38,6 @@ from alcid.scan.positions import can_answer, expected_bytes, listed_keys
 from alcid.scan.reading import ReadResult, RowReader
 from alcid.scan.top_n import TopRows
 
-__all__ = [
-    "PAGE_ROWS",
-    "Planned",
-    "SamplePlans",
-    "Skipping",
-    "as_count",
-    "pages_with_rows",
-    "possible_files",
-    "without_pages",
-]
-
 _PROBE = 8 << 10  # bytes that are read of a bloom filter for a value, about
 
 

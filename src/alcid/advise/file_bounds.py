@@ -21,8 +21,6 @@ from alcid.index.bundle.statistics import statistics_array
 from alcid.scan import Bounds, FileScan, TableFiles
 from alcid.types import DataType
 
-__all__ = ["FileBounds", "own_bounds"]
-
 
 def own_bounds(files: TableFiles, column: str, data_type: DataType) -> Bounds | None:
     """What a table itself knows of a column; None if it knows no bound of any file."""

@@ -33,15 +33,6 @@ from alcid.scan import (
 )
 from alcid.scan.sorting import SortKey
 
-__all__ = [
-    "QueryInput",
-    "ResolvedQuery",
-    "canonical_name",
-    "parse_query",
-    "resolve_queries",
-    "resolve_query",
-]
-
 # An order has words, and names, some in backticks. So what follows an ORDER BY within a text, a
 # name or brackets is none: a quote, a backtick or a bracket would be left over.
 _ORDER = r"(?:^|\s)ORDER\s+BY\s+(?P<order>(?:`(?:[^`]|``)*`|[^`'\"()])+?)"

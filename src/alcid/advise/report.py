@@ -8,8 +8,6 @@ from typing import Any
 
 from alcid.types import DataType
 
-__all__ = ["Advice", "ColumnAdvice", "IndexEstimate", "percent"]
-
 _HEAD = ("column", "type", "index", "bytes/row", "skips", "without", "why")
 _NUMBERS = (3, 4, 5)
 

@@ -30,18 +30,6 @@ from alcid.index.bundle.statistics import statistics_array
 from alcid.options import default_options
 from alcid.types import FLOAT_TYPES, INDEX_TYPES, DataType, indexes_for
 
-__all__ = [
-    "ColumnFacts",
-    "ColumnSample",
-    "all_bytes",
-    "all_distinct",
-    "choose_files",
-    "gather_facts",
-    "sample_column",
-    "spread",
-    "typical_queries",
-]
-
 _UNEQUAL = 1.25  # files that differ by less say nothing of how bytes grow
 _STEEPEST = 1.5
 

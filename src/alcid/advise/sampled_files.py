@@ -26,8 +26,6 @@ from alcid.scan import Bounds, DataFiles, FileScan, TableFiles
 from alcid.storage import Traffic
 from alcid.types import DataType
 
-__all__ = ["BOUNDS", "IndexName", "MemoryIndexes", "Pages", "Readers", "SampledFiles"]
-
 IndexName: TypeAlias = tuple[str, str]
 """A column, or a key of a map, and an index type."""
 BOUNDS = "bounds"

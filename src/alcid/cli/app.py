@@ -17,8 +17,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["Section", "UsageError", "app", "command", "usage_problem"]
-
 # Typer exports one kind of usage error, and not what all of them are.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 

@@ -12,8 +12,6 @@ from alcid.formats.file_index.container import Entry
 from alcid.options import did_you_mean, match_column
 from alcid.types import INDEX_TYPES, ROOTS, DataType, require_index
 
-__all__ = ["IndexedColumns", "near_type", "parse_columns", "parse_types"]
-
 _NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s,()<>`]+))\s+")
 _NOT_NULL = re.compile(r"\s+NOT\s+NULL\s*$", re.IGNORECASE)
 _UNKNOWN = re.compile(r"found '(\w+)', expected the name of a type$")

@@ -13,29 +13,6 @@ import typer
 
 from alcid.errors import OptionError, StorageError
 
-__all__ = [
-    "DryRun",
-    "File",
-    "Format",
-    "FormatName",
-    "HtmlFile",
-    "Json",
-    "Limit",
-    "OlderThan",
-    "OrderBy",
-    "OutputFile",
-    "Quiet",
-    "RowLimit",
-    "Select",
-    "TableName",
-    "Types",
-    "Where",
-    "names",
-    "pairs",
-    "parse_age",
-    "require_writable",
-]
-
 _SECRETS = ("--conf", "--storage-option")  # may hold one, so their values are not printed
 
 File: TypeAlias = Annotated[

@@ -33,21 +33,6 @@ from alcid.inspect.byte_map.regions import decimal_text, not_finite, value_text
 if TYPE_CHECKING:
     from alcid.tables.progress import Progress
 
-__all__ = [
-    "JsonOutput",
-    "Output",
-    "Report",
-    "TextOutput",
-    "aligned",
-    "choose_output",
-    "choose_progress",
-    "plain",
-    "print_json",
-    "print_lines",
-    "print_report",
-    "print_report_or_page",
-]
-
 
 class Report(Protocol):
     """The result of a command; `str` gives the text to print."""

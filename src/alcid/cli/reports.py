@@ -20,8 +20,6 @@ from alcid.tables.reports import (
     UpsertReport,
 )
 
-__all__ = ["CountedColumn", "CreateReport", "DropReport", "StatsReport", "WriteReport"]
-
 _SHOWN = "column", "type", "ndv", "nulls"
 
 

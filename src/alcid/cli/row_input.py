@@ -36,18 +36,6 @@ from alcid.storage import Storage
 if TYPE_CHECKING:
     from alcid.cli.tables import AnyTable
 
-__all__ = [
-    "Files",
-    "arrow_rows",
-    "file_schema",
-    "is_parquet",
-    "read_csv",
-    "read_json_lines",
-    "read_rows",
-    "require_parquet",
-    "spark_rows",
-]
-
 _Read: TypeAlias = Callable[[Any, pa.Schema, str], pa.Table]
 """Reads an Arrow byte stream for a table with some columns; errors name the file."""
 

@@ -23,8 +23,6 @@ from alcid.cli.printing import aligned, plain
 from alcid.errors import OptionError
 from alcid.inspect.byte_map.regions import not_finite
 
-__all__ = ["choose_format", "json_values", "table_lines", "texts", "write_rows"]
-
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _ZONE = "(Z|[+-][0-9:]+)?$"
 _ZEROS = ((rf"\.0+{_ZONE}", r"\1"), (rf"(\.[0-9]*[1-9])0+{_ZONE}", r"\1\2"))

@@ -22,17 +22,6 @@ import typer
 from alcid.cli.options import pairs
 from alcid.errors import OptionError, UnsupportedError
 
-__all__ = [
-    "Opening",
-    "ReadOpening",
-    "could_have_iceberg",
-    "no_iceberg",
-    "open_table",
-    "require_paimon",
-    "start_spark",
-    "stderr_buffered",
-]
-
 if TYPE_CHECKING:
     from alcid.tables.iceberg_table import IcebergTable
     from alcid.tables.paimon_table import PaimonTable

@@ -40,9 +40,6 @@ from alcid.formats.source import (
 )
 from alcid.storage.ranges import read_counted
 
-__all__ = ["AvroScan", "open_avro_scans"]
-
-
 _HEAD = 64 << 10
 _EXPANSION = 8  # a guess: the file does not say how large its rows are
 _EXACT: Final = Context(prec=100)

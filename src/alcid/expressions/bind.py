@@ -43,20 +43,6 @@ from alcid.expressions.literals import share_digits
 from alcid.expressions.probes import Probe, literal_kind, probe_for
 from alcid.types import CHARACTER_TYPES, INTEGER_TYPES, DataType
 
-__all__ = [
-    "BoundAnd",
-    "BoundConstant",
-    "BoundLeaf",
-    "BoundOr",
-    "BoundPredicate",
-    "BoundUnknown",
-    "BoundVisitor",
-    "TypeOf",
-    "bind",
-    "known_part",
-    "normalize",
-]
-
 TypeOf = Callable[[str], DataType | None]
 """The type of the column that a predicate names; None where it is unknown or not comparable."""
 

@@ -29,25 +29,6 @@ import zoneinfo
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = [
-    "NANOS_PER_DAY",
-    "NANOS_PER_SECOND",
-    "SessionTimestamp",
-    "WallClock",
-    "Zone",
-    "days_of",
-    "find_zone",
-    "instant_of",
-    "moved_forward",
-    "to_boolean",
-    "to_date",
-    "to_double",
-    "to_integer",
-    "to_time",
-    "to_timestamp",
-    "wall_of",
-]
-
 NANOS_PER_SECOND = 1_000_000_000
 NANOS_PER_DAY = 86_400 * NANOS_PER_SECOND
 

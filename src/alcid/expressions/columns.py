@@ -16,8 +16,6 @@ from alcid.formats.file_index.keys import map_key_column
 from alcid.options import ColumnNames
 from alcid.types import TIME_TYPES, DataType
 
-__all__ = ["ColumnTypes", "Columns", "RowField", "RowSchema", "RowTable"]
-
 ColumnTypes: TypeAlias = "Mapping[str, str | DataType | pa.DataType] | pa.Schema"
 
 

@@ -42,8 +42,6 @@ from alcid.expressions.row_tests import RowType, row_probe
 if TYPE_CHECKING:
     from alcid.expressions.scalars import Condition
 
-__all__ = ["RowFilter", "matching"]
-
 
 def matching(
     predicate: str | Predicate, table: pa.Table | pa.RecordBatch, types: ColumnTypes | None = None

@@ -21,26 +21,6 @@ import numpy as np
 from alcid.errors import PredicateError
 from alcid.expressions.render import quote_literal, quote_name, quote_text
 
-__all__ = [
-    "And",
-    "Between",
-    "Column",
-    "Comparison",
-    "Constant",
-    "In",
-    "IsNull",
-    "Leaf",
-    "Like",
-    "Not",
-    "Operator",
-    "Or",
-    "Predicate",
-    "Unknown",
-    "col",
-    "parse",
-    "plain",
-]
-
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "<=>"]
 
 _MOST_SHOWN = 80

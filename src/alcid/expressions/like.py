@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 
 from alcid.errors import PredicateError
 
-__all__ = ["Pattern", "read_pattern", "split_pattern"]
-
 _ROWS = 1 << 16
 
 

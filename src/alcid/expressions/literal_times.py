@@ -28,19 +28,6 @@ from alcid.expressions.casts_from_text import (
 )
 from alcid.formats.file_index.keys import Key
 
-__all__ = [
-    "KeyRange",
-    "date_range",
-    "day_of_instant",
-    "days_at_instant",
-    "either",
-    "instant_of_clock",
-    "session_zone",
-    "time_range",
-    "timestamp_range",
-    "wall_clock",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:

@@ -51,19 +51,6 @@ from alcid.expressions.literal_times import (
 from alcid.formats.file_index.keys import key_type, order_float
 from alcid.types import INTEGER_TYPES, DataType
 
-__all__ = [
-    "Digits",
-    "among_fractions",
-    "as_double",
-    "bounds_of",
-    "common_digits",
-    "digits_of",
-    "key_range",
-    "padded_keys",
-    "padded_range",
-    "share_digits",
-]
-
 Number: TypeAlias = int | float | Decimal
 
 # No column holds a number of this many digits before or behind the point, and a Fraction of a

@@ -50,23 +50,6 @@ from alcid.formats.file_index.keys import Key, key_type
 from alcid.formats.file_index.reader import ANY, IndexReader, Selection, no_row
 from alcid.types import INTEGER_TYPES, DataType
 
-__all__ = [
-    "EVERY_KEY",
-    "AnyRow",
-    "InIntervals",
-    "Interval",
-    "NonNullRows",
-    "NotInIntervals",
-    "NullRows",
-    "Probe",
-    "intersect",
-    "literal_kind",
-    "merge",
-    "points",
-    "probe_for",
-    "probe_index",
-]
-
 Interval: TypeAlias = tuple[Key | None, Key | None]
 EVERY_KEY: tuple[Interval, ...] = ((None, None),)
 _FEW = 16

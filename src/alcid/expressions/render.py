@@ -12,8 +12,6 @@ import numpy as np
 from alcid.config import current_settings
 from alcid.expressions.casts_from_text import SessionTimestamp
 
-__all__ = ["quote_literal", "quote_name", "quote_text"]
-
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAP_KEY = re.compile(r"([^\[\]]+)\[(.*)\]", re.DOTALL)
 # Words that mean something of their own where a column could stand.

@@ -71,18 +71,6 @@ from alcid.expressions.probes import (
 )
 from alcid.types import INTEGER_TYPES, MAX_LENGTH, TIME_TYPES, DataType
 
-__all__ = [
-    "RowType",
-    "ValueSplit",
-    "equal_as_instants",
-    "equal_days",
-    "row_probe",
-    "split_at",
-    "split_date",
-    "split_padded",
-    "split_times",
-]
-
 _MICROS, _NANOS = 6, 9
 _DATE = DataType("DATE")
 

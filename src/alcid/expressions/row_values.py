@@ -33,8 +33,6 @@ from alcid.expressions.probes import (
 )
 from alcid.formats.file_index.keys import KeyType, float_order, order_float, order_floats
 
-__all__ = ["RowColumn", "Wide", "numbers_in", "numbers_within", "to_mask"]
-
 _MOST_SPAN = 1 << 20
 _SLOTS_LOG2 = 16
 _BLOCK = 1 << 14

@@ -55,19 +55,6 @@ from alcid.expressions.scalar_values import (
 )
 from alcid.types import DATETIME_TYPES, FLOAT_TYPES, DataType
 
-__all__ = [
-    "FIELDS",
-    "UNITS",
-    "can_cast",
-    "cast",
-    "clock_field",
-    "date_field",
-    "dates_of",
-    "instants_of",
-    "truncated",
-    "walls_of",
-]
-
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
 _CLOCK = {"hour": 3600 * _SECOND, "minute": 60 * _SECOND, "second": _SECOND}

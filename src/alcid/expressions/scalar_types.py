@@ -41,25 +41,6 @@ from alcid.expressions.sql_parser import write_sql
 from alcid.expressions.strings import Strings
 from alcid.types import DATETIME_TYPES, FLOAT_TYPES, DataType
 
-__all__ = [
-    "Batch",
-    "Scalar",
-    "TypeRules",
-    "both",
-    "cast_scalar",
-    "constant",
-    "decimal_of",
-    "filled",
-    "inverted",
-    "is_number",
-    "known",
-    "literal_type",
-    "negated",
-    "null",
-    "shortened",
-    "typed_null",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:

@@ -34,31 +34,6 @@ from alcid.expressions.expression import Operator
 from alcid.expressions.row_values import to_mask
 from alcid.types import MAX_LENGTH, DataType
 
-__all__ = [
-    "BIGINT",
-    "BOOLEAN",
-    "DATE",
-    "DOUBLE",
-    "FLOAT",
-    "FUNCTIONS",
-    "INT",
-    "INTEGERS",
-    "LONG",
-    "MOST_DIGITS",
-    "STRING",
-    "TIMESTAMP",
-    "TIMESTAMP_LTZ",
-    "Failure",
-    "TextFunction",
-    "Values",
-    "compare",
-    "compute",
-    "decimal_data",
-    "from_arrow",
-    "rescaled",
-    "within_width",
-]
-
 BOOLEAN, INT, BIGINT = DataType("BOOLEAN"), DataType("INT"), DataType("BIGINT")
 FLOAT, DOUBLE, DATE = DataType("FLOAT"), DataType("DOUBLE"), DataType("DATE")
 STRING = DataType("VARCHAR", length=MAX_LENGTH)

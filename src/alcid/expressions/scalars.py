@@ -79,8 +79,6 @@ from alcid.expressions.strings import Strings, take_strings
 from alcid.options import did_you_mean, match_column
 from alcid.types import DATETIME_TYPES, FLOAT_TYPES, DataType
 
-__all__ = ["Condition", "bind_condition", "bind_scalar"]
-
 _COMPARISONS: dict[type[exp.Expr], Operator] = {
     exp.EQ: "=",
     exp.NEQ: "<>",

@@ -25,8 +25,6 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from alcid.errors import PredicateError
 from alcid.expressions.strings import Strings
 
-__all__ = ["check_node", "check_text", "parse_sql", "write_sql"]
-
 _TOKEN = re.compile(
     r"""
       `(?:[^`]|``)*`

@@ -46,8 +46,6 @@ from alcid.expressions.literals import as_double
 from alcid.expressions.sql_parser import parse_sql, write_sql
 from alcid.expressions.strings import Strings, like_prefix, take_strings
 
-__all__ = ["NotALiteralError", "column_name", "read_literal", "read_sql"]
-
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _MOST_PRECISE = 38
 _WIDTHS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}

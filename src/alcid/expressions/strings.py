@@ -14,8 +14,6 @@ from alcid.config import current_settings
 from alcid.errors import PredicateError
 from alcid.expressions.render import quote_text
 
-__all__ = ["Strings", "like_prefix", "take_strings"]
-
 # Comments, quoted names and strings, in the order in which Spark's lexer would find them.
 _TOKEN = re.compile(
     r"""

@@ -21,16 +21,6 @@ import zstandard
 
 from alcid.errors import FormatError
 
-__all__ = [
-    "MAGIC",
-    "PlainContainer",
-    "container_schema",
-    "inner_types",
-    "plain_container",
-    "read_records",
-    "short_name",
-]
-
 MAGIC: Final = b"Obj\x01"
 _SYNC: Final = 16
 _LONGEST_VARINT: Final = 10

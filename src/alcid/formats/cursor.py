@@ -7,8 +7,6 @@ import struct
 from alcid.errors import LimitError
 from alcid.formats.source import Section
 
-__all__ = ["Cursor", "Writer", "decode_modified_utf8", "encode_modified_utf8"]
-
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
 _U16 = struct.Struct(">H")

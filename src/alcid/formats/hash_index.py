@@ -26,9 +26,6 @@ from alcid.formats.source import BytesSource
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-__all__ = ["HashIndex", "Hashes", "hash_array"]
-
 Hashes: TypeAlias = "npt.NDArray[np.integer[Any]] | pa.Array | pa.ChunkedArray | Iterable[int]"
 """Hashes in any order, as `hash_rows` gives them; or Python's integers that fit 32 bits."""
 

@@ -43,23 +43,6 @@ from alcid._arrays import (
     byte_offsets,
 )
 
-__all__ = [
-    "BLOCK",
-    "SEED",
-    "SEED_HASH",
-    "ByteValues",
-    "SameLength",
-    "State",
-    "finish",
-    "hash_values",
-    "mix",
-    "mix_bytes",
-    "mix_hash",
-    "murmur",
-    "rotate",
-    "start",
-]
-
 Starts: TypeAlias = IntArray | range
 
 BLOCK = 1 << 14

@@ -25,22 +25,6 @@ from pyroaring import BitMap
 from alcid._arrays import BoolArray, IntArray, UInt8Array, UInt32Array
 from alcid.formats.source import Section
 
-__all__ = [
-    "CONTAINER_BYTES",
-    "COOKIE",
-    "FEWEST_WITH_OFFSETS",
-    "LARGEST_ARRAY",
-    "RUN_COOKIE",
-    "RoaringContainer",
-    "RoaringLayout",
-    "Serialized",
-    "load",
-    "parse",
-    "serialize_bits",
-    "serialize_rows",
-    "to_rows",
-]
-
 CONTAINER_BYTES = 8192
 _CONTAINER_ROWS = 1 << 16
 LARGEST_ARRAY = 4096

@@ -11,20 +11,6 @@ from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from alcid.errors import AlcidError, FormatError, UnsupportedError
 
-__all__ = [
-    "BytesSource",
-    "File",
-    "FileObjectSource",
-    "FileSource",
-    "Range",
-    "ReadMany",
-    "Section",
-    "Source",
-    "open_with",
-    "read_each",
-]
-
-
 T = TypeVar("T")
 
 

@@ -45,20 +45,6 @@ from alcid.options import ColumnNames, IndexSpec
 from alcid.storage.cached import CachedSource
 from alcid.types import BYTE_STRING_TYPES, DataType
 
-__all__ = [
-    "BuiltIndexes",
-    "IndexName",
-    "IndexedFile",
-    "Resolve",
-    "build_payloads",
-    "footer_crc",
-    "footer_statistics",
-    "group_statistics",
-    "index_file",
-    "resolve_by_name",
-    "value_statistics",
-]
-
 IndexName: TypeAlias = tuple[str, str]
 """The column, which may be a key of a map (`tags[color]`), and the type of an index."""
 

@@ -57,8 +57,6 @@ from alcid.formats.source import (
 from alcid.options import ColumnNames, OptionValue, parse_options
 from alcid.types import DataType, require_index
 
-__all__ = ["FileIndex"]
-
 _log = logging.getLogger("alcid")
 
 

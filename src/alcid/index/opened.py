@@ -10,8 +10,6 @@ from typing import TypeAlias
 from alcid.formats.file_index.reader import IndexReader
 from alcid.index.bundle import CheckedSource
 
-__all__ = ["OpenedIndexes"]
-
 _MOST_OPENED = 512
 _MOST_BYTES = 128 << 20  # that were read of opened indexes, and became bitmaps
 _CHECK_EVERY = 16  # indexes are opened until the bytes of all of them are added up

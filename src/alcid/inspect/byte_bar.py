@@ -11,8 +11,6 @@ import numpy.typing as npt
 from alcid.inspect.byte_map.regions import Region
 from alcid.inspect.page import Markup, element, style
 
-__all__ = ["byte_strip", "distribution", "histogram"]
-
 _MAX_BOXES = 120
 _MAX_LINES = 4000
 _MAX_DEPTH = 12

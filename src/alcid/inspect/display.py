@@ -33,8 +33,6 @@ from alcid.tables.maintenance.repair import RepairReport
 from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.reports import IndexInfo, Report
 
-__all__ = ["Picture", "fragment_of", "page_of", "picture", "shown_types"]
-
 Picture: TypeAlias = tuple[str, Sequence[Markup]]
 """A title, and the parts of a page."""
 

@@ -17,19 +17,6 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from importlib import resources
 
-__all__ = [
-    "Markup",
-    "data",
-    "element",
-    "escape",
-    "fragment",
-    "page",
-    "script",
-    "section",
-    "style",
-    "table",
-]
-
 # Nothing may be loaded, whatever a name or a value contains.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "

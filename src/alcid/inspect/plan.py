@@ -23,8 +23,6 @@ from alcid.inspect.page import (
     table,
 )
 
-__all__ = ["READ", "PlanFiles", "StageSum", "plan_parts", "plan_sentence", "stage_colour"]
-
 READ = "read"
 # In the order of the stages; a cell of several files shows the last stage that one of them reached.
 _COLOURS = {

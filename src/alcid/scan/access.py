@@ -23,18 +23,6 @@ from alcid.errors import UnsupportedError
 from alcid.formats.file_index.reader import Selection
 from alcid.scan.table_files import DataFiles, FileScan
 
-__all__ = [
-    "GroupRows",
-    "PageAccess",
-    "PageUsage",
-    "Part",
-    "RowPositions",
-    "WholeAccess",
-    "conform",
-    "page_usage",
-    "table_schema",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupRows:

@@ -36,8 +36,6 @@ from alcid.formats.file_index.keys import float_order, key_type, read_column
 from alcid.index.bundle import Statistics
 from alcid.types import BYTE_STRING_TYPES, FLOAT_TYPES, TIME_TYPES, DataType
 
-__all__ = ["Bounds", "PruningResult", "prune"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PruningResult:

@@ -22,8 +22,6 @@ from alcid.formats.file_index.reader import ANY, EVERY, Selection
 from alcid.scan.table_files import DataFiles
 from alcid.storage import Meter
 
-__all__ = ["Candidates", "IndexUses", "StageResult"]
-
 _EXACT, _ROWS = 1, 2  # bits of a state: every row that is left matches; only some rows are left
 
 

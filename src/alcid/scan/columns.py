@@ -19,8 +19,6 @@ from alcid.errors import ColumnError, UnsupportedError
 from alcid.options import ColumnNames
 from alcid.types import DataType
 
-__all__ = ["Column", "ColumnGroup", "Conversion", "TableColumns"]
-
 Conversion: TypeAlias = Callable[[pa.ChunkedArray], pa.ChunkedArray]
 """Makes values of a table out of those of a file, or raises UnsupportedError; it pickles."""
 

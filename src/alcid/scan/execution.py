@@ -36,8 +36,6 @@ from alcid.scan.top_n import BestRows, TopRows
 if TYPE_CHECKING:
     from alcid.scan.scan import Scan
 
-__all__ = ["ReadPlan", "Run", "ScanEngine", "ScanPlan"]
-
 _TOGETHER = 64 << 20  # bytes of files whose rows are in memory together
 _SMALL, _SMALL_REMOTE = 512 << 20, 64 << 20  # bytes that this process reads faster than a job
 

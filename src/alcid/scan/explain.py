@@ -21,23 +21,6 @@ from alcid._arrays import Int16Array, Int64Array
 from alcid._text import count_text, size_text
 from alcid.scan.table_files import DataFiles
 
-__all__ = [
-    "Counts",
-    "Explanation",
-    "FileIndexUse",
-    "FileOutcome",
-    "FileOutcomes",
-    "GroupColumns",
-    "IndexOutcomes",
-    "IndexUse",
-    "Outcome",
-    "OutcomeCodes",
-    "RowGroupOutcome",
-    "Stage",
-    "explanation_text",
-    "question_text",
-]
-
 _HEAD = (
     *("stage", "files", "row groups", "pages", "rows"),
     *("bytes to read", "requests", "bytes read", "ms"),

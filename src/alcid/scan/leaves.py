@@ -37,8 +37,6 @@ from alcid.scan.bounds import Bounds, PruningResult, prune
 from alcid.scan.columns import ColumnGroup
 from alcid.scan.table_files import DataFiles, FileScan
 
-__all__ = ["TableLeaf", "TablePredicate", "joint_selectivity"]
-
 
 class TablePredicate:
     """A predicate that is bound to the columns of a table, once for a scan."""

@@ -35,8 +35,6 @@ from alcid.scan.table_files import TableFiles
 from alcid.storage import Meter
 from alcid.storage.threads import wait_for_each
 
-__all__ = ["Pruning", "full_scan_bytes", "prune"]
-
 
 class _Prober(BoundVisitor[Int64Array, BoolArray], ABC):
     """Probes the indexes of one type for the values of a predicate; the context is the files."""

@@ -41,8 +41,6 @@ from alcid.scan.leaves import TableLeaf, TablePredicate, joint_selectivity
 from alcid.scan.table_files import TableFiles
 from alcid.types import BYTE_STRING_TYPES
 
-__all__ = ["PAGE_ROWS", "Positions", "can_answer", "expected_bytes", "is_worth_it", "listed_keys"]
-
 MOST_KEYS = 1024
 """More single values than this are not looked up one by one."""
 

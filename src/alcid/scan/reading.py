@@ -36,8 +36,6 @@ from alcid.scan.table_files import DataFiles, FileScan
 from alcid.storage import Meter
 from alcid.storage.threads import run_in_threads
 
-__all__ = ["MOST_ROWS", "UNKNOWN_ROWS", "OpenedFiles", "ReadResult", "RowReader"]
-
 UNKNOWN_ROWS = "no index says which rows"
 """Why a file is read by whole row groups; explanations give the cause, where it is known."""
 MOST_ROWS = "no index leaves out most rows"

@@ -39,8 +39,6 @@ from alcid.scan.reading import MOST_ROWS, UNKNOWN_ROWS, ReadResult
 from alcid.scan.table_files import DataFiles, TableFiles
 from alcid.storage import Meter, Traffic
 
-__all__ = ["ScanReport"]
-
 _NO_ROW_IN_INDEX = Outcome("file index", "no row in the index")
 _OUT_OF_BOUNDS = Outcome("row groups", "ruled out by min/max or null counts")
 _NO_ROW_GROUP = Outcome("row groups", "every row group is ruled out by min/max or null counts")

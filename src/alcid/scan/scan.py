@@ -34,8 +34,6 @@ from alcid.scan.leaves import TablePredicate
 from alcid.scan.sorting import SortKey, parse_order
 from alcid.scan.table_files import TableFiles
 
-__all__ = ["Query", "Scan"]
-
 _Result = TypeVar("_Result")
 
 

@@ -19,8 +19,6 @@ from alcid.errors import PredicateError, UnsupportedError, require
 from alcid.formats.file_index.keys import order_floats
 from alcid.types import DataType
 
-__all__ = ["SortKey", "parse_order", "sort_indices", "top_k_indices"]
-
 _KEY = re.compile(
     r"\s*(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<name>[^\s,`]+))"
     r"(?:\s+(?P<direction>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?\s*(?P<more>,|$)",

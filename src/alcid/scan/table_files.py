@@ -37,8 +37,6 @@ from alcid.scan.columns import TableColumns
 from alcid.storage import Traffic
 from alcid.types import DataType
 
-__all__ = ["BundleIndexes", "DataFiles", "FileScan", "Indexes", "TableFiles"]
-
 
 class Indexes(Protocol):
     """The indexes of the files of a table; a file is its number in the listing."""

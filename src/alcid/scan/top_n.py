@@ -35,8 +35,6 @@ from alcid.scan.sorting import SortKey, sort_indices, top_k_indices
 from alcid.scan.table_files import TableFiles
 from alcid.types import DataType
 
-__all__ = ["BestRows", "TopRows"]
-
 _INDEX = "range-bitmap"
 _FIRST_PROBED = 4  # files whose indexes are read before bounds tell which others are better
 _MOST_EXTREMES = 1000  # of each file

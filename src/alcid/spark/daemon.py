@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from zipimport import zipimporter
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the daemon; Spark calls it as `python -m alcid.spark.daemon pyspark.worker`."""

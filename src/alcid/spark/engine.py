@@ -20,8 +20,6 @@ from alcid.tables.progress import ReportProgress, no_progress
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkEngine"]
-
 R = TypeVar("R")
 
 

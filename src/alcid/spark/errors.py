@@ -10,8 +10,6 @@ from alcid.errors import AlcidError, PredicateError, UnsupportedError
 from alcid.options import did_you_mean
 from alcid.spark.jvm import spark_exceptions
 
-__all__ = ["naming_missing_package", "spark_error", "spark_errors"]
-
 _NO_TABLE = re.compile(r"^The table or view `([^`]+)` cannot be found")
 _STATE = re.compile(r"[. ]*SQLSTATE: \w+")
 _CALL = "An error occurred while calling"  # of a method of Java, by Py4J

@@ -39,8 +39,6 @@ from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMe
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["RUNTIME_PACKAGE", "SparkCatalogTable", "is_view", "near_names", "scan_tasks"]
-
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 _CATALOG = re.compile(r"spark\.sql\.catalog\.([^.]+)")
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["map_tasks", "over_tasks", "split_by_bytes", "tasks_of"]
-
 Items = TypeVar("Items")
 R = TypeVar("R")
 

@@ -40,16 +40,6 @@ from alcid.expressions import (
 from alcid.spark.jvm.planning import Condition, Node
 from alcid.spark.reading import MAX_TOP_ROWS
 
-__all__ = [
-    "Pushdown",
-    "UnknownPlanError",
-    "column_of",
-    "find_pushdowns",
-    "integer_of",
-    "is_known",
-    "read_condition",
-]
-
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 _OPERATORS: dict[str, Operator] = {
     "EqualTo": "=",

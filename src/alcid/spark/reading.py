@@ -43,18 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField
 
-__all__ = [
-    "MAX_TOP_ROWS",
-    "ReadStrategy",
-    "ReadTasks",
-    "choose_strategy",
-    "count_by_spark",
-    "only_for_spark",
-    "split_plan",
-    "strategy_of",
-    "to_spark",
-]
-
 MAX_TOP_ROWS = 100_000
 """Rows of an answer with a limit, up to which the driver finds them."""
 _DRIVER_ROWS = 1 << 16  # each takes Spark some microseconds to take over from the driver

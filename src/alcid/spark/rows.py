@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["DataFrameRows", "arrow_schema", "run_tasks", "spark_fields"]
-
 Fields = Sequence[Mapping[str, Any]]
 T = TypeVar("T")
 

@@ -17,8 +17,6 @@ from alcid.errors import UnsupportedError
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["arrow_for_spark", "conform_batches", "quoted", "spark_schema"]
-
 _BATCH_ROWS = 1 << 16
 _WIDER = {
     pa.uint8(): pa.int16(),

@@ -27,8 +27,6 @@ from alcid.spark import jvm
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ensure_java", "register", "require_version", "running_session", "session"]
-
 _OLDEST_JAVA = 17  # that Spark 4 runs on
 _UNFIT = 24  # from here on, what Hadoop asks of Java to write a file is gone
 _MODULE = "--add-modules=jdk.incubator.vector"

@@ -36,8 +36,6 @@ from alcid.tables.parquet_table import ParquetTable
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["AlcidSource", "SourceOptions", "source_for"]
-
 _METADATA = "alcid"
 # What a catalog adds of its own.
 _OF_CATALOG = ("comment", "external", "is_managed_location", "location", "owner", "provider")

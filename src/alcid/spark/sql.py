@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-__all__ = ["SqlExplanation", "TableUse", "explain_sql", "sql"]
-
-
 @dataclass(frozen=True, slots=True)
 class TableUse:
     """What a query asks of a table."""

@@ -26,8 +26,6 @@ from alcid.storage.options import arrow_s3_options
 from alcid.storage.retries import Lister, ShortReadError
 from alcid.storage.traffic import TrafficCounter
 
-__all__ = ["ArrowS3Files"]
-
 _PAGE = 1000
 _MOST_OPEN = 1024
 _PAGE_TRIES = 5

@@ -22,20 +22,6 @@ import pyarrow as pa
 from alcid._arrays import Int64Array
 from alcid.errors import FileGoneError, OptionError, StorageError
 
-__all__ = [
-    "Backend",
-    "Entry",
-    "FileHead",
-    "FileStat",
-    "Listing",
-    "Location",
-    "below",
-    "check_unchanged",
-    "is_hidden",
-    "is_unchanged",
-    "listing_of",
-]
-
 Entry = tuple[str, int, str | None]
 """Path, size and version of one file."""
 

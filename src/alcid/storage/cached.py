@@ -12,8 +12,6 @@ import pyarrow as pa
 from alcid.formats.source import Range, Source, read_each
 from alcid.storage.ranges import ReadReport, read_counted
 
-__all__ = ["ArrowFile", "CachedSource"]
-
 _Part = tuple[int, bytes | memoryview]
 _START = itemgetter(0)
 

@@ -16,8 +16,6 @@ from alcid.storage.backend import (
     check_unchanged,
 )
 
-__all__ = ["DryRunFiles"]
-
 
 class DryRunFiles:
     """The files of another backend, with changes that nobody else sees."""

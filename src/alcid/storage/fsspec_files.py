@@ -16,8 +16,6 @@ from alcid.storage.options import s3fs_options
 from alcid.storage.retries import Lister
 from alcid.storage.traffic import TrafficCounter
 
-__all__ = ["FsspecFiles"]
-
 _PAGE = 1000
 _PAGE_TRIES = 5
 _ETAGS = ("ETag", "etag", "e_tag")

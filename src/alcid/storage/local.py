@@ -15,8 +15,6 @@ from alcid.errors import UnsupportedError
 from alcid.storage.backend import Entry, FileHead, FileStat, Location, check_unchanged, is_hidden
 from alcid.storage.traffic import TrafficCounter
 
-__all__ = ["LocalFiles"]
-
 _Identity = tuple[int, int]
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}
 _NO_EXCLUSIVE_RENAME = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}

@@ -19,14 +19,6 @@ from typing import Any
 
 from alcid.errors import OptionError
 
-__all__ = [
-    "CONNECT_TIMEOUT",
-    "REQUEST_TIMEOUT",
-    "SecretOptions",
-    "arrow_s3_options",
-    "s3fs_options",
-]
-
 CONNECT_TIMEOUT, REQUEST_TIMEOUT = 5.0, 20.0
 """Seconds. The SDK's own second and three are too few for a busy network."""
 

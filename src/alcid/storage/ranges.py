@@ -20,21 +20,6 @@ from alcid.errors import FormatError
 from alcid.formats.source import Range, ReadMany, Source, read_each
 from alcid.storage.backend import FileStat
 
-__all__ = [
-    "Coalescing",
-    "File",
-    "FileRange",
-    "Job",
-    "RangeReader",
-    "ReadReport",
-    "ReadRound",
-    "Requests",
-    "Responses",
-    "base_addresses",
-    "coalesce",
-    "read_counted",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Coalescing:

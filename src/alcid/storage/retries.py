@@ -14,16 +14,6 @@ from typing import Any, TypeVar
 
 from alcid.errors import AlcidError, FileGoneError, StorageError
 
-__all__ = [
-    "Lister",
-    "Retry",
-    "ShortReadError",
-    "is_gone",
-    "is_transient",
-    "retry",
-    "retry_request",
-]
-
 _Result = TypeVar("_Result")
 _log = logging.getLogger("alcid.storage")
 

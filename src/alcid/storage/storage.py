@@ -30,8 +30,6 @@ from alcid.storage.retries import Retry, ShortReadError, retry_request
 from alcid.storage.threads import run_all
 from alcid.storage.traffic import Traffic, TrafficCounter
 
-__all__ = ["Storage", "StorageSource"]
-
 _Result = TypeVar("_Result")
 _LIBRARIES = ("arrow", "fsspec")
 _LONGEST = 1 << 60  # no file has so many bytes

@@ -16,8 +16,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-__all__ = ["THREADS", "in_order", "run_all", "run_in_threads", "wait_for_each"]
-
 THREADS = 32
 
 _Argument = TypeVar("_Argument")

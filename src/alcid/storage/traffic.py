@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from operator import add, attrgetter, sub
 from typing import Self
 
-__all__ = ["Meter", "Traffic", "TrafficCounter"]
-
 
 @dataclass(frozen=True, slots=True)
 class Traffic:

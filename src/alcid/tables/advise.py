@@ -52,8 +52,6 @@ from alcid.tables.open_files import DescribedScan, OpenFiles
 from alcid.tables.progress import Progress, ReportProgress, track_progress
 from alcid.types import DataType, indexes_for
 
-__all__ = ["SamplePages", "SampleWork", "advise"]
-
 
 class SamplePages:
     """Where pages are; of files that no bundle knows yet, by the names that they have."""

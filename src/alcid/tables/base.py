@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from alcid.advise import Advice, QueryInput
     from alcid.tables.reports import IndexInfo
 
-__all__ = ["FoundRows", "Table", "find_in_task", "find_rows"]
-
 Files = TypeVar("Files", bound=TableFiles)
 
 

@@ -45,23 +45,6 @@ from alcid.tables.engine import Task
 from alcid.tables.reports import BuildReport, IndexFiles, SkippedCounter
 from alcid.types import INDEX_TYPES
 
-__all__ = [
-    "BATCH_BYTES",
-    "BuildPlan",
-    "BuildWork",
-    "Built",
-    "FilePlan",
-    "FileToIndex",
-    "IndexFilesCounter",
-    "Listed",
-    "files_by_schema",
-    "files_to_index",
-    "is_among",
-    "plan_build",
-    "preview_build",
-    "require_choice",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:

@@ -36,21 +36,6 @@ from alcid.index.bundle import (
 )
 from alcid.storage import Listing, Storage, retry
 
-__all__ = [
-    "FOLDER",
-    "FULL_BYTES",
-    "GRACE",
-    "STATISTICS_PREFIX",
-    "BundleFolder",
-    "FolderBundles",
-    "bundle_name",
-    "bundles_to_merge",
-    "merge_folder",
-    "new_name",
-    "remove_replaced",
-    "written_at",
-]
-
 FOLDER = "_alcid"
 """Where bundles lie in the folder of a table; Spark passes over such names."""
 

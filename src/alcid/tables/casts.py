@@ -51,8 +51,6 @@ from alcid._arrays import Int64Array
 from alcid.errors import UnsupportedError
 from alcid.types import FLOAT_TYPES, INTEGER_TYPES, DataType
 
-__all__ = ["CASTS", "FieldConversion", "TypedField", "cast_leaf", "column_type", "convert"]
-
 _NUMBERS: Final = (*INTEGER_TYPES, *FLOAT_TYPES, "DECIMAL")
 _TEXT_TO: Final = (*_NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR", "VARBINARY")
 CASTS: Final[dict[str, tuple[str, ...]]] = {

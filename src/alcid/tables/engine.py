@@ -21,17 +21,6 @@ from alcid.scan import Scan, ScanEngine, ScanPlan
 from alcid.tables.progress import ReportProgress, no_progress
 from alcid.tables.rows import ArrowRows, RowSource
 
-__all__ = [
-    "Engine",
-    "Items",
-    "Splittable",
-    "Task",
-    "Threads",
-    "no_spark",
-    "row_source",
-    "take_items",
-]
-
 Items = TypeVar("Items")
 Items_co = TypeVar("Items_co", covariant=True)
 R = TypeVar("R")

@@ -29,8 +29,6 @@ from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.progress import Progress
 from alcid.tables.reports import AppendReport, BuildReport, DeleteReport, IndexInfo
 
-__all__ = ["IcebergTable"]
-
 
 class IcebergTable(OpenIcebergTable):
     """An Iceberg table at its current snapshot, or at one of the past; `alcid.iceberg` opens one.

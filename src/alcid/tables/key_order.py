@@ -27,8 +27,6 @@ from alcid.errors import UnsupportedError
 from alcid.formats.file_index.distinct import rank_bytes
 from alcid.formats.file_index.keys import order_floats
 
-__all__ = ["Column", "join_columns", "rank_rows", "sort_rows"]
-
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 """Values of one column, as Arrow has them."""
 _BYTES = (

@@ -20,8 +20,6 @@ from alcid._arrays import BoolArray, Int64Array, IntArray
 from alcid.index.bundle.statistics import bound_type, statistics_type
 from alcid.types import BYTE_STRING_TYPES, FLOAT_TYPES, DataType
 
-__all__ = ["checked_bounds"]
-
 
 def checked_bounds(
     data_type: DataType,

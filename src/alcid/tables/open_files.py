@@ -50,17 +50,6 @@ from alcid.scan import Bounds, FileScan, TableColumns
 from alcid.storage import Listing, Storage, Traffic
 from alcid.types import DataType
 
-__all__ = [
-    "DescribedScan",
-    "OpenFiles",
-    "PlacedColumn",
-    "footer_statistics",
-    "known_layouts",
-    "list_data_files",
-    "places_of",
-    "take_values",
-]
-
 _SUFFIX = r"\.(parquet|parq|pq)$"
 _NO_DOT = r"(^|/)[^/.]+$"
 

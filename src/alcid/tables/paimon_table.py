@@ -40,8 +40,6 @@ from alcid.tables.reports import (
     UpsertReport,
 )
 
-__all__ = ["PaimonTable"]
-
 
 class PaimonTable(OpenPaimonTable):
     """A Paimon table at its latest snapshot, or at one of the past; `alcid.paimon` opens one."""

@@ -25,8 +25,6 @@ from alcid.tables.progress import Progress
 from alcid.tables.reports import AppendReport, BuildReport
 from alcid.tables.statistics import compute_stats
 
-__all__ = ["ParquetTable"]
-
 
 class ParquetTable(OpenParquetTable):
     """A folder of Parquet files; `alcid.parquet` opens one.

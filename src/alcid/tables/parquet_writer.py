@@ -31,20 +31,6 @@ from alcid.formats.source import BytesSource
 from alcid.index.build import IndexedFile, index_file
 from alcid.options import IndexSpec
 
-__all__ = [
-    "GROUP_ROWS",
-    "MAX_BUFFERED_BYTES",
-    "PAGE_ROWS",
-    "SNAPPY",
-    "Encoding",
-    "FileWriter",
-    "WrittenFile",
-    "equal_runs",
-    "roll_files",
-    "write_file",
-    "written_type",
-]
-
 GROUP_ROWS = 1 << 17
 PAGE_ROWS = 1 << 11
 _DICTIONARY_BYTES = 64 << 10

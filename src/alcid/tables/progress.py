@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO, TypeAlias
 
-__all__ = ["Progress", "ProgressLines", "ReportProgress", "no_progress", "track_progress"]
-
 Progress: TypeAlias = Callable[[int, int, int], None]
 """Is called after each file with the files done, the files to do, and the rows so far."""
 

@@ -16,23 +16,6 @@ from typing import Any, ClassVar
 from alcid._text import count_text, size_text
 from alcid.index.bundle import PayloadKind
 
-__all__ = [
-    "MAX_SHOWN",
-    "AppendReport",
-    "BuildReport",
-    "CompactReport",
-    "DeleteReport",
-    "IndexFiles",
-    "IndexInfo",
-    "Plain",
-    "Report",
-    "Skipped",
-    "SkippedCounter",
-    "UpsertReport",
-    "cut",
-    "plain_values",
-]
-
 MAX_SHOWN = 10
 """How many problems, or reasons, the text of a report has."""
 

@@ -16,8 +16,6 @@ import pyarrow as pa
 from alcid._arrays import Int32Array, Int64Array, IntArray
 from alcid.tables.schema import TargetColumns
 
-__all__ = ["ArrowRows", "KeyedRowWriter", "Routed", "RowSource", "RowWriter"]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 

@@ -24,8 +24,6 @@ from alcid.scan import Column
 from alcid.tables.parquet_writer import written_type
 from alcid.types import DataType
 
-__all__ = ["TargetColumns", "common_type", "fit_columns", "merge_schemas"]
-
 _TICKS = ("s", "ms", "us", "ns")
 
 

@@ -52,19 +52,6 @@ from alcid.tables.engine import Engine, Task
 from alcid.tables.progress import Progress, track_progress
 from alcid.types import DataType
 
-__all__ = [
-    "ColumnCount",
-    "KnownCounts",
-    "StatisticsWork",
-    "compute_stats",
-    "count_columns",
-    "countable",
-    "counts_table",
-    "known_counts",
-    "read_stats",
-    "write_stats",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnCount:

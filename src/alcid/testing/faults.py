@@ -31,21 +31,6 @@ from typing import NamedTuple, TypeAlias
 from alcid.formats.source import Source
 from alcid.storage.backend import Backend, Entry, FileStat, below
 
-__all__ = [
-    "Call",
-    "CountingSource",
-    "Damage",
-    "Decide",
-    "Fault",
-    "Faults",
-    "FaultyFiles",
-    "flips",
-    "often",
-    "once",
-    "since",
-    "truncations",
-]
-
 _SLOW = 0.002  # seconds
 
 

@@ -51,8 +51,6 @@ from alcid.expressions import (
 )
 from alcid.types import DataType
 
-__all__ = ["matching_rows", "top_rows", "values_of"]
-
 Truth: TypeAlias = bool | None
 Values: TypeAlias = Sequence[Any]
 

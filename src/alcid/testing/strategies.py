@@ -30,20 +30,6 @@ from alcid.expressions import And, Column, Comparison, Not, Or, Predicate, col
 from alcid.expressions.expression import plain
 from alcid.types import DataType
 
-__all__ = [
-    "SampleColumn",
-    "columns",
-    "comparisons",
-    "edges",
-    "leaves",
-    "literals",
-    "literals_of",
-    "neighbours",
-    "odd_literals",
-    "tick",
-    "trees",
-]
-
 _INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _NANOS_PER_DAY = 86_400 * 10**9
 _EPOCH = datetime.datetime(1970, 1, 1)

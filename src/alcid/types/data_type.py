@@ -10,23 +10,6 @@ from pyarrow import types
 
 from alcid.errors import UnsupportedError
 
-__all__ = [
-    "BYTE_STRING_TYPES",
-    "CHARACTER_TYPES",
-    "DATETIME_TYPES",
-    "FLOAT_TYPES",
-    "INDEX_TYPES",
-    "INTEGER_TYPES",
-    "MAX_LENGTH",
-    "ROOTS",
-    "TIME_TYPES",
-    "DataType",
-    "from_arrow",
-    "indexes_for",
-    "require_index",
-    "to_arrow",
-]
-
 MAX_LENGTH = 2**31 - 1
 """The length of STRING, which is VARCHAR(2147483647), and of BYTES."""
 

@@ -12,8 +12,6 @@ from typing import Any, Final, TypeAlias
 from alcid.errors import UnsupportedError
 from alcid.types.data_type import MAX_LENGTH, DataType, quote
 
-__all__ = ["Grammar", "TypeReader", "parse_paimon", "parse_spark", "to_spark"]
-
 _TOKEN = re.compile(
     r"""\s*(
         `(?:[^`]|``)*`                # a quoted name

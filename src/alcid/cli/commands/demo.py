@@ -9,8 +9,6 @@ import typer
 from alcid.cli.app import Section, command
 from alcid.cli.options import Json
 
-__all__ = ["demo"]
-
 
 @command(Section.BEGIN)
 def demo(

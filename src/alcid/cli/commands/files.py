@@ -16,8 +16,6 @@ from alcid.cli.options import (
     Types,
 )
 
-__all__ = ["diff", "inspect", "probe"]
-
 
 @command(Section.FILES)
 def inspect(

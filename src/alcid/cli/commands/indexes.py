@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from alcid.tables.paimon_table import PaimonTable
     from alcid.tables.reports import IndexInfo
 
-__all__ = ["advise", "build", "drop", "list_indexes"]
-
 _COLUMNS = "COLUMN,..."
 
 

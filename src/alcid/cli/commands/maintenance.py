@@ -22,8 +22,6 @@ from alcid.cli.tables import Opening, open_table
 from alcid.errors import LiteralError
 from alcid.options import find_column
 
-__all__ = ["clean", "compact", "repair", "stats", "verify"]
-
 
 @command(Section.INDEX)
 def verify(

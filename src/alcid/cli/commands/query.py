@@ -24,8 +24,6 @@ from alcid.cli.options import (
 )
 from alcid.cli.tables import Opening, ReadOpening, open_table, start_spark
 
-__all__ = ["explain", "query", "sql"]
-
 _SHOWN = 20
 
 

@@ -27,8 +27,6 @@ from alcid.errors import OptionError, UnsupportedError
 if TYPE_CHECKING:
     from alcid.types import DataType
 
-__all__ = ["append", "create", "delete", "upsert"]
-
 
 @command(Section.CHANGE)
 def create(

@@ -35,23 +35,6 @@ from alcid.index.bundle.payloads import check_blocks
 from alcid.inspect.byte_map.kinds import Kind, identify
 from alcid.inspect.byte_map.regions import Value
 
-__all__ = [
-    "BlobFacts",
-    "Facts",
-    "Item",
-    "Listing",
-    "State",
-    "inspect_bundle",
-    "inspect_deletion_vector",
-    "inspect_deletion_vectors",
-    "inspect_hash_index",
-    "inspect_puffin",
-    "inspect_theta",
-    "problem_of",
-    "theta_facts",
-    "vector_facts",
-]
-
 Facts: TypeAlias = dict[str, Value]
 State: TypeAlias = Literal["ok", "empty", "unknown", "damaged"]
 """empty: nothing was written, for a file without rows. unknown: a type of another writer."""

@@ -44,26 +44,6 @@ from alcid.inspect.byte_map.regions import key_text, value_text
 from alcid.tables.reports import Report
 from alcid.types import DataType
 
-__all__ = [
-    "ByteDifference",
-    "DiffReport",
-    "Difference",
-    "RowValues",
-    "compare_file_indexes",
-    "compare_hash_indexes",
-    "compare_positions",
-    "compare_puffin_files",
-    "compare_rows",
-    "compare_sketches",
-    "compare_theta_files",
-    "compare_vector_files",
-    "compare_vectors",
-    "compared",
-    "diff_files",
-    "first_byte",
-    "locate",
-]
-
 Status: TypeAlias = Literal["only in A", "only in B", "differs"]
 
 

@@ -35,16 +35,6 @@ from alcid.inspect.byte_map.regions import Value, key_text, value_of
 from alcid.inspect.page import Markup, element, section
 from alcid.types import DataType
 
-__all__ = [
-    "HEADS",
-    "FileIndexReport",
-    "IndexReport",
-    "ListedValue",
-    "bin_values",
-    "column_histograms",
-    "inspect_file_index",
-]
-
 _ANY_KEYS = KeyType(8)  # bloom-filter and bsi have heads without keys
 
 

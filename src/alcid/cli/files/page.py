@@ -41,8 +41,6 @@ from alcid.inspect.page import (
 )
 from alcid.types import DataType
 
-__all__ = ["INDEX_TITLES", "facts_text", "index_row", "inspect_page", "item_row", "item_titles"]
-
 INDEX_TITLES = ("column", "type", "index", "offset", "bytes", "facts")
 _DIGITS = {"false_positive_rate": 3, "theta": 3, "estimate": 7}
 

@@ -16,8 +16,6 @@ from alcid.index.file_index import FileIndex
 from alcid.inspect.byte_map.kinds import Kind, opened
 from alcid.types import DataType
 
-__all__ = ["Answer", "Order", "Probe", "ProbeReport", "choose_probe", "probe_file"]
-
 Answer: TypeAlias = Literal["skip", "any", "rows"]
 """skip: no row can match. any: every row may, or does if exact. rows: at most these."""
 NullOrder: TypeAlias = Literal["first", "last"]

@@ -20,25 +20,6 @@ from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import Range, ReadMany, Source
 from alcid.storage.ranges import read_counted
 
-__all__ = [
-    "BOOLEAN",
-    "INSTANT",
-    "LIST",
-    "MAGIC",
-    "MAP",
-    "STRUCT",
-    "TIMESTAMP",
-    "Footer",
-    "OrcColumn",
-    "OrcType",
-    "PostScript",
-    "Stripe",
-    "Tail",
-    "parse_columns",
-    "parse_footer",
-    "read_tails",
-]
-
 BOOLEAN, TIMESTAMP, LIST, MAP, STRUCT, INSTANT = 0, 9, 10, 11, 12, 18
 _UNION, _DECIMAL, _CHAR = 13, 14, 17
 _MOST_DIGITS = 38

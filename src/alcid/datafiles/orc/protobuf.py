@@ -21,8 +21,6 @@ import pyarrow as pa
 
 from alcid.errors import FormatError, LimitError, UnsupportedError
 
-__all__ = ["Message", "decompress_chunks", "encode_message", "plain_chunks", "unzigzag"]
-
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 _FIXED = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
 _MOST_BITS = 64

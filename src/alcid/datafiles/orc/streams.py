@@ -35,8 +35,6 @@ from alcid.datafiles.orc.footer import (
 from alcid.datafiles.orc.protobuf import Message, decompress_chunks, encode_message
 from alcid.errors import FormatError, UnsupportedError
 
-__all__ = ["KeyPath", "Streams", "key_paths", "parse_streams"]
-
 _PRESENT = 0  # which values are null
 _INDEXES = (6, 7, 8)  # row indexes and bloom filters, which are not read
 _ROW = 0  # the number of the row itself; whether rows are null is always read

@@ -57,8 +57,6 @@ from alcid.storage.ranges import RangeReader, read_counted
 if TYPE_CHECKING:
     from pyarrow.orc import ORCFile
 
-__all__ = ["LongerSource", "OrcScan", "one_stripe_file", "open_orc_scans"]
-
 _PADDING = 16 << 10  # Arrow reads so many bytes at the end of a file, to find the footer
 
 

@@ -38,16 +38,6 @@ from alcid.datafiles.orc.footer import (
 )
 from alcid.errors import UnsupportedError
 
-__all__ = [
-    "IN_UTC",
-    "WriterZone",
-    "find_writer_zone",
-    "has_kind",
-    "local_instants",
-    "map_kind",
-    "shown_by_clock",
-]
-
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _DAY = 86_400
 _FIXED = re.compile(r"GMT([+-])(\d{1,2}):?(\d\d)")

@@ -23,17 +23,6 @@ from alcid.datafiles.parquet.footer import leaf_count
 from alcid.errors import FormatError, UnsupportedError
 from alcid.types import DATETIME_TYPES, DataType
 
-__all__ = [
-    "COLLATED",
-    "FIELD_ID",
-    "OLD_CALENDAR",
-    "FileColumn",
-    "field_id",
-    "file_columns",
-    "place_columns",
-    "stored_type",
-]
-
 COLLATED, OLD_CALENDAR = "collated by", "dates of the old calendar"
 """How the problem of a column begins that Spark compares, or reads, otherwise."""
 

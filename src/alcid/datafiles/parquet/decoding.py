@@ -12,17 +12,6 @@ import pyarrow.parquet as pq
 
 from alcid.errors import AlcidError, FormatError, UnsupportedError
 
-__all__ = [
-    "Int96Unit",
-    "arrow_file",
-    "check_decimals",
-    "int96_as",
-    "int96_unit",
-    "naming_damage",
-    "rows_without_columns",
-    "take_rows",
-]
-
 Int96Unit = Literal["us", "ns"]
 
 _int96: ContextVar[Int96Unit] = ContextVar("int96", default="us")

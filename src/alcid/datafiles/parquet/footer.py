@@ -33,24 +33,6 @@ from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import Range, ReadMany, Source, read_each
 from alcid.storage.ranges import ReadReport, read_counted
 
-__all__ = [
-    "END",
-    "MAGIC",
-    "Chunk",
-    "Footer",
-    "RowGroup",
-    "ScanField",
-    "footer_length",
-    "leaf_count",
-    "parse_footer",
-    "parse_metadata",
-    "read_footer",
-    "read_tails",
-    "row_count_problem",
-    "rows_of",
-    "scan_fields",
-]
-
 
 class ScanField(NamedTuple):
     """A top-level column."""

@@ -28,9 +28,6 @@ from alcid.datafiles.parquet.schema import Field
 from alcid.datafiles.parquet.thrift import StructReader, get, varint
 from alcid.errors import UnsupportedError
 
-__all__ = ["as_bytes", "footer_as_bytes", "has_int96", "restore_int96"]
-
-
 _INT96, _FIXED_BYTES = 3, 7  # physical types of Parquet
 _RAW = np.dtype([("nanos", "<i8"), ("day", "<i4")])
 _EPOCH = 2_440_588

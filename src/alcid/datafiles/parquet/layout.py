@@ -31,15 +31,6 @@ from alcid.errors import ColumnError, FormatError
 from alcid.formats.source import ReadMany, Source, read_each
 from alcid.storage.ranges import Coalescing, RangeReader, ReadReport
 
-__all__ = [
-    "UNPAGED",
-    "ColumnLayout",
-    "FileLayout",
-    "LeafLayout",
-    "parse_offset_indexes",
-    "read_layout",
-]
-
 _MAGIC_LENGTH = 4  # nothing begins before the file's first four bytes
 _MOST_CODECS = 64  # 8 are known; the number is one byte
 _MOST_VALUES = 1 << 33  # of a chunk; Arrow itself stops at 2^31

@@ -37,16 +37,6 @@ from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
 from alcid.storage.ranges import Coalescing, RangeReader, ReadReport, Responses
 
-__all__ = [
-    "PageSet",
-    "Segments",
-    "Wanted",
-    "read_run",
-    "select_pages",
-    "select_segments",
-    "values_of_pages",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segments:

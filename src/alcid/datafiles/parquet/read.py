@@ -25,8 +25,6 @@ from alcid.errors import ColumnError, FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
 from alcid.storage.ranges import Coalescing, ReadReport
 
-__all__ = ["FileRows", "Positions", "read_many", "read_rows"]
-
 Positions = npt.NDArray[np.integer] | Sequence[int] | BitMap | None
 """Rows of a file, counted from 0, ascending and each once; None for all of them."""
 

@@ -41,8 +41,6 @@ from alcid.formats.source import ReadMany, Source, read_each
 from alcid.storage.cached import ArrowFile, CachedSource
 from alcid.storage.ranges import Coalescing, RangeReader, ReadReport
 
-__all__ = ["ParquetScan", "open_scan", "open_scans"]
-
 
 def open_scan(
     source: Source, *, read_ranges: ReadMany = read_each, report: ReadReport | None = None

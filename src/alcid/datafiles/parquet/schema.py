@@ -17,8 +17,6 @@ import pyarrow as pa
 from alcid.datafiles.parquet.thrift import Struct, StructReader, get
 from alcid.errors import ColumnError, FormatError
 
-__all__ = ["ColumnPlaces", "Field", "Leaf", "arrow_fields", "restore_field", "split_fields"]
-
 _REPEATED = 2
 _PHYSICAL_TYPES = 8
 _MOST_NESTED = 100  # as Arrow allows

@@ -43,8 +43,6 @@ from alcid.datafiles.parquet.schema import arrow_fields
 from alcid.datafiles.parquet.thrift import Struct, StructReader, get
 from alcid.errors import FormatError
 
-__all__ = ["ChunkStatistics", "FooterStatistics", "Values", "Writer"]
-
 _BOOLEAN, _INT32, _INT64, _INT96, _FLOAT, _DOUBLE, _BYTE_ARRAY, _FIXED = range(8)
 _TYPE_ORDER, _TOTAL_ORDER = 1, 2
 

@@ -31,19 +31,6 @@ import numpy as np
 from alcid._arrays import Int64Array, UInt8Array
 from alcid.errors import FormatError
 
-__all__ = [
-    "AS_STORED",
-    "Choice",
-    "Lazy",
-    "LazyStructs",
-    "Struct",
-    "StructReader",
-    "get",
-    "read_varints",
-    "unzigzag",
-    "varint",
-]
-
 Struct = dict[int, Any]
 """A struct: its values by field number. A list is a list, bytes are bytes."""
 Choice: TypeAlias = "Mapping[int, Choice | Lazy | None]"

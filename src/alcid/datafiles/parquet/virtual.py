@@ -34,9 +34,6 @@ from alcid.datafiles.parquet.schema import Field
 from alcid.datafiles.parquet.thrift import varint
 from alcid.errors import FormatError, LimitError
 
-__all__ = ["DATA_START", "arrow_schema", "assemble", "decode"]
-
-
 _MAGIC = b"PAR1"
 DATA_START = len(_MAGIC)
 """Where the chunks begin."""

@@ -33,17 +33,6 @@ from alcid.errors import ColumnError, FormatError, LimitError, UnsupportedError
 from alcid.formats.binary_row.slots import INTEGERS, LONGEST_INLINE, words_at
 from alcid.types import DataType
 
-__all__ = [
-    "READABLE",
-    "ColumnReader",
-    "Salvaged",
-    "Stored",
-    "StoredRows",
-    "read_column",
-    "read_rows",
-    "salvage_column",
-]
-
 Stored: TypeAlias = "pa.Array | pa.ChunkedArray | Sequence[bytes | None]"
 """Rows as Arrow's binary or large_binary, or as bytes; null where there is no row."""
 

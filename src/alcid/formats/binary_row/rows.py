@@ -36,16 +36,6 @@ from alcid.formats.binary_row.slots import INTEGERS, ByteTail, MisfitError, Slot
 from alcid.formats.hashing import State
 from alcid.types import DataType
 
-__all__ = [
-    "EMPTY_ROW_HASH",
-    "BinaryRows",
-    "Columns",
-    "RowColumn",
-    "binary_rows",
-    "hash_rows",
-    "row_columns",
-]
-
 Columns: TypeAlias = (
     "Sequence[pa.Array | pa.ChunkedArray] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch"
 )

@@ -51,20 +51,6 @@ from alcid._arrays import (
 from alcid.errors import UnsupportedError
 from alcid.types import DataType
 
-__all__ = [
-    "INTEGERS",
-    "LONGEST_INLINE",
-    "NO_TAIL",
-    "ByteTail",
-    "MisfitError",
-    "Rows",
-    "Slots",
-    "Tail",
-    "WordTail",
-    "read_slots",
-    "words_at",
-]
-
 Rows: TypeAlias = npt.NDArray[np.intp] | slice
 
 LONGEST_INLINE = 7

@@ -23,8 +23,6 @@ from alcid.formats.buckets.routing import MOST_BUCKETS, BucketOptions, Routing
 from alcid.formats.hash_index import Hashes, HashIndex, hash_array
 from alcid.formats.hashing import mix_hash
 
-__all__ = ["UNKNOWN", "BucketAssigner", "Buckets", "KnownHashes"]
-
 Buckets: TypeAlias = Int16Array
 
 UNKNOWN: Final = -1

@@ -17,8 +17,6 @@ from alcid._arrays import Int32Array, UInt32Array
 from alcid.errors import OptionError
 from alcid.formats.hash_index import Hashes, hash_array
 
-__all__ = ["MOST_BUCKETS", "BucketOptions", "Routing", "assigner_of", "fixed_bucket"]
-
 MOST_BUCKETS: Final = 1 << 15
 """Numbers of buckets are kept in 16 bits with a sign."""
 

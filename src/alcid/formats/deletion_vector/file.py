@@ -26,17 +26,6 @@ from alcid.formats.source import (
     open_with,
 )
 
-__all__ = [
-    "VERSION",
-    "DeletionVectorFile",
-    "DeletionVectorRange",
-    "WrittenVectors",
-    "range_length",
-    "roll_deletion_vectors",
-    "vector_places",
-    "write_deletion_vectors",
-]
-
 VERSION = 1
 _LARGEST_FILE = (1 << 31) - 1  # a manifest has 32 bits for an offset
 _TARGET_SIZE = 2 << 20

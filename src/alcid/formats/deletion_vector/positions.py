@@ -19,17 +19,6 @@ from pyroaring import AbstractBitMap, BitMap
 from alcid._arrays import BoolArray, Int64Array, IntArray, UInt32Array
 from alcid.errors import LimitError, UnsupportedError
 
-__all__ = [
-    "LARGEST_KEY",
-    "LARGEST_POSITION",
-    "Bitmaps",
-    "Positions",
-    "between",
-    "contains",
-    "group",
-    "largest",
-]
-
 Positions: TypeAlias = Iterable[int] | IntArray | pa.Array | pa.ChunkedArray | AbstractBitMap
 Bitmaps: TypeAlias = dict[int, BitMap]
 """Bitmaps by key, ascending, none of them empty."""

@@ -41,19 +41,6 @@ from alcid.formats.source import BytesSource, Section
 if TYPE_CHECKING:
     pass
 
-__all__ = [
-    "AROUND",
-    "LARGEST_POSITIONS",
-    "LEAST_BODY",
-    "MAGICS",
-    "Bits",
-    "DeletionVector",
-    "StoredBitmap",
-    "decode",
-    "encode",
-    "stored_bitmaps",
-]
-
 Bits: TypeAlias = Literal[32, 64]
 
 AROUND = 8

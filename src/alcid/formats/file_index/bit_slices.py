@@ -25,15 +25,6 @@ from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.roaring import CONTAINER_BYTES, load, serialize_bits, serialize_rows, to_rows
 from alcid.formats.source import Section
 
-__all__ = [
-    "BitSlices",
-    "SliceTable",
-    "read_slices",
-    "serialize_presence",
-    "serialize_slices",
-    "write_slices",
-]
-
 _BATCH_BYTES = 1 << 24
 _FEW_ROWS = 4096
 

@@ -44,18 +44,6 @@ from alcid.formats.file_index.reader import IndexReader, Selection
 from alcid.formats.roaring import Serialized, load, parse, serialize_rows, to_rows
 from alcid.formats.source import Section
 
-__all__ = [
-    "SINGLE_LENGTH",
-    "V1",
-    "V2",
-    "BitmapBlock",
-    "BitmapHead",
-    "BitmapReader",
-    "build",
-    "dictionary_record",
-    "open_bitmap",
-]
-
 V1, V2 = 1, 2
 SINGLE_LENGTH = -1
 _SERIALIZED_SINGLE = 18  # what Paimon states as the length of a null bitmap that it does not write

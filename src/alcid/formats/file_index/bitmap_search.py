@@ -18,8 +18,6 @@ from alcid.formats.file_index.bitmap import V1, V2
 from alcid.formats.file_index.dictionary import encode
 from alcid.formats.file_index.keys import Key, KeyType, key_array
 
-__all__ = ["BitmapSearch", "usual_keys"]
-
 _HEAD: Final = struct.Struct(">BiiB")
 _NULLS: Final = 8  # offset and length of the rows without a value
 _I32: Final = struct.Struct(">i")

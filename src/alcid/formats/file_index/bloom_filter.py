@@ -28,17 +28,6 @@ from alcid.formats.file_index.keys import Key, KeyColumn, KeyType, key_array
 from alcid.formats.file_index.reader import ANY, IndexReader, Selection, no_row
 from alcid.formats.source import Section
 
-__all__ = [
-    "BloomFilterReader",
-    "are_usual",
-    "build",
-    "fill",
-    "hash_keys",
-    "may_have_any",
-    "probe_filters",
-    "sizing",
-]
-
 _HEAD = 4
 _MOST_BITS = (1 << 31) - 8
 _MOST_FUNCTIONS = 127  # Java reads the count from a signed byte

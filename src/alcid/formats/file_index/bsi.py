@@ -27,8 +27,6 @@ from alcid.formats.file_index.reader import IndexReader, Selection
 from alcid.formats.roaring import parse
 from alcid.formats.source import Section
 
-__all__ = ["BsiPart", "BsiReader", "build"]
-
 _VERSION = 1
 _LEAST = -(1 << 63)
 

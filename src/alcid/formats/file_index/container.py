@@ -26,16 +26,6 @@ from alcid.errors import FormatError, LimitError
 from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.source import Section, Source
 
-__all__ = [
-    "MAGIC",
-    "Container",
-    "ContainerHeads",
-    "Entry",
-    "LikeHeads",
-    "read_head",
-    "write_container",
-]
-
 MAGIC = 1493475289347502
 VERSION = 1
 _FIXED = 16

@@ -26,17 +26,6 @@ from alcid.formats.cursor import Cursor, Writer
 from alcid.formats.file_index.keys import Key, Keys, KeyType, are_ascending
 from alcid.formats.source import Section
 
-__all__ = [
-    "Chunks",
-    "Entries",
-    "KeyDictionary",
-    "chunk_starts",
-    "encode",
-    "integers_at",
-    "key_sizes",
-    "write_dictionary",
-]
-
 
 class Entries:
     """Encoded entries, back to back: entry `i` is bytes `offsets[i]` to `offsets[i + 1]`."""

@@ -29,17 +29,6 @@ from alcid.errors import LimitError
 from alcid.formats.file_index.hashes import hash_column
 from alcid.formats.file_index.keys import KeyColumn, Keys
 
-__all__ = [
-    "MOST_KEY_BYTES",
-    "Groups",
-    "Ranks",
-    "byte_count",
-    "check_size",
-    "group",
-    "rank",
-    "rank_bytes",
-]
-
 MOST_KEY_BYTES = 128 << 20
 """Bytes of distinct text that an index may hold: building it takes about five times as many."""
 

@@ -20,8 +20,6 @@ from alcid.formats.hashing import (
     rotate,
 )
 
-__all__ = ["hash_bytes", "hash_column", "hash_integers"]
-
 _P1, _P2, _P3, _P4, _P5 = (
     np.uint64(prime)
     for prime in (

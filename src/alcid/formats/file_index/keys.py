@@ -41,23 +41,6 @@ from alcid.errors import LimitError, UnsupportedError
 from alcid.formats.cursor import Cursor
 from alcid.types import DataType
 
-__all__ = [
-    "MOST_ROWS",
-    "Key",
-    "KeyColumn",
-    "KeyType",
-    "Keys",
-    "are_ascending",
-    "float_order",
-    "is_below",
-    "key_array",
-    "key_type",
-    "map_key_column",
-    "order_float",
-    "order_floats",
-    "read_column",
-]
-
 Key: TypeAlias = int | bytes
 
 _CANONICAL_NAN = {4: 0x7FC00000, 8: 0x7FF8000000000000}

@@ -39,8 +39,6 @@ from alcid.formats.file_index.keys import (
 from alcid.formats.file_index.reader import IndexReader, Selection, no_row
 from alcid.formats.source import Section
 
-__all__ = ["RangeBitmapHead", "RangeBitmapReader", "build"]
-
 _VERSION = 1
 _KEYS_AT = 13
 _COMMON_HEAD = 64  # bytes, of which the head takes at most 33 with keys of one width

@@ -15,8 +15,6 @@ from pyroaring import BitMap
 from alcid.errors import PredicateError
 from alcid.formats.file_index.keys import Key
 
-__all__ = ["ANY", "EVERY", "EmptyReader", "IndexReader", "Selection", "no_row"]
-
 
 @dataclass(frozen=True, slots=True)
 class Selection:

@@ -16,8 +16,6 @@ from collections.abc import Callable
 
 from alcid.errors import FormatError, LimitError, OptionError
 
-__all__ = ["CODECS", "compress", "decompress"]
-
 CODECS = ("lz4", "zstd")
 
 _ZSTD_MAGIC = bytes.fromhex("28b52ffd")

@@ -24,18 +24,6 @@ from alcid.errors import FormatError, LimitError
 from alcid.formats.puffin.compression import CODECS, compress, decompress
 from alcid.formats.source import Section, Source
 
-__all__ = [
-    "LARGEST_COMPRESSED",
-    "MAGIC",
-    "Blob",
-    "Footer",
-    "JsonObject",
-    "is_inside",
-    "read_footer",
-    "shown",
-    "write_footer",
-]
-
 
 class JsonObject:
     """A JSON object whose members are taken one by one; `rest` is what was not taken.

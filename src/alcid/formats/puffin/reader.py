@@ -29,8 +29,6 @@ from alcid.formats.theta.sketch import ThetaSketch
 if TYPE_CHECKING:
     pass
 
-__all__ = ["PuffinReader", "open"]
-
 _LARGEST = 128 << 20
 
 

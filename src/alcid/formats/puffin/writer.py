@@ -25,18 +25,6 @@ from alcid.formats.puffin.compression import compress
 from alcid.formats.puffin.footer import MAGIC, Blob, write_footer
 from alcid.formats.theta.sketch import ThetaSketch
 
-__all__ = [
-    "CARDINALITY",
-    "DELETION_VECTOR",
-    "DISTINCT_VALUES",
-    "POSITION_FIELD",
-    "REFERENCED_FILE",
-    "THETA_SKETCH",
-    "PuffinWriter",
-    "create",
-    "created_by",
-]
-
 THETA_SKETCH = "apache-datasketches-theta-v1"
 DISTINCT_VALUES = "ndv"
 DELETION_VECTOR = "deletion-vector-v1"

@@ -33,8 +33,6 @@ from alcid.errors import FormatError
 from alcid.formats.hashing import SEED_HASH
 from alcid.formats.source import Section
 
-__all__ = ["MAX_THETA", "CompactTheta", "ThetaHead", "decode", "encode"]
-
 MAX_THETA = (1 << 63) - 1
 
 _FAMILY = 3

@@ -49,16 +49,6 @@ from alcid.types import DataType
 if TYPE_CHECKING:
     pass
 
-__all__ = [
-    "NOMINAL_ENTRIES",
-    "AlphaRule",
-    "ThetaSketch",
-    "decimal_values",
-    "lowest_hashes",
-    "single_values",
-    "unite",
-]
-
 NOMINAL_ENTRIES = 4096
 """How many hashes a sketch aims to keep, in Iceberg."""
 

@@ -22,8 +22,6 @@ from alcid.index.bundle.format import PayloadKind
 from alcid.index.bundle.payloads import Coverage, Series, State
 from alcid.index.bundle.reader import Bundle
 
-__all__ = ["BundleSet"]
-
 
 class BundleSet:
     """The bundles of a table and its present files.

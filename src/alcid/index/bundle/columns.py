@@ -49,16 +49,6 @@ from alcid.errors import FormatError, LimitError, UnsupportedError
 from alcid.formats.puffin.compression import compress, decompress
 from alcid.types import DataType
 
-__all__ = [
-    "VERSION",
-    "join_columns",
-    "pack_pages",
-    "schema_bytes",
-    "schema_columns",
-    "unpack_column",
-    "unpack_pages",
-]
-
 VERSION = 1
 """The version that is written, and the only one so far."""
 

@@ -35,20 +35,6 @@ from alcid._arrays import Int64Array, UInt8Array
 from alcid.errors import ChecksumError, LimitError, UnsupportedError
 from alcid.formats.source import Section
 
-__all__ = [
-    "BLOCK",
-    "CONTENT",
-    "HEAD",
-    "RESIDUE",
-    "Directory",
-    "Payloads",
-    "block_count",
-    "damaged_block",
-    "seal",
-    "stored",
-    "unseal",
-]
-
 CONTENT = 1020
 """Bytes of the payload in a block; the last block may hold fewer."""
 CRC_SIZE = 4

@@ -30,8 +30,6 @@ from alcid.errors import FormatError, UnsupportedError
 from alcid.index.bundle.statistics import ColumnStatistics, statistics_array, statistics_type
 from alcid.types import DataType
 
-__all__ = ["CORE", "FileEntry", "FileTable", "Statistics", "read_stream"]
-
 _DICTIONARY: Final = 2
 _BATCH: Final = 3
 _COMPRESSION: Final = 3

@@ -16,27 +16,6 @@ from alcid.errors import ChecksumError, FormatError, UnsupportedError
 from alcid.formats.puffin import Blob
 from alcid.formats.puffin.footer import write_footer
 
-__all__ = [
-    "BUNDLE",
-    "COMPLETE_PROPERTY",
-    "CONTAINER",
-    "CRC_PROPERTY",
-    "DIRECTORY",
-    "FILES",
-    "INDEX",
-    "OWN_TYPES",
-    "PAGES",
-    "REPLACES_PROPERTY",
-    "VERSION",
-    "VERSION_PROPERTY",
-    "PayloadKind",
-    "check_footer",
-    "check_version",
-    "closing_properties",
-    "has_trusted_statistics",
-    "number",
-]
-
 VERSION = "1.1"
 """The version that is written.
 

@@ -24,8 +24,6 @@ from alcid.index.bundle.payloads import Coverage, Series, check_blocks
 from alcid.index.bundle.reader import Bundle
 from alcid.index.bundle.writer import Assembly
 
-__all__ = ["MergeCandidate", "choose_bundles", "merge"]
-
 _MOSTLY_DEAD = 0.5
 _DEAD = 0.1
 _ROUND = 64 << 20  # bytes of payloads that are read in one round

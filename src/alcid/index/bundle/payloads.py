@@ -32,8 +32,6 @@ from alcid.index.bundle.directory import (
 )
 from alcid.index.bundle.format import INDEX, PayloadKind
 
-__all__ = ["CheckedSource", "Coverage", "Series", "State", "check_blocks", "prefetch"]
-
 _LARGE = 32 << 10
 
 

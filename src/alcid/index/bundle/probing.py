@@ -34,8 +34,6 @@ from alcid.index.bundle.directory import (
 from alcid.index.bundle.payloads import Coverage, Series
 from alcid.storage.ranges import coalesce
 
-__all__ = ["MOST_FUNCTIONS", "Indexed", "ProbeResult", "probe", "without_keys"]
-
 MOST_FUNCTIONS = 64
 """Filters with more hash functions are rare, and probed one by one."""
 

@@ -48,8 +48,6 @@ from alcid.index.bundle.format import (
 from alcid.index.bundle.payloads import Series
 from alcid.storage.cached import CachedSource
 
-__all__ = ["Bundle", "open_bundles", "opening_ranges"]
-
 _TAIL = 256 << 10  # bundles of a thousand files or so are read whole, but for their payloads
 _LARGEST_TOGETHER = 16 << 20  # directories and files up to this are read in one
 _LARGEST_FILES = 512 << 20  # bytes of the table of files, when it is decompressed

@@ -19,8 +19,6 @@ from alcid._arrays import plain
 from alcid.errors import UnsupportedError
 from alcid.types import BYTE_STRING_TYPES, FLOAT_TYPES, DataType
 
-__all__ = ["LONGEST_BOUND", "ColumnStatistics", "bound_type", "statistics_array", "statistics_type"]
-
 LONGEST_BOUND = 64
 """Bytes of text that are kept of a bound."""
 

@@ -45,8 +45,6 @@ from alcid.index.bundle.format import (
     closing_properties,
 )
 
-__all__ = ["Assembly", "BundleWriter", "add_other", "amend"]
-
 
 class Assembly:
     """Composes the blobs of a bundle: payloads first, the files when it is finished."""

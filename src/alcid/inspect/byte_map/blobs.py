@@ -18,15 +18,6 @@ from alcid.formats.source import Section, Source
 from alcid.formats.theta.compact import ThetaHead, decode
 from alcid.inspect.byte_map.regions import Fields, Region, draw_bitmap, little, or_damaged
 
-__all__ = [
-    "DrawBlob",
-    "draw_hash_index",
-    "draw_puffin",
-    "draw_theta",
-    "draw_vector",
-    "draw_vector_file",
-]
-
 
 def draw_vector(section: Section, name: str) -> Region:
     """A vector of either kind; if it is damaged, a region without parts."""

@@ -23,8 +23,6 @@ from alcid.inspect.byte_map.blobs import DrawBlob
 from alcid.inspect.byte_map.file_index import draw_index
 from alcid.inspect.byte_map.regions import Fields, Region, little
 
-__all__ = ["blob_drawer"]
-
 _NUMBER = 4
 
 

@@ -31,15 +31,6 @@ from alcid.inspect.byte_map.regions import (
 )
 from alcid.types import DataType
 
-__all__ = [
-    "draw_bitmap_index",
-    "draw_bloom_filter",
-    "draw_bsi",
-    "draw_file_index",
-    "draw_index",
-    "draw_range_bitmap",
-]
-
 _ANY_ROW = 1 << 32
 
 

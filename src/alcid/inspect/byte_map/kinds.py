@@ -16,8 +16,6 @@ from alcid.formats.hash_index import HashIndex
 from alcid.formats.puffin import footer
 from alcid.formats.source import FileSource, Source
 
-__all__ = ["Kind", "identify", "opened"]
-
 
 class Kind(StrEnum):
     """The kinds that can be inspected."""

@@ -21,25 +21,6 @@ from alcid.formats.roaring import RoaringContainer, RoaringLayout, parse
 from alcid.formats.source import Section
 from alcid.types import DataType
 
-__all__ = [
-    "SHOWN",
-    "Fields",
-    "Region",
-    "RegionKind",
-    "Value",
-    "decimal_text",
-    "draw_bitmap",
-    "draw_slices",
-    "key_reading",
-    "key_text",
-    "little",
-    "not_finite",
-    "or_damaged",
-    "short",
-    "value_of",
-    "value_text",
-]
-
 RegionKind: TypeAlias = Literal[
     "mark", "number", "text", "key", "rows", "check", "data", "group", "unused", "damaged"
 ]

@@ -26,8 +26,6 @@ from alcid.spark.schema import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["RUNTIME_CLASS", "JavaTable", "java_errors"]
-
 _CONFLICTS = ("CommitFailedException", "ValidationException")
 _GONE = ("NoSuchTableException", "NoSuchNamespaceException", "NoSuchIcebergTableException")
 _UNKNOWN_NAME = (

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Condition", "Node", "Planned", "SideSession", "listed", "same_session"]
-
 _OWN = "org.apache.spark.sql."
 _SEPARATOR = "\x1f"
 _ATTRIBUTE = re.compile(r"#(\d+)L?")

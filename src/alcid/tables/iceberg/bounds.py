@@ -38,8 +38,6 @@ from alcid.tables.iceberg.metadata.transforms import (
 from alcid.tables.manifest_bounds import checked_bounds
 from alcid.types import FLOAT_TYPES, DataType
 
-__all__ = ["BucketedBounds", "Buckets", "FilePartitions", "column_metrics", "null_counts"]
-
 _IDENTITY = "identity"
 
 

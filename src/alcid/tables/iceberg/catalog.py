@@ -19,16 +19,6 @@ from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg.metadata.manifests import ManifestFile, read_manifest_list, read_manifests
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
 
-__all__ = [
-    "MAX_VALUES",
-    "CatalogTable",
-    "OwnQuery",
-    "RemovedDeletes",
-    "VectorCommit",
-    "VectorFile",
-    "snapshot_entries",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class VectorFile:

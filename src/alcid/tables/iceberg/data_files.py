@@ -25,8 +25,6 @@ from alcid.tables.casts import convert
 from alcid.tables.iceberg.field_ids import IdColumn, NameMapping, ProjectedField, columns_by_id
 from alcid.tables.open_files import OpenFiles, footer_statistics, take_values
 
-__all__ = ["AS_TABLE", "ConformedScan", "IdFiles", "Projection"]
-
 
 class ConformedScan:
     """A `FileScan` that reads a file in the names and types of the table.

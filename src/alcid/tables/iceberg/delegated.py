@@ -24,8 +24,6 @@ from alcid.types.data_type import quote
 if TYPE_CHECKING:
     from alcid.tables.iceberg.open_table import OpenIcebergTable
 
-__all__ = ["DelegatedScan", "delegate_if_needed"]
-
 
 def delegate_if_needed(table: OpenIcebergTable, scan: Scan) -> Scan:
     """The scan, or one by Iceberg's own Spark scan if files or columns are unsupported."""

@@ -49,16 +49,6 @@ from alcid.tables.casts import FieldConversion, column_type, convert
 from alcid.tables.iceberg.metadata.schema import Field, Schema
 from alcid.types import MAX_LENGTH, DataType
 
-__all__ = [
-    "IdColumn",
-    "NameMapping",
-    "ProjectedField",
-    "SchemaGroups",
-    "columns_by_id",
-    "field_names",
-    "read_columns",
-]
-
 _PROPERTY: Final = "schema.name-mapping.default"
 _MAX_DEPTH: Final = 64
 

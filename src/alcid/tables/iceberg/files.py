@@ -33,8 +33,6 @@ from alcid.tables.iceberg.metadata.transforms import has_buckets
 from alcid.tables.open_files import PlacedColumn, known_layouts, places_of
 from alcid.types import DataType
 
-__all__ = ["IcebergFiles"]
-
 
 class IcebergFiles(IdFiles):
     """The files of a snapshot, from manifests and bundles; no data file is opened."""

@@ -30,8 +30,6 @@ from alcid.storage import Storage
 from alcid.storage.backend import Location
 from alcid.storage.storage import StorageSource
 
-__all__ = ["Places", "advice", "is_absolute", "s3_options"]
-
 _WHOLE_FILE = 1 << 40
 _ABSOLUTE = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:|/)")
 _ROOT = re.compile(r"(?:[a-z][a-z0-9+.-]*://[^/]*)?/", re.IGNORECASE)

@@ -24,8 +24,6 @@ from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg.metadata.schema import partition_names
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, TableMetadata
 
-__all__ = ["OpenIcebergTable"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _Names: TypeAlias = tuple[tuple[tuple[int, int], str], ...]

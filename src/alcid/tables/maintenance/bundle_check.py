@@ -41,17 +41,6 @@ from alcid.tables.maintenance.findings import STATISTICS, Checked, FindingKind, 
 from alcid.tables.maintenance.index_check import compare_payload, stored_options
 from alcid.types import DataType
 
-__all__ = [
-    "FileChecker",
-    "StoredStatistics",
-    "check_bundle",
-    "compare_entry",
-    "compare_pages",
-    "compare_statistics",
-    "untrue",
-    "untrue_of",
-]
-
 StoredStatistics = Mapping[tuple[str, DataType], pa.StructScalar]
 """The statistics that a bundle has of a file, by column and type."""
 

@@ -44,19 +44,6 @@ from alcid.tables.open_files import list_data_files
 from alcid.tables.parquet.staging import STAGING
 from alcid.tables.reports import Plain, Report
 
-__all__ = [
-    "CleanReport",
-    "Leftover",
-    "ListedFile",
-    "check_age",
-    "clean",
-    "find_leftovers",
-    "is_unfinished",
-    "list_files",
-    "old_statistics",
-    "remove_old",
-]
-
 _STAGED = "staged"
 _UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -15,20 +15,6 @@ from alcid._text import count_text
 from alcid.errors import AlcidError
 from alcid.tables.reports import Plain
 
-__all__ = [
-    "LABELS",
-    "MISSING",
-    "PAGES",
-    "STATISTICS",
-    "Checked",
-    "Example",
-    "Finding",
-    "FindingKind",
-    "Findings",
-    "IndexCheck",
-    "Severity",
-]
-
 PAGES, STATISTICS = "pages", "statistics"
 """What stands in `IndexCheck.index_type` for what is no index."""
 

@@ -30,18 +30,6 @@ from alcid.tables.iceberg.metadata.schema import Field
 from alcid.tables.iceberg.metadata.table_metadata import BlobMetadata, StatisticsFile, TableMetadata
 from alcid.tables.maintenance.findings import MISSING, Checked, FindingKind, Findings
 
-__all__ = [
-    "CheckedSnapshot",
-    "DeleteFileCheck",
-    "StatedVector",
-    "StatisticsFileCheck",
-    "VectorFileCheck",
-    "delete_files",
-    "statistics_files",
-    "vector_files",
-    "vectors_twice",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedSnapshot:

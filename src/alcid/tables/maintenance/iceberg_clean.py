@@ -36,8 +36,6 @@ from alcid.tables.maintenance.clean import (
 if TYPE_CHECKING:
     from alcid.tables.iceberg.open_table import OpenIcebergTable
 
-__all__ = ["clean", "find_leftovers"]
-
 _SUFFIX = ".stats"
 
 

@@ -62,8 +62,6 @@ from alcid.tables.progress import Progress
 if TYPE_CHECKING:
     from alcid.tables.iceberg.open_table import OpenIcebergTable
 
-__all__ = ["STATISTICS_KINDS", "StatisticsRepair", "plan_statistics", "repair"]
-
 _DATA_KINDS: Final = frozenset({FindingKind.DATA_FILE, FindingKind.SIZE, FindingKind.ROWS})
 """A data file is not what its manifest says, so that no index is built of it."""
 

@@ -31,8 +31,6 @@ from alcid.tables.iceberg.locations import Places
 from alcid.tables.maintenance.findings import Finding, FindingKind
 from alcid.tables.maintenance.repair import Repaired
 
-__all__ = ["VECTOR_KINDS", "VectorRepair", "plan_vectors"]
-
 _BITS: Final = 64
 
 VECTOR_KINDS: Final = frozenset(

@@ -58,8 +58,6 @@ from alcid.tables.progress import Progress
 if TYPE_CHECKING:
     from alcid.tables.iceberg.open_table import OpenIcebergTable
 
-__all__ = ["DataFileChecks", "MetricsChecker", "is_readable", "verify"]
-
 _METRICS = ("min", "max", "nulls", "has_nan")
 _COLUMNS = (
     *("file_path", "file_size_in_bytes", "record_count"),

@@ -51,8 +51,6 @@ from alcid.options import (
 from alcid.tables.maintenance.findings import Checked, Example
 from alcid.types import DataType
 
-__all__ = ["Difference", "compare_index", "compare_payload", "stored_options"]
-
 _NULL, _UNKNOWN = -1, -2
 # Rows of an index beyond those of its file that are still compared; damage may state any number.
 _MAX_EXTRA_ROWS = 1 << 22

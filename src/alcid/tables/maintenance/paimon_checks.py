@@ -55,8 +55,6 @@ from alcid.tables.paimon.metadata.statistics import unpack_rows
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, HASH, IndexEntry
 from alcid.types import DataType
 
-__all__ = ["CheckedTable", "DataFileCheck", "IndexFileCheck", "check_keys"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedTable:

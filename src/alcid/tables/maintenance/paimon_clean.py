@@ -59,8 +59,6 @@ from alcid.tables.paimon.metadata.table_state import (
     read_index_manifest,
 )
 
-__all__ = ["UUID", "NeededFiles", "clean", "find_orphans", "needed_files"]
-
 _T = TypeVar("_T")
 
 _ROOT = re.compile(

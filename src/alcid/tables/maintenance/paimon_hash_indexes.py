@@ -43,18 +43,6 @@ from alcid.tables.paimon.merge_on_read import KeyRows, superseded_rows
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import TableSchema
 
-__all__ = [
-    "Claim",
-    "Ownership",
-    "assign_hashes",
-    "claim_hashes",
-    "has_hash_indexes",
-    "is_read_unmerged",
-    "live_twice",
-    "lost_hashes",
-    "shared_hashes",
-]
-
 
 def is_read_unmerged(keyed: KeyedTable, bucket: Bucket) -> bool:
     """Whether readers return each row above level 0 that is not marked, without merging.

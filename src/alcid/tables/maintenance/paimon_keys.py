@@ -38,8 +38,6 @@ from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.table_state import HASH, IndexEntry
 from alcid.tables.parquet_writer import SNAPPY
 
-__all__ = ["BucketKeys", "check_bucket_keys", "keyed_for_reading"]
-
 _SMALL: Final = 16 << 20  # bytes that one process reads faster than a job of Spark begins
 _KEY_PART: Final = 8  # keys are about so small a part of a file
 _NO_HASHES: Final[Int32Array] = np.zeros(0, np.int32)

@@ -79,15 +79,6 @@ from alcid.types import INDEX_TYPES, DataType
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = [
-    "INDEX_FILE_KINDS",
-    "INDEX_KINDS",
-    "KEY_KINDS",
-    "IndexRepair",
-    "repair",
-    "repair_indexes",
-]
-
 INDEX_KINDS: Final = frozenset({FindingKind.INDEX, FindingKind.CONTAINER})
 """The file indexes of a data file, which are built anew."""
 

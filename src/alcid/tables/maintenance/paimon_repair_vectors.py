@@ -49,8 +49,6 @@ from alcid.tables.paimon.metadata.table_state import (
     read_index_manifest,
 )
 
-__all__ = ["BucketRepair", "VectorRepairer", "is_unchanged", "repair_keys"]
-
 _NO_ROWS = DeletionVector()
 _NO_VECTORS = 1  # bytes of an index file that has nothing but its version
 

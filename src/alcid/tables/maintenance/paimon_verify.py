@@ -54,8 +54,6 @@ from alcid.tables.paimon.metadata.table_state import (
 )
 from alcid.tables.progress import Progress
 
-__all__ = ["read_state", "verify"]
-
 _ATTEMPTS = 5  # a snapshot may expire while it is read
 
 

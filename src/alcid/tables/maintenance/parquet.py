@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from alcid.tables.parquet.indexes import FolderIndexes
     from alcid.tables.parquet.open_table import OpenParquetTable
 
-__all__ = ["BUNDLE_ENTRY_KINDS", "BUNDLE_KINDS", "FolderChecks", "repair", "verify"]
-
 BUNDLE_KINDS: Final = frozenset(
     {FindingKind.BUNDLE, FindingKind.BUNDLE_FILES, FindingKind.BUNDLE_DIRECTORY}
 )

@@ -23,19 +23,6 @@ from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.progress import Progress
 from alcid.tables.reports import Plain, Report, cut
 
-__all__ = [
-    "REBUILT",
-    "ROLL_BACK",
-    "Fix",
-    "Fixer",
-    "NotRepaired",
-    "Outcome",
-    "RepairReport",
-    "Repairable",
-    "Repaired",
-    "repair",
-]
-
 ROLL_BACK: Final = "restore the file, or roll the table back to a snapshot before it"
 """The advice where the content of a file is nowhere else."""
 

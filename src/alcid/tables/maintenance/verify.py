@@ -29,17 +29,6 @@ from alcid.tables.maintenance.findings import PAGES, STATISTICS, Checked, Findin
 from alcid.tables.progress import Progress, track_progress
 from alcid.tables.reports import MAX_SHOWN, Report, cut
 
-__all__ = [
-    "Check",
-    "Checks",
-    "Sample",
-    "Total",
-    "VerifyReport",
-    "run",
-    "run_checks",
-    "run_each",
-]
-
 _ATTEMPTS: Final = 3  # a build may replace a bundle that is being read
 _MAX_REPORTED = 1000
 

@@ -38,22 +38,6 @@ from alcid.tables.schema import TargetColumns, fit_columns
 from alcid.types import CHARACTER_TYPES, DataType
 from alcid.types.data_type import MAX_LENGTH
 
-__all__ = [
-    "INT96_UNIT",
-    "DataPlace",
-    "DataScan",
-    "PlacedFile",
-    "check_lengths",
-    "fit_stored",
-    "has_nanoseconds",
-    "open_data",
-    "place_files",
-    "read_columns",
-    "read_present",
-    "stored_schema",
-    "table_paths",
-]
-
 DataScan: TypeAlias = ParquetScan | OrcScan | AvroScan
 
 INT96_UNIT: Int96Unit = "ns"

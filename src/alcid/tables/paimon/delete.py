@@ -48,8 +48,6 @@ from alcid.tables.reports import DeleteReport
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = ["DeleteReport", "DeleteWork", "RewriteWork", "delete"]
-
 _TRIES = 10
 _NOTHING = DeleteReport(0, 0, None)
 

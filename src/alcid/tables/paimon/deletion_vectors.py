@@ -21,17 +21,6 @@ from alcid.storage.threads import wait_for_each
 from alcid.tables.paimon.data_files import DataPlace, PlacedFile
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry
 
-__all__ = [
-    "INDEX_FOLDER",
-    "DeletedRows",
-    "MergedRows",
-    "StoredVector",
-    "TableVectors",
-    "duplicate_vectors",
-    "index_path",
-    "stored_vectors",
-]
-
 INDEX_FOLDER = "index/"
 
 

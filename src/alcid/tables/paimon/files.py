@@ -42,8 +42,6 @@ from alcid.tables.paimon.metadata.table_folder import partition_values
 from alcid.tables.paimon.metadata.table_state import TableState
 from alcid.types import BYTE_STRING_TYPES, MAX_LENGTH, DataType
 
-__all__ = ["PaimonFiles", "bounds_of"]
-
 _NO_COUNTS: Final = ()
 _ANY_BYTES: Final = DataType("VARBINARY", length=MAX_LENGTH)
 

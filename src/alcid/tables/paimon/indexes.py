@@ -46,18 +46,6 @@ from alcid.tables.paimon.data_files import PlacedFile
 from alcid.tables.paimon.metadata.options import file_index_options
 from alcid.tables.paimon.metadata.schema import TableSchema
 
-__all__ = [
-    "ContainerPrefix",
-    "IndexContainers",
-    "IndexOffsets",
-    "PaimonIndexes",
-    "given_specs",
-    "index_sources",
-    "read_prefixes",
-    "table_specs",
-    "wanted_specs",
-]
-
 _NOTHING: Mapping[str, int] = {}
 _HEAD = 16 << 10  # bytes of a container beside its file that are read with its head
 

@@ -43,30 +43,6 @@ from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import Field, TableSchema
 from alcid.tables.paimon.metadata.statistics import unpack_rows
 
-__all__ = [
-    "DELETE_KIND",
-    "KIND",
-    "NUMBER",
-    "KeyRows",
-    "Kinds",
-    "LevelMerges",
-    "NotCompacted",
-    "are_deletes",
-    "cast_values",
-    "check_levels",
-    "convert_key",
-    "convert_values",
-    "is_effective",
-    "is_raw",
-    "key_name",
-    "parse_kinds",
-    "plan_sections",
-    "read_key_rows",
-    "require_column",
-    "superseded_rows",
-    "visible_entries",
-]
-
 Kinds: TypeAlias = Int8Array
 """Row kinds as files have them: 0 for +I, 1 for -U, 2 for +U, 3 for -D."""
 

@@ -36,15 +36,6 @@ from alcid.tables.paimon.metadata.statistics import (
 from alcid.tables.parquet_writer import Encoding
 from alcid.tables.reports import Skipped, SkippedCounter
 
-__all__ = [
-    "NewFiles",
-    "Span",
-    "WrittenData",
-    "count_skipped",
-    "encoding_of",
-    "writing_options",
-]
-
 _COMPRESSIONS: Final = {
     "zstd": "zstd",
     "snappy": "snappy",

@@ -23,8 +23,6 @@ from alcid.tables.paimon.metadata.snapshot import MAIN
 from alcid.tables.paimon.metadata.table_folder import TableFolder
 from alcid.tables.paimon.metadata.table_state import TableState
 
-__all__ = ["OpenPaimonTable"]
-
 
 class OpenPaimonTable(Table[PaimonFiles]):
     """A Paimon table at its latest snapshot, or at one of the past."""

@@ -38,8 +38,6 @@ from alcid.tables.rows import RowSource
 from alcid.tables.schema import TargetColumns, fit_columns
 from alcid.types import INDEX_TYPES
 
-__all__ = ["append"]
-
 
 def append(
     table: OpenParquetTable,

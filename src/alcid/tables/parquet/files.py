@@ -25,8 +25,6 @@ from alcid.tables.parquet.partitions import Partitions
 from alcid.tables.schema import merge_schemas
 from alcid.types import DataType
 
-__all__ = ["FolderFiles"]
-
 _ROUND = 256  # footers that are read at a time
 
 

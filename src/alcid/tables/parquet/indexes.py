@@ -39,8 +39,6 @@ from alcid.tables.parquet.files import FolderFiles
 from alcid.tables.progress import Progress, track_progress
 from alcid.tables.reports import BuildReport, IndexInfo, SkippedCounter
 
-__all__ = ["FolderIndexes"]
-
 
 class FolderIndexes:
     """The indexes of the Parquet files below a folder.

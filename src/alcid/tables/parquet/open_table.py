@@ -32,8 +32,6 @@ from alcid.tables.parquet.indexes import FolderIndexes
 from alcid.tables.parquet.partitions import Partitions
 from alcid.tables.reports import IndexInfo
 
-__all__ = ["OpenParquetTable"]
-
 _ICEBERG_DATA = "data"
 _DEEPEST_PARTITION = 8  # folders of partitions within each other
 _OTHER_DATA = r"\.(csv|tsv|json|jsonl|ndjson|orc|avro|arrow|feather|xml)(\.\w+)?$"

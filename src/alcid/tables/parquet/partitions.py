@@ -77,17 +77,6 @@ from alcid.expressions.columns import Columns
 from alcid.options import match_column
 from alcid.types import MAX_LENGTH, TIME_TYPES, DataType
 
-__all__ = [
-    "NULL",
-    "PartitionColumn",
-    "Partitions",
-    "escape",
-    "infer",
-    "read_value",
-    "require_readable",
-    "unescape",
-]
-
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The folder of rows without a value, as it stands in the path."""
 

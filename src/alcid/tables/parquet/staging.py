@@ -48,18 +48,6 @@ from alcid.tables.parquet.partitions import NULL, Partitions, escape
 from alcid.tables.parquet_writer import MAX_BUFFERED_BYTES, FileWriter, equal_runs, roll_files
 from alcid.tables.schema import TargetColumns
 
-__all__ = [
-    "STAGING",
-    "StagedBundle",
-    "StagedFile",
-    "StagingJob",
-    "check_paths",
-    "move_files",
-    "new_job",
-    "publish_bundle",
-    "with_versions",
-]
-
 STAGING = f"{FOLDER}/staging"
 """Where jobs have their folders, in the storage of the data."""
 

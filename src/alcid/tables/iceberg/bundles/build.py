@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from alcid.tables.iceberg.files import IcebergFiles
     from alcid.tables.iceberg.open_table import OpenIcebergTable
 
-__all__ = ["append", "build", "drop", "indexes", "options_of", "staging_folder"]
-
 _ATTEMPTS = 20
 _STAGED_FOR = timedelta(days=1)  # the age at which bundles of other builds are removed
 

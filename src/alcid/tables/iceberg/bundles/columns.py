@@ -33,17 +33,6 @@ from alcid.tables.iceberg.field_ids import NameMapping, columns_by_id
 from alcid.tables.iceberg.metadata.schema import Field, Schema
 from alcid.types import INDEX_TYPES
 
-__all__ = [
-    "INDEXES_PROPERTY",
-    "Files",
-    "IdResolver",
-    "field_ids",
-    "indexes_property",
-    "recorded_indexes",
-    "specs_from_options",
-    "table_kinds",
-]
-
 Files = npt.NDArray[Any]
 
 INDEXES_PROPERTY = "alcid.indexes"

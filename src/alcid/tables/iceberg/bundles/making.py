@@ -42,8 +42,6 @@ from alcid.tables.iceberg.field_ids import NameMapping
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
 
-__all__ = ["BundleMaker"]
-
 CHEAP_BYTES = 64 << 20
 """The bytes up to which bundles are always merged."""
 _CHEAP_TIMES = 4

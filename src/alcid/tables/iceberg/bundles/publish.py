@@ -30,8 +30,6 @@ from alcid.tables.iceberg.catalog import CatalogTable
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import BlobMetadata, StatisticsFile, TableMetadata
 
-__all__ = ["BUNDLE_SUFFIX", "Make", "is_ours", "publish"]
-
 BUNDLE_SUFFIX = "-alcid.stats"
 """The suffix of statistics files with a bundle."""
 

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from alcid.tables.iceberg.files import IcebergFiles
     from alcid.tables.iceberg.open_table import OpenIcebergTable
 
-__all__ = ["compute_stats", "known_counts"]
-
 
 def known_counts(table: OpenIcebergTable, files: IcebergFiles) -> KnownCounts | None:
     """The counts of the nearest ancestor with sketches of ours; None if they cannot be used.

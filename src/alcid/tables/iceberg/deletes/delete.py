@@ -27,8 +27,6 @@ from alcid.tables.reports import DeleteReport
 if TYPE_CHECKING:
     from alcid.tables.iceberg.open_table import OpenIcebergTable
 
-__all__ = ["commit_vectors", "delete"]
-
 _ATTEMPTS = 10
 _FIRST_VERSION = 3  # of the format with deletion vectors
 

@@ -42,15 +42,6 @@ from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg.metadata.schema import Field
 from alcid.tables.key_order import Column, join_columns, rank_rows
 
-__all__ = [
-    "EqualityDeletes",
-    "Positions",
-    "ReadFields",
-    "equal_rows",
-    "read_keys",
-    "read_positions",
-]
-
 _POSITION_FIELD: Final = 2147483545
 _COLUMNS: Final = {PATH_FIELD: pa.string(), _POSITION_FIELD: pa.int64()}
 

@@ -36,22 +36,6 @@ from alcid.tables.iceberg.metadata.entries import EQUALITY_DELETES, POSITION_DEL
 from alcid.tables.iceberg.metadata.schema import VOID, PartitionSpec, partition_names
 from alcid.tables.key_order import rank_rows
 
-__all__ = [
-    "PATH_FIELD",
-    "PUFFIN",
-    "DeletePlan",
-    "StoredVector",
-    "WrittenVectors",
-    "lost_fields",
-    "open_deletes",
-    "partition_of",
-    "read_vectors",
-    "removed_deletes",
-    "stored_vectors",
-    "with_vectors",
-    "write_vectors",
-]
-
 _BITS = 64
 
 

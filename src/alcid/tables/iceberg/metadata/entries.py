@@ -27,8 +27,6 @@ from alcid._arrays import BoolArray, IntArray, UInt8Array, byte_offsets
 from alcid.errors import FormatError
 from alcid.types import DataType
 
-__all__ = ["DATA", "EQUALITY_DELETES", "POSITION_DELETES", "Entries", "decoded_bounds", "value_of"]
-
 DATA: Final = 0
 POSITION_DELETES: Final = 1
 """Position delete files, and deletion vectors in Puffin files."""

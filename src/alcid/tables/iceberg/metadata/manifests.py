@@ -24,8 +24,6 @@ from alcid.errors import FormatError
 from alcid.formats.avro import read_records
 from alcid.tables.iceberg.metadata.schema import VOID, PartitionSpec, partition_names
 
-__all__ = ["ManifestFile", "read_manifest_list", "read_manifests"]
-
 _LIST_FIELDS: Final = {
     500: "manifest_path",
     502: "partition_spec_id",

@@ -46,16 +46,6 @@ from typing import Any, Final, TypeVar
 from alcid.errors import ColumnError, FormatError, UnsupportedError
 from alcid.types import MAX_LENGTH, DataType
 
-__all__ = [
-    "VOID",
-    "Field",
-    "MetadataJson",
-    "PartitionField",
-    "PartitionSpec",
-    "Schema",
-    "partition_names",
-]
-
 T = TypeVar("T")
 _KINDS: Final = {int: "a whole number", str: "a string", bool: "true or false", list: "a list"}
 _LONGS: Final = range(-(1 << 63), 1 << 63)

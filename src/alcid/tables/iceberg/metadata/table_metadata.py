@@ -16,8 +16,6 @@ import numpy as np
 from alcid.errors import FormatError, OptionError, UnsupportedError
 from alcid.tables.iceberg.metadata.schema import MetadataJson, PartitionSpec, Schema
 
-__all__ = ["BlobMetadata", "Snapshot", "StatisticsFile", "TableMetadata"]
-
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

@@ -44,17 +44,6 @@ from alcid.formats.hashing import ByteValues, finish, mix
 from alcid.formats.theta.sketch import decimal_values
 from alcid.types import FLOAT_TYPES, DataType
 
-__all__ = [
-    "UNITS",
-    "TransformBounds",
-    "bucket_count",
-    "bucket_of",
-    "has_buckets",
-    "time_bounds",
-    "transform_bounds",
-    "truncated_bounds",
-]
-
 UNITS: Final = {"year": "Y", "month": "M", "day": "D", "hour": "h"}
 """The NumPy unit of each transform."""
 _HOUR_IN_MICROS: Final = 3_600 * TICKS_PER_SECOND["us"]

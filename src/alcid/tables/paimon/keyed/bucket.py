@@ -37,22 +37,6 @@ from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, HASH, Ind
 from alcid.tables.paimon.new_files import WrittenData
 from alcid.tables.parquet_writer import Encoding
 
-__all__ = [
-    "NEW_KEY",
-    "Bucket",
-    "BucketChange",
-    "BucketCompaction",
-    "Buckets",
-    "HashIndexes",
-    "KeyedTable",
-    "buckets_of",
-    "index_file_path",
-    "read_hashes",
-    "read_vectors",
-    "write_hashes",
-    "write_vectors",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Bucket:

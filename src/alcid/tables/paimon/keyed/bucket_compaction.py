@@ -46,17 +46,6 @@ from alcid.tables.paimon.metadata.table_state import IndexEntry
 from alcid.tables.paimon.new_files import WrittenData
 from alcid.tables.progress import Progress, track_progress
 
-__all__ = [
-    "CompactUnit",
-    "CompactWork",
-    "compact_bucket",
-    "compact_buckets",
-    "count_levels",
-    "discard_compactions",
-    "pick_all",
-    "pick_runs",
-]
-
 _MIN_LEVELS = 2  # level 0, and one for compacted files
 _COMPACTED = 1  # the file source of files that a compaction writes
 _LARGE = 0.7  # of the target size: such a file is not rewritten to be merged with neighbours

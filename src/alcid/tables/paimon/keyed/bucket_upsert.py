@@ -58,17 +58,6 @@ from alcid.tables.paimon.metadata.statistics import unpack_rows
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from alcid.tables.paimon.new_files import WrittenData
 
-__all__ = [
-    "Batch",
-    "KeyMatches",
-    "VectorUpdate",
-    "delete_from_bucket",
-    "free_level",
-    "look_up",
-    "upsert_bucket",
-    "write_change",
-]
-
 _APPENDED = 0  # the file source of files that are not of a compaction
 
 

@@ -46,23 +46,6 @@ from alcid.tables.paimon.new_files import WrittenData, writing_options
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = [
-    "AppendCommit",
-    "AppliedChanges",
-    "BucketWork",
-    "CommitIdentity",
-    "CompactCommit",
-    "UpsertId",
-    "apply_changes",
-    "commit_append",
-    "commit_compact",
-    "compact_change",
-    "finish_upsert",
-    "pending_buckets",
-    "pending_property",
-    "pending_upserts",
-]
-
 UpsertId: TypeAlias = tuple[str, int]
 """The commit user and the commit identifier of an upsert."""
 

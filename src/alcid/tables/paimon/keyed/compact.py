@@ -41,8 +41,6 @@ from alcid.tables.reports import CompactReport
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = ["compact"]
-
 _TRIES = 10
 _WAIT, _LONGEST_WAIT = 0.02, 0.5  # seconds
 

@@ -54,15 +54,6 @@ from alcid.tables.paimon.metadata.statistics import FULL, collect, pack_rows
 from alcid.tables.paimon.new_files import NewFiles, Span, WrittenData
 from alcid.tables.parquet_writer import GROUP_ROWS, FileWriter, roll_files
 
-__all__ = [
-    "KeyReader",
-    "SortedRun",
-    "concat_runs",
-    "key_file_schema",
-    "take_rows",
-    "write_sorted_run",
-]
-
 _STEP_BYTES = 1 << 28  # of rows that are taken at a time
 
 

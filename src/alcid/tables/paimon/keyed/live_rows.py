@@ -34,8 +34,6 @@ from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.tables.paimon.metadata.statistics import unpack_rows
 
-__all__ = ["ResolvedFile", "key_sections", "merge_rows", "resolve_live_rows"]
-
 _NO_ROWS = DeletionVector()
 _CHUNK_ROWS = 1 << 18
 

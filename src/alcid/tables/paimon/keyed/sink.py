@@ -46,8 +46,6 @@ from alcid.tables.reports import UpsertReport
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = ["ProgressSearch", "SinkProgress", "UpsertSink", "upsert_sink"]
-
 _PREFIX = "alcid.sink."
 
 

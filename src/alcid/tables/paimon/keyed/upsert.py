@@ -70,16 +70,6 @@ from alcid.tables.schema import TargetColumns
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = [
-    "BucketRows",
-    "UpsertJob",
-    "UpsertPlan",
-    "compacts",
-    "keyed_table",
-    "upsert",
-    "upsert_rows",
-]
-
 _REMOTE_THREADS = 16  # which mostly wait for the network
 
 

@@ -61,19 +61,6 @@ from alcid.tables.paimon.metadata.table_state import (
     write_index_manifest,
 )
 
-__all__ = [
-    "BATCH",
-    "Change",
-    "Committer",
-    "SnapshotWriter",
-    "check",
-    "discard",
-    "is_in",
-    "manifest_meta",
-    "merge_entries",
-    "merge_manifests",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:

@@ -23,19 +23,6 @@ from alcid.tables.paimon.metadata.records import (
 )
 from alcid.tables.paimon.metadata.statistics import NO_STATS, RowStats
 
-__all__ = [
-    "ADD",
-    "DELETE",
-    "BucketId",
-    "DataFile",
-    "ManifestEntry",
-    "ManifestMeta",
-    "read_manifest",
-    "read_manifest_list",
-    "write_manifest",
-    "write_manifest_list",
-]
-
 ADD, DELETE = 0, 1
 
 _VERSION = 2

@@ -24,20 +24,6 @@ from typing import Final, Literal, TypeAlias
 
 from alcid.errors import UnsupportedError
 
-__all__ = [
-    "ALIASES",
-    "HARMLESS",
-    "PAIMON_VERSION",
-    "REFUSALS",
-    "VERBS",
-    "Operation",
-    "Refusal",
-    "is_harmless",
-    "refusal_of",
-    "refuse",
-    "resolve_aliases",
-]
-
 PAIMON_VERSION: Final = "1.4.2"
 """The release whose keys are all listed."""
 

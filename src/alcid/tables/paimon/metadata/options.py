@@ -33,24 +33,6 @@ from alcid.tables.paimon.metadata.option_keys import (
 from alcid.tables.paimon.metadata.schema import TableSchema
 from alcid.types import CHARACTER_TYPES
 
-__all__ = [
-    "HONOURED",
-    "MAX_INT",
-    "Parser",
-    "TableOptions",
-    "WriteOperation",
-    "boolean",
-    "check_new_options",
-    "choice",
-    "column_names",
-    "file_index_options",
-    "integer",
-    "is_known",
-    "parse_value",
-    "require_rows_writable",
-    "size",
-]
-
 MAX_INT: Final = 2**31 - 1
 Parser: TypeAlias = Callable[[str], Any]
 WriteOperation: TypeAlias = Literal["append", "upsert", "delete", "compact"]

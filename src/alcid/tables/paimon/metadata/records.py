@@ -32,21 +32,6 @@ from alcid.formats.source import BytesSource, read_each
 if TYPE_CHECKING:
     from pyarrow.orc import ORCFile
 
-__all__ = [
-    "CODECS",
-    "FieldFinder",
-    "UnknownField",
-    "extend_schema",
-    "is_orc",
-    "nullable",
-    "put_values",
-    "read_as",
-    "read_orc",
-    "record_schema",
-    "uncollected",
-    "write_records",
-]
-
 _AVRO_TYPES: Final = {
     **dict.fromkeys((pa.int8(), pa.int16(), pa.int32()), "int"),
     pa.int64(): "long",

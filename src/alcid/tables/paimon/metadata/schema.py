@@ -32,8 +32,6 @@ from typing import Any
 from alcid.errors import ColumnError, FormatError, UnsupportedError
 from alcid.types import DataType
 
-__all__ = ["Field", "TableSchema", "schema_path"]
-
 _VERSION = 3
 _NOT_NULL = " NOT NULL"
 _MAX_DEPTH = 64  # as deep as Arrow reads

@@ -17,8 +17,6 @@ from alcid.errors import FileGoneError, FormatError, UnsupportedError
 from alcid.storage import Storage
 from alcid.tables.paimon.metadata.schema import parse_json, to_json
 
-__all__ = ["COMMIT_KINDS", "MAIN", "Snapshot", "SnapshotFolder", "branch_folder", "snapshot_path"]
-
 MAIN = "main"
 """The main branch of a table."""
 

@@ -48,19 +48,6 @@ from alcid.formats.binary_row.rows import Columns, RowColumn
 from alcid.formats.binary_row.slots import words_at
 from alcid.types import CHARACTER_TYPES, FLOAT_TYPES, TIME_TYPES, DataType
 
-__all__ = [
-    "EMPTY",
-    "FULL",
-    "NO_STATS",
-    "RowStats",
-    "StatsMode",
-    "collect",
-    "pack_rows",
-    "salvage_packed",
-    "unpack_column",
-    "unpack_rows",
-]
-
 EMPTY: Final = bytes(12)
 """The row without columns: the partition of a table that has no partitions."""
 

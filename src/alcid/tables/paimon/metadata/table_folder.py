@@ -30,8 +30,6 @@ from alcid.tables.paimon.metadata.snapshot import MAIN, SnapshotFolder, branch_f
 from alcid.tables.paimon.metadata.statistics import unpack_rows
 from alcid.types import DataType
 
-__all__ = ["Paths", "TableFolder", "partition_values", "table_location"]
-
 _SCHEMA = re.compile(r"schema/schema-(\d+)")
 _BRANCH = re.compile(r"branch/branch-([^/]+)/schema/")
 _CACHED_SCHEMAS = 64

@@ -35,16 +35,6 @@ from alcid.tables.paimon.metadata.records import (
 )
 from alcid.tables.paimon.metadata.snapshot import Snapshot
 
-__all__ = [
-    "DELETION_VECTORS",
-    "HASH",
-    "MANIFEST_FOLDER",
-    "IndexEntry",
-    "TableState",
-    "read_index_manifest",
-    "write_index_manifest",
-]
-
 DELETION_VECTORS, HASH = "DELETION_VECTORS", "HASH"
 
 _VERSION = 1

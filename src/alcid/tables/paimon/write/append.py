@@ -56,8 +56,6 @@ from alcid.types import DataType
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = ["DataJob", "append_arrow", "append_rows", "continue_sequence", "new_schema"]
-
 
 def append_arrow(
     table: OpenPaimonTable,

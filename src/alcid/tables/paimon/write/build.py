@@ -64,8 +64,6 @@ from alcid.tables.reports import BuildReport, IndexFiles, IndexInfo, SkippedCoun
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = ["build", "drop", "indexes", "key_indexes", "lost_indexes", "make_swaps", "preview"]
-
 
 def preview(
     files: PaimonFiles,

@@ -26,8 +26,6 @@ from alcid.tables.paimon.metadata.manifest import BucketId
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry, TableState
 
-__all__ = ["VectorChanges"]
-
 _Vectors = dict[str, DeletionVector]
 """Deletion vectors by the name of their data file."""
 _NO_ROWS = DeletionVector()

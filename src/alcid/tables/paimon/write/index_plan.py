@@ -49,19 +49,6 @@ from alcid.tables.paimon.metadata.schema import Field, TableSchema
 from alcid.tables.reports import SkippedCounter
 from alcid.types import INDEX_TYPES, DataType
 
-__all__ = [
-    "BuiltContainer",
-    "FileContainer",
-    "FilePlan",
-    "IndexWork",
-    "index_names",
-    "indexable_files",
-    "plan_files",
-    "put_sidecar",
-    "read_containers",
-    "table_name",
-]
-
 FileContainer = Container | FormatError | None
 """The container of a file, or why it cannot be read; None: it has none."""
 Wanted = Mapping[IndexName, tuple[IndexSpec, DataType]]

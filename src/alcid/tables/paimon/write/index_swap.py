@@ -35,8 +35,6 @@ from alcid.tables.paimon.write.index_plan import BuiltContainer, FilePlan, put_s
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = ["Swap", "commit_swaps", "first_numbers", "is_possible", "make_swap"]
-
 _REPLACED = ".replaced"
 _NOTE = (
     b"It tells its data file from what it was with another index. It is removed along with it.\n"

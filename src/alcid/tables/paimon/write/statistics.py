@@ -38,8 +38,6 @@ from alcid.tables.statistics import (
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-__all__ = ["STATISTICS_FOLDER", "compute_stats", "kept_stats"]
-
 STATISTICS_FOLDER = "statistics"
 _TRIES = 3
 

@@ -20,7 +20,7 @@ from alcid.formats.puffin import PuffinReader
 from alcid.formats.source import BytesSource
 from alcid.index.build import IndexedFile
 from alcid.index.bundle import BundleWriter
-from alcid.tables.iceberg.bundles.publish import BUNDLE_SUFFIX
+from alcid.tables.iceberg.bundles import BUNDLE_SUFFIX
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
 from alcid.tables.iceberg_table import IcebergTable
 from benchmarks.scale.files import FIELDS, ROWS, ManyFiles

@@ -288,7 +288,7 @@ def test_concurrent_rewriting_is_planned_again(lake: SparkSession, name: str) ->
 def test_others_that_are_always_faster_end_in_an_error(
     lake: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("alcid.tables.iceberg.deletes.delete._ATTEMPTS", 2)
+    monkeypatch.setattr("alcid.tables.iceberg.delete._ATTEMPTS", 2)
     create(lake, name, 3)
     insert(lake, name, 0, 20, COLUMNS)
     other = alcid.iceberg(name, lake)

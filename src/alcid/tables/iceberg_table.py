@@ -14,12 +14,12 @@ import pyarrow as pa
 from alcid.expressions import Predicate
 from alcid.options import OptionValue
 from alcid.scan import Scan
-from alcid.tables.iceberg.bundles import build
-from alcid.tables.iceberg.bundles.build import append
-from alcid.tables.iceberg.bundles.statistics import compute_stats
 from alcid.tables.iceberg.delegated import delegate_if_needed
-from alcid.tables.iceberg.deletes.delete import delete
+from alcid.tables.iceberg.delete import delete
 from alcid.tables.iceberg.open_table import OpenIcebergTable
+from alcid.tables.iceberg.write import build
+from alcid.tables.iceberg.write.build import append
+from alcid.tables.iceberg.write.statistics import compute_stats
 from alcid.tables.maintenance.clean import CleanReport
 from alcid.tables.maintenance.iceberg_clean import clean
 from alcid.tables.maintenance.iceberg_repair import repair

@@ -24,11 +24,11 @@ from alcid.formats.source import BytesSource, Source
 from alcid.index.build import index_file
 from alcid.index.bundle import Bundle
 from alcid.tables import build as folder_building
-from alcid.tables.iceberg.bundles import build, making
-from alcid.tables.iceberg.bundles.columns import IdResolver
-from alcid.tables.iceberg.bundles.publish import publish
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
+from alcid.tables.iceberg.write import build, making
+from alcid.tables.iceberg.write.columns import IdResolver
+from alcid.tables.iceberg.write.publish import publish
 from alcid.tables.iceberg_table import IcebergTable
 from alcid.tables.reports import Skipped
 from tests.tables.iceberg.memory_catalog import MemoryCatalog

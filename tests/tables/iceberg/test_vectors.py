@@ -11,7 +11,7 @@ import pytest
 
 from alcid import DeletionVector, FormatError
 from alcid.formats.puffin import PuffinWriter
-from alcid.tables.iceberg.deletes import delete
+from alcid.tables.iceberg import delete
 from tests.tables.iceberg.vector_catalog import VectorCatalog
 
 

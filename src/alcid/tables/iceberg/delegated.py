@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,11 +18,9 @@ from alcid.expressions import (
 from alcid.scan import Explanation, FileOutcomes, Scan
 from alcid.tables.iceberg.catalog import OwnQuery
 from alcid.tables.iceberg.files import IcebergFiles
+from alcid.tables.iceberg.open_table import OpenIcebergTable
 from alcid.types import DataType
 from alcid.types.data_type import quote
-
-if TYPE_CHECKING:
-    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 
 def delegate_if_needed(table: OpenIcebergTable, scan: Scan) -> Scan:

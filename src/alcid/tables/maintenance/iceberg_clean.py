@@ -14,15 +14,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from alcid.errors import FileGoneError, FormatError, LimitError
 from alcid.formats.puffin import PuffinReader
 from alcid.storage import Storage, StorageSource
 from alcid.storage.backend import Location
 from alcid.tables.bundle_folder import FOLDER, written_at
-from alcid.tables.iceberg.bundles.publish import is_ours
 from alcid.tables.iceberg.metadata.table_metadata import TableMetadata
+from alcid.tables.iceberg.open_table import OpenIcebergTable
+from alcid.tables.iceberg.write.publish import is_ours
 from alcid.tables.maintenance.clean import (
     CleanReport,
     Leftover,
@@ -32,9 +32,6 @@ from alcid.tables.maintenance.clean import (
     list_files,
     remove_old,
 )
-
-if TYPE_CHECKING:
-    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 _SUFFIX = ".stats"
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from alcid.errors import (
     FileGoneError,
@@ -30,12 +30,14 @@ from alcid.index.bundle import Bundle
 from alcid.index.bundle.format import OWN_TYPES
 from alcid.index.bundle.writer import amend
 from alcid.options import OptionValue
-from alcid.tables.iceberg.bundles import build
-from alcid.tables.iceberg.bundles.publish import BUNDLE_SUFFIX, publish
-from alcid.tables.iceberg.bundles.statistics import compute_stats
-from alcid.tables.iceberg.deletes.delete import commit_vectors
+from alcid.tables.iceberg.bundles import BUNDLE_SUFFIX
+from alcid.tables.iceberg.delete import commit_vectors
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
+from alcid.tables.iceberg.open_table import OpenIcebergTable
+from alcid.tables.iceberg.write import build
+from alcid.tables.iceberg.write.publish import publish
+from alcid.tables.iceberg.write.statistics import compute_stats
 from alcid.tables.maintenance import repair as repairing
 from alcid.tables.maintenance.bundle_check import check_bundle
 from alcid.tables.maintenance.clean import CleanReport
@@ -58,9 +60,6 @@ from alcid.tables.maintenance.repair import (
 )
 from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.progress import Progress
-
-if TYPE_CHECKING:
-    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 _DATA_KINDS: Final = frozenset({FindingKind.DATA_FILE, FindingKind.SIZE, FindingKind.ROWS})
 """A data file is not what its manifest says, so that no index is built of it."""

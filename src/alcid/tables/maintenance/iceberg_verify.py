@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +33,7 @@ from alcid.tables.iceberg.field_ids import IdColumn, NameMapping, ProjectedField
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.schema import Field
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
+from alcid.tables.iceberg.open_table import OpenIcebergTable
 from alcid.tables.maintenance.bundle_check import FileChecker, check_bundle, untrue_of
 from alcid.tables.maintenance.findings import MISSING, Checked, FindingKind, Findings
 from alcid.tables.maintenance.iceberg_checks import (
@@ -54,9 +54,6 @@ from alcid.tables.maintenance.verify import (
     run_each,
 )
 from alcid.tables.progress import Progress
-
-if TYPE_CHECKING:
-    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 _METRICS = ("min", "max", "nulls", "has_nan")
 _COLUMNS = (

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from alcid.errors import (
     ColumnError,
@@ -62,6 +62,7 @@ from alcid.tables.paimon.keyed.bucket import (
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.manifest import BucketId
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry, TableState
+from alcid.tables.paimon.open_table import OpenPaimonTable
 from alcid.tables.paimon.write.build import make_swaps
 from alcid.tables.paimon.write.index_plan import (
     FileContainer,
@@ -75,9 +76,6 @@ from alcid.tables.paimon.write.index_swap import Swap, is_possible
 from alcid.tables.progress import Progress
 from alcid.tables.reports import SkippedCounter
 from alcid.types import INDEX_TYPES, DataType
-
-if TYPE_CHECKING:
-    from alcid.tables.paimon.open_table import OpenPaimonTable
 
 INDEX_KINDS: Final = frozenset({FindingKind.INDEX, FindingKind.CONTAINER})
 """The file indexes of a data file, which are built anew."""

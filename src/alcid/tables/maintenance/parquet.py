@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,12 +34,10 @@ from alcid.tables.maintenance.findings import Checked, Finding, FindingKind
 from alcid.tables.maintenance.repair import REBUILT, Fixer, Outcome, Repaired, RepairReport
 from alcid.tables.maintenance.verify import Sample, Total, VerifyReport, run, run_checks
 from alcid.tables.open_files import list_data_files
+from alcid.tables.parquet.indexes import FolderIndexes
+from alcid.tables.parquet.open_table import OpenParquetTable
 from alcid.tables.progress import Progress
 from alcid.tables.reports import SkippedCounter
-
-if TYPE_CHECKING:
-    from alcid.tables.parquet.indexes import FolderIndexes
-    from alcid.tables.parquet.open_table import OpenParquetTable
 
 BUNDLE_KINDS: Final = frozenset(
     {FindingKind.BUNDLE, FindingKind.BUNDLE_FILES, FindingKind.BUNDLE_DIRECTORY}

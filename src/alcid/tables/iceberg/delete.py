@@ -7,7 +7,6 @@ its data file that were deleted before, and replaces the older vector in the sam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from alcid.errors import ConflictError, FileGoneError, FormatError, UnsupportedError, require
@@ -21,11 +20,9 @@ from alcid.tables.iceberg.deletes import TableDeletes
 from alcid.tables.iceberg.deletes.plan import WrittenVectors, partition_of, write_vectors
 from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot
+from alcid.tables.iceberg.open_table import OpenIcebergTable
 from alcid.tables.progress import Progress
 from alcid.tables.reports import DeleteReport
-
-if TYPE_CHECKING:
-    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 _ATTEMPTS = 10
 _FIRST_VERSION = 3  # of the format with deletion vectors

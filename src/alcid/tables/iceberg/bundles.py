@@ -28,13 +28,11 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.index.bundle import Bundle, BundleSet
-from alcid.tables.iceberg.bundles.publish import BUNDLE_SUFFIX
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
 
-__all__ = ["BundleFinder", "OnDamage", "SnapshotBundles", "match_bundles"]
-
-OnDamage = Callable[[AlcidError], None]
+BUNDLE_SUFFIX = "-alcid.stats"
+"""The suffix of statistics files with a bundle."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +151,7 @@ def match_bundles(
     sizes: npt.NDArray[Any],
     *,
     strict: bool = False,
-    on_damage: OnDamage | None = None,
+    on_damage: Callable[[AlcidError], None] | None = None,
 ) -> BundleSet:
     """Match bundles with data files, by path and size in the manifests."""
     versions = pa.repeat(pa.scalar("", pa.string()), len(paths))

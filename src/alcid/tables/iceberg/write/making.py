@@ -37,10 +37,10 @@ from alcid.index.bundle.format import INDEX, OWN_TYPES
 from alcid.index.bundle.writer import amend
 from alcid.tables.bundle_folder import FULL_BYTES, BundleFolder
 from alcid.tables.iceberg.bundles import BundleFinder, SnapshotBundles, match_bundles
-from alcid.tables.iceberg.bundles.columns import field_ids
 from alcid.tables.iceberg.field_ids import NameMapping
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
+from alcid.tables.iceberg.write.columns import field_ids
 
 CHEAP_BYTES = 64 << 20
 """The bytes up to which bundles are always merged."""

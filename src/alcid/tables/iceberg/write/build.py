@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,14 @@ from alcid.tables.build import (
 )
 from alcid.tables.bundle_folder import FOLDER, BundleFolder, written_at
 from alcid.tables.iceberg.bundles import BundleFinder
-from alcid.tables.iceberg.bundles.columns import (
+from alcid.tables.iceberg.catalog import CatalogTable
+from alcid.tables.iceberg.field_ids import NameMapping
+from alcid.tables.iceberg.files import IcebergFiles
+from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.metadata.schema import Schema
+from alcid.tables.iceberg.metadata.table_metadata import Snapshot
+from alcid.tables.iceberg.open_table import OpenIcebergTable
+from alcid.tables.iceberg.write.columns import (
     INDEXES_PROPERTY,
     Files,
     IdResolver,
@@ -49,19 +56,10 @@ from alcid.tables.iceberg.bundles.columns import (
     specs_from_options,
     table_kinds,
 )
-from alcid.tables.iceberg.bundles.making import BundleMaker
-from alcid.tables.iceberg.bundles.publish import publish
-from alcid.tables.iceberg.catalog import CatalogTable
-from alcid.tables.iceberg.field_ids import NameMapping
-from alcid.tables.iceberg.locations import Places
-from alcid.tables.iceberg.metadata.schema import Schema
-from alcid.tables.iceberg.metadata.table_metadata import Snapshot
+from alcid.tables.iceberg.write.making import BundleMaker
+from alcid.tables.iceberg.write.publish import publish
 from alcid.tables.progress import Progress, track_progress
 from alcid.tables.reports import AppendReport, BuildReport, IndexInfo, SkippedCounter
-
-if TYPE_CHECKING:
-    from alcid.tables.iceberg.files import IcebergFiles
-    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 _ATTEMPTS = 20
 _STAGED_FOR = timedelta(days=1)  # the age at which bundles of other builds are removed

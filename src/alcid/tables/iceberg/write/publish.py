@@ -26,12 +26,10 @@ from alcid.formats.puffin.writer import THETA_SKETCH
 from alcid.formats.source import BytesSource
 from alcid.index.bundle.format import VERSION_PROPERTY
 from alcid.storage import retry
+from alcid.tables.iceberg.bundles import BUNDLE_SUFFIX
 from alcid.tables.iceberg.catalog import CatalogTable
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import BlobMetadata, StatisticsFile, TableMetadata
-
-BUNDLE_SUFFIX = "-alcid.stats"
-"""The suffix of statistics files with a bundle."""
 
 Make: TypeAlias = Callable[[TableMetadata, Sequence[StatisticsFile]], bytes | StatisticsFile | None]
 """Makes the statistics file of a snapshot: bytes of a new Puffin file, an existing file, or None.

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -34,16 +33,14 @@ from alcid.formats.theta import ThetaSketch
 from alcid.index.bundle.writer import amend
 from alcid.storage import retry
 from alcid.tables.iceberg.bounds import null_counts
-from alcid.tables.iceberg.bundles.publish import publish
 from alcid.tables.iceberg.catalog import snapshot_entries
+from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
+from alcid.tables.iceberg.open_table import OpenIcebergTable
+from alcid.tables.iceberg.write.publish import publish
 from alcid.tables.progress import Progress
 from alcid.tables.statistics import ColumnCount, KnownCounts, count_columns, counts_table
-
-if TYPE_CHECKING:
-    from alcid.tables.iceberg.files import IcebergFiles
-    from alcid.tables.iceberg.open_table import OpenIcebergTable
 
 
 def known_counts(table: OpenIcebergTable, files: IcebergFiles) -> KnownCounts | None:

@@ -1,0 +1,1 @@
+"""Write indexes and statistics of an Iceberg table, and append rows to it."""

@@ -10,12 +10,7 @@ from statistics import median
 import numpy as np
 from pyroaring import BitMap
 
-from alcid import (
-    FileIndex,
-    Predicate,
-    Selection,
-    col,
-)
+from alcid import FileIndex, Predicate, Selection, col
 from alcid._arrays import Int64Array
 from alcid.formats.source import FileSource
 from benchmarks.cases import FPP, Case

@@ -10,17 +10,7 @@ import pyarrow as pa
 
 from alcid._arrays import Int64Array
 
-__all__ = [
-    "RUN",
-    "SHAPES",
-    "decimals",
-    "hashes",
-    "longs",
-    "positions",
-    "random",
-    "texts",
-    "times",
-]
+__all__ = ["RUN", "SHAPES", "decimals", "hashes", "longs", "positions", "random", "texts", "times"]
 
 
 SHAPES = {"1 in 100": 100, "1 in 1000": 1000, "runs of 1000": None}

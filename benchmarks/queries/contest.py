@@ -18,16 +18,7 @@ from benchmarks.peer import PeerProcess
 from benchmarks.queries.truth import Asked
 from benchmarks.questions import WrongAnswerError
 
-__all__ = [
-    "CONTENDERS",
-    "Contender",
-    "Drawn",
-    "Sample",
-    "Startable",
-    "ask",
-    "contest",
-    "prepare",
-]
+__all__ = ["CONTENDERS", "Contender", "Drawn", "Sample", "Startable", "ask", "contest", "prepare"]
 
 _SEED = 11
 

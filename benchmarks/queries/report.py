@@ -14,10 +14,7 @@ from benchmarks.queries.truth import QUESTIONS
 
 __all__ = ["PHASES", "QueryReport", "Verdict"]
 
-PHASES = {
-    "warm": "the session is kept",
-    "fresh": "a new session for every question",
-}
+PHASES = {"warm": "the session is kept", "fresh": "a new session for every question"}
 _WITHOUT = "alcid-scan"
 _WITH = ("alcid", "alcid-light")
 _MOST, _TOLERANCE = 1.2, 0.002  # times as slow, and seconds on top

@@ -15,10 +15,7 @@ from benchmarks.upsert.lives import STEPS, Taken
 __all__ = ["UpsertReport"]
 
 _OURS = ("alcid", "alcid-spark")
-_TITLES = {
-    "vectors": "deletion vectors",
-    "level-0": "level 0 only, without deletion vectors",
-}
+_TITLES = {"vectors": "deletion vectors", "level-0": "level 0 only, without deletion vectors"}
 _GROWING = ("spread", "recent")
 
 

@@ -6,14 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from alcid._text import size_text
-from alcid.inspect.page import (
-    Markup,
-    element,
-    escape,
-    section,
-    style,
-    table,
-)
+from alcid.inspect.page import Markup, element, escape, section, style, table
 
 __all__ = ["demo_parts"]
 
@@ -29,11 +22,7 @@ _HEAD = (
     "same rows",
 )
 _TIMES = (("with", "seconds"), ("without", "seconds_without"), ("spark", "seconds_spark"))
-_KEY = {
-    "with": "with indexes",
-    "without": "without indexes and statistics",
-    "spark": "plain Spark",
-}
+_KEY = {"with": "with indexes", "without": "without indexes and statistics", "spark": "plain Spark"}
 _MEASURED = (
     "Bytes are those of indexes, footers and data when a query runs for the first time. Times are "
     "the best of three, or fewer if they take two seconds: the table is open with its indexes "

@@ -146,10 +146,7 @@ def run_query(query: Query, name: str, table: Table[Any], plain: PlainSpark) -> 
 
     def read(use_indexes: bool) -> tuple[pa.Table, Scan]:
         scan = table.scan(
-            query.where,
-            order_by=query.order_by,
-            limit=query.limit,
-            use_indexes=use_indexes,
+            query.where, order_by=query.order_by, limit=query.limit, use_indexes=use_indexes
         )
         rows = pa.table({"n": [scan.count()]}) if query.is_count else scan.to_arrow()
         return rows, scan

@@ -198,8 +198,7 @@ def upsert_users(log: DemoLog, spark: Any, folder: Path, users: int) -> PaimonTa
     rows = table.scan(order_by="user_id").to_arrow()
     expected = expected_users(spark, users).toArrow().cast(rows.schema)
     log.check(
-        f"the {len(expected):,} expected users",
-        bool(rows.equals(expected.sort_by("user_id"))),
+        f"the {len(expected):,} expected users", bool(rows.equals(expected.sort_by("user_id")))
     )
     return table
 

@@ -361,9 +361,7 @@ def _engine(spark: SparkSession | None) -> Engine | None:
 
 
 def _location(
-    path: str | os.PathLike[str] | None,
-    warehouse: str | os.PathLike[str] | None,
-    table: str | None,
+    path: str | os.PathLike[str] | None, warehouse: str | os.PathLike[str] | None, table: str | None
 ) -> str | os.PathLike[str]:
     if path is not None and warehouse is None and table is None:
         return path

@@ -319,11 +319,7 @@ class _Chooser:
         ]
 
     def _is_by_bounds(
-        self,
-        column: str,
-        index: str,
-        chosen: frozenset[IndexName],
-        helped: Sequence[ResolvedQuery],
+        self, column: str, index: str, chosen: frozenset[IndexName], helped: Sequence[ResolvedQuery]
     ) -> bool:
         """Whether an index helps by nothing but the bounds that it brings."""
         bounds = chosen - {(column, index)} | {(column, BOUNDS)}

@@ -161,14 +161,7 @@ def _make_plan(query: ResolvedQuery, view: SampledFiles) -> Planned:
 def _plan_rows(
     query: ResolvedQuery, view: SampledFiles, where: TablePredicate, *, rows_needed: bool
 ) -> Pruning:
-    return prune(
-        view,
-        where,
-        query.needed,
-        use_indexes=True,
-        rows_needed=rows_needed,
-        strict=False,
-    )
+    return prune(view, where, query.needed, use_indexes=True, rows_needed=rows_needed, strict=False)
 
 
 def _index_bytes(view: SampledFiles, where: TablePredicate) -> Float64Array:

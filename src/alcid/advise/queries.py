@@ -24,13 +24,7 @@ from alcid.expressions import (
     normalize,
     parse,
 )
-from alcid.scan import (
-    Query,
-    Scan,
-    ScanEngine,
-    TableColumns,
-    TableFiles,
-)
+from alcid.scan import Query, Scan, ScanEngine, TableColumns, TableFiles
 from alcid.scan.sorting import SortKey
 
 # An order has words, and names, some in backticks. So what follows an ORDER BY within a text, a

@@ -21,13 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from alcid.errors import (
-    AlcidError,
-    AlcidWarning,
-    ColumnError,
-    OptionError,
-    PredicateError,
-)
+from alcid.errors import AlcidError, AlcidWarning, ColumnError, OptionError, PredicateError
 
 __all__ = ["main"]
 

@@ -77,8 +77,7 @@ RowLimit: TypeAlias = Annotated[
     ),
 ]
 HtmlFile: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--html", metavar="FILE", help="Write an HTML page that shows it."),
+    str | None, typer.Option("--html", metavar="FILE", help="Write an HTML page that shows it.")
 ]
 DryRun: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Only report what would be done; write nothing.")

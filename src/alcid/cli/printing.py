@@ -19,13 +19,7 @@ from alcid._text import printable
 from alcid.cli.files import FileIndexReport, Listing
 from alcid.cli.files.contents import Item
 from alcid.cli.files.file_index import IndexReport, ListedValue
-from alcid.cli.files.page import (
-    INDEX_TITLES,
-    facts_text,
-    index_row,
-    item_row,
-    item_titles,
-)
+from alcid.cli.files.page import INDEX_TITLES, facts_text, index_row, item_row, item_titles
 from alcid.cli.files.probe import ProbeReport
 from alcid.inspect import save_html
 from alcid.inspect.byte_map.regions import decimal_text, not_finite, value_text

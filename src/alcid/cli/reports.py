@@ -12,13 +12,7 @@ from alcid._text import count_text, size_text
 from alcid.index.bundle import PayloadKind
 from alcid.options import match_column
 from alcid.tables.paimon.metadata.schema import TableSchema
-from alcid.tables.reports import (
-    AppendReport,
-    IndexInfo,
-    Plain,
-    Report,
-    UpsertReport,
-)
+from alcid.tables.reports import AppendReport, IndexInfo, Plain, Report, UpsertReport
 
 _SHOWN = "column", "type", "ndv", "nulls"
 

@@ -23,12 +23,7 @@ from alcid.cli.options import pairs
 from alcid.cli.tables import Opening
 from alcid.config import current_settings
 from alcid.datafiles.parquet.footer import leaf_count
-from alcid.errors import (
-    AlcidError,
-    FormatError,
-    OptionError,
-    UnsupportedError,
-)
+from alcid.errors import AlcidError, FormatError, OptionError, UnsupportedError
 from alcid.formats.source import BytesSource
 from alcid.options import match_column
 from alcid.storage import Storage

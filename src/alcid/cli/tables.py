@@ -106,8 +106,7 @@ class ReadOpening(Opening):
     merge_on_read: Annotated[
         bool,
         typer.Option(
-            "--merge-on-read",
-            help="Include rows of a Paimon table that are not compacted yet.",
+            "--merge-on-read", help="Include rows of a Paimon table that are not compacted yet."
         ),
     ] = False
 

@@ -124,11 +124,7 @@ def _theta_sketch(sketch: ThetaSketch) -> Picture:
     shares = sketch.hashes.astype(np.float64) / (sketch.theta * _MAX_THETA)
     counts, _ = np.histogram(shares, _BINS, (0, 1))
     labels = [f"{low * 100 // _BINS} % of theta" for low in range(_BINS)]
-    return title, [
-        element("p", title),
-        facts,
-        histogram(labels, counts.tolist(), what="hashes"),
-    ]
+    return title, [element("p", title), facts, histogram(labels, counts.tolist(), what="hashes")]
 
 
 @picture.register
@@ -207,10 +203,7 @@ def _table_parts(shown: Table[Any], indexes: Sequence[IndexInfo]) -> list[Markup
         ]
         for name, column in files.columns.columns.items()
     ]
-    return [
-        element("p", ", ".join(counts)),
-        table(["column", "type", "indexes"], rows),
-    ]
+    return [element("p", ", ".join(counts)), table(["column", "type", "indexes"], rows)]
 
 
 def _rows_text(files: TableFiles) -> str:

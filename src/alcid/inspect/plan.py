@@ -13,15 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from alcid._text import count_text, size_text
-from alcid.inspect.page import (
-    Markup,
-    data,
-    element,
-    script,
-    section,
-    style,
-    table,
-)
+from alcid.inspect.page import Markup, data, element, script, section, style, table
 
 READ = "read"
 # In the order of the stages; a cell of several files shows the last stage that one of them reached.

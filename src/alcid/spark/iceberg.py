@@ -20,12 +20,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from alcid.errors import (
-    ConflictError,
-    FileGoneError,
-    StorageError,
-    UnsupportedError,
-)
+from alcid.errors import ConflictError, FileGoneError, StorageError, UnsupportedError
 from alcid.expressions.render import quote_literal
 from alcid.options import did_you_mean
 from alcid.spark import jvm

@@ -30,12 +30,7 @@ from alcid.scan import ReadPlan, Scan, ScanPlan, TableFiles, table_schema
 from alcid.scan.sorting import SortKey
 from alcid.spark import jvm
 from alcid.spark.jobs import over_tasks, split_by_bytes, tasks_of
-from alcid.spark.schema import (
-    arrow_for_spark,
-    conform_batches,
-    quoted,
-    spark_schema,
-)
+from alcid.spark.schema import arrow_for_spark, conform_batches, quoted, spark_schema
 from alcid.tables.iceberg.delegated import DelegatedScan
 from alcid.tables.iceberg.files import IcebergFiles
 

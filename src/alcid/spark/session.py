@@ -146,10 +146,7 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def session(
-    *,
-    master: str = "local[*]",
-    app_name: str = "alcid",
-    config: Mapping[str, object] | None = None,
+    *, master: str = "local[*]", app_name: str = "alcid", config: Mapping[str, object] | None = None
 ) -> SparkSession:
     """A Spark session that is ready for tables; one of your own serves as well.
 

@@ -92,10 +92,7 @@ class SourceOptions:
     def open(self) -> ParquetTable:
         """Open the table."""
         return ParquetTable.open(
-            self.path,
-            storage_options=self.storage,
-            index_path=self.index_path,
-            strict=self.strict,
+            self.path, storage_options=self.storage, index_path=self.index_path, strict=self.strict
         )
 
     def keep_in(self, schema: StructType) -> StructType:

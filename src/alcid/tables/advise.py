@@ -38,12 +38,7 @@ from alcid.advise.sample import (
 from alcid.advise.sampled_files import MemoryIndexes, SampledFiles
 from alcid.datafiles.parquet import FileLayout, read_layout
 from alcid.datafiles.parquet.decoding import int96_as
-from alcid.errors import (
-    LiteralError,
-    OptionError,
-    UnsupportedError,
-    require,
-)
+from alcid.errors import LiteralError, OptionError, UnsupportedError, require
 from alcid.options import BitmapOptions, IndexSpec
 from alcid.scan import DataFiles, TableFiles
 from alcid.storage.threads import in_order
@@ -316,10 +311,7 @@ def _problem(files: TableFiles, name: str, data_type: DataType | None) -> str:
 
 
 def _typical(
-    files: TableFiles,
-    engine: Engine,
-    facts: Sequence[ColumnFacts],
-    samples: Sequence[ColumnSample],
+    files: TableFiles, engine: Engine, facts: Sequence[ColumnFacts], samples: Sequence[ColumnSample]
 ) -> list[ResolvedQuery]:
     queries = []
     for column in facts:

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from alcid.cli.app import UsageError, app
-from alcid.cli.commands import (
-    demo,
-    files,
-    indexes,
-    maintenance,
-    query,
-    write,
-)
+from alcid.cli.commands import demo, files, indexes, maintenance, query, write
 from alcid.cli.commands import indexes as list_
 
 __all__ = [

@@ -9,12 +9,7 @@ from typing import Annotated
 import typer
 
 from alcid.cli.app import Section, command
-from alcid.cli.options import (
-    File,
-    Json,
-    Limit,
-    Types,
-)
+from alcid.cli.options import File, Json, Limit, Types
 
 
 @command(Section.FILES)
@@ -117,9 +112,7 @@ def probe(
     predicate: Annotated[
         str | None,
         typer.Argument(
-            metavar="PREDICATE",
-            help="A condition as after WHERE in Spark SQL.",
-            show_default=False,
+            metavar="PREDICATE", help="A condition as after WHERE in Spark SQL.", show_default=False
         ),
     ] = None,
     types: Types = None,

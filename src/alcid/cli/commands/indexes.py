@@ -11,21 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from alcid.cli.app import Section, command
-from alcid.cli.options import (
-    DryRun,
-    Json,
-    Quiet,
-    TableName,
-    names,
-    pairs,
-)
+from alcid.cli.options import DryRun, Json, Quiet, TableName, names, pairs
 from alcid.cli.tables import Opening, ReadOpening, open_table
-from alcid.errors import (
-    AlcidWarning,
-    ColumnError,
-    OptionError,
-    UnsupportedError,
-)
+from alcid.errors import AlcidWarning, ColumnError, OptionError, UnsupportedError
 from alcid.index.bundle import PayloadKind
 
 if TYPE_CHECKING:
@@ -53,8 +41,7 @@ def build(
         list[str], _index_columns("bitmap", "a bitmap: equality and nulls, few values")
     ] = [],  # noqa: B006
     range_bitmap: Annotated[
-        list[str],
-        _index_columns("range-bitmap", "a range bitmap: ranges and top-n"),
+        list[str], _index_columns("range-bitmap", "a range bitmap: ranges and top-n")
     ] = [],  # noqa: B006
     bsi: Annotated[
         list[str], _index_columns("bsi", "a bit-sliced index: ranges of numbers and times")

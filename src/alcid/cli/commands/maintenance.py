@@ -8,16 +8,7 @@ import pyarrow as pa
 import typer
 
 from alcid.cli.app import Section, command
-from alcid.cli.options import (
-    DryRun,
-    Json,
-    OlderThan,
-    Quiet,
-    TableName,
-    names,
-    pairs,
-    parse_age,
-)
+from alcid.cli.options import DryRun, Json, OlderThan, Quiet, TableName, names, pairs, parse_age
 from alcid.cli.tables import Opening, open_table
 from alcid.errors import LiteralError
 from alcid.options import find_column

@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from alcid.cli.app import Section, command
-from alcid.cli.options import (
-    DryRun,
-    Json,
-    Quiet,
-    TableName,
-    names,
-    pairs,
-)
-from alcid.cli.row_input import (
-    Files,
-    arrow_rows,
-    spark_rows,
-)
+from alcid.cli.options import DryRun, Json, Quiet, TableName, names, pairs
+from alcid.cli.row_input import Files, arrow_rows, spark_rows
 from alcid.cli.tables import Opening, open_table, start_spark
 from alcid.errors import OptionError, UnsupportedError
 
@@ -59,11 +48,7 @@ def create(
     ] = [],  # noqa: B006 - typer copies it
     partition_by: Annotated[
         list[str],
-        typer.Option(
-            metavar="COLUMN,...",
-            help="The partition columns.",
-            show_default=False,
-        ),
+        typer.Option(metavar="COLUMN,...", help="The partition columns.", show_default=False),
     ] = [],  # noqa: B006
     option: Annotated[
         list[str],
@@ -127,11 +112,7 @@ def _columns(
 
 @command(Section.CHANGE)
 def append(
-    table: TableName,
-    files: Files,
-    how: Opening,
-    dry_run: DryRun = False,
-    as_json: Json = False,
+    table: TableName, files: Files, how: Opening, dry_run: DryRun = False, as_json: Json = False
 ) -> None:
     """Append the rows of files, and index them like the table.
 

@@ -25,12 +25,7 @@ from alcid.formats.puffin import Blob, PuffinReader
 from alcid.formats.source import Section, Source
 from alcid.formats.theta.sketch import ThetaSketch
 from alcid.index.bundle import Bundle, PayloadKind
-from alcid.index.bundle.format import (
-    BUNDLE,
-    DIRECTORY,
-    FILES,
-    VERSION_PROPERTY,
-)
+from alcid.index.bundle.format import BUNDLE, DIRECTORY, FILES, VERSION_PROPERTY
 from alcid.index.bundle.payloads import check_blocks
 from alcid.inspect.byte_map.kinds import Kind, identify
 from alcid.inspect.byte_map.regions import Value

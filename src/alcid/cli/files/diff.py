@@ -244,10 +244,7 @@ def _by_name(index: FileIndex) -> dict[tuple[str, str], Entry]:
 
 
 def _compare_indexes(
-    name: str,
-    a: tuple[FileIndex, Entry],
-    b: tuple[FileIndex, Entry],
-    data_type: DataType | None,
+    name: str, a: tuple[FileIndex, Entry], b: tuple[FileIndex, Entry], data_type: DataType | None
 ) -> list[Difference]:
     (left, left_entry), (right, right_entry) = a, b
     if left_entry.is_empty or right_entry.is_empty:

@@ -11,12 +11,7 @@ from functools import partial
 from itertools import islice
 
 from alcid.cli.columns import IndexedColumns
-from alcid.cli.files.contents import (
-    Facts,
-    Item,
-    Listing,
-    State,
-)
+from alcid.cli.files.contents import Facts, Item, Listing, State
 from alcid.cli.files.file_index import FileIndexReport, IndexReport, column_histograms
 from alcid.errors import FormatError, LimitError
 from alcid.formats import puffin
@@ -32,13 +27,7 @@ from alcid.inspect.byte_map.bundle import blob_drawer
 from alcid.inspect.byte_map.kinds import Kind, opened
 from alcid.inspect.byte_map.regions import Value, value_text
 from alcid.inspect.display import picture
-from alcid.inspect.page import (
-    Markup,
-    element,
-    page,
-    section,
-    table,
-)
+from alcid.inspect.page import Markup, element, page, section, table
 from alcid.types import DataType
 
 INDEX_TITLES = ("column", "type", "index", "offset", "bytes", "facts")

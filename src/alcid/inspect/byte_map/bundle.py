@@ -10,13 +10,7 @@ from alcid.formats import puffin
 from alcid.formats.puffin import Blob
 from alcid.formats.source import Section, Source
 from alcid.index.bundle.directory import BLOCK, CRC_SIZE, HEAD
-from alcid.index.bundle.format import (
-    DIRECTORY,
-    INDEX,
-    VERSION_PROPERTY,
-    PayloadKind,
-    number,
-)
+from alcid.index.bundle.format import DIRECTORY, INDEX, VERSION_PROPERTY, PayloadKind, number
 from alcid.index.bundle.payloads import Series
 from alcid.index.bundle.reader import Bundle
 from alcid.inspect.byte_map.blobs import DrawBlob

@@ -14,12 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from alcid.errors import (
-    AlcidError,
-    ConflictError,
-    StorageError,
-    UnsupportedError,
-)
+from alcid.errors import AlcidError, ConflictError, StorageError, UnsupportedError
 from alcid.spark.jvm import active
 from alcid.spark.schema import quoted
 

@@ -27,13 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from alcid._arrays import IntArray
-from alcid.errors import (
-    AlcidWarning,
-    FormatError,
-    NameTakenError,
-    StorageError,
-    UnsupportedError,
-)
+from alcid.errors import AlcidWarning, FormatError, NameTakenError, StorageError, UnsupportedError
 from alcid.expressions.columns import ColumnTypes
 from alcid.formats.source import BytesSource
 from alcid.index.build import IndexedFile

@@ -121,8 +121,8 @@ def main() -> None:
                 print(f"batch {number} again: it is in the table")
             apply(model, batch)
             table.refresh()
-            found = table.scan(order_by="id").to_arrow().to_pylist()
-            assert found == [model[key] for key in sorted(model)], f"batch {number}"
+            stored = table.scan(order_by="id").to_arrow().to_pylist()
+            assert stored == [model[key] for key in sorted(model)], f"batch {number}"
 
         files = table.files
         print(table.compact())

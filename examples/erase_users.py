@@ -55,7 +55,9 @@ def make_orders(path: Path) -> alcid.PaimonTable:
         day = {
             "day": pa.repeat(pa.scalar(date(2025, 8, 1) + timedelta(number)), ORDERS),
             "id": np.arange(ORDERS) + number * ORDERS,
-            "customer": [f"customer-{one:04}" for one in random.choice(customers, ORDERS)],
+            "customer": [
+                f"customer-{customer:04}" for customer in random.choice(customers, ORDERS)
+            ],
             "amount": np.round(random.gamma(2, 20, ORDERS), 2),
         }
         table.upsert(pa.table(day, SCHEMA))
@@ -80,22 +82,22 @@ def main() -> None:
         wanted = f"customer IN ({', '.join(map(repr, TO_ERASE))})"
 
         scan = table.scan(wanted, columns=["day", "customer"])
-        found = scan.to_arrow().to_pylist()
+        rows = scan.to_arrow().to_pylist()
         stages = scan.explain().stages
         size = sum(stage.bytes_read for stage in stages)
         print(f"{total:,} orders in {table.files} files; {wanted}")
-        print(f"found {len(found):,} rows: read {size:,} of {stages[0].before.bytes:,} bytes")
-        erased = Counter((row["day"], row["customer"]) for row in found)
-        for (day, customer), rows in sorted(erased.items()):
-            print(f"  {day}  {customer} {rows:3} orders")
+        print(f"found {len(rows):,} rows: read {size:,} of {stages[0].before.bytes:,} bytes")
+        erased = Counter((row["day"], row["customer"]) for row in rows)
+        for (day, customer), count in sorted(erased.items()):
+            print(f"  {day}  {customer} {count:3} orders")
 
         report = table.delete(wanted)
         print(report)
-        assert report.rows == len(found)
+        assert report.rows == len(rows)
 
         reader.refresh()
         assert table.count(wanted) == reader.count(wanted) == 0
-        assert reader.count() == total - len(found), "nobody else may be gone"
+        assert reader.count() == total - len(rows), "nobody else may be gone"
         verified = table.verify()
         print(f"rows left: {reader.count(wanted)}; {str(verified).splitlines()[0]}")
         assert verified.ok
@@ -107,11 +109,11 @@ def main() -> None:
         print(f"their names are in {left} of {files} files of snapshot {table.snapshot_id}")
         assert marked > 0
         assert left == 0
-        assert table.count() == total - len(found)
+        assert table.count() == total - len(rows)
 
         past = alcid.paimon(path, snapshot_id=before).count(wanted)
         print(f"snapshot {before} still shows {past:,} rows: let Paimon expire it to be done")
-        assert past == len(found)
+        assert past == len(rows)
 
 
 if __name__ == "__main__":

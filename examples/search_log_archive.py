@@ -58,18 +58,18 @@ def write_day(archive: Path, day: date, random: np.random.Generator) -> list[str
 
 def search(table: alcid.ParquetTable, where: str) -> pa.Table:
     """The rows, with what it took to find them; they have to be those of a search without."""
-    found, told = [], []
+    answers, costs = [], []
     for use_indexes in (True, False):
         scan = table.scan(where, use_indexes=use_indexes)
         began = time.perf_counter()
-        found.append(scan.to_arrow())
+        answers.append(scan.to_arrow())
         seconds = time.perf_counter() - began
         stages = scan.explain().stages
         size = sum(stage.bytes_read for stage in stages)
-        told.append(f"{stages[-1].after.files:>3} files, {size / 1e6:6.2f} MB, {seconds:.3f} s")
-    print(f"{where}\n  rows: {found[0].num_rows}\n  with    {told[0]}\n  without {told[1]}")
-    assert found[0].equals(found[1]), "an index never changes an answer"
-    return found[0]
+        costs.append(f"{stages[-1].after.files:>3} files, {size / 1e6:6.2f} MB, {seconds:.3f} s")
+    print(f"{where}\n  rows: {answers[0].num_rows}\n  with    {costs[0]}\n  without {costs[1]}")
+    assert answers[0].equals(answers[1]), "an index never changes an answer"
+    return answers[0]
 
 
 def main() -> None:

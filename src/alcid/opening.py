@@ -342,8 +342,8 @@ def create_table(
     <PaimonTable .../shop.db/orders>
     >>> folder.cleanup()
     """
-    for what, given in (("primary_key", primary_key), ("partition_by", partition_by)):
-        if isinstance(given, str):
+    for what, names in (("primary_key", primary_key), ("partition_by", partition_by)):
+        if isinstance(names, str):
             raise OptionError(f"{what}: found text, expected a list of names")
     chosen = {str(key): _option_text(value) for key, value in (options or {}).items()}
     made = new_schema(_columns(schema), primary_key, partition_by, chosen)

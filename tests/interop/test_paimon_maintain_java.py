@@ -14,7 +14,7 @@ from alcid.storage import Storage
 from alcid.tables.engine import Threads
 from alcid.tables.maintenance.paimon_clean import clean
 from alcid.tables.maintenance.paimon_verify import verify
-from alcid.tables.paimon.write.statistics import compute_stats
+from alcid.tables.paimon.write.distinct_values import compute_stats
 from alcid.tables.paimon_table import PaimonTable
 from tests.golden.paimon_table_cases import (
     WRITE_ONLY,

@@ -54,11 +54,7 @@ def reason_for(
 ) -> str:
     """Why an index of a column pays, by the queries that it helps.
 
-    Args:
-        column: The column.
-        index: The type of index.
-        helped: The queries.
-        by_bounds: It only brings min/max that can be trusted.
+    `by_bounds`: it only brings min/max that can be trusted.
     """
     uses: list[str] = []
     if any(column in query.looked_up for query in helped):
@@ -86,15 +82,10 @@ def reason_against(
     others: Sequence[str],
     find_missing: Callable[[], MissingPages | None],
 ) -> str:
-    """Why no index of a column pays.
+    """Why no index of a column pays, for the queries that compare it or sort by it.
 
-    Args:
-        facts: The column.
-        queries: Those that compare it, or sort by it.
-        before: What they skip without indexes.
-        estimates: What was tried.
-        others: The columns whose indexes serve these queries already.
-        find_missing: Says what a page index would do, if files have none.
+    `before` is what they skip without indexes, `others` are the columns whose indexes serve them
+    already. `find_missing` says what a page index would do, if files have none.
     """
     if facts.problem:
         return facts.problem
@@ -149,14 +140,7 @@ def choose(
 ) -> Choice:
     """Choose indexes for queries.
 
-    Args:
-        facts: The columns of the table, in its order.
-        queries: The workload.
-        skipping: What they would skip.
-        rows: Of the table.
-        data_bytes: Of all its files.
-        is_typical: Whether the queries were made up: then a column is evaluated by those that
-            an index helps.
+    With typical queries, which were made up, a column is evaluated by those that an index helps.
     """
     return _Chooser(facts, queries, skipping, rows, data_bytes, is_typical).choose()
 
@@ -182,15 +166,15 @@ class _Chooser:
         }
         # The smallest first. One that is larger than the data is no help to anyone.
         self._candidates: dict[str, list[str]] = {
-            one.column: sorted(
-                (kind for kind, size in one.index_bytes.items() if size <= data_bytes),
-                key=lambda kind, one=one: one.index_bytes[kind],  # type: ignore[misc]
+            fact.column: sorted(
+                (kind for kind, size in fact.index_bytes.items() if size <= data_bytes),
+                key=lambda kind, fact=fact: fact.index_bytes[kind],  # type: ignore[misc]
             )
-            if self._queries[one.column]
+            if self._queries[fact.column]
             else []
-            for one in facts
+            for fact in facts
         }
-        self._every = frozenset(
+        self._all_indexes = frozenset(
             (column, kind) for column, kinds in self._candidates.items() for kind in kinds
         )
 
@@ -216,7 +200,7 @@ class _Chooser:
 
     def _best(self, column: str, queries: Sequence[ResolvedQuery]) -> str:
         """The smallest index of a column, or a larger one that skips enough more; else none."""
-        others = frozenset(index for index in self._every if index[0] != column)
+        others = frozenset(index for index in self._all_indexes if index[0] != column)
         alone, beside = self._net(queries, frozenset()), self._net(queries, others)
         chosen, best = "", 0.0
         for kind in self._candidates[column]:

@@ -69,15 +69,7 @@ class SamplePlans:
         bounds: FileBounds,
         pages: Pages,
     ) -> None:
-        """Take the sample.
-
-        Args:
-            files: The table.
-            chosen: The files of the sample.
-            samples: What was made of them.
-            bounds: Those of files that the table itself knows nothing of.
-            pages: Where their pages are.
-        """
+        """Take the chosen files of a table, what was sampled of them, and the bounds of others."""
         self.files, self.chosen, self.bounds, self.pages = files, chosen, bounds, pages
         self._payloads: dict[IndexName, list[tuple[str, int, bytes]]] = defaultdict(list)
         for sample in samples:
@@ -214,7 +206,7 @@ class Skipping:
         self._sampled = np.zeros(len(self._files.sizes), bool)
         self._sampled[plans.chosen] = True
         self._needed: dict[ResolvedQuery, Float64Array] = {}
-        self._known: dict[tuple[ResolvedQuery, frozenset[IndexName], bool], float] = {}
+        self._skipped: dict[tuple[ResolvedQuery, frozenset[IndexName], bool], float] = {}
 
     def skip(
         self, query: ResolvedQuery, indexes: Iterable[IndexName], *, net: bool = False
@@ -227,10 +219,10 @@ class Skipping:
         `net` is set: then it may be less than 0.
         """
         used = frozenset(index for index in indexes if index[0] in query.columns)
-        if (query, used, net) not in self._known:
+        if (query, used, net) not in self._skipped:
             skipped = 1.0 - self._share(query, used, net)
-            self._known[query, used, net] = skipped if net else max(skipped, 0.0)
-        return self._known[query, used, net]
+            self._skipped[query, used, net] = skipped if net else max(skipped, 0.0)
+        return self._skipped[query, used, net]
 
     def _share(self, query: ResolvedQuery, used: frozenset[IndexName], net: bool) -> float:
         weights = self._weights(query)
@@ -240,13 +232,13 @@ class Skipping:
             return self._top_share(query, used, weights)
         planned = self.plans.plan(query, used)
         read = planned.read + planned.index_bytes if net else planned.read
-        known, possible = self._known_files(query), self.plans.possible(query, used)
-        others = known & possible & ~self._sampled
-        total = read[self._sampled & known].sum()
+        considered, possible = self._considered_files(query), self.plans.possible(query, used)
+        others = considered & possible & ~self._sampled
+        total = read[self._sampled & considered].sum()
         if others.any():
             share = self._share_of_others(query, used, read, possible, others)
             total += (share * weights[others]).sum()
-        return float(total / weights[known].sum())
+        return float(total / weights[considered].sum())
 
     def _share_of_others(
         self,
@@ -281,8 +273,8 @@ class Skipping:
         else:  # without an index that knows rows, all of a file is read
             knows_rows = any(index_type not in ("bloom-filter", BOUNDS) for _, index_type in used)
             of_hit = of_missed if knows_rows else np.ones(len(of_missed))
-        found: Float64Array = hits * of_hit + (1.0 - hits) * of_missed
-        return found
+        shares: Float64Array = hits * of_hit + (1.0 - hits) * of_missed
+        return shares
 
     def _expected_hits(
         self, query: ResolvedQuery, others: BoolArray
@@ -311,23 +303,23 @@ class Skipping:
         apart = np.abs(sizes[others][:, None] - sizes[some][None, :])
         likeness = weights[some] / (_ALIKE**2 + apart**2)
         shares = values[some] / np.maximum(weights[some], 1.0)
-        found: Float64Array = (likeness * shares).sum(axis=1) / likeness.sum(axis=1)
-        return found
+        averages: Float64Array = (likeness * shares).sum(axis=1) / likeness.sum(axis=1)
+        return averages
 
     def _top_share(
         self, query: ResolvedQuery, used: frozenset[IndexName], weights: Float64Array
     ) -> float:
         """Of the best rows: what a larger sample reads more is read of all other files, too."""
-        every, half = (self.plans.plan(query, used, step).read.sum() for step in (1, 2))
+        all_read, half_read = (self.plans.plan(query, used, step).read.sum() for step in (1, 2))
         whole, part = (weights[self.plans.chosen[::step]].sum() for step in (1, 2))
-        slope = max(every - half, 0.0) / (whole - part) if whole > part else 1.0
-        total = every + slope * (weights.sum() - whole)
+        slope = max(all_read - half_read, 0.0) / (whole - part) if whole > part else 1.0
+        total = all_read + slope * (weights.sum() - whole)
         return float(min(total / weights.sum(), 1.0))
 
-    def _known_files(self, query: ResolvedQuery) -> BoolArray:
+    def _considered_files(self, query: ResolvedQuery) -> BoolArray:
         """Files to conclude from: all, unless bounds are known of some only."""
         files = self._files
-        known = files.rows > 0
+        considered = files.rows > 0
         own = [
             own_bounds(files, group.name, group.data_type) is not None
             for column in query.columns
@@ -338,8 +330,8 @@ class Skipping:
         if not all(own):
             looked = self._sampled.copy()
             looked[self.plans.bounds.looked] = True
-            known &= looked
-        return known
+            considered &= looked
+        return considered
 
     def _weights(self, query: ResolvedQuery) -> Float64Array:
         """Bytes of the needed columns of each file; of those not in the sample, about."""

@@ -35,7 +35,7 @@ class FileBounds:
         """Take the files whose footers may be read."""
         self._files, self.looked = files, looked
         self._scans: dict[int, FileScan] = {}
-        self._found: dict[tuple[str, DataType, bool], Bounds | None] = {}
+        self._bounds: dict[tuple[str, DataType, bool], Bounds | None] = {}
         self._from_footers: dict[tuple[str, DataType], list[ColumnStatistics | None]] = {}
         self._read: dict[str, dict[int, ColumnStatistics]] = {}
         self._groups: dict[tuple[int, tuple[str, ...]], Mapping[str, Statistics]] = {}
@@ -45,21 +45,18 @@ class FileBounds:
         for sample in samples:
             if sample.statistics is not None:
                 self._read.setdefault(sample.own_name, {})[sample.file] = sample.statistics
-        self._found.clear()
+        self._bounds.clear()
 
     def of(self, column: str, data_type: DataType, *, is_read: bool) -> Bounds | None:
         """The bounds of a column, as files spell it, where it is of a type.
 
-        Args:
-            column: Its name in the files.
-            data_type: Its type in the files.
-            is_read: As they will be known when the column was read to index it: a footer does not
-                say whether there is a NaN.
+        With `is_read`, as they will be known when the column was read to index it: a footer does
+        not say whether there is a NaN.
         """
         name = column, data_type, is_read
-        if name not in self._found:
-            self._found[name] = self._make(column, data_type, is_read)
-        return self._found[name]
+        if name not in self._bounds:
+            self._bounds[name] = self._make(column, data_type, is_read)
+        return self._bounds[name]
 
     def of_groups(
         self, file: int, scan: FileScan, columns: Sequence[str]
@@ -74,14 +71,14 @@ class FileBounds:
         entries = list(self._footers(column, data_type))
         if is_read:
             read = {
-                file: one
-                for file, one in self._read.get(column, {}).items()
-                if one.data_type == data_type
+                file: statistics
+                for file, statistics in self._read.get(column, {}).items()
+                if statistics.data_type == data_type
             }
-            has_nan = any(one.has_nan for one in read.values())
+            has_nan = any(statistics.has_nan for statistics in read.values())
             entries = [
-                read.get(file, None if one is None else replace(one, has_nan=has_nan))
-                for file, one in enumerate(entries)
+                read.get(file, None if statistics is None else replace(statistics, has_nan=has_nan))
+                for file, statistics in enumerate(entries)
             ]
         if not any(entries):
             return None
@@ -101,8 +98,8 @@ class FileBounds:
 
     def _footer(self, file: int, column: str, data_type: DataType) -> ColumnStatistics | None:
         if not self._scans:
-            every = self.looked.tolist()
-            self._scans = dict(zip(every, self._files.open(every), strict=True))
+            files = self.looked.tolist()
+            self._scans = dict(zip(files, self._files.open(files), strict=True))
         scan = self._scans[file]
         groups = self.of_groups(file, scan, [column]).get(column)
         if groups is None or groups.data_type != data_type:

@@ -129,9 +129,9 @@ def resolve_queries(
     return [resolve_query(query, files, engine) for query in queries]
 
 
-def resolve_query(given: QueryInput, files: TableFiles, engine: ScanEngine) -> ResolvedQuery:
+def resolve_query(query_input: QueryInput, files: TableFiles, engine: ScanEngine) -> ResolvedQuery:
     """Resolve a query: its columns, sort keys and normalized predicate."""
-    query, is_count = _parse(given)
+    query, is_count = _parse(query_input)
     scan = Scan(query, files, lambda: files, engine, strict=False)  # which checks all of it
     where = normalize(Constant(True) if query.where is None else parse(query.where))
     table = files.columns
@@ -172,22 +172,22 @@ def _compared(where: Predicate, *, is_single: bool) -> Iterator[str]:
                 yield from node.columns()
 
 
-def _parse(given: QueryInput) -> tuple[Query, bool]:
-    if isinstance(given, Query):
-        return given, False
-    if isinstance(given, str):
-        return parse_query(given), False
-    if isinstance(given, Predicate):
-        return Query(given), False
-    if not isinstance(given, Mapping):
+def _parse(query: QueryInput) -> tuple[Query, bool]:
+    if isinstance(query, Query):
+        return query, False
+    if isinstance(query, str):
+        return parse_query(query), False
+    if isinstance(query, Predicate):
+        return Query(query), False
+    if not isinstance(query, Mapping):
         raise OptionError(
-            f"queries: found {type(given).__name__}, expected SQL text, a predicate or a dict"
+            f"queries: found {type(query).__name__}, expected SQL text, a predicate or a dict"
         )
-    known = [one.name for one in fields(Query) if one.name != "use_indexes"]
-    for name in given:
-        if name not in (*known, _COUNT):
-            expected = ", ".join([*known, _COUNT])
+    names = [field.name for field in fields(Query) if field.name != "use_indexes"]
+    for name in query:
+        if name not in (*names, _COUNT):
+            expected = ", ".join([*names, _COUNT])
             raise OptionError(f"queries: found {name!r} in a query, expected {expected}")
-    found = {name: value for name, value in given.items() if name != _COUNT}
-    columns: Sequence[str] | None = found.pop("columns", None)
-    return Query(**found, columns=columns), bool(given.get(_COUNT, False))
+    arguments = {name: value for name, value in query.items() if name != _COUNT}
+    columns: Sequence[str] | None = arguments.pop("columns", None)
+    return Query(**arguments, columns=columns), bool(query.get(_COUNT, False))

@@ -93,12 +93,14 @@ class Advice:
     def to_text(self, build: str) -> str:
         """The table to read, and below it how to build what pays."""
         rows = [_HEAD, *(tuple(map(_text, row)) for row in self._rows())]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(_HEAD))]
+        widths = [max(len(row[position]) for row in rows) for position in range(len(_HEAD))]
         lines = [self.title()]
         for row in rows:
             cells = (
-                cell.rjust(widths[place]) if place in _NUMBERS else cell.ljust(widths[place])
-                for place, cell in enumerate(row)
+                cell.rjust(widths[position])
+                if position in _NUMBERS
+                else cell.ljust(widths[position])
+                for position, cell in enumerate(row)
             )
             lines.append("  ".join(cells).rstrip())
         lines.append(build if self.options else "no index pays")

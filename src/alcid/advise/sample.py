@@ -35,15 +35,10 @@ _STEEPEST = 1.5
 
 
 def all_bytes(rows: Int64Array, chosen: Int64Array, sizes: Int64Array) -> int:
-    """The bytes of an index of all files.
+    """The bytes of an index of all files, by those of the chosen files.
 
     Every file has an index of its own. Bytes go with a power of the rows: the dictionary of a
     bitmap grows more slowly than its rows where values come again, and a bit slice as they do.
-
-    Args:
-        rows: Of all files.
-        chosen: Those of the sample that have the index.
-        sizes: The bytes of their indexes.
 
     >>> all_bytes(np.array([100, 200, 400]), np.array([0, 2]), np.array([50, 100]))
     220
@@ -63,10 +58,8 @@ def all_bytes(rows: Int64Array, chosen: Int64Array, sizes: Int64Array) -> int:
 def all_distinct(each: Float64Array, together: float, share: float) -> float:
     """How many distinct values all files have.
 
-    Args:
-        each: The distinct values of each file of the sample.
-        together: Those of all files of the sample.
-        share: How much of the rows of the table the sample has.
+    `each` has those of each file of the sample, `together` is the number in all of these, and
+    `share` the part of the table's rows that they have.
 
     >>> all_distinct(np.array([10.0, 10.0]), 20.0, 0.25)  # no value is in two files
     80.0
@@ -99,17 +92,11 @@ def spread(count: int, wanted: int) -> Int64Array:
 def choose_files(
     sizes: Int64Array, rows: Int64Array, possible: Sequence[BoolArray], most: int
 ) -> Int64Array:
-    """The files to read, ascending.
+    """The files to read, ascending: at most `most`, and some more for queries.
 
     Files are taken whole: how large an index is depends on all values of its file. Two are taken
-    though they are large; further ones as long as all have about 256 MB and two million rows.
-
-    Args:
-        sizes: Bytes of all files.
-        rows: Rows of all files.
-        possible: For each query the files that it may find something in; a file is added for
-            those that would look at none of the sample.
-        most: How many files at most, before such are added.
+    though they are large; further ones as long as all have about 256 MB and two million rows. A
+    file is added for each query that would look at none of these, out of its `possible` files.
     """
     filled = np.flatnonzero(rows > 0)
     if not len(filled):
@@ -164,13 +151,7 @@ def sample_column(
 ) -> ColumnSample:
     """Look at all values of a column of a file, and build every index that takes them.
 
-    Args:
-        values: The column; for a key of a map the map.
-        data_type: The type that it has in the file; for a key of a map that of its values.
-        file: The position of the file in the table.
-        column: The name in the table.
-        own_name: The name in the file.
-        map_key: The key, if it is one.
+    For a key of a map, `values` is the map, and `data_type` that of the map's values.
 
     >>> sample = sample_column(
     ...     pa.chunked_array([[3, 1, None]]), DataType("BIGINT"), file=0, column="id", own_name="id"
@@ -261,14 +242,7 @@ class ColumnFacts:
 def gather_facts(
     column: str, data_type: DataType | None, samples: Sequence[ColumnSample], rows: Int64Array
 ) -> ColumnFacts:
-    """Conclude from what was sampled of a column.
-
-    Args:
-        column: Its name.
-        data_type: Its type in the table.
-        samples: What was made of it in each file of the sample that has it.
-        rows: The rows of all files of the table.
-    """
+    """Conclude from what was sampled of a column; `rows` are those of all files of the table."""
     sampled = sum(sample.rows for sample in samples)
     if not sampled:
         return ColumnFacts(column, data_type, problem="no file of the sample has it")
@@ -304,14 +278,7 @@ _UNORDERED = ("BOOLEAN", "BINARY", "VARBINARY")
 def typical_queries(
     column: str, data_type: DataType, values: Sequence[pa.Array], distinct: float | None
 ) -> Iterator[Predicate]:
-    """Predicates on a column.
-
-    Args:
-        column: Its name.
-        data_type: Its type.
-        values: Some of its values, from several files.
-        distinct: About how many distinct values there are.
-    """
+    """Predicates on a column, made of some of its values."""
     filled = [array for array in values if len(array)]
     if not filled:
         return

@@ -62,12 +62,7 @@ def _with_zones(rows: pa.Table, leaves: Iterator[str], table: pa.Schema) -> pa.T
     """Rows whose INT96 columns are UTC timestamps, as Spark, which writes them, defines.
 
     They are in microseconds unless some are finer. A column without a zone in the table keeps the
-    local time of the file.
-
-    Args:
-        rows: The rows.
-        leaves: The physical types of the leaf columns.
-        table: The columns of the table that the rows are for; may be empty.
+    local time of the file. `leaves` are the physical types of the leaf columns.
     """
     for position, field in enumerate(rows.schema):
         own = [next(leaves) for _ in range(leaf_count(field.type))]
@@ -130,12 +125,7 @@ _COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
 def read_rows(
     files: Sequence[str], table: pa.Schema, storage_options: Mapping[str, Any] | None = None
 ) -> pa.Table:
-    r"""All rows of several files.
-
-    Args:
-        files: Paths or URIs; the suffix decides the format.
-        table: The schema of the table.
-        storage_options: Of the storage of the files.
+    r"""All rows of several files; the suffix of each decides its format.
 
     Raises:
         OptionError: The suffix of a file is not supported.

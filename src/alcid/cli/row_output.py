@@ -160,13 +160,9 @@ def choose_format(requested: Format | None, *, as_json: bool, output: str | None
 
 
 def write_rows(rows: pa.Table, form: Format, output: str | None, *, more: bool = False) -> None:
-    """Write rows in a format.
+    """Write rows to a file, which is replaced, or to stdout.
 
-    Args:
-        rows: The rows.
-        form: The format.
-        output: A file to replace; None for stdout.
-        more: Whether there are further rows, which a table mentions at its end.
+    A table mentions at its end if there are more rows.
 
     Raises:
         OptionError: Two columns of the same name, which JSON cannot represent.
@@ -272,10 +268,7 @@ _WIDEST = 60  # characters of a cell on a terminal
 def table_lines(rows: pa.Table, *, more: bool, width: int | None) -> list[str]:
     r"""The lines of a table, and the number of rows.
 
-    Args:
-        rows: The rows to show.
-        more: Whether there are further rows.
-        width: The maximum width, beyond which columns are left out; None for a pipe or a file.
+    Columns beyond the width of a terminal are left out; a pipe or a file has no width.
 
     >>> rows = pa.table({"id": [7, 11], "name": ["ann", None]})
     >>> print(*table_lines(rows, more=False, width=None), sep="\n")

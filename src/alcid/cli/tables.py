@@ -114,13 +114,9 @@ class ReadOpening(Opening):
 def open_table(
     name: str, how: Opening, *, needs_spark: bool = False, may_be_empty: bool = False
 ) -> AnyTable:
-    """Open the table; Spark is started only if it is needed.
+    """Open the table; Spark is started if the table, the options or the command need it.
 
-    Args:
-        name: The TABLE argument.
-        how: The options.
-        needs_spark: Whether the command needs Spark for every kind of table.
-        may_be_empty: Do not warn about a folder without Parquet files.
+    A folder without Parquet files is a warning, unless it may be empty.
 
     >>> import tempfile
     >>> import pyarrow as pa, pyarrow.parquet as pq
@@ -190,10 +186,6 @@ _VARIABLES = (
 
 def could_have_iceberg(settings: Iterable[str], environment: Mapping[str, str]) -> bool:
     """Whether Iceberg may be on the class path of a session that has not started yet.
-
-    Args:
-        settings: The keys of `--conf`.
-        environment: The variables of the process.
 
     >>> could_have_iceberg(["spark.jars.packages"], {}), could_have_iceberg([], {"SPARK_HOME": "/"})
     (True, True)

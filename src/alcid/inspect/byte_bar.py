@@ -32,11 +32,8 @@ def byte_strip(region: Region, *, anchor: str = "byte") -> Markup:
     """A file as a bar with nested regions below each other, and a list of all regions.
 
     The width of a box is proportional to its bytes, with a minimum. It shows its description when
-    it is hovered or focused, and links to its line in the list.
-
-    Args:
-        region: The whole file.
-        anchor: A prefix for the ids of lines; each strip on a page needs its own.
+    it is hovered or focused, and links to its line in the list. Each strip on a page needs its own
+    `anchor`, with which the ids of lines begin.
     """
     depth = _depth(region, _MAX_BOXES)
     listed = _depth(region, _MAX_LINES)

@@ -256,7 +256,12 @@ def _repair_report(report: RepairReport) -> Picture:
     """A table of what was repaired, and one of what was not."""
     head = ["file", "what", "problem", "done"]
     first = element("p", str(report).splitlines()[0], class_="good" if report.ok else "bad")
-    repaired = [[one.file, one.what, one.problem, one.done] for one in report.repaired]
-    others = [[one.file, one.what, one.problem, one.advice] for one in report.not_repaired]
+    repaired = [
+        [finding.file, finding.what, finding.problem, finding.done] for finding in report.repaired
+    ]
+    others = [
+        [finding.file, finding.what, finding.problem, finding.advice]
+        for finding in report.not_repaired
+    ]
     parts = [first, *([table([*head[:3], "to do"], others)] if others else [])]
     return "Repair", [*parts, *([table(head, repaired)] if repaired else [])]

@@ -212,9 +212,8 @@ def _shared_length(name: str, other: str) -> int:
 def plan_parts(plan: Mapping[str, Any]) -> list[Markup]:
     """The HTML of a plan.
 
-    Args:
-        plan: What `Explanation.to_dict` gives, and with it `question`, a text, and `outcomes`, what
-            became of each file in columns, or None.
+    It is what `Explanation.to_dict` gives, with a text `question`, and in `outcomes` what became of
+    each file, in columns, or None.
     """
     files = None if plan["outcomes"] is None else PlanFiles(plan["outcomes"])
     sentence = plan_sentence(plan, files)

@@ -25,10 +25,7 @@ _MISSING_PACKAGE = (
 
 @contextmanager
 def spark_errors(tables: Collection[str] = ()) -> Iterator[None]:
-    """Raise what Spark raises within as one line.
-
-    Args:
-        tables: The names that a query may use, one of which it may have mistyped.
+    """Raise what Spark raises within as one line; a query may have mistyped one of the tables.
 
     Raises:
         PredicateError: Spark does not understand the query.
@@ -77,10 +74,10 @@ def _line(error: Exception, tables: Collection[str]) -> str:
     first, *others = [line for line in lines if line] or [type(error).__name__]
     if first.startswith(_CALL) and others:  # then comes what Java raised
         first = _CLASS.sub("", others[0])
-    said = _STATE.sub("", _CONDITION.sub("", first)).rstrip(";")
-    missing = _NO_TABLE.match(said)
+    message = _STATE.sub("", _CONDITION.sub("", first)).rstrip(";")
+    missing = _NO_TABLE.match(message)
     if missing is None:
-        return f"Spark: {said}"
+        return f"Spark: {message}"
     names = ", ".join(tables) or "none"
     hint = did_you_mean(missing[1], tables) or f"; --table gave {names}"
     return f"no such table: {missing[1]}{hint}"

@@ -73,10 +73,6 @@ def scan_tasks(
 ) -> list[str]:
     """Delete files as the JSON of scan tasks, one for each partition spec.
 
-    Args:
-        metadata: The JSON of the table's metadata.
-        files: The delete files.
-
     Raises:
         UnsupportedError: A partition that cannot be expressed: one of a dropped column, or a value
             that JSON has no word for.
@@ -276,8 +272,8 @@ class SparkCatalogTable:
         Raises:
             ConflictError: The metadata are not those of `base` any more.
         """
-        given = {"snapshot-id": statistics.snapshot_id, "statistics": statistics.to_json()}
-        self._update(base, {"action": "set-statistics", **given})
+        update = {"snapshot-id": statistics.snapshot_id, "statistics": statistics.to_json()}
+        self._update(base, {"action": "set-statistics", **update})
 
     def remove_statistics(self, base: TableMetadata, snapshot_id: int) -> None:
         """Let a snapshot have no statistics file.

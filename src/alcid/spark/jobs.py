@@ -109,12 +109,12 @@ def over_tasks(
         pa.record_batch([pa.array([number]), pa.array([row], pa.binary())], ["task", "items"])
         for number, row in enumerate(rows)
     ]
-    given = spark.createDataFrame(pa.Table.from_batches(batches), "task bigint, items binary")
+    frame = spark.createDataFrame(pa.Table.from_batches(batches), "task bigint, items binary")
     if not jvm.has_jvm(spark) or len(rows) > jvm.parallelism(spark):  # else Spark splits them so
         from pyspark.sql import functions as f
 
-        given = given.repartitionById(len(rows), f.col("task").cast("int"))
-    return jvm.map_in_arrow(given, function, schema)
+        frame = frame.repartitionById(len(rows), f.col("task").cast("int"))
+    return jvm.map_in_arrow(frame, function, schema)
 
 
 def tasks_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:

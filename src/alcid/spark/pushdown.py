@@ -81,19 +81,17 @@ def read_condition(
 ) -> Predicate:
     """A filter over a table, as a predicate.
 
-    Args:
-        condition: The expression.
-        columns: The columns of the table by the ids that the plan has for them.
-        comparable: Those of which Spark sees the very values that are stored.
+    Columns have the ids that the plan has for them; of the `comparable` ones Spark sees the very
+    values that are stored.
     """
     nodes = condition.nodes
     parents = _parents(nodes)
     stack: list[_Operand] = []
-    for place in reversed(range(len(nodes))):  # so that what is below a node comes before it
-        node = nodes[place]
+    for number in reversed(range(len(nodes))):  # so that what is below a node comes before it
+        node = nodes[number]
 
-        def itself(place: int = place) -> Any:
-            return condition.at(_path(place, parents))
+        def itself(number: int = number) -> Any:
+            return condition.at(_path(number, parents))
 
         below = [stack.pop() for _ in range(node["num-children"])]
         kind = node["class"].removeprefix(_EXPRESSIONS)
@@ -132,9 +130,9 @@ def _parents(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     """For each node, the one above, and which of its children it is."""
     parents: list[tuple[int, int]] = []
     waiting = [(-1, 0)]
-    for place, node in enumerate(nodes):
+    for number, node in enumerate(nodes):
         parents.append(waiting.pop())
-        waiting.extend((place, child) for child in reversed(range(node["num-children"])))
+        waiting.extend((number, child) for child in reversed(range(node["num-children"])))
     return parents
 
 
@@ -216,8 +214,8 @@ def _literal(node: Mapping[str, Any], itself: Callable[[], Any]) -> _Operand:
         return _Literal(bytes(itself().value()), kind)
     if kind in ("date", "timestamp"):  # whose text is in the calendar and the zone of the JVM
         text = str(itself().value())
-    found = _value(text, kind)
-    return _OTHER if isinstance(found, _Other) else _Literal(found, kind)
+    value = _value(text, kind)
+    return _OTHER if isinstance(value, _Other) else _Literal(value, kind)
 
 
 def _value(text: str, kind: str) -> Any:
@@ -313,11 +311,7 @@ class _Occurrences:
 
 
 def find_pushdowns(plan: Node, tables: Mapping[int, pa.Schema]) -> dict[int, Pushdown]:
-    """What a plan requires of its tables.
-
-    Args:
-        plan: As the optimiser leaves it.
-        tables: The schemas of the tables, by the ids that their leaves have.
+    """What an optimised plan requires of its tables, which have the ids of their leaves.
 
     Raises:
         UnknownPlanError: Nothing is known of any table, because of a part of the plan.
@@ -368,7 +362,7 @@ def _occurrence(
     predicates: list[Predicate] = []
     needed: set[str] | None = set()
     is_open = True  # no projection yet: what is above may require all columns
-    for place, node in reversed(list(enumerate(above))):
+    for level, node in reversed(list(enumerate(above))):
         if is_open:
             needed = _with(needed, node.references(), columns)
         if node.kind == "Filter":
@@ -376,12 +370,12 @@ def _occurrence(
             predicates.append(read_condition(filters[-1], columns, table.comparable))
             continue
         is_open = False
-        if place or top is not None:
+        if level or top is not None:
             columns |= _aliases(node, columns)
-    every = set(table.schema.names)
+    all_columns = set(table.schema.names)
     where = _without_implied(normalize(And.of(predicates)))
     text = " AND ".join(map(str, filters))
-    wanted = every if is_open or needed is None else needed
+    wanted = all_columns if is_open or needed is None else needed
     keys = None if top is None else _order(top, columns, table.comparable)
     if top is None or keys is None or not is_known(where):
         return _Occurrence(where, text, wanted)
@@ -409,13 +403,13 @@ def _with(
 
 def _aliases(project: Node, columns: Mapping[int, str]) -> dict[int, str]:
     """Other ids that a projection gives to columns."""
-    found = {}
+    aliases = {}
     for expression in project.projected():
         column = column_of(expression, columns, below=1)
         first = expression.nodes[0]
         if column is not None and first["class"].endswith(".expressions.Alias"):
-            found[int(first["exprId"]["id"])] = column
-    return found
+            aliases[int(first["exprId"]["id"])] = column
+    return aliases
 
 
 def _order(
@@ -454,7 +448,7 @@ def _combine(table: _Occurrences) -> Pushdown:
     )
 
 
-def _is_comparable(given: Any) -> bool:
+def _is_comparable(arrow_type: Any) -> bool:
     """Whether Spark sees the very values of a column, and compares them as we do."""
     same = (
         types.is_boolean,
@@ -471,6 +465,6 @@ def _is_comparable(given: Any) -> bool:
         types.is_uint16,
         types.is_uint32,
     )
-    if types.is_timestamp(given):
-        return bool(given.unit != "ns")  # which is finer than Spark is
-    return any(is_kind(given) for is_kind in same)
+    if types.is_timestamp(arrow_type):
+        return bool(arrow_type.unit != "ns")  # which is finer than Spark is
+    return any(is_kind(arrow_type) for is_kind in same)

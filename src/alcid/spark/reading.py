@@ -65,11 +65,7 @@ class ReadStrategy:
 
 
 def choose_strategy(plan: ScanPlan, *, has_s3a: bool) -> ReadStrategy:
-    """Choose by what is left to be read.
-
-    Args:
-        plan: What is to be read.
-        has_s3a: Whether Spark's own reader can read from S3.
+    """Choose by what is left to be read; `has_s3a`: Spark's own reader can read from S3.
 
     Raises:
         UnsupportedError: There is a column that only Spark's own reader reads as Spark does, and it
@@ -150,9 +146,9 @@ def _iceberg_obstacle(plan: ScanPlan) -> str:
     table = require(plan.table, IcebergFiles, "table")
     if table.own_rows is None or table.version is None:
         return "the schema is another than that of the snapshot"
-    chosen, every = int(table.sizes[plan.candidates.files].sum()), int(table.sizes.sum())
-    if chosen < _DENSE_FRACTION * every:
-        return f"files of {_megabytes(chosen)} of {_megabytes(every)} are left"
+    chosen, total = int(table.sizes[plan.candidates.files].sum()), int(table.sizes.sum())
+    if chosen < _DENSE_FRACTION * total:
+        return f"files of {_megabytes(chosen)} of {_megabytes(total)} are left"
     return ""
 
 
@@ -180,7 +176,7 @@ def _column_problem(table: TableFiles, files: np.ndarray, name: str) -> str:
     return ""
 
 
-def _is_plain(given: pa.DataType) -> bool:
+def _is_plain(arrow_type: pa.DataType) -> bool:
     """Whether Spark's own reader gives the same values."""
     simple = (
         types.is_boolean,
@@ -194,22 +190,22 @@ def _is_plain(given: pa.DataType) -> bool:
         types.is_date32,
         types.is_decimal128,
     )
-    if any(is_kind(given) for is_kind in simple):
+    if any(is_kind(arrow_type) for is_kind in simple):
         return True
-    if types.is_timestamp(given):
-        return given.unit in ("ms", "us")
-    if types.is_list(given):
-        return _is_plain(given.value_type)
-    if types.is_map(given):
-        return _is_plain(given.key_type) and _is_plain(given.item_type)
-    return types.is_struct(given) and all(_is_plain(field.type) for field in given)
+    if types.is_timestamp(arrow_type):
+        return arrow_type.unit in ("ms", "us")
+    if types.is_list(arrow_type):
+        return _is_plain(arrow_type.value_type)
+    if types.is_map(arrow_type):
+        return _is_plain(arrow_type.key_type) and _is_plain(arrow_type.item_type)
+    return types.is_struct(arrow_type) and all(_is_plain(field.type) for field in arrow_type)
 
 
-def _has_floats(given: pa.DataType) -> bool:
+def _has_floats(arrow_type: pa.DataType) -> bool:
     """Whether there are floats that Spark filters by what footers say, which not all do of NaN."""
-    if types.is_struct(given):
-        return any(_has_floats(field.type) for field in given)
-    return bool(types.is_floating(given))
+    if types.is_struct(arrow_type):
+        return any(_has_floats(field.type) for field in arrow_type)
+    return bool(types.is_floating(arrow_type))
 
 
 def _megabytes(count: int) -> str:
@@ -220,13 +216,7 @@ _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataFrame:
-    """The rows of a scan.
-
-    Args:
-        spark: The session.
-        scan: What is asked for.
-        filtered: Without, there may be rows that do not match: the caller leaves them out.
-    """
+    """The rows of a scan; if not filtered, the caller leaves out rows that do not match."""
     names, limit = scan.schema.names, scan.query.limit
     if isinstance(scan, DelegatedScan):
         handed: DataFrame = scan.to_spark()

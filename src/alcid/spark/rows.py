@@ -88,8 +88,8 @@ class DataFrameRows:
         from pyspark.sql import functions as f
 
         columns = writer.columns
-        given = [source for source in columns.sources if source is not None]
-        inside = [self._column(source).alias(f"c{number}") for number, source in enumerate(given)]
+        used = [source for source in columns.sources if source is not None]
+        inside = [self._column(source).alias(f"c{number}") for number, source in enumerate(used)]
         # As Spark writes them into paths.
         texts = [
             (f.lit(None) if source is None else self._column(source))
@@ -98,7 +98,7 @@ class DataFrameRows:
             for number, source in enumerate(columns.partition_sources)
         ]
         rows = self._df.select(*inside, *texts)
-        names = dict(zip(given, rows.columns, strict=False))
+        names = dict(zip(used, rows.columns, strict=False))
         sources = dict(zip(columns.schema.names, columns.sources, strict=True))
         keyed = [names[source] for source in map(sources.get, writer.cluster_by) if source in names]
         keys = [*keyed, *(f"p{number}" for number in range(len(texts)))]
@@ -115,15 +115,15 @@ class DataFrameRows:
         from pyspark.sql import functions as f
 
         sources = zip(writer.columns.schema, writer.columns.sources, strict=True)
-        given = [(field, source) for field, source in sources if source is not None]
+        used = [(field, source) for field, source in sources if source is not None]
         kind = [] if writer.kind_column is None else [writer.kind_column[0]]
-        positions = [*(source for _, source in given), *kind]
+        positions = [*(source for _, source in used), *kind]
         rows = self._df.select(
             *(self._column(source).alias(f"c{number}") for number, source in enumerate(positions))
         )
         keys = [
             (field, name)
-            for (field, _), name in zip(given, rows.columns, strict=False)
+            for (field, _), name in zip(used, rows.columns, strict=False)
             if field.name in writer.key_columns
         ]
         fields = [field for field, _ in keys]
@@ -167,15 +167,10 @@ def arrow_schema(fields: Fields) -> pa.Schema:
 
 
 def footer_metadata(columns: TargetColumns, fields: Fields, version: str) -> dict[str, str]:
-    """What the footers of files are to say, so that Spark reads what was given.
+    """What the footers of files are to say, so that Spark reads what was written.
 
-    With its version, dates before 1582 are taken for what they are. With its schema, collations and
-    CHAR(n) are known.
-
-    Args:
-        columns: Those of the files.
-        fields: Those that were given.
-        version: That of Spark.
+    With Spark's version, dates before 1582 are taken for what they are. With its schema, collations
+    and CHAR(n) are known.
     """
     metadata = {_VERSION: version}
     try:
@@ -188,10 +183,10 @@ def footer_metadata(columns: TargetColumns, fields: Fields, version: str) -> dic
     return metadata | {_SCHEMA: json.dumps({"type": "struct", "fields": described})}
 
 
-def _described(own: pa.Field, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _described(own: pa.Field, spark_field: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """A column of a file in Spark's JSON."""
-    if given is not None and arrow_schema([given]).field(0).type == own.type:
-        return {**given, "name": own.name}
+    if spark_field is not None and arrow_schema([spark_field]).field(0).type == own.type:
+        return {**spark_field, "name": own.name}
     field: Mapping[str, Any] = json.loads(spark_schema(pa.schema([own])).json())["fields"][0]
     return field
 
@@ -239,9 +234,7 @@ def run_tasks(
 ) -> Iterator[T]:
     """Let tasks write rows; what they report comes also if others fail, before that is raised.
 
-    Args:
-        rows: Those of each partition go to one task.
-        write: Takes the rows of a task, and gives what it wrote; both are pickled.
+    The rows of a partition go to one task. `write` and what it returns are pickled.
 
     Raises:
         AlcidError: What a task raised, if it would raise it again.

@@ -75,35 +75,39 @@ def _cast(column: pa.ChunkedArray, wanted: Any) -> pa.ChunkedArray:
     return column.cast(wanted, safe=False)
 
 
-def _plain(given: Any, name: str) -> Any:
+def _plain(arrow_type: Any, name: str) -> Any:
     """The Arrow type for a column or a part of one."""
-    if given in _WIDER:
-        return _WIDER[given]
-    if types.is_dictionary(given):
-        return _plain(given.value_type, name)
-    if types.is_large_string(given) or types.is_string_view(given):
+    if arrow_type in _WIDER:
+        return _WIDER[arrow_type]
+    if types.is_dictionary(arrow_type):
+        return _plain(arrow_type.value_type, name)
+    if types.is_large_string(arrow_type) or types.is_string_view(arrow_type):
         return pa.string()
     if (
-        types.is_large_binary(given)
-        or types.is_fixed_size_binary(given)
-        or types.is_binary_view(given)
+        types.is_large_binary(arrow_type)
+        or types.is_fixed_size_binary(arrow_type)
+        or types.is_binary_view(arrow_type)
     ):
         return pa.binary()
-    if types.is_timestamp(given):
-        return pa.timestamp("us", None if given.tz is None else "UTC")
-    if types.is_duration(given):
+    if types.is_timestamp(arrow_type):
+        return pa.timestamp("us", None if arrow_type.tz is None else "UTC")
+    if types.is_duration(arrow_type):
         return pa.int64()
-    if types.is_decimal(given) and given.precision <= 38:
-        return pa.decimal128(given.precision, given.scale)
-    if types.is_list(given) or types.is_large_list(given) or types.is_fixed_size_list(given):
-        return pa.list_(_plain(given.value_type, name))
-    if types.is_map(given):
-        return pa.map_(_plain(given.key_type, name), _plain(given.item_type, name))
-    if types.is_struct(given):
-        return pa.struct([(field.name, _plain(field.type, name)) for field in given])
-    if given in _SIMPLE:
-        return given
-    raise UnsupportedError(f"column {name}: Spark has no type for {given}; leave it out")
+    if types.is_decimal(arrow_type) and arrow_type.precision <= 38:
+        return pa.decimal128(arrow_type.precision, arrow_type.scale)
+    if (
+        types.is_list(arrow_type)
+        or types.is_large_list(arrow_type)
+        or types.is_fixed_size_list(arrow_type)
+    ):
+        return pa.list_(_plain(arrow_type.value_type, name))
+    if types.is_map(arrow_type):
+        return pa.map_(_plain(arrow_type.key_type, name), _plain(arrow_type.item_type, name))
+    if types.is_struct(arrow_type):
+        return pa.struct([(field.name, _plain(field.type, name)) for field in arrow_type])
+    if arrow_type in _SIMPLE:
+        return arrow_type
+    raise UnsupportedError(f"column {name}: Spark has no type for {arrow_type}; leave it out")
 
 
 _SIMPLE = {

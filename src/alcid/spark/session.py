@@ -46,8 +46,7 @@ exec {{java}} "$@"
 def ensure_java() -> Path | None:
     """Make sure that Spark finds a Java when it is started from this process.
 
-    Returns:
-        What `JAVA_HOME` is set to from now on, if it had to be; None where the machine has a Java.
+    Returns what `JAVA_HOME` had to be set to; None where the machine has a Java.
 
     Raises:
         UnsupportedError: There is none, or an old one.
@@ -164,11 +163,11 @@ def session(
         UnsupportedError: PySpark or Java is missing.
         OptionError: A setting that cannot change in the session that is running.
     """
-    given = {key: _text(value) for key, value in (config or {}).items()}
+    settings = {key: _text(value) for key, value in (config or {}).items()}
     spark = running_session()
     if spark is None:
-        return _start(master, app_name, given)
-    _change(spark, given)
+        return _start(master, app_name, settings)
+    _change(spark, settings)
     return spark
 
 
@@ -214,7 +213,7 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(source_for(jvm.parallelism(spark)))
 
 
-def _start(master: str, app_name: str, given: dict[str, str]) -> SparkSession:
+def _start(master: str, app_name: str, requested: dict[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     ensure_java()
@@ -222,10 +221,10 @@ def _start(master: str, app_name: str, given: dict[str, str]) -> SparkSession:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     local = _LOCAL.fullmatch(master)
     settings = _settings() if local is None else _settings() | _local_settings(local[1])
-    if _JAVA_OPTIONS not in settings or _JAVA_OPTIONS in given:
+    if _JAVA_OPTIONS not in settings or _JAVA_OPTIONS in requested:
         settings["spark.log.level"] = "ERROR"
     builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in (settings | given).items():
+    for key, value in (settings | requested).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
@@ -265,21 +264,21 @@ def _driver_memory() -> int:
     return max(1, min(_MOST_MEMORY, memory // 4 // _GIB))
 
 
-def _change(spark: SparkSession, given: dict[str, str]) -> None:
+def _change(spark: SparkSession, requested: dict[str, str]) -> None:
     """Apply settings to a session that is running."""
-    current = {key: spark.conf.get(key, None) for key in given}
-    changed = [key for key in given if current[key] != given[key]]
+    current = {key: spark.conf.get(key, None) for key in requested}
+    changed = [key for key in requested if current[key] != requested[key]]
     for key in changed:
         if not spark.conf.isModifiable(key):
             before, after = (
-                ("one", "another") if _SECRET.search(key) else (current[key], given[key])
+                ("one", "another") if _SECRET.search(key) else (current[key], requested[key])
             )
             raise OptionError(
                 f"{key}: found {before}, expected {after}, which the session that is running "
                 "cannot change to: stop() it first"
             )
     for key in changed:
-        spark.conf.set(key, given[key])
+        spark.conf.set(key, requested[key])
 
 
 def _text(value: object) -> str:

@@ -55,7 +55,7 @@ class SourceOptions:
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], schema: StructType | None = None) -> SourceOptions:
+    def parse(cls, options: Mapping[str, str], schema: StructType | None = None) -> SourceOptions:
         """Read options; without any, those that the schema keeps.
 
         Raises:
@@ -64,29 +64,29 @@ class SourceOptions:
         >>> SourceOptions.parse({"path": "data/events", "strict": "true", "region": "eu-west-1"})
         SourceOptions(path='data/events', index_path=None, strict=True, timezone=None, where=None)
         """
-        if not given and schema is not None and schema.fields:
-            given = schema.fields[0].metadata.get(_METADATA, {})
-        options = {
+        if not options and schema is not None and schema.fields:
+            options = schema.fields[0].metadata.get(_METADATA, {})
+        own = {
             name: value
-            for name, value in given.items()
+            for name, value in options.items()
             if name not in _OF_CATALOG and not name.startswith("option.")
         }
-        path = options.pop("path", None)
+        path = own.pop("path", None)
         if path is None:
             raise OptionError(
                 "path: found none, or several, expected that of one folder; "
                 "CREATE TABLE keeps it if no columns are given"
             )
-        for name in options.keys() - set(_NAMES):
+        for name in own.keys() - set(_NAMES):
             if near := get_close_matches(name, _NAMES, 1):
                 raise OptionError(f"option {name}: not known, did you mean {near[0]}?")
         return cls(
             path,
-            options.pop("index_path", None),
-            _flag("strict", options.pop("strict", "false")),
-            options.pop("timezone", None),
-            options.pop("where", None),
-            options,
+            own.pop("index_path", None),
+            _flag("strict", own.pop("strict", "false")),
+            own.pop("timezone", None),
+            own.pop("where", None),
+            own,
         )
 
     def open(self) -> ParquetTable:
@@ -203,15 +203,7 @@ class FolderReader(DataSourceReader):  # type: ignore[misc]
         cores: int,
         settings: Settings,
     ) -> None:
-        """Prepare to read; nothing is planned before `partitions`.
-
-        Args:
-            table: The table.
-            columns: Those that are read.
-            options: Which rows there are, and in what time zone.
-            cores: How many tasks run at a time.
-            settings: For all that is done.
-        """
+        """Prepare to read some columns; nothing is planned before `partitions`."""
         self._table, self._columns, self._options = table, columns, options
         self._cores, self._settings = cores, settings
 
@@ -244,8 +236,8 @@ class FolderReader(DataSourceReader):  # type: ignore[misc]
 
 
 def _settings(options: SourceOptions) -> Settings:
-    given = current_settings()
-    return given if options.timezone is None else replace(given, timezone=options.timezone)
+    settings = current_settings()
+    return settings if options.timezone is None else replace(settings, timezone=options.timezone)
 
 
 def _check_zones(plan: ScanPlan) -> None:

@@ -67,15 +67,15 @@ class SamplePages:
             (layout,) = files.layouts([file], [columns])
             return layout
         names = self._named(file)
-        found = read_layout(
+        layout = read_layout(
             files.source(file), [names[name] for name in columns], read_ranges=files.read_ranges
         )
         renamed = (
-            replace(one, field=replace(one.field, name=name))
+            replace(column, field=replace(column.field, name=name))
             for name in columns
-            for one in (found.column(names[name]),)
+            for column in (layout.column(names[name]),)
         )
-        return FileLayout(found.starts, tuple(renamed), found.file)
+        return FileLayout(layout.starts, tuple(renamed), layout.file)
 
     def _named(self, file: int) -> Mapping[str, str]:
         """The columns of the table as an Iceberg file calls them, if it has all as they are."""
@@ -83,9 +83,9 @@ class SamplePages:
             (scan,) = self._files.open([file])
             table = self._files.columns
             inside = [name for name in table.columns if name not in table.partitions]
-            known = scan.described(inside) if isinstance(scan, DescribedScan) else {}
-            whole = len(known) == len(inside)
-            self._names[file] = {name: one.name for name, one in known.items()} if whole else {}
+            described = scan.described(inside) if isinstance(scan, DescribedScan) else {}
+            names = {name: column.name for name, column in described.items()}
+            self._names[file] = names if len(names) == len(inside) else {}
         return self._names[file]
 
 
@@ -121,17 +121,17 @@ class SampleWork:
 
     def _sample(self, items: FilesToSample, file: int) -> list[ColumnSample]:
         """Read a file column by column, so that one is in memory at a time."""
-        files, found = items.files, []
+        files, samples = items.files, []
         (scan,) = files.open([file])
         for column in self.columns:
-            group = next(one for one in files.columns.groups(column) if one.files[file])
+            group = next(group for group in files.columns.groups(column) if group.files[file])
             if group.name is None or group.data_type is None or group.problem:
                 continue
             spec = IndexSpec(group.name, "bitmap", BitmapOptions())
             own = files.columns.file_name(file, files.columns.find(column))
             with int96_as(files.int96_unit):
                 values = scan.read(None, [own or ""], read_ranges=files.read_ranges).column(0)
-            found.append(
+            samples.append(
                 sample_column(
                     values,
                     group.data_type,
@@ -141,7 +141,7 @@ class SampleWork:
                     map_key=None if group.name == own else spec.map_key,
                 )
             )
-        return found
+        return samples
 
 
 _FOOTERS = 256  # that are looked at, at most: as many as a table holds
@@ -166,9 +166,9 @@ def advise(
     resolved = resolve_queries(queries, files, engine)
     wanted = _wanted(files, resolved, columns)
     bounds, pages = FileBounds(files, _spread_files(files)), SamplePages(files)
-    every = np.flatnonzero(files.rows > 0)
+    filled = np.flatnonzero(files.rows > 0)
     unindexed = MemoryIndexes(len(files.sizes), {}, {})
-    whole = SampledFiles(files, every, unindexed, bounds, pages)
+    whole = SampledFiles(files, filled, unindexed, bounds, pages)
     possible = [possible_files(whole, query) for query in resolved]
     chosen = choose_files(files.sizes, files.rows, possible, sample)
     work = _SampledTable(files, engine, resolved, chosen, bounds, pages)
@@ -267,8 +267,8 @@ def _batches(names: Sequence[str], rows: int) -> list[list[str]]:
 
 def _spread_files(files: TableFiles) -> Int64Array:
     """The files whose footers are looked at, where nothing else knows their bounds."""
-    every = np.flatnonzero(files.rows > 0)
-    spread_out: Int64Array = every[spread(len(every), _FOOTERS)]
+    filled = np.flatnonzero(files.rows > 0)
+    spread_out: Int64Array = filled[spread(len(filled), _FOOTERS)]
     return spread_out
 
 

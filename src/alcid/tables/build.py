@@ -53,7 +53,7 @@ class FilePlan:
     file: int
     """Its position in the listing."""
     specs: tuple[IndexSpec, ...]
-    known: bool
+    is_described: bool
     """Whether a bundle has all else: its columns, statistics and pages."""
 
 
@@ -75,7 +75,7 @@ class BuildPlan:
         files = {planned.file: planned for planned in self.files}
         for file, path in enumerate(paths):
             if path in chosen:
-                files[file] = FilePlan(file, tuple(specs), known=False)
+                files[file] = FilePlan(file, tuple(specs), is_described=False)
         return BuildPlan(tuple(files[file] for file in sorted(files)), len(paths) - len(files))
 
 
@@ -180,7 +180,7 @@ class FileToIndex:
     name: str
     """What bundles call it."""
     specs: tuple[IndexSpec, ...]
-    known: bool
+    is_described: bool
     """Whether a bundle has all else: its columns, statistics and pages."""
 
 
@@ -189,10 +189,7 @@ def files_to_index(
 ) -> list[FileToIndex]:
     """The files of a plan, for `BuildWork`.
 
-    Args:
-        plan: What to build.
-        listing: All files.
-        names: What bundles call each file, if not by its path; such files never change.
+    `names` are what bundles call files that never change, if not by their paths.
     """
     chosen = listing.part(np.array([planned.file for planned in plan.files], np.int64))
     paths = chosen.paths.to_pylist()
@@ -203,7 +200,7 @@ def files_to_index(
             version if names is None else "",
             path if names is None else names[planned.file].as_py(),
             planned.specs,
-            planned.known,
+            planned.is_described,
         )
         for planned, path, size, version in zip(
             plan.files, paths, chosen.sizes, chosen.versions.to_pylist(), strict=True
@@ -283,7 +280,7 @@ class _Builder:
             if kind.type == INDEX:
                 built.skipped.add(kind, reason, path)
         indexes = {kind for kind in result.payloads if kind.type == INDEX}
-        if file.known:
+        if file.is_described:
             if not indexes:
                 built.unchanged += 1
                 return
@@ -341,20 +338,20 @@ class IndexFilesCounter:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._found: dict[PayloadKind, list[int]] = {}
+        self._counts: dict[PayloadKind, list[int]] = {}
 
     def add(self, kind: PayloadKind, rows: int, size: int) -> None:
         """Count a file."""
-        total = self._found.setdefault(kind, [0, 0, 0])
+        total = self._counts.setdefault(kind, [0, 0, 0])
         for number, count in enumerate((1, rows, size)):
             total[number] += count
 
     @property
-    def found(self) -> tuple[IndexFiles, ...]:
+    def counts(self) -> tuple[IndexFiles, ...]:
         """The counts, by column and type."""
         return tuple(
             IndexFiles(kind.column, kind.index_type, *total)
-            for kind, total in sorted(self._found.items())
+            for kind, total in sorted(self._counts.items())
         )
 
 
@@ -380,17 +377,12 @@ def preview_build(
 ) -> BuildReport:
     """The report of a build that is not done.
 
-    Args:
-        plan: What there is to do.
-        files: The files of the table that can be indexed.
-        skipped: Takes what cannot be built, as far as that shows without reading.
-        others: How many files of the table cannot be indexed at all.
-        bundles: As the report has it.
-        resolve: How the column of an index is found in a file.
+    What cannot be built, as far as that shows without reading, is added to `skipped`. `others` is
+    the number of files that cannot be indexed at all.
     """
     missing = IndexFilesCounter()
     for planned in plan.files:
-        columns = None if planned.known else files.columns(planned.file)
+        columns = None if planned.is_described else files.columns(planned.file)
         resolve_index = None if columns is None else resolve(columns)
         for spec in planned.specs:
             reason = _problem(spec, resolve_index)
@@ -412,7 +404,7 @@ def preview_build(
         skipped.reasons,
         dry_run=True,
         data_bytes=int(files.sizes[chosen].sum()),
-        missing=missing.found,
+        missing=missing.counts,
     )
 
 

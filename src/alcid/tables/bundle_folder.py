@@ -149,9 +149,7 @@ class BundleFolder:
     ) -> FolderBundles:
         """List and open the bundles; one that vanishes meanwhile was replaced, so: once more.
 
-        Args:
-            strict: Raise where one is damaged, in place of a warning.
-            on_damage: Is called in place of the warning.
+        A damaged one is an error with `strict`, else a warning, or a call of `on_damage`.
 
         Raises:
             FileGoneError: Bundles vanish again and again.
@@ -237,13 +235,7 @@ GRACE = timedelta(minutes=10)
 def bundles_to_merge(
     contents: FolderBundles, listing: Listing, *, thorough: bool = False
 ) -> tuple[Bundle, ...]:
-    """The bundles in use that are worth merging; see `choose_bundles`.
-
-    Args:
-        contents: The bundles of the folder.
-        listing: The files of the table.
-        thorough: As for `choose_bundles`.
-    """
+    """The bundles in use that are worth merging; see `choose_bundles`."""
     bundles = contents.against(listing, on_damage=_ignore)
     fresh = dict(zip(map(bundle_name, bundles.bundles), bundles.fresh_entries(), strict=True))
     candidates = []
@@ -254,7 +246,7 @@ def bundles_to_merge(
             MergeCandidate(bundle.source.size, bundle.file_count, live, required=is_damaged)
         )
     chosen = choose_bundles(candidates, full=FULL_BYTES, most=MOST_BUNDLES, thorough=thorough)
-    return tuple(contents.current[place] for place in chosen)
+    return tuple(contents.current[number] for number in chosen)
 
 
 def merge_folder(
@@ -267,15 +259,7 @@ def merge_folder(
 ) -> list[str]:
     """Write what is fresh in bundles anew, in as many as it fills; the last replaces the old ones.
 
-    Args:
-        folder: Where the bundles are.
-        contents: The bundles that are there.
-        listing: The files of the table.
-        chosen: The bundles to merge; by default all.
-        kinds: Only these; by default all.
-
-    Returns:
-        The names of the new bundles.
+    By default that is all kinds of payloads of all bundles. Returns the names of the new bundles.
     """
     if chosen is None:
         replaced = contents.readable

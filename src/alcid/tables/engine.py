@@ -46,11 +46,7 @@ class Splittable(Protocol):
 
 
 def take_items(items: Items, positions: Int64Array) -> Items:
-    """The items of one task.
-
-    Args:
-        items: A sequence, an Arrow table, or what is `Splittable`.
-        positions: Those to take, ascending.
+    """The items of one task: of a sequence, an Arrow table, or what is `Splittable`.
 
     >>> import numpy as np
     >>> take_items(["a", "b", "c"], np.array([1, 2]))
@@ -154,12 +150,7 @@ class Threads:
 
 
 def row_source(engine: Engine, rows: Any, table: object) -> RowSource:
-    """Rows to be written to a table.
-
-    Args:
-        engine: That of the table.
-        rows: An Arrow table or record batch, or a DataFrame.
-        table: The table, for errors.
+    """Rows to be written to a table: an Arrow table or record batch, or a DataFrame.
 
     Raises:
         UnsupportedError: Rows of another kind, or a DataFrame where there is no Spark.

@@ -19,7 +19,7 @@ from alcid.tables.iceberg.delete import delete
 from alcid.tables.iceberg.open_table import OpenIcebergTable
 from alcid.tables.iceberg.write import build
 from alcid.tables.iceberg.write.build import append
-from alcid.tables.iceberg.write.statistics import compute_stats
+from alcid.tables.iceberg.write.distinct_values import compute_stats
 from alcid.tables.maintenance.clean import CleanReport
 from alcid.tables.maintenance.iceberg_clean import clean
 from alcid.tables.maintenance.iceberg_repair import repair

@@ -58,8 +58,8 @@ def checked_bounds(
         is_number = pc.invert(pc.or_kleene(pc.is_nan(lower), pc.is_nan(upper)).fill_null(False))
         lower, upper = _numbers(lower, upper, is_number)
         # A writer that takes NaN for a bound is not believed when it counts NaN, either.
-        given = pa.nulls(count, pa.bool_()) if has_nan is None else has_nan
-        has_nan = pc.if_else(is_number, given, None)
+        counted = pa.nulls(count, pa.bool_()) if has_nan is None else has_nan
+        has_nan = pc.if_else(is_number, counted, None)
     else:
         has_nan = pa.repeat(False, count)
     if not pa.types.is_null(bound_type(data_type)):

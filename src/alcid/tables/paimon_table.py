@@ -29,7 +29,7 @@ from alcid.tables.paimon.open_table import OpenPaimonTable
 from alcid.tables.paimon.write import build
 from alcid.tables.paimon.write.append import append_rows
 from alcid.tables.paimon.write.build import key_indexes
-from alcid.tables.paimon.write.statistics import compute_stats
+from alcid.tables.paimon.write.distinct_values import compute_stats
 from alcid.tables.progress import Progress
 from alcid.tables.reports import (
     AppendReport,

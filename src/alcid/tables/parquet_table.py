@@ -14,6 +14,7 @@ import pyarrow as pa
 from alcid.errors import ColumnError, FileGoneError, OptionError
 from alcid.options import OptionValue, parse_options
 from alcid.storage import retry
+from alcid.tables.distinct_values import compute_stats
 from alcid.tables.engine import no_spark, row_source
 from alcid.tables.maintenance.clean import CleanReport, clean
 from alcid.tables.maintenance.parquet import repair, verify
@@ -23,7 +24,6 @@ from alcid.tables.parquet.append import append
 from alcid.tables.parquet.open_table import OpenParquetTable
 from alcid.tables.progress import Progress
 from alcid.tables.reports import AppendReport, BuildReport
-from alcid.tables.statistics import compute_stats
 
 
 class ParquetTable(OpenParquetTable):

@@ -73,13 +73,9 @@ def write_file(
     path: str,
     metadata: Mapping[str, str] | None = None,
 ) -> WrittenFile:
-    """Write rows as one file, and make its indexes, statistics and page places of them.
+    """Write rows as one file, and make its indexes, statistics and page offsets of them.
 
-    Args:
-        rows: With columns of types that `written_type` gives.
-        specs: The indexes to build; what cannot be built is in `IndexedFile.skipped`.
-        path: What the bundle calls the file.
-        metadata: Goes into the footer, as Spark's schema does.
+    Columns have types that `written_type` gives. What cannot be built is in `IndexedFile.skipped`.
 
     >>> from alcid.options import parse_options
     >>> specs = parse_options({"file-index.bitmap.columns": "id"})
@@ -101,13 +97,10 @@ class FileWriter:
         metadata: Mapping[str, str] | None = None,
         encoding: Encoding = SNAPPY,
     ) -> None:
-        """Begin a file.
+        """Begin a file; `metadata` goes into its footer.
 
-        Args:
-            schema: What `add` gives. A field that cannot be null is required in the file, and
-                `PARQUET:field_id` in its metadata is its id there.
-            metadata: Goes into the footer.
-            encoding: How values are written.
+        A field of the schema that cannot be null is required in the file, and `PARQUET:field_id` in
+        its metadata is its id there.
 
         Raises:
             ColumnError: There is no column: such a file cannot say how many rows it has.
@@ -187,8 +180,8 @@ class FileWriter:
         """
         paths = pq.ParquetFile(pa.BufferReader(data)).schema
         described = [
-            paths.column(place).path
-            for place, leaf in enumerate(_leaves(self._groups))
+            paths.column(position).path
+            for position, leaf in enumerate(_leaves(self._groups))
             if not _has_nan(leaf)
         ]
         sink = pa.BufferOutputStream()
@@ -224,14 +217,14 @@ def _leaves(groups: Sequence[pa.Table]) -> Iterator[list[pa.Array]]:
 
 
 def _within(arrays: list[pa.Array]) -> Iterator[list[pa.Array]]:
-    given = arrays[0].type if arrays else pa.null()
-    if types.is_struct(given):
-        for place in range(given.num_fields):
-            yield from _within([array.field(place) for array in arrays])
-    elif types.is_map(given):
+    arrow_type = arrays[0].type if arrays else pa.null()
+    if types.is_struct(arrow_type):
+        for position in range(arrow_type.num_fields):
+            yield from _within([array.field(position) for array in arrays])
+    elif types.is_map(arrow_type):
         yield from _within([array.keys for array in arrays])
         yield from _within([array.items for array in arrays])
-    elif types.is_list(given):
+    elif types.is_list(arrow_type):
         yield from _within([array.flatten() for array in arrays])
     else:
         yield arrays
@@ -254,34 +247,34 @@ def _page_options() -> dict[str, int]:
     return {"data_page_size": 8}
 
 
-def written_type(given: Any) -> Any:
+def written_type(arrow_type: Any) -> Any:
     """The type in which values are written: the one that is read again, without Arrow's schema.
 
     >>> written_type(pa.list_(pa.dictionary(pa.int8(), pa.large_string())))
     ListType(list<element: string>)
     """
-    if isinstance(given, pa.BaseExtensionType):
-        return written_type(given.storage_type)
-    if types.is_dictionary(given) or types.is_run_end_encoded(given):
-        return written_type(given.value_type)
-    if types.is_large_string(given) or types.is_string_view(given):
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return written_type(arrow_type.storage_type)
+    if types.is_dictionary(arrow_type) or types.is_run_end_encoded(arrow_type):
+        return written_type(arrow_type.value_type)
+    if types.is_large_string(arrow_type) or types.is_string_view(arrow_type):
         return pa.string()
-    if types.is_large_binary(given) or types.is_binary_view(given):
+    if types.is_large_binary(arrow_type) or types.is_binary_view(arrow_type):
         return pa.binary()
-    if types.is_date64(given):
+    if types.is_date64(arrow_type):
         return pa.date32()
-    if types.is_time32(given):
+    if types.is_time32(arrow_type):
         return pa.time32("ms")
-    if types.is_timestamp(given):
-        unit = "ms" if given.unit == "s" else given.unit
-        return pa.timestamp(unit, None if given.tz is None else "UTC")
-    if types.is_map(given):
-        return pa.map_(written_type(given.key_type), written_type(given.item_type))
-    if types.is_struct(given):
-        return pa.struct([(field.name, written_type(field.type)) for field in given])
-    if types.is_nested(given) and not types.is_union(given):  # every kind of list
-        return pa.list_(pa.field("element", written_type(given.value_type)))
-    return given
+    if types.is_timestamp(arrow_type):
+        unit = "ms" if arrow_type.unit == "s" else arrow_type.unit
+        return pa.timestamp(unit, None if arrow_type.tz is None else "UTC")
+    if types.is_map(arrow_type):
+        return pa.map_(written_type(arrow_type.key_type), written_type(arrow_type.item_type))
+    if types.is_struct(arrow_type):
+        return pa.struct([(field.name, written_type(field.type)) for field in arrow_type])
+    if types.is_nested(arrow_type) and not types.is_union(arrow_type):  # every kind of list
+        return pa.list_(pa.field("element", written_type(arrow_type.value_type)))
+    return arrow_type
 
 
 Place = TypeVar("Place")
@@ -297,21 +290,18 @@ def roll_files(
     target_bytes: int,
     buffered_bytes: int = MAX_BUFFERED_BYTES,
 ) -> Iterator[tuple[Place, FileWriter]]:
-    """Files that are to be closed, and the places that they belong to.
+    """Files that are to be closed, and the partitions that they belong to.
 
-    Args:
-        parts: Rows, and where they belong; those of a place one after the other.
-        begin: Begins a file.
-        target_bytes: A file ends with the row group that makes it so long.
-        buffered_bytes: And when its rows take so much memory.
+    Rows of a partition come one after the other. A file ends with the row group that makes it as
+    long as the target, or when its rows take too much memory.
     """
     current: tuple[Place, FileWriter] | None = None
-    for place, rows in parts:
-        if current is not None and current[0] != place:
+    for partition, rows in parts:
+        if current is not None and current[0] != partition:
             yield current
             current = None
         if current is None:
-            current = place, begin()
+            current = partition, begin()
         file = current[1]
         file.add(rows)
         if file.written_bytes >= target_bytes or file.buffered_bytes >= buffered_bytes:
@@ -319,7 +309,7 @@ def roll_files(
             yield current
             current = None
             if rest is not None:
-                current = place, begin()
+                current = partition, begin()
                 current[1].add(rest)
     if current is not None:
         yield current

@@ -89,7 +89,7 @@ def often(share: float, faults: Sequence[Fault], seed: int) -> Decide:
 
     def decide(call: Call) -> Fault | None:
         source = random.Random(f"{seed} {call.number}")
-        fitting = [one for one in faults if one.fits(call.kind)]
+        fitting = [fault for fault in faults if fault.fits(call.kind)]
         return source.choice(fitting) if fitting and source.random() < share else None
 
     return decide
@@ -163,12 +163,12 @@ class FaultyFiles:
     def entries(self, under: str, *, hidden: bool) -> list[Entry]:
         """All files below a folder, or those that there were."""
         fault = self._begin("entries", under)
-        found = self._files.entries(under, hidden=hidden)
+        entries = self._files.entries(under, hidden=hidden)
         if fault is not Fault.STALE:
-            return found
-        listed: dict[str, Entry | None] = {self._name(one[0]): one for one in found}
+            return entries
+        listed: dict[str, Entry | None] = {self._name(entry[0]): entry for entry in entries}
         listed |= self._faults.unknown()
-        names = [(name, *one[1:]) for name, one in listed.items() if one is not None]
+        names = [(name, *entry[1:]) for name, entry in listed.items() if entry is not None]
         folder = self._name(under) if under else self._root
         return list(below(names, self._root, folder, hidden=hidden))
 
@@ -239,8 +239,8 @@ class FaultyFiles:
         return f"{self._root}/{path}"
 
 
-def _sized(known: FileStat) -> tuple[int, str | None]:
-    return known.size or 0, known.version
+def _sized(stat: FileStat) -> tuple[int, str | None]:
+    return stat.size or 0, stat.version
 
 
 def _lose_answer(fault: Fault | None, path: str) -> None:

@@ -177,8 +177,8 @@ def _leaf(leaf: Predicate, value: Any, data_type: DataType) -> Truth:
             bounds = (_compare(">=", value, low, data_type), _compare("<=", value, high, data_type))
             return _join(bounds, False)
         case In(_, literals, negated):
-            found = _is_in(value, literals, data_type)
-            return None if found is None else found != negated
+            is_in = _is_in(value, literals, data_type)
+            return None if is_in is None else is_in != negated
         case Like(_, text, prefix, negated) if data_type.root in ("CHAR", "VARCHAR"):
             if value is None:
                 return None

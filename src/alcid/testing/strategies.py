@@ -321,11 +321,11 @@ def columns(
 
 
 def _values(data_type: DataType, index_type: str | None) -> st.SearchStrategy[Any]:
-    known = st.sampled_from(edges(data_type, index_type))
+    edge_values = st.sampled_from(edges(data_type, index_type))
     drawn = st.integers(0, 2**32).map(
         lambda seed: _random_value(data_type, index_type, random.Random(seed))
     )
-    return known | drawn
+    return edge_values | drawn
 
 
 def _many(data_type: DataType, index_type: str | None, seed: int) -> list[Any]:
@@ -387,7 +387,7 @@ def literals(column: SampleColumn) -> st.SearchStrategy[Any]:
 
 def _one_of_many(pool: Sequence[Any]) -> st.SearchStrategy[Any]:
     """As `sampled_from`, whose representation would list all of them."""
-    return st.integers(0, len(pool) - 1).map(lambda place: pool[place])
+    return st.integers(0, len(pool) - 1).map(lambda position: pool[position])
 
 
 def comparisons(name: str, given: Sequence[Any]) -> list[Predicate]:
@@ -420,8 +420,8 @@ _OPERATORS: tuple[Callable[[Column, Any], Predicate], ...] = (
 
 def leaves(name: str, column: SampleColumn) -> st.SearchStrategy[Predicate]:
     """One comparison of a column; see `comparisons` for all of them."""
-    given = st.lists(literals(column), min_size=1, max_size=3)
-    return given.flatmap(lambda chosen: _one_of_many(comparisons(name, chosen)))
+    chosen = st.lists(literals(column), min_size=1, max_size=3)
+    return chosen.flatmap(lambda drawn: _one_of_many(comparisons(name, drawn)))
 
 
 def trees(columns: Mapping[str, SampleColumn]) -> st.SearchStrategy[Predicate]:

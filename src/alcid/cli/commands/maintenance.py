@@ -167,7 +167,7 @@ def stats(
     """  # noqa: D301
     from alcid.cli.printing import choose_progress, print_report
     from alcid.cli.reports import CountedColumn, StatsReport
-    from alcid.tables.statistics import countable
+    from alcid.tables.distinct_values import countable
 
     columns = names("--column", column) if column else None
     opened = open_table(table, how)

@@ -34,11 +34,8 @@ def inspect_file(
 ) -> FileIndexReport | Listing:
     """Inspect a file, whose kind its first bytes tell.
 
-    Args:
-        path: The file.
-        types: Types of columns, as far as they were given.
-        column: Only this column of a file index, with its values.
-        limit: Values, positions, vectors or blobs at most; None for all.
+    With `column`, only this column of a file index, and its values. `limit` is that of values,
+    positions, vectors and blobs; None for all.
     """
     with opened(path) as (source, kind):
         if kind is Kind.FILE_INDEX:

@@ -86,10 +86,10 @@ class Listing:
         properties: dict[str, str] | None = None,
     ) -> Listing:
         """Collect the first items and only count the others."""
-        every = iter(items)
-        shown = tuple(islice(every, limit))
+        remaining = iter(items)
+        shown = tuple(islice(remaining, limit))
         count, damaged = len(shown), sum(item.state == "damaged" for item in shown)
-        for item in every:
+        for item in remaining:
             count += 1
             damaged += item.state == "damaged"
         return cls(

@@ -422,11 +422,7 @@ def _compare_properties(entry: str, a: dict[str, str], b: dict[str, str]) -> lis
 def diff_files(a: str, b: str, types: Mapping[str, DataType]) -> DiffReport:
     """Compare two files.
 
-    Args:
-        a: A file.
-        b: Another file.
-        types: Types of columns, as far as they were given: some indexes of other columns are
-            compared as bytes.
+    Some indexes of columns without a type in `types` are compared as bytes.
 
     Raises:
         OptionError: The files are of different kinds.

@@ -159,14 +159,7 @@ class FileIndexReport:
 def inspect_file_index(
     source: Source, types: Mapping[str, DataType], column: str | None, limit: int | None
 ) -> FileIndexReport:
-    """Inspect a container.
-
-    Args:
-        source: The file.
-        types: Types of columns, as far as they were given.
-        column: Only this column, with its values.
-        limit: Values at most, and positions of each; None for all.
-    """
+    """Inspect a container; with `column`, only this column and its first values and positions."""
     index = FileIndex.open(source, types, strict=True)
     columns = IndexedColumns.match(index.entries, types)
     chosen = index.entries if column is None else _of_column(column, columns)

@@ -84,14 +84,7 @@ def choose_probe(
 def probe_file(
     path: str, probe: Probe, types: Mapping[str, DataType], limit: int | None
 ) -> ProbeReport:
-    """Probe a file index.
-
-    Args:
-        path: The file.
-        probe: A predicate, a top-n, or both.
-        types: Types of the columns in the probe.
-        limit: Positions at most; None for all.
-    """
+    """Probe a file index; the report lists at most `limit` positions, or all."""
     with opened(path) as (source, kind):
         if kind is not Kind.FILE_INDEX:
             raise FormatError(

@@ -42,12 +42,8 @@ def map_bytes(
 ) -> Region:
     """The regions of a whole index file.
 
-    Args:
-        source: The file.
-        types: Types of columns, as far as they are known; some indexes are only drawn as a whole
-            without.
-        kind: The kind of file; by default its first bytes decide.
-        draw_blob: Draws blobs of a Puffin file whose type is not one of `alcid.formats`.
+    Without the type of a column some indexes are only drawn as a whole. `draw_blob` draws blobs of
+    a Puffin file whose type is not one of `alcid.formats`.
 
     Raises:
         FormatError: The file is of an unknown kind, or its header is damaged.

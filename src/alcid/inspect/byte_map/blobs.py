@@ -32,20 +32,20 @@ def _draw(section: Section, name: str) -> Region:
     fields.read("magic", "mark", lambda cursor: cursor.take(4).hex())
     crc_at = section.length - 4
 
-    def draw(_: int, one: StoredBitmap) -> None:
+    def draw(_: int, bitmap: StoredBitmap) -> None:
         keyed = Fields(section, fields.position)
         if bits == 64:
             keyed.read("key: the upper half", "number", little(4))
-        part = section.section(one.offset, one.length)
+        part = section.section(bitmap.offset, bitmap.length)
         keyed.add(draw_bitmap(part, "bitmap", what="position"))
-        fields.add(keyed.region(f"positions from {one.key << 32:,}", keyed.parts[-1].note))
+        fields.add(keyed.region(f"positions from {bitmap.key << 32:,}", keyed.parts[-1].note))
 
     if bits == 64:
         fields.read("bitmaps", "number", little(8))
     fields.each("bitmaps", bitmaps, draw, crc_at)
     fields.until(crc_at)
     fields.read("CRC-32", "check", lambda cursor: cursor.take(4).hex())
-    count = count_text(sum(len(one.rows) for one in bitmaps), "position")
+    count = count_text(sum(len(bitmap.rows) for bitmap in bitmaps), "position")
     return fields.region(name, f"{bits} bits, {count}")
 
 
@@ -54,19 +54,19 @@ def draw_vector_file(source: Source) -> Region:
     whole = Section(source)
     fields = Fields(whole)
     fields.read("version", "mark", Cursor.u8)
-    places: list[tuple[int, int]] = []
+    extents: list[tuple[int, int]] = []
     problem = ""
     try:
-        places.extend(vector_places(whole))
+        extents.extend(vector_places(whole))
     except FormatError as error:
         problem = str(error)
 
-    def draw(number: int, place: tuple[int, int]) -> None:
-        fields.add(draw_vector(whole.section(*place), f"vector {number}"))
+    def draw(number: int, extent: tuple[int, int]) -> None:
+        fields.add(draw_vector(whole.section(*extent), f"vector {number}"))
 
-    fields.each("vectors", places, draw, sum(places[-1]) if places else fields.position)
+    fields.each("vectors", extents, draw, sum(extents[-1]) if extents else fields.position)
     fields.skip("no vector", source.size - fields.position, "damaged", problem)
-    return fields.region(source.name, count_text(len(places), "vector"))
+    return fields.region(source.name, count_text(len(extents), "vector"))
 
 
 _HASH, _WORD = 4, 8
@@ -132,11 +132,7 @@ DrawBlob: TypeAlias = Callable[[Blob, Section, str], "Region | None"]
 
 
 def draw_puffin(source: Source, draw_other: DrawBlob | None = None) -> Region:
-    """The whole file.
-
-    Args:
-        source: The file.
-        draw_other: Draws blobs of types that are not known here.
+    """The whole file; `draw_other` draws blobs of types that are not known here.
 
     Raises:
         FormatError: Its footer is damaged.

@@ -52,15 +52,15 @@ def _directories(section: Section, payloads: dict[PayloadKind, Blob], name: str)
         for kind, blob in payloads.items()
     )
 
-    def draw(_: int, place: tuple[int, int, str]) -> None:
-        at, entries, kind = place
+    def draw(_: int, directory: tuple[int, int, str]) -> None:
+        at, entries, kind = directory
         part = Fields(section, at)
-        every = count_text(entries, "payload")
-        part.skip("files, by their rows", _NUMBER * entries, "number", every)
-        part.skip("lengths", _NUMBER * entries, "number", every)
-        part.skip("first bytes", HEAD * entries, "data", every)
+        count = count_text(entries, "payload")
+        part.skip("files, by their rows", _NUMBER * entries, "number", count)
+        part.skip("lengths", _NUMBER * entries, "number", count)
+        part.skip("first bytes", HEAD * entries, "data", count)
         part.read("CRC-32", "check", little(CRC_SIZE), "{:08x}".format)
-        fields.add(part.region(f"directory of {kind}", every))
+        fields.add(part.region(f"directory of {kind}", count))
 
     fields.each("directories", placed, draw, section.length)
     fields.until(section.length)
@@ -73,15 +73,15 @@ def _payloads(section: Section, series: Series) -> Region:
     lengths = series.directory.lengths
 
     def draw(_: int, entry: int) -> None:
-        place = series.stored(entry)
-        if not place.length:
+        stored = series.stored(entry)
+        if not stored.length:
             return
-        part = Fields(section, place.offset - section.start)
-        blocks = range(0, place.length, BLOCK)
-        end = part.position + place.length
+        part = Fields(section, stored.offset - section.start)
+        blocks = range(0, stored.length, BLOCK)
+        end = part.position + stored.length
 
         def draw_block(_: int, begin: int) -> None:
-            content = min(BLOCK, place.length - begin) - CRC_SIZE
+            content = min(BLOCK, stored.length - begin) - CRC_SIZE
             inside = Section(section.source, section.start + part.position, content)
             if len(blocks) == 1 and series.kind.type == INDEX:
                 part.add(draw_index(series.kind.index_type, inside, "the index", None))

@@ -57,13 +57,13 @@ def _bitmap_head(section: Section, head: BitmapHead) -> Region:
     fields.read("distinct values", "number", Cursor.i32)
     fields.read("has nulls", "mark", Cursor.u8)
     if head.null_offset is not None:
-        fields.read("null rows", "number", Cursor.i32, _place)
+        fields.read("null rows", "number", Cursor.i32, _offset_text)
         if head.version == V2:
             fields.read("length of null rows", "number", Cursor.i32)
     return fields.region("head")
 
 
-def _place(offset: int) -> str:
+def _offset_text(offset: int) -> str:
     """What an offset says: where the bitmap is, or which row is the only one."""
     return f"row {-1 - offset}" if offset < 0 else f"bitmap at {offset}"
 
@@ -84,20 +84,20 @@ def _blocks(section: Section, reader: BitmapReader, data_type: DataType) -> Regi
     first_block = blocks[0][0] if blocks else reader.body_at
     length_at = first_block - 4
 
-    def draw_place(number: int, _: object) -> None:
+    def draw_entry(number: int, _: object) -> None:
         entry = Fields(section, directory.position)
         entry.read("first key", "key", *key_reading(data_type))
         entry.read("offset of the block", "number", Cursor.i32)
         directory.add(entry.region(f"block {number}", entry.parts[0].note))
 
-    directory.each("blocks", blocks, draw_place, length_at)
+    directory.each("blocks", blocks, draw_entry, length_at)
     directory.read("length of all blocks", "number", Cursor.i32)
     fields.add(directory.region("directory of blocks", count_text(len(blocks), "block")))
 
-    def draw_block(number: int, place: tuple[int, int]) -> None:
-        block = Fields(section, place[0])
+    def draw_block(number: int, extent: tuple[int, int]) -> None:
+        block = Fields(section, extent[0])
         count = block.read("entries", "number", Cursor.i32)
-        _each_entry(block, count, data_type, place[1], with_length=True)
+        _each_entry(block, count, data_type, extent[1], with_length=True)
         fields.add(block.region(f"block {number}", count_text(count, "value")))
 
     fields.each("blocks", blocks, draw_block, reader.body_at)
@@ -110,11 +110,11 @@ def _each_entry(
     def draw(_: int, __: int) -> None:
         entry = Fields(fields.section, fields.position)
         entry.read("key", "key", *key_reading(data_type))
-        entry.read("rows", "number", Cursor.i32, _place)
+        entry.read("rows", "number", Cursor.i32, _offset_text)
         if with_length:
             entry.read("length", "number", Cursor.i32)
-        key, place = entry.parts[0].note, entry.parts[1].note
-        fields.add(entry.region(key, place))
+        key, rows = entry.parts[0].note, entry.parts[1].note
+        fields.add(entry.region(key, rows))
 
     fields.each("values", range(count), draw, end)
 
@@ -122,10 +122,10 @@ def _each_entry(
 def _bitmaps(section: Section, reader: BitmapReader, data_type: DataType) -> Region:
     body = reader.body_at
     fields = Fields(section, body)
-    places = _places(reader)
+    bitmaps = _stored_bitmaps(reader)
 
-    def draw(_: int, place: tuple[Key | None, int, int | None]) -> None:
-        key, offset, length = place
+    def draw(_: int, bitmap: tuple[Key | None, int, int | None]) -> None:
+        key, offset, length = bitmap
         if body + offset < fields.position:  # two keys share a bitmap
             return
         if length is None:  # version 1, where only the bitmap itself tells
@@ -134,19 +134,19 @@ def _bitmaps(section: Section, reader: BitmapReader, data_type: DataType) -> Reg
         name = "NULL" if key is None else key_text(key, data_type)
         fields.add(draw_bitmap(section.section(body + offset, length), name))
 
-    fields.each("bitmaps", places, draw, section.length)
+    fields.each("bitmaps", bitmaps, draw, section.length)
     fields.until(section.length)
-    return fields.region("bitmaps", count_text(len(places), "bitmap"))
+    return fields.region("bitmaps", count_text(len(bitmaps), "bitmap"))
 
 
-def _places(reader: BitmapReader) -> list[tuple[Key | None, int, int | None]]:
+def _stored_bitmaps(reader: BitmapReader) -> list[tuple[Key | None, int, int | None]]:
     """Key, offset and length of each bitmap, in their order; None is null."""
     head = reader.head
-    found: list[tuple[Key | None, int, int | None]] = []
+    bitmaps: list[tuple[Key | None, int, int | None]] = []
     if head.null_offset is not None and head.null_offset >= 0:
-        found.append((None, head.null_offset, head.null_length))
-    found.extend(place for place in reader.places() if place[1] >= 0)
-    return sorted(found, key=lambda place: place[1])
+        bitmaps.append((None, head.null_offset, head.null_length))
+    bitmaps.extend(bitmap for bitmap in reader.places() if bitmap[1] >= 0)
+    return sorted(bitmaps, key=lambda bitmap: bitmap[1])
 
 
 _ANY_KEYS = KeyType(8)  # bloom-filter and bsi have the same bytes for all types
@@ -249,8 +249,8 @@ def _dictionary(section: Section, dictionary: KeyDictionary, data_type: DataType
     fields.each("chunk heads", chunks.heads.tolist(), draw_head, chunks.keys_base)
     blocks = list(zip(chunks.offsets, chunks.lengths, chunks.further, strict=True))
 
-    def draw_block(number: int, place: tuple[int, int, int]) -> None:
-        offset, length, further = place
+    def draw_block(number: int, keys_of_chunk: tuple[int, int, int]) -> None:
+        offset, length, further = keys_of_chunk
         if further:
             block = Fields(section, chunks.keys_base + offset)
             _keys(block, further, length, data_type)
@@ -281,8 +281,8 @@ def _slices(section: Section, cardinality: int) -> Region:
     head.read("slices", "number", Cursor.u8)
     head.read("length of the existence bitmap", "number", Cursor.i32)
     head.read("length of the table", "number", Cursor.i32)
-    places = table.existing[0] - head.position
-    head.skip("offsets and lengths of slices", places, "number")
+    length = table.existing[0] - head.position
+    head.skip("offsets and lengths of slices", length, "number")
     fields.add(head.region("head of the slices"))
     fields.add(draw_bitmap(section.section(*table.existing), "rows with a value"))
     draw_slices(fields, table.slices, section.length)

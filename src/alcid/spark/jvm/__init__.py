@@ -45,11 +45,8 @@ def active(spark: SparkSession, java_session: Any = None) -> Iterator[None]:
     """Let Spark's parser and rules go by the settings of a session, in this thread.
 
     They take those of the session that is active, which may be another: Spark itself makes the
-    right one active in `spark.sql`. Without a JVM, nothing is done.
-
-    Args:
-        spark: The session.
-        java_session: One of Java's in its place, as a copy of it.
+    right one active in `spark.sql`. `java_session` may be a copy of the session in Java. Without a
+    JVM, nothing is done.
     """
     if not has_jvm(spark):
         yield
@@ -73,8 +70,8 @@ def parallelism(spark: SparkSession) -> int:
 
 def streaming_query(spark: SparkSession) -> str | None:
     """The id of the streaming query whose batch this thread does; without a JVM, not known."""
-    found = spark.sparkContext.getLocalProperty(_QUERY_ID) if has_jvm(spark) else None
-    return None if found is None else str(found)
+    query_id = spark.sparkContext.getLocalProperty(_QUERY_ID) if has_jvm(spark) else None
+    return None if query_id is None else str(query_id)
 
 
 def spark_exceptions() -> tuple[type[Exception], ...]:

@@ -55,38 +55,38 @@ def _cause(exception: Any) -> Any:
 
 def _of_iceberg(name: str, exception: Any) -> AlcidError:
     kind = str(exception.getClass().getSimpleName())
-    said = _first_line(exception.getMessage())
+    message = _first_line(exception.getMessage())
     if kind in _GONE:
         return StorageError("no such table", file=name)
     if kind == "CommitStateUnknownException":
         return StorageError(
-            f"the commit may have happened or not, so that no file of it is removed: {said}",
+            f"the commit may have happened or not, so that no file of it is removed: {message}",
             file=name,
         )
     if kind in _CONFLICTS:
-        return ConflictError(f"{name}: {said}")
-    return StorageError(f"{kind}: {said}", file=name)
+        return ConflictError(f"{name}: {message}")
+    return StorageError(f"{kind}: {message}", file=name)
 
 
 def _of_spark(name: str, error: Any) -> AlcidError:
     from pyspark.errors import AnalysisException
 
-    said = _first_line(error)
-    if "not an Iceberg table" in said:
+    message = _first_line(error)
+    if "not an Iceberg table" in message:
         return UnsupportedError(
             f"{name}: not an Iceberg table: alcid.parquet and alcid.paimon open others"
         )
     if (error.getCondition() or "").split(".")[0] in _UNKNOWN_NAME:
         return StorageError("no such table in the catalogs of the session", file=name)
-    if _LOST_HISTORY in said:  # before anything is committed
-        return ConflictError(f"{name}: {said}")
+    if _LOST_HISTORY in message:  # before anything is committed
+        return ConflictError(f"{name}: {message}")
     if isinstance(error, AnalysisException):
-        return UnsupportedError(f"{name}: {said}")
-    return StorageError(said, file=name)
+        return UnsupportedError(f"{name}: {message}")
+    return StorageError(message, file=name)
 
 
-def _first_line(said: object) -> str:
-    return (str(said).strip().splitlines() or [""])[0]
+def _first_line(message: object) -> str:
+    return (str(message).strip().splitlines() or [""])[0]
 
 
 RUNTIME_CLASS = "org.apache.iceberg.spark.Spark3Util"
@@ -107,10 +107,10 @@ class JavaTable:
         self._spark, self._java = spark, _Java.of(spark._jvm)
         # A catalog that was not used yet is loaded by the settings of the session that is active.
         with java_errors(name), active(spark):
-            found = self._java.resolve(spark._jsparkSession, name)
-            place = found.identifier()
-            last = str(place.name())
-            parts = [str(found.catalog().name()), *map(str, place.namespace()), last]
+            resolved = self._java.resolve(spark._jsparkSession, name)
+            identifier = resolved.identifier()
+            last = str(identifier.name())
+            parts = [str(resolved.catalog().name()), *map(str, identifier.namespace()), last]
         self.name = ".".join(part if _WORD.fullmatch(part) else quoted(part) for part in parts)
         """As the session calls it, whatever its current catalog is."""
         self.sql_name = ".".join(map(quoted, parts))
@@ -142,13 +142,13 @@ class JavaTable:
         """The newest metadata: where their file is, which names this state, and the JSON in it."""
         operations = self._operations(self._load())
         with java_errors(self.name):
-            found = operations.refresh()
-            file = str(found.metadataFileLocation())
-            if int(found.formatVersion()) == 1:
+            metadata = operations.refresh()
+            file = str(metadata.metadataFileLocation())
+            if int(metadata.formatVersion()) == 1:
                 # To write JSON of version 1 lets snapshots without a manifest list forget how
                 # their manifests are read: the catalog's own, which every query has, must not.
-                found = self._java.read_metadata(operations.io(), file)
-            return file, str(self._java.to_json(found))
+                metadata = self._java.read_metadata(operations.io(), file)
+            return file, str(self._java.to_json(metadata))
 
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether the newest metadata have a snapshot."""
@@ -157,11 +157,9 @@ class JavaTable:
             return operations.refresh().snapshot(snapshot_id) is not None
 
     def update(self, file: str, change: str) -> None:
-        """Commit one change of the metadata.
+        """Commit one change of the metadata in a file.
 
-        Args:
-            file: The file of the metadata that it was made for.
-            change: As the REST catalog has it: `{"action": "set-statistics", ...}`.
+        The change is that of the REST catalog: `{"action": "set-statistics", ...}`.
 
         Raises:
             ConflictError: The metadata are not these any more.
@@ -178,16 +176,10 @@ class JavaTable:
     def commit_deletes(
         self, snapshot_id: int, data_files: Sequence[str], added: Sequence[str], gone: Sequence[str]
     ) -> int:
-        """Commit delete files in place of others; the calls are as many for any number of files.
+        """Commit delete files in place of others, and return the new snapshot.
 
-        Args:
-            snapshot_id: The snapshot whose rows were looked at.
-            data_files: The data files that the new ones are of, which must still be there.
-            added: JSON of scan tasks, whose delete files are added.
-            gone: JSON of scan tasks, whose delete files are removed.
-
-        Returns:
-            The new snapshot.
+        The rows of `snapshot_id` were looked at, and the data files must still be there. Delete
+        files come as JSON of scan tasks, so that the calls are as many for any number of files.
 
         Raises:
             ConflictError: A data file is gone, or has got other deletes meanwhile.
@@ -215,9 +207,8 @@ class JavaTable:
     def file_settings(self) -> tuple[dict[str, str], list[tuple[str, dict[str, str]]]]:
         """What the table's own reads of files are set up with.
 
-        Returns:
-            The properties of its `FileIO`, with those of Hadoop's S3 as `fs.s3a.*`; and the
-            credentials that the catalog has given for prefixes, the longest prefix last.
+        First the properties of its `FileIO`, with those of Hadoop's S3 as `fs.s3a.*`; then the
+        credentials that the catalog has given for prefixes, the longest prefix last.
         """
         from py4j.protocol import Py4JError
 
@@ -229,15 +220,15 @@ class JavaTable:
             with suppress(Py4JError):  # only Hadoop's own has one
                 hadoop = io.getConf()
             prefix = "fs.s3a."
-            found = self._java.texts_of(hadoop.getPropsWithPrefix(prefix))
-            settings |= {prefix + name: value for name, value in found.items()}
-            given: list[tuple[str, dict[str, str]]] = []
+            s3a = self._java.texts_of(hadoop.getPropsWithPrefix(prefix))
+            settings |= {prefix + name: value for name, value in s3a.items()}
+            credentials: list[tuple[str, dict[str, str]]] = []
             with suppress(Py4JError):  # only some catalogs give them
-                given = [
-                    (str(one.prefix()), self._java.texts_of(one.config()))
-                    for one in io.credentials()
+                credentials = [
+                    (str(credential.prefix()), self._java.texts_of(credential.config()))
+                    for credential in io.credentials()
                 ]
-        return settings, sorted(given, key=lambda one: len(one[0]))
+        return settings, sorted(credentials, key=lambda credential: len(credential[0]))
 
     def working_folder(self) -> str:
         """What Hadoop takes paths without a root to be below."""
@@ -288,9 +279,9 @@ class _Java:
         """A list of Java, in one call."""
         return self._read_json(json.dumps(list(texts)), self._class.forName("java.util.ArrayList"))
 
-    def texts_of(self, given: Any) -> dict[str, str]:
+    def texts_of(self, java_map: Any) -> dict[str, str]:
         """A map of Java, in one call."""
-        found: dict[str, str] = json.loads(self._write_json(given))
+        found: dict[str, str] = json.loads(self._write_json(java_map))
         return found
 
     def consumer(self, delta: Any, method: str) -> Any:
@@ -299,6 +290,6 @@ class _Java:
         loader = delta.getClass().getClassLoader()
         kinds = self._kinds(self._class.forName("java.lang.Class"), 1)
         kinds[0] = loader.loadClass("org.apache.iceberg.DeleteFile")
-        found = loader.loadClass("org.apache.iceberg.RowDelta").getMethod(method, kinds)
-        handle = self._lookup(found).bindTo(delta)
+        java_method = loader.loadClass("org.apache.iceberg.RowDelta").getMethod(method, kinds)
+        handle = self._lookup(java_method).bindTo(delta)
         return self._as_instance(self._class.forName("java.util.function.Consumer"), handle)

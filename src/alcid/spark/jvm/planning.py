@@ -67,15 +67,15 @@ class Node:
 
     def attributes(self, names: Sequence[str]) -> dict[int, str] | None:
         """The columns of a leaf by their ids; None where they are not those of these names."""
-        text, place, found = str(self.java.output().mkString(_SEPARATOR)), 0, dict[int, str]()
+        text, position, columns = str(self.java.output().mkString(_SEPARATOR)), 0, dict[int, str]()
         for name in names:
-            known = text.startswith(f"{name}#", place)
-            number = _ATTRIBUTE.match(text, place + len(name)) if known else None
+            is_next = text.startswith(f"{name}#", position)
+            number = _ATTRIBUTE.match(text, position + len(name)) if is_next else None
             if number is None:
                 return None
-            found[int(number[1])] = name
-            place = number.end() + len(_SEPARATOR)
-        return found if place == len(text) + len(_SEPARATOR) else None
+            columns[int(number[1])] = name
+            position = number.end() + len(_SEPARATOR)
+        return columns if position == len(text) + len(_SEPARATOR) else None
 
     def references(self) -> set[int] | None:
         """The ids of all columns in its expressions; None where they cannot be told."""
@@ -119,27 +119,27 @@ class Condition:
     def at(self, path: Sequence[int]) -> Any:
         """A node itself, by the places of the children that lead to it."""
         node = self._java
-        for place in path:
-            node = node.children().apply(place)
+        for child in path:
+            node = node.children().apply(child)
         return node
 
 
 def listed(items: Any) -> list[Any]:
     """A sequence of Scala's as a list."""
-    return [items.apply(place) for place in range(items.size())]
+    return [items.apply(position) for position in range(items.size())]
 
 
 # The first two would run while a plan is made, on tables without rows; the third has no plan.
 _COMMANDS = ("CompoundBody", "UnresolvedExecuteImmediate", "InsertIntoStatement")
 
 
-def same_session(one: SparkSession, other: SparkSession) -> bool:
+def same_session(session: SparkSession, other: SparkSession) -> bool:
     """Whether two are the same session, though each may be an object of its own."""
-    if one is other:
+    if session is other:
         return True
-    if not (has_jvm(one) and has_jvm(other)):
+    if not (has_jvm(session) and has_jvm(other)):
         return False
-    return bool(one._jsparkSession.equals(other._jsparkSession))
+    return bool(session._jsparkSession.equals(other._jsparkSession))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

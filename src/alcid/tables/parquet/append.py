@@ -136,15 +136,15 @@ def _publish(
 
 
 def _fit(
-    table: OpenParquetTable, given: pa.Schema, partition_by: Sequence[str] | None
+    table: OpenParquetTable, schema: pa.Schema, partition_by: Sequence[str] | None
 ) -> TargetColumns:
     if isinstance(partition_by, str):
         raise OptionError("partition_by: found text, expected a list of names")
     files, columns = table.snapshot, table.snapshot.columns
     partitions = list(columns.partitions)
-    known = None
+    table_types = None
     if len(files.sizes):
-        known = {
+        table_types = {
             name: column.arrow_type
             for name, column in columns.columns.items()
             if name not in columns.partitions
@@ -156,11 +156,11 @@ def _fit(
                 f"partition_by: found {list(partition_by)}, expected {partitions} as in the table"
             )
     elif partition_by is not None:
-        partitions = [find_column(name, given.names) for name in partition_by]
-    fitted = fit_columns(given, known, partitions)
-    for name, place in zip(fitted.partitions, fitted.partition_sources, strict=True):
-        if place is not None and types.is_nested(given.field(place).type):
-            raise UnsupportedError(f"column {name}: {given.field(place).type} is not for paths")
+        partitions = [find_column(name, schema.names) for name in partition_by]
+    fitted = fit_columns(schema, table_types, partitions)
+    for name, source in zip(fitted.partitions, fitted.partition_sources, strict=True):
+        if source is not None and types.is_nested(schema.field(source).type):
+            raise UnsupportedError(f"column {name}: {schema.field(source).type} is not for paths")
     return fitted
 
 
@@ -189,5 +189,5 @@ def _above(table: OpenParquetTable) -> str:
     if not len(table.snapshot.sizes) or not table.snapshot.columns.partitions:
         return ""
     folders = table.snapshot.paths[0].as_py().split("/")[:-1]
-    first = next(place for place, folder in enumerate(folders) if "=" in folder)
+    first = next(level for level, folder in enumerate(folders) if "=" in folder)
     return "/".join(folders[:first])

@@ -235,7 +235,7 @@ def _plan(
 ) -> BuildPlan:
     """What there is to do; `rebuild` takes nothing for fresh, or nothing of some files."""
     if rebuild is True:
-        files = (FilePlan(file, tuple(specs), known=False) for file in range(len(listing)))
+        files = (FilePlan(file, tuple(specs), is_described=False) for file in range(len(listing)))
         return BuildPlan(tuple(files), 0)
     plan = plan_build(contents.against(listing), listing, specs, skipped)
     return plan.with_files(listing.paths.to_pylist(), rebuild, specs) if rebuild else plan

@@ -112,7 +112,7 @@ def unescape(text: str) -> str:
     >>> unescape("10%3A00"), unescape("100%"), unescape("%C3%A4")
     ('10:00', '100%', 'Ã¤')
     """
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "%" in text else text
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if "%" in text else text
 
 
 def escape(text: str) -> str:
@@ -121,7 +121,7 @@ def escape(text: str) -> str:
     >>> escape("10:00"), escape("a b/100%"), escape("{ä}")
     ('10%3A00', 'a b%2F100%25', '%7Bä}')
     """
-    return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def infer(values: Iterable[str]) -> DataType:
@@ -130,8 +130,8 @@ def infer(values: Iterable[str]) -> DataType:
     >>> print(infer(["007", "1.5"]), infer(["2025-08-01", NULL]), infer(["1", "2025-08-01"]))
     DOUBLE DATE STRING
     """
-    found = {_infer_one(value) for value in values if value != NULL}
-    return reduce(_wider, found) if found else _STRING
+    types = {_infer_one(value) for value in values if value != NULL}
+    return reduce(_wider, types) if types else _STRING
 
 
 def _infer_one(raw: str) -> DataType:
@@ -371,8 +371,8 @@ class Partitions:
         names = folders.names
         for name in types:
             if match_column(name, names) is None:
-                known = ", ".join(names) or "none"
-                raise ColumnError(f"partition_types: no partition column {name}, found {known}")
+                existing = ", ".join(names) or "none"
+                raise ColumnError(f"partition_types: no partition column {name}, found {existing}")
         columns = (folders.column(level, name, types) for level, name in enumerate(names))
         return cls(tuple(columns), len(texts))
 
@@ -428,8 +428,8 @@ class _Folders:
         """The values of one column, of a given or an inferred type."""
         codes, of_folder = np.unique(self._codes[self._first + level], return_inverse=True)
         texts = [self._words[code].partition("=")[2] for code in codes]
-        given = match_column(name, types)
-        data_type = infer(texts) if given is None else types[given]
+        typed_name = match_column(name, types)
+        data_type = infer(texts) if typed_name is None else types[typed_name]
         values = [None if text == NULL else read_value(text, data_type) for text in texts]
         for number, (text, value) in enumerate(zip(texts, values, strict=True)):
             if value is None and text != NULL:
@@ -439,7 +439,7 @@ class _Folders:
                 )
         typed = pa.array(values, data_type.to_arrow())
         of_file = pa.array(of_folder[self._folder_of_file])
-        return PartitionColumn(given or name, data_type, typed.take(of_file))
+        return PartitionColumn(typed_name or name, data_type, typed.take(of_file))
 
     def _layout(self) -> _Layout:
         """The layout that all folders have; the first folder is that of the first file."""

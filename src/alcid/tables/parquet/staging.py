@@ -101,12 +101,10 @@ class StagingJob:
         return f"{STAGING}/{self.name}"
 
     def write(self, batches: Iterable[pa.RecordBatch], task: int) -> Iterator[StagedBundle]:
-        """Write the rows of one task.
+        """Write the rows of one task, whose number is in the names of files, as rows come by path.
 
-        Args:
-            batches: The given columns, then the texts of the partition columns; rows of the same
-                partition one after the other.
-            task: Its number, for the names: rows of a table come by path.
+        Batches have the columns, then the partition columns as text; rows of the same partition
+        come one after the other.
         """
         return _Stager(self, task).run(batches)
 
@@ -219,10 +217,7 @@ def check_paths(
 ) -> None:
     """See that a table can be read as before when it has more files.
 
-    Args:
-        before: The paths of its files; the partition columns of these, and their types, stay.
-        added: The paths to come.
-        partition_types: Those that the table was opened with.
+    The partition columns of the paths before, and their types, stay.
 
     Raises:
         UnsupportedError: A path that readers pass over, or a type would change.
@@ -283,12 +278,6 @@ def publish_bundle(
     """Let a bundle count, after its files were moved, and say how long it is.
 
     The rows are there by now: that their indexes are not is a warning.
-
-    Args:
-        storage: That of the data, where the bundle was staged.
-        folder: Where the bundles of the table are.
-        staged: The bundle.
-        moved: What the storage says of its files.
     """
     same = all(
         stat == (file.size, file.version) for stat, file in zip(moved, staged.files, strict=True)

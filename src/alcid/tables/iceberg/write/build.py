@@ -108,7 +108,7 @@ def build(
         listing = Listing(paths, maker.sizes, versions)
         resolve = IdResolver(files.schema.by_name, maker.mapping)
         if rebuild is True:
-            plans = (FilePlan(file, tuple(specs), known=False) for file in range(len(paths)))
+            plans = (FilePlan(file, tuple(specs), is_described=False) for file in range(len(paths)))
             plan = BuildPlan(tuple(plans), 0)
         else:
             snapshot_bundles = maker.finder.find(files.metadata, files.snapshot)

@@ -139,7 +139,7 @@ def _count_files(
         for column, index_type in names:
             kind = PayloadKind.index(table_name(column, own, files.schema) or column, index_type)
             counter.add(kind, file.file.rows, file.file.size)
-    return counter.found
+    return counter.counts
 
 
 def _built(file_plan: FilePlan) -> list[IndexName]:

@@ -19,12 +19,12 @@ from alcid import (
 from alcid.errors import ConflictError, FileGoneError
 from alcid.formats import puffin
 from alcid.storage import Storage
+from alcid.tables.distinct_values import count_columns
 from alcid.tables.engine import Engine
 from alcid.tables.paimon.files import PaimonFiles
-from alcid.tables.paimon.write import statistics
-from alcid.tables.paimon.write.statistics import compute_stats, kept_stats
+from alcid.tables.paimon.write import distinct_values
+from alcid.tables.paimon.write.distinct_values import compute_stats, kept_stats
 from alcid.tables.paimon_table import PaimonTable
-from alcid.tables.statistics import count_columns
 from tests.golden.paimon_tables import table_names, unpack_table
 from tests.tables.maintaining import Workers
 from tests.tables.paimon import small_tables
@@ -196,7 +196,7 @@ def test_a_change_of_the_schema_meanwhile_leaves_nothing(
         small_tables.set_options(other, write_only="true")
         return found
 
-    monkeypatch.setattr(statistics, "count_columns", count)
+    monkeypatch.setattr(distinct_values, "count_columns", count)
     with pytest.raises(ConflictError, match="its schema has changed"):
         compute_stats(table)
     assert (files_in(path, "statistics"), files_in(path, "_alcid")) == ([], [])

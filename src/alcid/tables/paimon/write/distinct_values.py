@@ -20,20 +20,20 @@ import pyarrow as pa
 from alcid.errors import ConflictError, FileGoneError, UnsupportedError
 from alcid.storage import Listing, retry
 from alcid.tables.bundle_folder import FOLDER, BundleFolder
+from alcid.tables.distinct_values import (
+    ColumnCount,
+    PreviousCounts,
+    count_columns,
+    counts_table,
+    previous_counts,
+    read_stats,
+    write_stats,
+)
 from alcid.tables.paimon.deletion_vectors import stored_vectors
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.schema import to_json
 from alcid.tables.progress import Progress
-from alcid.tables.statistics import (
-    ColumnCount,
-    KnownCounts,
-    count_columns,
-    counts_table,
-    known_counts,
-    read_stats,
-    write_stats,
-)
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
@@ -51,8 +51,9 @@ def compute_stats(
     """Count the distinct values of columns, and let the table say so in a snapshot.
 
     Rows that are deleted, or that newer ones replace, do not count. See
-    `alcid.tables.statistics.compute_stats` for what is exact. In a table without a primary key only
-    new files are read, if since the last time no file or row went and the columns are the same.
+    `alcid.tables.distinct_values.compute_stats` for what is exact. In a table without a primary key
+    only new files are read, if since the last time no file or row went and the columns are the
+    same.
 
     Args:
         table: The table; it is refreshed.
@@ -86,27 +87,27 @@ def _count(
 ) -> tuple[PaimonFiles, int, list[ColumnCount]]:
     def attempt() -> tuple[PaimonFiles, int, list[ColumnCount]]:
         files = _latest_files(table)
-        known = _known(table, files)
-        counts = count_columns(files, table.engine, columns, known=known, progress=progress)
+        previous = _previous_counts(table, files)
+        counts = count_columns(files, table.engine, columns, previous=previous, progress=progress)
         return files, *counts
 
     # A file may be compacted and expire while it is read.
     return retry(attempt, on=FileGoneError, attempts=_TRIES)
 
 
-def _known(table: OpenPaimonTable, files: PaimonFiles) -> KnownCounts | None:
+def _previous_counts(table: OpenPaimonTable, files: PaimonFiles) -> PreviousCounts | None:
     """What was counted before, of columns that are still the same ones."""
     if files.schema.primary_keys:  # where new files change what is seen of old ones
         return None
     listing, order = _listed(files)
-    known = known_counts(BundleFolder(table.storage, FOLDER), listing)
-    if known is None:
+    previous = previous_counts(BundleFolder(table.storage, FOLDER), listing)
+    if previous is None:
         return None
     is_new = np.empty(len(order), bool)
-    is_new[order] = known.is_new
-    ids = {one.name: one.id for one in files.schema.fields}
-    same = {name: one for name, one in known.counts.items() if one.field == ids.get(name)}
-    return KnownCounts(is_new, same)
+    is_new[order] = previous.is_new
+    ids = {count.name: count.id for count in files.schema.fields}
+    same = {name: count for name, count in previous.counts.items() if count.field == ids.get(name)}
+    return PreviousCounts(is_new, same)
 
 
 def _latest_files(table: OpenPaimonTable) -> PaimonFiles:

@@ -22,11 +22,11 @@ from alcid.errors import FileGoneError
 from alcid.formats import puffin
 from alcid.storage import Storage
 from alcid.tables.bundle_folder import BundleFolder
+from alcid.tables.distinct_values import compute_stats, read_stats
 from alcid.tables.engine import Engine, Threads
 from alcid.tables.open_files import list_data_files
 from alcid.tables.parquet.indexes import FolderIndexes
 from alcid.tables.parquet_table import ParquetTable
-from alcid.tables.statistics import compute_stats, read_stats
 from tests.tables.folders import OPTIONS, bundle_names, fill, path_of, put_table, rows_of
 from tests.tables.maintaining import Workers, folder_of
 

@@ -66,7 +66,7 @@ class ColumnCount:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KnownCounts:
+class PreviousCounts:
     """What was counted of some files of a table, which are as they were."""
 
     is_new: BoolArray
@@ -142,18 +142,18 @@ def read_stats(folder: BundleFolder, listing: Listing) -> pa.Table | None:
         if reader is None or reader.properties.get(_DIGEST) != _digest(listing):
             return None
         rows = int(reader.properties[_ROWS])
-        counted = [blob.properties for blob in reader.blobs if blob.type == THETA_SKETCH]
+        stored = [blob.properties for blob in reader.blobs if blob.type == THETA_SKETCH]
         return _table(
             [
-                (one[_COLUMN], one[_TYPE], int(one[DISTINCT_VALUES]), rows, int(one[_NULLS]))
-                for one in counted
+                (blob[_COLUMN], blob[_TYPE], int(blob[DISTINCT_VALUES]), rows, int(blob[_NULLS]))
+                for blob in stored
             ]
         )
     except _DAMAGE:  # as if it were not there
         return None
 
 
-def known_counts(folder: BundleFolder, listing: Listing) -> KnownCounts | None:
+def previous_counts(folder: BundleFolder, listing: Listing) -> PreviousCounts | None:
     """What was counted last, if all the files that it is of are there as they were; else None."""
     if listing.versions.null_count:  # a file may have changed unnoticed
         return None
@@ -179,13 +179,13 @@ def known_counts(folder: BundleFolder, listing: Listing) -> KnownCounts | None:
         ]
     except _DAMAGE:
         return None
-    return KnownCounts(is_new, {count.column: count for count in counts})
+    return PreviousCounts(is_new, {count.column: count for count in counts})
 
 
 def _newest(folder: BundleFolder) -> PuffinReader | None:
     """The newest file, if there is any."""
-    found = folder.storage.list(folder.under, suffix=".puffin")
-    sizes = dict(zip(found.paths.to_pylist(), found.sizes.tolist(), strict=True))
+    listing = folder.storage.list(folder.under, suffix=".puffin")
+    sizes = dict(zip(listing.paths.to_pylist(), listing.sizes.tolist(), strict=True))
     names = sorted(
         name
         for name in (path.rpartition("/")[2] for path in sizes)
@@ -263,20 +263,12 @@ def compute_stats(
     """Count the distinct values of columns, and keep the sketches beside the indexes.
 
     Up to 4096 values a count is exact; beyond, it is within some percent. Nulls are not counted,
-    nor are empty strings and binaries; 0.0 and -0.0 are two values. If files were only added
-    since the last time, and the columns are the same, only those are read; asked for the same files
-    again, it counts all anew.
+    nor are empty strings and binaries; 0.0 and -0.0 are two values. By default all columns are
+    counted but nested and collated ones, which cannot be. If files were only added since the last
+    time, and the columns are the same, only those are read; asked for the same files again, it
+    counts all anew.
 
-    Args:
-        files: The table.
-        folder: Where its bundles are.
-        engine: What reads them.
-        columns: Those to count; by default all that can be counted, which nested and collated ones
-            cannot.
-        progress: How progress is shown, see `alcid.tables.progress.track_progress`.
-
-    Returns:
-        For each column its name, type, distinct values, rows and nulls.
+    Returns name, type, distinct values, rows and nulls of each column.
 
     Raises:
         UnsupportedError: A column of those given cannot be counted; or rows of the table are
@@ -285,8 +277,8 @@ def compute_stats(
     """
     if files.deletions:
         raise UnsupportedError("statistics of a table with deletions: they are of its files")
-    counted_before = known_counts(folder, files.listing)
-    rows, counts = count_columns(files, engine, columns, known=counted_before, progress=progress)
+    previous = previous_counts(folder, files.listing)
+    rows, counts = count_columns(files, engine, columns, previous=previous, progress=progress)
     write_stats(folder, files.listing, rows, counts)
     return counts_table(rows, counts)
 
@@ -296,43 +288,37 @@ def count_columns(
     engine: Engine,
     columns: Collection[str] | None = None,
     *,
-    known: KnownCounts | None = None,
+    previous: PreviousCounts | None = None,
     progress: Progress | bool | None = False,
 ) -> tuple[int, list[ColumnCount]]:
     """How many rows there are, and for each column what was counted; without deleted rows.
 
-    Other arguments, and errors, are those of `compute_stats`.
-
-    Args:
-        files: The table.
-        engine: What reads it.
-        columns: Those to count.
-        known: What was counted before; it is used if it has all of the columns, and files are new.
-        progress: How to tell how far it is.
+    What was counted previously is used if it has all of the columns, and files are new. Other
+    arguments, and errors, are those of `compute_stats`.
     """
     if isinstance(columns, str):
         raise OptionError("columns: found text, expected a list of names")
     chosen = countable(files, columns)
-    every = np.arange(len(files.sizes))
-    files.load_deletions(every)
+    read = np.arange(len(files.sizes))
+    files.load_deletions(read)
     deletions = dict(files.deletions)
     rows = files.rows.copy()
     for file, deleted in deletions.items():
         rows[file] -= deleted.cardinality
     counts = {name: _Counted() for name in chosen}
     inside = [name for name in chosen if name not in files.columns.partitions]
-    if known is not None and known.has({name: chosen[name] for name in inside}):
-        every = np.flatnonzero(known.is_new)
+    if previous is not None and previous.has({name: chosen[name] for name in inside}):
+        read = np.flatnonzero(previous.is_new)
         for name in inside:
-            counts[name] = _Counted(known.counts[name].sketch, known.counts[name].nulls)
-    _log.info("statistics: %d of %d files are read", len(every) if inside else 0, len(rows))
-    if inside and len(every):
-        vectors = tuple(map(deletions.get, every.tolist()))
-        with track_progress(progress, "counting", len(every)) as report:
+            counts[name] = _Counted(previous.counts[name].sketch, previous.counts[name].nulls)
+    _log.info("statistics: %d of %d files are read", len(read) if inside else 0, len(rows))
+    if inside and len(read):
+        vectors = tuple(map(deletions.get, read.tolist()))
+        with track_progress(progress, "counting", len(read)) as report:
             for part in engine.map(
                 StatisticsWork(tuple(inside)),
-                CountedFiles(files.part(every), vectors),
-                files.sizes[every],
+                CountedFiles(files.part(read), vectors),
+                files.sizes[read],
                 report,
             ):
                 for name, counted in part.items():

@@ -32,6 +32,7 @@ from alcid.formats.puffin.writer import DISTINCT_VALUES
 from alcid.formats.theta import ThetaSketch
 from alcid.index.bundle.writer import amend
 from alcid.storage import retry
+from alcid.tables.distinct_values import ColumnCount, PreviousCounts, count_columns, counts_table
 from alcid.tables.iceberg.bounds import null_counts
 from alcid.tables.iceberg.catalog import snapshot_entries
 from alcid.tables.iceberg.files import IcebergFiles
@@ -40,10 +41,9 @@ from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFil
 from alcid.tables.iceberg.open_table import OpenIcebergTable
 from alcid.tables.iceberg.write.publish import publish
 from alcid.tables.progress import Progress
-from alcid.tables.statistics import ColumnCount, KnownCounts, count_columns, counts_table
 
 
-def known_counts(table: OpenIcebergTable, files: IcebergFiles) -> KnownCounts | None:
+def previous_counts(table: OpenIcebergTable, files: IcebergFiles) -> PreviousCounts | None:
     """The counts of the nearest ancestor with sketches of ours; None if they cannot be used.
 
     They cannot if a file was removed, a row was deleted, or the schema has changed.
@@ -80,7 +80,7 @@ def _sketches(
 
 def _counts_of(
     table: OpenIcebergTable, files: IcebergFiles, before: Snapshot, sketches: dict[int, ThetaSketch]
-) -> KnownCounts | None:
+) -> PreviousCounts | None:
     """The counts of an ancestor, if all its files are still in the snapshot."""
     old = snapshot_entries(table.catalog, table.places, table.metadata, before)
     is_old = pc.is_in(files.file_paths, value_set=old.data["file_path"].chunk(0))
@@ -93,7 +93,7 @@ def _counts_of(
             kind = str(files.columns.columns[field.name].data_type)
             total = int(nulls.sum())
             counts[field.name] = ColumnCount(field.name, kind, sketches[field.id], total)
-    return KnownCounts(~is_old.to_numpy(zero_copy_only=False).astype(np.bool_), counts)
+    return PreviousCounts(~is_old.to_numpy(zero_copy_only=False).astype(np.bool_), counts)
 
 
 _ATTEMPTS = 3
@@ -108,9 +108,9 @@ def compute_stats(
 ) -> pa.Table:
     """Count the distinct values of columns, and store them in the statistics file of a snapshot.
 
-    Deleted rows do not count. See `alcid.tables.statistics.compute_stats` for what is exact. Before
-    the first commit nothing is counted or written. Only new files are read if an ancestor was
-    counted, no file or row was removed since, and the schema is the same.
+    Deleted rows do not count. See `alcid.tables.distinct_values.compute_stats` for what is exact.
+    Before the first commit nothing is counted or written. Only new files are read if an ancestor
+    was counted, no file or row was removed since, and the schema is the same.
 
     Args:
         table: The table; it is refreshed.
@@ -149,8 +149,8 @@ def _count(
                 f"{table.name}: {files.delegated_reason}: let Iceberg count, by its procedure"
                 " compute_table_stats"
             )
-        known = known_counts(table, files)
-        counted = count_columns(files, table.engine, columns, known=known, progress=progress)
+        previous = previous_counts(table, files)
+        counted = count_columns(files, table.engine, columns, previous=previous, progress=progress)
         return files, *counted
 
     # A file may be compacted and expired since the table was opened.

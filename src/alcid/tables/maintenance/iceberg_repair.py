@@ -36,8 +36,8 @@ from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
 from alcid.tables.iceberg.open_table import OpenIcebergTable
 from alcid.tables.iceberg.write import build
-from alcid.tables.iceberg.write.publish import publish
 from alcid.tables.iceberg.write.distinct_values import compute_stats
+from alcid.tables.iceberg.write.publish import publish
 from alcid.tables.maintenance import repair as repairing
 from alcid.tables.maintenance.bundle_check import check_bundle
 from alcid.tables.maintenance.clean import CleanReport

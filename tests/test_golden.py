@@ -28,8 +28,8 @@ from alcid import (
 from alcid.expressions import Unknown
 from alcid.formats.file_index import BUILDERS, bloom_filter
 from alcid.formats.file_index.bitmap import open_bitmap
+from alcid.formats.file_index.bloom_filter import hash_column
 from alcid.formats.file_index.container import Container, write_container
-from alcid.formats.file_index.hashes import hash_column
 from alcid.formats.file_index.keys import key_type, map_key_column, read_column
 from alcid.formats.roaring import serialize_rows
 from alcid.formats.source import BytesSource, Section

@@ -24,8 +24,8 @@ from alcid.errors import (
 from alcid.formats.source import BytesSource
 from alcid.storage import Retry, Storage, Traffic
 from alcid.storage.backend import Location
-from alcid.storage.cached import CachedSource
 from alcid.storage.options import SecretOptions, arrow_s3_options, s3fs_options
+from alcid.storage.ranges import CachedSource
 from alcid.storage.retries import is_gone, is_transient, retry, retry_request
 from alcid.storage.threads import run_all
 from alcid.storage.traffic import TrafficCounter

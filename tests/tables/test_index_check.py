@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from alcid import FormatError
 from alcid.formats.file_index import BUILDERS, READERS
-from alcid.formats.file_index.bloom_filter import fill
-from alcid.formats.file_index.hashes import hash_column
+from alcid.formats.file_index.bloom_filter import fill, hash_column
 from alcid.formats.file_index.keys import KeyColumn, read_column
 from alcid.formats.source import BytesSource, Section
 from alcid.tables.maintenance.index_check import Difference, compare_index, stored_options

@@ -22,8 +22,7 @@ from alcid import OptionError, StorageError
 from alcid.config import Settings, using
 from alcid.datafiles.parquet.columns import FileColumn
 from alcid.formats.file_index import BUILDERS, distinct
-from alcid.formats.file_index.bloom_filter import fill
-from alcid.formats.file_index.hashes import hash_column
+from alcid.formats.file_index.bloom_filter import fill, hash_column
 from alcid.formats.file_index.keys import read_column
 from alcid.formats.puffin.compression import compress, decompress
 from alcid.index.build import IndexedFile, index_file

@@ -6,7 +6,7 @@ index, and advice has to know them beforehand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -38,7 +38,6 @@ class FileBounds:
         self._bounds: dict[tuple[str, DataType, bool], Bounds | None] = {}
         self._from_footers: dict[tuple[str, DataType], list[ColumnStatistics | None]] = {}
         self._read: dict[str, dict[int, ColumnStatistics]] = {}
-        self._groups: dict[tuple[int, tuple[str, ...]], Mapping[str, Statistics]] = {}
 
     def take(self, samples: Iterable[ColumnSample]) -> None:
         """Know what was read of files."""
@@ -57,15 +56,6 @@ class FileBounds:
         if name not in self._bounds:
             self._bounds[name] = self._make(column, data_type, is_read)
         return self._bounds[name]
-
-    def of_groups(
-        self, file: int, scan: FileScan, columns: Sequence[str]
-    ) -> Mapping[str, Statistics]:
-        """What a footer says of row groups; cached, as many plans need the same."""
-        name = file, tuple(columns)
-        if name not in self._groups:
-            self._groups[name] = self._files.group_statistics(file, scan, columns)
-        return self._groups[name]
 
     def _make(self, column: str, data_type: DataType, is_read: bool) -> Bounds | None:
         entries = list(self._footers(column, data_type))
@@ -101,10 +91,10 @@ class FileBounds:
             files = self.looked.tolist()
             self._scans = dict(zip(files, self._files.open(files), strict=True))
         scan = self._scans[file]
-        groups = self.of_groups(file, scan, [column]).get(column)
-        if groups is None or groups.data_type != data_type:
+        bounds = self._files.group_bounds(file, scan, [column]).get(column)
+        if bounds is None or bounds.statistics.data_type != data_type:
             return None
-        joined = _joined(groups.values, np.array(scan.group_rows, np.int64), data_type)
+        joined = _joined(bounds.statistics.values, np.array(scan.group_rows, np.int64), data_type)
         try:
             statistics_array(column, data_type, [joined])
         except UnsupportedError:

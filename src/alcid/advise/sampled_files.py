@@ -20,7 +20,7 @@ from alcid.formats.file_index import READERS
 from alcid.formats.file_index.keys import Key, KeyType
 from alcid.formats.file_index.reader import IndexReader
 from alcid.formats.source import BytesSource, Range, Section, Source
-from alcid.index.bundle import State, Statistics
+from alcid.index.bundle import State
 from alcid.index.bundle.probing import ProbeResult
 from alcid.scan import Bounds, DataFiles, FileScan, TableFiles
 from alcid.storage import Traffic
@@ -148,11 +148,11 @@ class SampledFiles:
             return bounds
         return self._bounds.of(column, data_type, is_read=column in self._read)
 
-    def group_statistics(
-        self, file: int, scan: FileScan, columns: Sequence[str]
-    ) -> Mapping[str, Statistics]:
-        """What the footer of a file says of columns, by row group."""
-        return self._bounds.of_groups(file, scan, columns)
+    def group_bounds(
+        self, file: int, scan: FileScan, columns: Collection[str]
+    ) -> Mapping[str, Bounds]:
+        """The bounds of columns in each row group."""
+        return self._files.group_bounds(file, scan, columns)
 
     def source(self, file: int) -> Source:
         """The bytes of a file."""

@@ -7,7 +7,7 @@ here. `_` is one character, `%` any number of them, line breaks included.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from alcid.errors import PredicateError
 
 _ROWS = 1 << 16
+PatternParts: TypeAlias = tuple[str | None, ...]
+"""Text, `_` as an empty text, `%` as None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +24,7 @@ class Pattern:
     """A column that is LIKE a pattern; negated, one that is not."""
 
     column: str
-    parts: tuple[str | None, ...]
-    """Text, `_` as an empty text, `%` as None."""
+    parts: PatternParts
     negated: bool
     length: int = 0
     """Of CHAR(n): text is padded to that many characters first."""
@@ -81,32 +82,25 @@ def read_pattern(text: str) -> Pattern | None:
     from sqlglot import exp  # here, as in `parse`: not every predicate is text
 
     from alcid.expressions.sql_parser import parse_sql
-    from alcid.expressions.sql_reader import NotALiteralError, column_name, read_literal
-    from alcid.expressions.strings import take_strings
+    from alcid.expressions.sql_reader import column_name, read_like
 
-    strings = take_strings(text)
-    node, negated = parse_sql(strings).unnest(), False
+    node, strings = parse_sql(text)
+    node, negated = node.unnest(), False
     while isinstance(node, exp.Not):
         node, negated = node.this.unnest(), not negated
-    like = node.this if isinstance(node, exp.Escape) else node
-    if not isinstance(like, exp.Like):
+    like = read_like(node, strings)
+    column = None if like is None else column_name(like.operand, strings)
+    if like is None or column is None:
         return None
-    try:
-        escape = read_literal(node.expression, strings) if node is not like else "\\"
-        pattern = read_literal(like.expression, strings)
-    except NotALiteralError:
-        return None
-    column = column_name(like.this, strings)
-    if column is None or not isinstance(pattern, str) or not isinstance(escape, str):
-        return None
-    parts = split_pattern(pattern, escape) if len(escape) == 1 else None
-    if parts is None:
-        return None
-    return Pattern(column, parts, negated != bool(like.args.get("negate")))
+    return Pattern(column, like.parts, negated != like.negated)
 
 
-def split_pattern(pattern: str, escape: str) -> tuple[str | None, ...] | None:
-    """The parts of a pattern; None for one that Spark refuses."""
+def split_pattern(pattern: str, escape: str) -> PatternParts | None:
+    r"""The parts of a pattern; None for one that Spark refuses.
+
+    >>> split_pattern(r"50\%_a%", "\\")
+    ('50%', '', 'a', None)
+    """
     parts: list[str | None] = []
     characters = iter(pattern)
     for character in characters:

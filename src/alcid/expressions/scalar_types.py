@@ -37,8 +37,7 @@ from alcid.expressions.scalar_values import (
     decimal_data,
     from_arrow,
 )
-from alcid.expressions.sql_parser import write_sql
-from alcid.expressions.strings import Strings
+from alcid.expressions.sql_parser import Strings, write_sql
 from alcid.types import DATETIME_TYPES, FLOAT_TYPES, DataType
 
 

@@ -24,7 +24,7 @@ from alcid._arrays import BoolArray
 from alcid.errors import SparkNeededError, UnsupportedError
 from alcid.expressions.columns import RowSchema, RowTable
 from alcid.expressions.expression import Operator
-from alcid.expressions.like import Pattern, split_pattern
+from alcid.expressions.like import Pattern
 from alcid.expressions.row_values import to_mask
 from alcid.expressions.scalar_casts import (
     FIELDS,
@@ -73,9 +73,8 @@ from alcid.expressions.scalar_values import (
     from_arrow,
 )
 from alcid.expressions.scalar_values import FUNCTIONS as TEXT_FUNCTIONS
-from alcid.expressions.sql_parser import parse_sql
-from alcid.expressions.sql_reader import NotALiteralError, column_name, read_literal
-from alcid.expressions.strings import Strings, take_strings
+from alcid.expressions.sql_parser import Strings, parse_sql
+from alcid.expressions.sql_reader import NotALiteralError, column_name, read_like, read_literal
 from alcid.options import did_you_mean, match_column
 from alcid.types import DATETIME_TYPES, FLOAT_TYPES, DataType
 
@@ -131,8 +130,8 @@ def bind_scalar(text: str, schema: RowSchema) -> Scalar:
         SparkNeededError: It has a part that only Spark can evaluate, which is named.
         ColumnError: No such column, or a name that fits more than one.
     """
-    strings = take_strings(text)
-    return _Binder(strings, schema).bind(parse_sql(strings))
+    node, strings = parse_sql(text)
+    return _Binder(strings, schema).bind(node)
 
 
 def bind_condition(text: str, schema: RowSchema) -> Condition:
@@ -367,26 +366,17 @@ class _Binder(TypeRules):
         return Scalar(BOOLEAN, values)
 
     def like(self, node: exp.Expr) -> Scalar:
-        like = node.this if isinstance(node, exp.Escape) else node
-        try:
-            escape = read_literal(node.expression, self.strings) if node is not like else "\\"
-            pattern = read_literal(like.expression, self.strings)
-        except NotALiteralError:
+        like = read_like(node, self.strings)
+        if like is None:
             self.refuse(node)
-        value = self.bind(like.this)
-        if not (isinstance(like, exp.Like) and isinstance(pattern, str) and value.type == STRING):
+        operand, pattern = self.bind(like.operand), Pattern("", like.parts, like.negated)
+        if operand.type != STRING:
             self.refuse(node)
-        if not isinstance(escape, str) or len(escape) != 1:
-            self.refuse(node)
-        parts = split_pattern(pattern, escape)
-        if parts is None:
-            self.refuse(node)
-        matcher, negated = Pattern("", parts, negated=False), bool(like.args.get("negate"))
 
         def values(batch: Batch) -> Values:
-            found = value.values(batch)
-            truth = to_mask(matcher.match(found.data))
-            return Values(BOOLEAN, ~truth if negated else truth, found.valid)
+            texts = operand.values(batch)
+            matches = to_mask(pattern.match(texts.data))
+            return Values(BOOLEAN, ~matches if pattern.negated else matches, texts.valid)
 
         return Scalar(BOOLEAN, values)
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from sqlglot import exp
@@ -42,9 +43,9 @@ from alcid.expressions.expression import (
     Predicate,
     Unknown,
 )
+from alcid.expressions.like import PatternParts, split_pattern
 from alcid.expressions.literals import as_double
-from alcid.expressions.sql_parser import parse_sql, write_sql
-from alcid.expressions.strings import Strings, like_prefix, take_strings
+from alcid.expressions.sql_parser import Strings, parse_sql, write_sql
 
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _MOST_PRECISE = 38
@@ -117,6 +118,30 @@ def _number(text: str) -> int | float | Decimal:
     if text.isdecimal():
         return int(Decimal(text))  # int() itself refuses very long text
     return float(text) if "e" in text.lower() else Decimal(text)
+
+
+class LikeNode(NamedTuple):
+    """LIKE with a literal pattern."""
+
+    operand: exp.Expr
+    parts: PatternParts
+    negated: bool
+
+
+def read_like(node: exp.Expr, strings: Strings) -> LikeNode | None:
+    """A LIKE with a literal pattern, and perhaps an ESCAPE; None if the node is anything else."""
+    like = node.this if isinstance(node, exp.Escape) else node
+    if not isinstance(like, exp.Like):
+        return None
+    try:
+        escape = "\\" if node is like else read_literal(node.expression, strings)
+        pattern = read_literal(like.expression, strings)
+    except NotALiteralError:
+        return None
+    if not isinstance(pattern, str) or not isinstance(escape, str) or len(escape) != 1:
+        return None
+    parts = split_pattern(pattern, escape)
+    return None if parts is None else LikeNode(like.this, parts, bool(like.args.get("negate")))
 
 
 def _cast(node: exp.Cast, strings: Strings) -> object:
@@ -244,9 +269,9 @@ _TURNED: dict[Operator, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 def read_sql(text: str) -> Predicate:
     """The expression tree of SQL text."""
-    strings = take_strings(text)
     try:
-        return _Reader(strings).read(parse_sql(strings))
+        node, strings = parse_sql(text)
+        return _Reader(strings).read(node)
     except RecursionError:
         raise PredicateError("not a predicate: it is nested too deeply") from None
 
@@ -352,19 +377,18 @@ class _Reader:
         return None
 
     def like(self, node: exp.Expr) -> Predicate | None:
-        escape = self.literal(node.expression) if isinstance(node, exp.Escape) else "\\"
-        like = node.this if isinstance(node, exp.Escape) else node
-        if not isinstance(like, exp.Like) or not isinstance(escape, str):
+        like = read_like(node, self.strings)
+        column = None if like is None else self.column(like.operand)
+        if like is None or column is None:
             return None
-        column, pattern = self.column(like.this), self.literal(like.expression)
-        if column is None or not isinstance(pattern, str) or len(escape) != 1:
-            return None
-        found = like_prefix(pattern, escape)
-        if found is None:
-            return None
-        text, prefix = found
-        leaf = Like(column, text, prefix)
-        return Not(leaf) if like.args.get("negate") else leaf
+        match like.parts:
+            case () | (None,):
+                leaf = Like(column, "", prefix=bool(like.parts))
+            case (str(text),) | (str(text), None) if text:
+                leaf = Like(column, text, prefix=len(like.parts) > 1)
+            case _:
+                return None
+        return Not(leaf) if like.negated else leaf
 
 
 def _operands(node: exp.Connector) -> Iterator[exp.Expr]:

@@ -42,7 +42,7 @@ from alcid.index.bundle.columns import pack_pages, schema_bytes
 from alcid.index.bundle.format import INDEX
 from alcid.index.bundle.statistics import statistics_array
 from alcid.options import ColumnNames, IndexSpec
-from alcid.storage.cached import CachedSource
+from alcid.storage.ranges import CachedSource
 from alcid.types import BYTE_STRING_TYPES, DataType
 
 IndexName: TypeAlias = tuple[str, str]

@@ -120,6 +120,7 @@ class Bounds:
 
     def __init__(self, statistics: Statistics, rows: Int64Array) -> None:
         """Take the statistics of some files, and how many rows each has; -1: not known."""
+        self.statistics = statistics
         values, self._type = statistics.values, statistics.data_type
         nulls = values.field("nulls").fill_null(-1).to_numpy()
         self._known = pc.is_valid(values).to_numpy(zero_copy_only=False)

@@ -119,24 +119,22 @@ class TablePredicate:
 
     def prune_row_groups(self, file: int, scan: FileScan) -> PruningResult:
         """What the footer of a file says about each of its row groups."""
-        row_counts, count = np.array(scan.group_rows, np.int64), len(scan.group_rows)
+        count = len(scan.group_rows)
         groups = {
             number: next(group for group in leaf.groups if group.files[file])
             for number, leaf in self.leaves.items()
             if not leaf.is_partition
         }
         names = {g.name for g in groups.values() if g.name is not None and not g.problem}
-        statistics = (
-            self._table.group_statistics(file, scan, sorted(names)) if names and count else {}
-        )
+        bounds = self._table.group_bounds(file, scan, names) if names and count else {}
 
         def evaluate(node: BoundLeaf) -> PruningResult:
             leaf, group = self.leaf(node), groups.get(node.number)
-            if group is None or group.name is None or group.problem or group.name not in statistics:
+            if group is None or group.name is None or group.problem or group.name not in bounds:
                 pruning = leaf.pruning if group is None or group.name is None else leaf.by_partition
                 may_match, all_match = bool(pruning.may_match[file]), bool(pruning.all_match[file])
                 return PruningResult.uniform(count, may_match=may_match, all_match=all_match)
-            return Bounds(statistics[group.name], row_counts).evaluate(leaf.probe(group))
+            return bounds[group.name].evaluate(leaf.probe(group))
 
         return prune(self.root, count, evaluate)
 

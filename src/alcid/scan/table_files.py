@@ -6,7 +6,7 @@ are stored in bundles are served by `BundleIndexes`, for all kinds of tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -26,7 +26,6 @@ from alcid.index.bundle import (
     Coverage,
     PayloadKind,
     State,
-    Statistics,
     probe,
     without_keys,
 )
@@ -99,7 +98,9 @@ class BundleIndexes:
         self._bundles, self._read_ranges = bundles, read_ranges
         self._gap, self._rounds = gap, 1 if remote else 2
         self._kinds = {
-            (kind.column, kind.index_type) for kind in bundles.kinds if kind.index_type in READERS
+            (kind.column, kind.index_type): kind
+            for kind in bundles.kinds
+            if kind.index_type in READERS
         }
         self._opened = OpenedIndexes()
 
@@ -166,7 +167,8 @@ class BundleIndexes:
         return reader, payload
 
     def _coverage(self, column: str, index_type: str) -> Coverage:
-        return self._bundles.coverage(PayloadKind.index(column, index_type))
+        kind = self._kinds.get((column, index_type)) or PayloadKind.index(column, index_type)
+        return self._bundles.coverage(kind)
 
 
 class FileScan(Protocol):
@@ -230,10 +232,10 @@ class DataFiles(Protocol):
         None if there are none. They count as unknown in files where the column has another type.
         """
 
-    def group_statistics(
-        self, file: int, scan: FileScan, columns: Sequence[str]
-    ) -> Mapping[str, Statistics]:
-        """What the footer of a file says of columns, by row group, as far as it is trusted."""
+    def group_bounds(
+        self, file: int, scan: FileScan, columns: Collection[str]
+    ) -> Mapping[str, Bounds]:
+        """The bounds of columns in each row group, as far as the footer of the file is trusted."""
 
     def source(self, file: int) -> Source:
         """The bytes of a file."""

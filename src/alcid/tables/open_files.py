@@ -13,10 +13,10 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from threading import Lock
 from typing import Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ from alcid.errors import (
 )
 from alcid.formats.source import BytesSource, Range, ReadMany, Source
 from alcid.index.build import group_statistics
-from alcid.index.bundle import BundleSet, PayloadKind, Statistics, prefetch
+from alcid.index.bundle import BundleSet, PayloadKind, prefetch
 from alcid.index.bundle.columns import join_columns, unpack_column
 from alcid.scan import Bounds, FileScan, TableColumns
 from alcid.storage import Listing, Storage, Traffic
@@ -99,7 +99,7 @@ _MOST_NAMED = 3  # files in warnings
 class DescribedScan(Protocol):
     """A scan of a file that calls columns as the table does, whatever their names in the file."""
 
-    def described(self, columns: Sequence[str]) -> dict[str, FileColumn]:
+    def described(self, columns: Collection[str]) -> dict[str, FileColumn]:
         """Those of the columns that have the table's type in the file."""
 
 
@@ -189,17 +189,16 @@ class OpenFiles:
         """None: footers are only read when a file is opened."""
         return None
 
-    def group_statistics(
-        self, file: int, scan: FileScan, columns: Sequence[str]
-    ) -> Mapping[str, Statistics]:
+    def group_bounds(
+        self, file: int, scan: FileScan, columns: Collection[str]
+    ) -> Mapping[str, Bounds]:
         """What the footer of a Parquet file says of its row groups; nothing of keys of maps."""
         if not isinstance(scan, ParquetScan):
             return {}
-        wanted = set(columns)
         described = {
-            column.name: column for column in self._described(file, scan) if column.name in wanted
+            column.name: column for column in self._described(file, scan) if column.name in columns
         }
-        return footer_statistics(scan, described)
+        return footer_bounds(scan, described)
 
     def _described(self, file: int, scan: ParquetScan) -> Iterable[FileColumn]:
         """The columns of a file whose statistics are of the type that it is known to have."""
@@ -238,20 +237,17 @@ class OpenFiles:
         with self._lock:
             scans_by_file = {file: self._scans[file] for file in files if file in self._scans}
         missing = [file for file in files if file not in scans_by_file]
-        scans = self._read_footers(missing)
-        self._check_footers(
-            {file: scan.footer_crc for file, scan in zip(missing, scans, strict=True)}
-        )
-        scans_by_file.update(zip(missing, scans, strict=True))
-        with self._lock:
-            # Small files were read whole; they are read again, so that a change is noticed.
-            self._scans.update(
-                (file, scan)
-                for file, scan in zip(missing, scans, strict=True)
-                if not isinstance(scan.source, BytesSource)
-            )
-            while len(self._scans) > _MOST_FOOTERS:
-                self._scans.popitem(last=False)
+        if missing:
+            read = dict(zip(missing, self._read_footers(missing), strict=True))
+            self._check_footers({file: scan.footer_crc for file, scan in read.items()})
+            scans_by_file |= read
+            with self._lock:
+                # Small files were read whole; they are read again, so that a change is noticed.
+                for file, scan in read.items():
+                    if not isinstance(scan.source, BytesSource):
+                        self._scans[file] = scan
+                while len(self._scans) > _MOST_FOOTERS:
+                    self._scans.popitem(last=False)
         return [scans_by_file[file] for file in files]
 
     def _read_footers(self, files: Sequence[int]) -> list[_DataScan]:
@@ -421,19 +417,34 @@ class OpenFiles:
                 self._layout_bytes -= _size(column)
 
 
-def footer_statistics(
-    scan: ParquetScan, columns: Mapping[str, FileColumn]
-) -> Mapping[str, Statistics]:
-    """What a footer says of each row group, as far as it is trusted, by the names in `columns`."""
-    statistics: dict[str, Statistics] = {}
+_group_bounds: WeakKeyDictionary[ParquetScan, dict[FileColumn, Bounds | None]] = WeakKeyDictionary()
+
+
+def footer_bounds(scan: ParquetScan, columns: Mapping[str, FileColumn]) -> Mapping[str, Bounds]:
+    """The bounds of each row group, as far as the footer is trusted, by the names in `columns`.
+
+    They are cached as long as the footer is.
+    """
+    cached = _group_bounds.setdefault(scan, {})
+    result: dict[str, Bounds] = {}
     for name, column in columns.items():
+        if column not in cached:
+            cached[column] = _read_group_bounds(scan, column)
+        bounds = cached[column]
+        if bounds is not None:
+            result[name] = bounds
+    return result
+
+
+def _read_group_bounds(scan: ParquetScan, column: FileColumn) -> Bounds | None:
+    try:
         # Arrow must not be asked for a column that is encrypted; empty row groups it may.
-        with suppress(UnsupportedError):
-            scan.check(range(len(scan.group_rows)), [column.leaf])
-            of_column = group_statistics(column, scan.statistics)
-            if of_column is not None:
-                statistics[name] = of_column
-    return statistics
+        scan.check(range(len(scan.group_rows)), [column.leaf])
+        statistics = group_statistics(column, scan.statistics)
+    except UnsupportedError:
+        return None
+    rows = np.array(scan.group_rows, np.int64)
+    return None if statistics is None else Bounds(statistics, rows)
 
 
 def places_of(some: Collection[str], paths: pa.Array) -> set[int]:

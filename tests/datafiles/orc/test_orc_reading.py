@@ -137,7 +137,7 @@ def test_files_are_opened_by_the_end_of_their_names(files: OpenFiles) -> None:
     kinds = [type(scan) for scan in files.open([2, 1, 0])]
     assert kinds == [OrcScan, ParquetScan, OrcScan]
     assert files.open([2])[0] is files.open([2])[0]
-    assert files.group_statistics(0, files.open([0])[0], ["id"]) == {}
+    assert files.group_bounds(0, files.open([0])[0], ["id"]) == {}
 
 
 def test_some_of_the_files_are_read_elsewhere(files: OpenFiles) -> None:

@@ -11,10 +11,10 @@ from alcid.formats.file_index import bloom_filter as module
 from alcid.formats.file_index.bloom_filter import (
     BloomFilterReader,
     build,
+    hash_integers,
     lean_sizing,
     sizing,
 )
-from alcid.formats.file_index.hashes import hash_integers
 from alcid.formats.file_index.keys import KeyColumn, KeyType, read_column
 from alcid.formats.source import BytesSource, Section
 from alcid.types import DataType

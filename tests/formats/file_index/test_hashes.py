@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid.formats import hashing
-from alcid.formats.file_index.hashes import hash_bytes, hash_integers
+from alcid.formats.file_index.bloom_filter import hash_bytes, hash_integers
 
 MASK = (1 << 64) - 1
 

@@ -42,8 +42,12 @@ from alcid.datafiles.orc.timestamps import (
     shown_by_clock,
 )
 from alcid.datafiles.parquet import Coalescing, ReadReport
-from alcid.datafiles.parquet.decoding import check_decimals, naming_damage, rows_without_columns
-from alcid.datafiles.parquet.schema import ColumnPlaces
+from alcid.datafiles.parquet.decoding import (
+    ColumnPositions,
+    check_decimals,
+    naming_damage,
+    rows_without_columns,
+)
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import (
     Range,
@@ -51,8 +55,7 @@ from alcid.formats.source import (
     Source,
     read_each,
 )
-from alcid.storage.cached import ArrowFile, CachedSource
-from alcid.storage.ranges import RangeReader, read_counted
+from alcid.storage.ranges import ArrowFile, CachedSource, RangeReader, read_counted
 
 if TYPE_CHECKING:
     from pyarrow.orc import ORCFile
@@ -230,7 +233,7 @@ class OrcScan:
             ColumnError: The file has no such column, or more than one.
             FormatError: The footer of a stripe is damaged.
         """
-        numbers = self._numbers(list(map(self._places.place, columns)))
+        numbers = self._numbers(list(map(self._positions.find, columns)))
         return np.array([streams.size(numbers) for streams in self._streams], np.int64)
 
     def read(
@@ -264,7 +267,7 @@ class OrcScan:
         every = range(len(self._footer.stripes)) if row_groups is None else row_groups
         groups = [group for group in every if self._stripe(group).rows]
         names = self.names if columns is None else columns
-        chosen = list(map(self._places.place, names))
+        chosen = list(map(self._positions.find, names))
         report.row_groups += len(groups)
         if not chosen:
             return rows_without_columns(sum(self._stripe(group).rows for group in groups))
@@ -365,8 +368,8 @@ class OrcScan:
         return np.array([number for column in columns for number in column.numbers], np.int64)
 
     @cached_property
-    def _places(self) -> ColumnPlaces:
-        return ColumnPlaces((column.name for column in self._footer.columns), self.source.name)
+    def _positions(self) -> ColumnPositions:
+        return ColumnPositions((column.name for column in self._footer.columns), self.source.name)
 
     @cached_property
     def _streams(self) -> tuple[Streams, ...]:

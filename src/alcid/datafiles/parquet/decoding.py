@@ -1,8 +1,8 @@
-"""Decoding by Arrow, with its errors turned into those of Alcid."""
+"""Decoding by Arrow, with its errors turned into those of Alcid; also for ORC and Avro."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from alcid.errors import AlcidError, FormatError, UnsupportedError
+from alcid.errors import AlcidError, ColumnError, FormatError, UnsupportedError
 
 Int96Unit = Literal["us", "ns"]
 
@@ -93,6 +93,33 @@ def _check_digits(array: pa.Array) -> None:
         is_struct = pa.types.is_struct(array.type)
         for inner in array.flatten() if is_struct else [array.flatten()]:
             _check_digits(inner)
+
+
+class ColumnPositions:
+    """The positions of top-level columns by name, spelled exactly so.
+
+    >>> ColumnPositions(["id", "name"], "a.parquet").find("name")
+    1
+    """
+
+    def __init__(self, names: Iterable[str], file: str) -> None:
+        """The columns of `file`, in its order."""
+        self._file = file
+        self._positions: dict[str, list[int]] = {}
+        for position, name in enumerate(names):
+            self._positions.setdefault(name, []).append(position)
+
+    def find(self, name: str) -> int:
+        """The position of the column of this name.
+
+        Raises:
+            ColumnError: There is none, or more than one.
+        """
+        positions = self._positions.get(name, [])
+        if len(positions) != 1:
+            what = f"{len(positions)} columns of this name" if positions else "no such column"
+            raise ColumnError(f"{self._file}: column {name}: found {what}")
+        return positions[0]
 
 
 def rows_without_columns(rows: int) -> pa.Table:

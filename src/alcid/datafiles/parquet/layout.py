@@ -19,13 +19,14 @@ from functools import cached_property
 import numpy as np
 
 from alcid._arrays import Int64Array
+from alcid.datafiles.parquet.decoding import ColumnPositions
 from alcid.datafiles.parquet.footer import (
     Chunk,
     Footer,
     RowGroup,
     read_footer,
 )
-from alcid.datafiles.parquet.schema import ColumnPlaces, Field, arrow_fields, split_fields
+from alcid.datafiles.parquet.schema import Field, arrow_fields, split_fields
 from alcid.datafiles.parquet.thrift import StructReader, get, read_varints, unzigzag
 from alcid.errors import ColumnError, FormatError
 from alcid.formats.source import ReadMany, Source, read_each
@@ -144,11 +145,11 @@ class FileLayout:
         Raises:
             ColumnError: There is none, or more than one.
         """
-        return self.columns[self._places.place(name)]
+        return self.columns[self._positions.find(name)]
 
     @cached_property
-    def _places(self) -> ColumnPlaces:
-        return ColumnPlaces(self.names, self.file)
+    def _positions(self) -> ColumnPositions:
+        return ColumnPositions(self.names, self.file)
 
 
 _LIST_OF_STRUCTS = 0x19, 0x0C

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from alcid._arrays import Int64Array, storage_type, without_extensions
 from alcid.datafiles.parquet.decoding import (
+    ColumnPositions,
     arrow_file,
     check_decimals,
     naming_damage,
@@ -34,12 +35,10 @@ from alcid.datafiles.parquet.footer import (
     scan_fields,
 )
 from alcid.datafiles.parquet.int96 import footer_as_bytes, restore_int96
-from alcid.datafiles.parquet.schema import ColumnPlaces
 from alcid.datafiles.parquet.statistics import FooterStatistics
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.source import ReadMany, Source, read_each
-from alcid.storage.cached import ArrowFile, CachedSource
-from alcid.storage.ranges import Coalescing, RangeReader, ReadReport
+from alcid.storage.ranges import ArrowFile, CachedSource, Coalescing, RangeReader, ReadReport
 
 
 def open_scan(
@@ -181,7 +180,9 @@ class ParquetScan:
         every = range(len(self.group_rows)) if row_groups is None else row_groups
         groups = [group for group in every if self._has_rows(group)]
         rows = sum(self.group_rows[group] for group in groups)
-        chosen = range(len(self.fields)) if columns is None else [*map(self._places.place, columns)]
+        chosen = (
+            range(len(self.fields)) if columns is None else [*map(self._positions.find, columns)]
+        )
         report.row_groups += len(groups)
         if not chosen:
             return rows_without_columns(rows)
@@ -265,8 +266,8 @@ class ParquetScan:
         return self.group_rows[group] > 0
 
     @cached_property
-    def _places(self) -> ColumnPlaces:
-        return ColumnPlaces((field.name for field in self.fields), self.source.name)
+    def _positions(self) -> ColumnPositions:
+        return ColumnPositions((field.name for field in self.fields), self.source.name)
 
     @cached_property
     def statistics(self) -> FooterStatistics:

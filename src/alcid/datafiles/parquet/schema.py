@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import pyarrow as pa
 
 from alcid.datafiles.parquet.thrift import Struct, StructReader, get
-from alcid.errors import ColumnError, FormatError
+from alcid.errors import FormatError
 
 _REPEATED = 2
 _PHYSICAL_TYPES = 8
@@ -44,33 +44,6 @@ class Field:
     """The Arrow type that it was written from: a serialised schema of this field alone."""
     created_by: bytes = b""
     """The writer: readers know the mistakes of some."""
-
-
-class ColumnPlaces:
-    """Top-level columns by name, spelled exactly so.
-
-    >>> ColumnPlaces(["id", "name"], "a.parquet").place("name")
-    1
-    """
-
-    def __init__(self, names: Iterable[str], file: str) -> None:
-        """The columns of `file`, in its order."""
-        self._file = file
-        self._places: dict[str, list[int]] = {}
-        for place, name in enumerate(names):
-            self._places.setdefault(name, []).append(place)
-
-    def place(self, name: str) -> int:
-        """The place of the column of this name.
-
-        Raises:
-            ColumnError: There is none, or more than one.
-        """
-        places = self._places.get(name, [])
-        if len(places) != 1:
-            what = f"{len(places)} columns of this name" if places else "no such column"
-            raise ColumnError(f"{self._file}: column {name}: found {what}")
-        return places[0]
 
 
 def split_fields(elements: Sequence[bytes], file: str) -> tuple[Field, ...]:

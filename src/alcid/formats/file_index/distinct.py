@@ -26,7 +26,7 @@ from alcid._arrays import (
     changes,
 )
 from alcid.errors import LimitError
-from alcid.formats.file_index.hashes import hash_column
+from alcid.formats.file_index.bloom_filter import hash_column
 from alcid.formats.file_index.keys import KeyColumn, Keys
 
 MOST_KEY_BYTES = 128 << 20

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
@@ -239,7 +240,7 @@ class Coverage:
     entries: Int64Array
     """The entry in `series[bundle]`; -1: none."""
 
-    @property
+    @cached_property
     def lengths(self) -> Int64Array:
         """The bytes of each payload; 0 where there is none."""
         lengths = np.zeros(len(self.entries), np.int64)

@@ -28,7 +28,6 @@ from alcid.index.bundle.directory import (
     HEAD,
     RESIDUE,
     damaged_block,
-    stored,
     unseal,
 )
 from alcid.index.bundle.payloads import Coverage, Series
@@ -50,6 +49,8 @@ class Indexed:
     entries: Int64Array
     starts: Int64Array
     """Where each begins in its bundle."""
+    sizes: Int64Array
+    """The bytes of each in its bundle, with the checksums of its blocks."""
     lengths: Int64Array
     functions: Int64Array
 
@@ -68,6 +69,7 @@ class Indexed:
             self.bundles[chosen],
             self.entries[chosen],
             self.starts[chosen],
+            self.sizes[chosen],
             self.lengths[chosen],
             self.functions[chosen],
         )
@@ -79,17 +81,18 @@ class Indexed:
         numbers = np.unique(bundles[bundles >= 0]).tolist()
         every = {number: coverage.series[number] for number in numbers}
         by_bundle = {number: series for number, series in every.items() if series is not None}
-        starts, lengths, functions = np.zeros((3, len(files)), np.int64)
+        starts, sizes, lengths, functions = np.zeros((4, len(files)), np.int64)
         present = np.zeros(len(files), np.bool_)
         for number, series in by_bundle.items():
             here = bundles == number
             chosen, directory = entries[here], series.directory
             present |= here
             starts[here] = series.start + directory.starts[chosen]
+            sizes[here] = directory.starts[chosen + 1] - directory.starts[chosen]
             lengths[here] = directory.lengths[chosen]
             functions[here] = np.ascontiguousarray(directory.heads[chosen]).view(">i4")[:, 0]
-        positions = np.arange(len(files))
-        return cls(by_bundle, positions, bundles, entries, starts, lengths, functions).take(present)
+        columns = np.arange(len(files)), bundles, entries, starts, sizes, lengths, functions
+        return cls(by_bundle, *columns).take(present)
 
 
 _MOST_BITS = 1 << 22  # that are looked at in one batch
@@ -170,7 +173,7 @@ class _FilterBlocks:
     def __init__(self, filters: Indexed, read_many: ReadMany, gap: int) -> None:
         self._filters, self._read_many, self._gap = filters, read_many, gap
         self._begins = filters.bundles * _BUNDLE + filters.starts
-        self._ends = self._begins + stored(filters.lengths)
+        self._ends = self._begins + filters.sizes
         self.damage: dict[int, ChecksumError] = {}
         """The errors of damaged blocks, by filter."""
 
@@ -248,7 +251,7 @@ def without_keys(
     without = np.zeros(len(files), np.bool_)
     indexes = Indexed.of(coverage, files)
     indexes = indexes.take((indexes.lengths > 0) & (indexes.lengths <= SMALL))
-    sizes = stored(indexes.lengths)
+    sizes = indexes.sizes
     for number, series in indexes.series.items():
         here = np.flatnonzero(indexes.bundles == number)
         here = here[np.argsort(indexes.starts[here])]

@@ -46,7 +46,7 @@ from alcid.index.bundle.format import (
     number,
 )
 from alcid.index.bundle.payloads import Series
-from alcid.storage.cached import CachedSource
+from alcid.storage.ranges import CachedSource
 
 _TAIL = 256 << 10  # bundles of a thousand files or so are read whole, but for their payloads
 _LARGEST_TOGETHER = 16 << 20  # directories and files up to this are read in one

@@ -6,7 +6,7 @@ Files with a known schema are planned by the names and types in them. Others are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,12 +18,11 @@ from alcid.datafiles.parquet.columns import FileColumn, file_columns
 from alcid.datafiles.parquet.decoding import rows_without_columns
 from alcid.errors import UnsupportedError, require
 from alcid.formats.source import ReadMany, read_each
-from alcid.index.bundle import Statistics
-from alcid.scan import FileScan, TableColumns
+from alcid.scan import Bounds, FileScan, TableColumns
 from alcid.storage import Listing, Storage
 from alcid.tables.casts import convert
 from alcid.tables.iceberg.field_ids import IdColumn, NameMapping, ProjectedField, columns_by_id
-from alcid.tables.open_files import OpenFiles, footer_statistics, take_values
+from alcid.tables.open_files import OpenFiles, footer_bounds, take_values
 
 
 class ConformedScan:
@@ -70,7 +69,7 @@ class ConformedScan:
         """Bytes of some columns of the table in each row group."""
         return self.scan.column_sizes([column.name for column in self._present(columns).values()])
 
-    def described(self, columns: Sequence[str]) -> dict[str, FileColumn]:
+    def described(self, columns: Collection[str]) -> dict[str, FileColumn]:
         """The columns that have the type of the table in the file.
 
         Keys of maps, which may be among the names, are left out.
@@ -224,13 +223,13 @@ class IdFiles(OpenFiles):
         (scan,) = self._open([file])
         return self._conform(file, scan, wanted)
 
-    def group_statistics(
-        self, file: int, scan: FileScan, columns: Sequence[str]
-    ) -> Mapping[str, Statistics]:
-        """The statistics of row groups in the footer."""
+    def group_bounds(
+        self, file: int, scan: FileScan, columns: Collection[str]
+    ) -> Mapping[str, Bounds]:
+        """The bounds of row groups in the footer."""
         if isinstance(scan, ConformedScan):
-            return footer_statistics(scan.scan, scan.described(columns))
-        return super().group_statistics(file, scan, columns)
+            return footer_bounds(scan.scan, scan.described(columns))
+        return super().group_bounds(file, scan, columns)
 
     def _format(self, _file: int) -> str:
         return "parquet"

@@ -25,10 +25,9 @@ from alcid.errors import (
 )
 from alcid.formats.file_index import READERS
 from alcid.formats.file_index.bitmap import BitmapReader, open_bitmap
-from alcid.formats.file_index.bloom_filter import BloomFilterReader, fill, sizing
+from alcid.formats.file_index.bloom_filter import BloomFilterReader, fill, hash_column, sizing
 from alcid.formats.file_index.bsi import BsiReader
 from alcid.formats.file_index.distinct import rank
-from alcid.formats.file_index.hashes import hash_column
 from alcid.formats.file_index.keys import (
     KeyColumn,
     Keys,

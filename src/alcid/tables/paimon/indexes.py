@@ -40,7 +40,7 @@ from alcid.index.bundle.probing import ProbeResult
 from alcid.index.opened import OpenedIndexes
 from alcid.options import ColumnNames, IndexSpec, OptionValue, parse_options
 from alcid.storage import Storage
-from alcid.storage.cached import CachedSource
+from alcid.storage.ranges import CachedSource
 from alcid.storage.threads import wait_for_each
 from alcid.tables.paimon.data_files import PlacedFile
 from alcid.tables.paimon.metadata.options import file_index_options

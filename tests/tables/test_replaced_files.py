@@ -289,3 +289,16 @@ def test_rows_are_deleted_where_they_are(tmp_path: Path) -> None:
         assert table.delete("id IN (7, 8, 25000)").rows == 3
     left = alcid.paimon(tmp_path / "t").scan(columns=["id"], use_indexes=False).to_arrow()
     assert sorted(left["id"].to_pylist()) == sorted({*range(2 * ROWS)} - {7, 8, 25_000})
+
+
+def test_bounds_of_row_groups_are_cached_as_long_as_their_footer(tmp_path: Path) -> None:
+    write(tmp_path / "part-0.parquet", rows_from(0))
+    files = alcid.parquet(tmp_path).snapshot
+    (scan,) = files.open([0])
+    bounds = files.group_bounds(0, scan, ["id"])["id"]
+    assert bounds.minima.to_pylist() == [0, GROUP]
+    assert files.group_bounds(0, files.open([0])[0], ["id", "name"])["id"] is bounds
+    files.check_again([0])
+    fresh = files.group_bounds(0, files.open([0])[0], ["id"])["id"]
+    assert fresh is not bounds
+    assert fresh.minima == bounds.minima

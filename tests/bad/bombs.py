@@ -234,7 +234,7 @@ BOMBS: dict[str, Bomb] = {
     "cardinality.vector": Bomb(
         narrow(plain((0, 65536, u16(1)))), "FormatError: bad: bad roaring bitmap ("
     ),
-    # Places that point back, or all to the same bytes.
+    # FileIO that point back, or all to the same bytes.
     "same-bitmap.bitmap": Bomb(
         overlapping_bitmaps(1), "FormatError: bad: bitmaps that overlap at offset "
     ),

@@ -18,7 +18,7 @@ import alcid
 from alcid import IcebergTable, PaimonTable, ParquetTable
 from alcid.storage import Retry, Storage
 from alcid.storage.backend import Location
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.testing.faults import Faults
 from tests.faults.operations import AnyTable, Operation, Rows, arrow_of, operations, rows_of
 from tests.tables.iceberg.vector_catalog import VectorCatalog
@@ -168,11 +168,11 @@ class Iceberg(Subject):
 
     @contextmanager
     def patched(self) -> Iterator[None]:
-        def folder(places: Places, location: str) -> Storage:
+        def folder(file_io: FileIO, location: str) -> Storage:
             text = Location.parse(location).text
-            return places._folders.setdefault(text, self.storage(text))
+            return file_io._folders.setdefault(text, self.storage(text))
 
-        with super().patched(), mock.patch.object(Places, "folder", folder):
+        with super().patched(), mock.patch.object(FileIO, "folder", folder):
             yield
 
     def _make(self) -> Rows:

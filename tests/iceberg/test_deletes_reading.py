@@ -48,7 +48,7 @@ def check(lake: SparkSession, name: str) -> dict[str, DeletionVector]:
     none = DeletionVector()
     found = {path: files.deletions.get(file, none) for file, path in enumerate(paths)}
     assert found == expected
-    one_by_one = TableDeletes(files.entries, table.metadata, table.places, files._read_fields)
+    one_by_one = TableDeletes(files.entries, table.metadata, table.file_io, files._read_fields)
     assert {paths[file]: one_by_one[file] for file in reversed(list(one_by_one))} == {
         paths[file]: expected[paths[file]] for file in files.deletions
     }

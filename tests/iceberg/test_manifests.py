@@ -14,7 +14,7 @@ import alcid
 from alcid.errors import AlcidError
 from alcid.spark.iceberg import SparkCatalogTable
 from alcid.tables.iceberg.catalog import snapshot_entries
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg_table import IcebergTable
 
@@ -40,13 +40,13 @@ def assert_same(session: SparkSession, name: str) -> Entries:
     catalog = SparkCatalogTable(session, name)
     metadata = catalog.load()
     for number, snapshot in metadata.snapshots.items():
-        found = snapshot_entries(catalog, Places(), metadata, snapshot)
+        found = snapshot_entries(catalog, FileIO(), metadata, snapshot)
         expected = Entries.of(catalog.entries(number))
         assert in_order(found.data) == in_order(expected.data)
         assert in_order(found.deletes) == in_order(expected.deletes)
     current = metadata.find()
     assert current is not None
-    return snapshot_entries(catalog, Places(), metadata, current)
+    return snapshot_entries(catalog, FileIO(), metadata, current)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -16,11 +16,11 @@ from tests.scan.outcome_checks import check_outcomes
 from tests.scan.question import Question
 from tests.scan.random_table import ROW
 
-Places = NDArray[np.int64]
+Positions = NDArray[np.int64]
 
 
 def check_rows(
-    found: pa.Table, rows: pa.Table, question: Question, places: Places, ranks: Places
+    found: pa.Table, rows: pa.Table, question: Question, positions: Positions, ranks: Positions
 ) -> None:
     """Make sure that an answer has the right rows in the right order.
 
@@ -28,19 +28,19 @@ def check_rows(
         found: The answer.
         rows: All rows, in the order of a scan.
         question: What was asked.
-        places: The places of all rows that match, in the order that was asked for.
+        positions: The positions of all rows that match, in the order that was asked for.
         ranks: The place of each row among the distinct sort keys.
     """
     names = found.column_names if question.columns is None else question.columns
     assert found.column_names == list(names)
     assert question.columns is not None or sorted(names) == sorted(rows.column_names)
-    limit = len(places) if question.limit is None else question.limit
-    expected = places[:limit]
+    limit = len(positions) if question.limit is None else question.limit
+    expected = positions[:limit]
     assert found.num_rows == len(expected)
     if ROW in names:
         given = _places_of(found, rows)
         assert len(set(given)) == len(given), "a row twice"
-        assert set(given) <= set(places.tolist()), "a row that does not match"
+        assert set(given) <= set(positions.tolist()), "a row that does not match"
         if question.order:
             _check_order(given, expected, ranks)
         elif question.limit is not None:  # any rows that match, but in the order of the files
@@ -54,7 +54,7 @@ def _places_of(found: pa.Table, rows: pa.Table) -> list[int]:
     return [place_of[number] for number in found[ROW].to_pylist()]
 
 
-def _check_order(given: Sequence[int], expected: Places, ranks: Places) -> None:
+def _check_order(given: Sequence[int], expected: Positions, ranks: Positions) -> None:
     keys, wanted = ranks[list(given)].tolist(), ranks[expected].tolist()
     assert keys == wanted, "other sort keys"
     above = {place for place, key in zip(given, keys, strict=True) if key < keys[-1]}

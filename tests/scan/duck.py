@@ -50,7 +50,9 @@ class Oracle:
     def close(self) -> None:
         self._connection.close()
 
-    def places(self, where: Predicate | None, order: Sequence[OrderKey] = ()) -> NDArray[np.int64]:
+    def positions(
+        self, where: Predicate | None, order: Sequence[OrderKey] = ()
+    ) -> NDArray[np.int64]:
         """All rows that match: sorted by the keys, and among equals by their place."""
         condition = "TRUE" if where is None else self.render(where)
         sql = f"SELECT place FROM rows WHERE {condition} "

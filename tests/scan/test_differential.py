@@ -19,7 +19,7 @@ import alcid
 from alcid.expressions import matching
 from alcid.scan import TableFiles
 from alcid.types import INDEX_TYPES
-from tests.scan.answers import Places, check_explanation, check_rows
+from tests.scan.answers import Positions, check_explanation, check_rows
 from tests.scan.duck import Oracle
 from tests.scan.question import Question, Questions
 from tests.scan.random_table import RandomTable, deleted_rows, present_values, seeded
@@ -33,7 +33,7 @@ STATES_OF_A_QUESTION = 3
 DEFAULT_SEED = "2025"
 
 
-def _endless(table: TableFiles, _needed: Sequence[str]) -> Places:
+def _endless(table: TableFiles, _needed: Sequence[str]) -> Positions:
     """Bytes of files that no index is too large for."""
     return np.full(len(table.sizes), 1 << 40)
 
@@ -133,32 +133,34 @@ class _Round:
         for _ in range(count):
             question = self._questions.draw()
             with _noted(f"rows in memory: {question}"):
-                places = self._oracle.places(question.where, question.order)
-                ranks = self._oracle.ranks(question.order) if question.order else places
-                self._check_in_memory(question, places)
+                positions = self._oracle.positions(question.where, question.order)
+                ranks = self._oracle.ranks(question.order) if question.order else positions
+                self._check_in_memory(question, positions)
             for state in itertools.islice(self._states, STATES_OF_A_QUESTION):
-                self._check(question, state, places, ranks)
-            live = places[~np.isin(places, self._deleted)]
+                self._check(question, state, positions, ranks)
+            live = positions[~np.isin(positions, self._deleted)]
             self._check(question, next(self._states_with_deletions), live, ranks)
         self._oracle.close()
 
-    def _check_in_memory(self, question: Question, places: Places) -> None:
+    def _check_in_memory(self, question: Question, positions: Positions) -> None:
         where = question.arguments()["where"]
         if where is not None:
             found = np.flatnonzero(matching(where, self._rows, self._types))
-            assert found.tolist() == sorted(places.tolist())
+            assert found.tolist() == sorted(positions.tolist())
 
-    def _check(self, question: Question, state: State, places: Places, ranks: Places) -> None:
+    def _check(
+        self, question: Question, state: State, positions: Positions, ranks: Positions
+    ) -> None:
         with _noted(f"{state.name}: scan({question})"):
             arguments: dict[str, Any] = question.arguments() | {"use_indexes": state.use_indexes}
             scan = state.table.scan(**arguments)
             found = scan.to_arrow()
-            check_rows(found, self._rows, question, places, ranks)
+            check_rows(found, self._rows, question, positions, ranks)
             assert question.columns is not None or found.schema == state.table.schema
             check_explanation(scan.explain(), self._file_count)
             counting = state.table.scan(**arguments)
-            limit = len(places) if question.limit is None else question.limit
-            assert counting.count() == min(len(places), limit)
+            limit = len(positions) if question.limit is None else question.limit
+            assert counting.count() == min(len(positions), limit)
             check_explanation(counting.explain(), self._file_count)
 
 

@@ -68,15 +68,15 @@ def _is_in_table(values: IntArray, keys: IntArray) -> BoolArray:
     signed, unsigned = f"i{values.dtype.itemsize}", f"u{values.dtype.itemsize}"
     least = keys.min().astype(unsigned)
     # Differences wrap around, so that a value below the least key is far above the greatest.
-    places = keys.view(unsigned) - least
-    beyond = places.max() + 1
+    slots = keys.view(unsigned) - least
+    beyond = slots.max() + 1
     table = np.zeros(int(beyond) + 1, bool)
-    table[places] = True
+    table[slots] = True
 
     def find(block: IntArray) -> BoolArray:
         near = np.minimum(block.view(unsigned) - least, beyond)
-        found: BoolArray = table[near.view(signed)]
-        return found
+        is_in: BoolArray = table[near.view(signed)]
+        return is_in
 
     return _by_blocks(values, find)
 

@@ -125,19 +125,19 @@ def date_field(part: str, dates: Values) -> Values:
     days = dates.data.astype("M8[D]")
     months = days.astype("M8[M]").astype(np.int64)
     if part == "day":
-        found = (days - days.astype("M8[M]")).astype(np.int64) + 1
+        numbers = (days - days.astype("M8[M]")).astype(np.int64) + 1
     elif part == "year":
-        found = months // 12 + 1970
+        numbers = months // 12 + 1970
     else:
-        found = months % 12 // (3 if part == "quarter" else 1) + 1
-    return Values(INT, found, dates.valid)
+        numbers = months % 12 // (3 if part == "quarter" else 1) + 1
+    return Values(INT, numbers, dates.valid)
 
 
 def clock_field(part: str, walls: Int64Array, values: Values) -> Values:
     """`hour`, `minute` or `second` of wall clocks."""
     within = walls % _DAY
-    found = within // _CLOCK[part] % (24 if part == "hour" else 60)
-    return Values(INT, found, values.valid)
+    numbers = within // _CLOCK[part] % (24 if part == "hour" else 60)
+    return Values(INT, numbers, values.valid)
 
 
 def truncated(unit: str, values: Values) -> Values:
@@ -221,8 +221,8 @@ def cast(values: Values, target: DataType, failure: Failure) -> Values:
         return _to_floating(values, target)
     if target.root == "DECIMAL":
         data, beyond = rescaled(values.data, source.scale, target)
-        found = Values(target, data, values.valid)
-        return found.without(beyond, failure, f"a number does not fit into {target}")
+        fitted = Values(target, data, values.valid)
+        return fitted.without(beyond, failure, f"a number does not fit into {target}")
     return _to_integer(values, target, failure)
 
 
@@ -253,10 +253,10 @@ def _to_integer(values: Values, target: DataType, failure: Failure) -> Values:
     if source.root == "BOOLEAN":
         data = data.astype(np.int64)
     wrapped, beyond = within_width(data, target)
-    found = Values(target, wrapped, values.valid)
+    integers = Values(target, wrapped, values.valid)
     if failure is Failure.LEGACY:
-        return found
-    return found.without(beyond, failure, f"a number does not fit into {target}")
+        return integers
+    return integers.without(beyond, failure, f"a number does not fit into {target}")
 
 
 def _floating_to_integer(values: Values, target: DataType, failure: Failure) -> Values:
@@ -273,8 +273,8 @@ def _floating_to_integer(values: Values, target: DataType, failure: Failure) -> 
         near = np.where(inside >= edge, (1 << wide - 1) - 1, _truncate(inside, inside < edge))
         return Values(target, within_width(near, target)[0], values.valid)
     near = np.where(whole >= 2.0**63, (1 << 63) - 1, _truncate(whole, fits & (whole < 2.0**63)))
-    found = Values(target, near, values.valid)
-    return found.without(~fits, failure, f"a number does not fit into {target}")
+    integers = Values(target, near, values.valid)
+    return integers.without(~fits, failure, f"a number does not fit into {target}")
 
 
 def _truncate(whole: Float64Array, fits: BoolArray) -> Any:
@@ -289,15 +289,15 @@ def _to_text(values: Values) -> Values:
     mask = ~valid
     match source.root:
         case "BOOLEAN":
-            found = pc.if_else(pa.array(values.data), "true", "false").cast(pa.large_string())
+            texts = pc.if_else(pa.array(values.data), "true", "false").cast(pa.large_string())
         case "DECIMAL":
-            texts = [_plain_text(number, source.scale) for number in values.data.tolist()]
-            found = pa.array(texts, pa.large_string())
+            plain = [_plain_text(number, source.scale) for number in values.data.tolist()]
+            texts = pa.array(plain, pa.large_string())
         case "DATE" | "TIMESTAMP" | "TIMESTAMP_LTZ":
-            found = _time_text(values)
+            texts = _time_text(values)
         case _:
-            found = pa.array(values.data).cast(pa.large_string())
-    return Values(STRING, pc.if_else(pa.array(mask), None, found), valid)
+            texts = pa.array(values.data).cast(pa.large_string())
+    return Values(STRING, pc.if_else(pa.array(mask), None, texts), valid)
 
 
 def _plain_text(number: int, scale: int) -> str:
@@ -346,17 +346,17 @@ def _from_text(values: Values, target: DataType, failure: Failure) -> Values:
         numbers = [read(text) for text in encoded.dictionary.to_pylist()]
         known = np.array([number is not None for number in numbers], bool)
         picks = encoded.indices.to_numpy(zero_copy_only=False)
-        held = np.zeros(len(numbers), dtype)
-        held[known] = [number for number in numbers if number is not None]
-        data[rows], valid[rows] = held[picks], known[picks]
+        parsed = np.zeros(len(numbers), dtype)
+        parsed[known] = [number for number in numbers if number is not None]
+        data[rows], valid[rows] = parsed[picks], known[picks]
     bad = values.valid & ~valid
-    found = Values(target, data, values.valid)
+    converted = Values(target, data, values.valid)
     if not bad.any():
-        return found
+        return converted
     shown = str(values.data[int(np.argmax(bad))].as_py())[:40]
     name = "STRING" if legacy else str(target)
     null = Failure.NULL if legacy else failure
-    return found.without(bad, null, f"the text {shown!r} is no {name}")
+    return converted.without(bad, null, f"the text {shown!r} is no {name}")
 
 
 def _dtype_of(target: DataType) -> Any:

@@ -205,10 +205,10 @@ def compute(sign: str, left: Values, right: Values, to: DataType, failure: Failu
         return Values(to, data, valid).without(beyond, failure, f"{to} overflows in {sign}")
     if to.root in INTEGERS:
         data, beyond = _compute_integers(sign, left.data, right.data, to)
-        found = Values(to, data, valid)
+        integers = Values(to, data, valid)
         if failure is Failure.LEGACY:
-            return found
-        return found.without(beyond, failure, f"{to} overflows in {sign}")
+            return integers
+        return integers.without(beyond, failure, f"{to} overflows in {sign}")
     with np.errstate(all="ignore"):
         if sign == "/":
             data = left.data / right.data

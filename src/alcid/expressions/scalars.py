@@ -278,10 +278,10 @@ class _Binder(TypeRules):
     # -- conditions ----------------------------------------------------------------------------
 
     def boolean(self, node: exp.Expr) -> Scalar:
-        found = self.bind(node)
-        if found.type is not None and found.type != BOOLEAN:
-            self.refuse(node, f"it is {found.type}, expected BOOLEAN")
-        return found
+        scalar = self.bind(node)
+        if scalar.type is not None and scalar.type != BOOLEAN:
+            self.refuse(node, f"it is {scalar.type}, expected BOOLEAN")
+        return scalar
 
     def connector(self, node: exp.Connector) -> Scalar:
         left, right, any_of = (
@@ -315,8 +315,8 @@ class _Binder(TypeRules):
             truth = bool(wanted.this)
 
             def values(batch: Batch) -> Values:
-                found = child.values(batch)
-                return known((found.data == truth) & found.valid)
+                booleans = child.values(batch)
+                return known((booleans.data == truth) & booleans.valid)
 
             return Scalar(BOOLEAN, values)
         return self.refuse(node)
@@ -359,9 +359,9 @@ class _Binder(TypeRules):
         def values(batch: Batch) -> Values:
             own = value.values(batch)
             equal = [compare("=", own, item.values(batch)) for item in listed]
-            found = functools.reduce(np.logical_or, (one.data & one.valid for one in equal))
-            known = functools.reduce(np.logical_and, (one.valid for one in equal))
-            return Values(BOOLEAN, found, found | known)
+            is_in = functools.reduce(np.logical_or, (item.data & item.valid for item in equal))
+            is_known = functools.reduce(np.logical_and, (item.valid for item in equal))
+            return Values(BOOLEAN, is_in, is_in | is_known)
 
         return Scalar(BOOLEAN, values)
 
@@ -441,7 +441,7 @@ class _Binder(TypeRules):
     def cast_type(self, node: exp.Cast) -> DataType:
         kind, parameters = node.to.this.name, node.to.expressions
         if kind == "DECIMAL":
-            numbers = [int(one.name) for one in parameters if one.name.isdecimal()]
+            numbers = [int(number.name) for number in parameters if number.name.isdecimal()]
             if len(numbers) == len(parameters) and len(numbers) <= 2:
                 precision, scale = [*numbers, *[10, 0][len(numbers) :]]
                 if 0 <= scale <= precision <= MOST_DIGITS and precision:
@@ -462,14 +462,14 @@ class _Binder(TypeRules):
             return self.time_field(node, FIELDS[name], self.bind(arguments[0]))
         if name == "date_trunc" and len(arguments) == 2:
             return self.date_trunc(node, arguments)
-        found = TEXT_FUNCTIONS.get(name)
-        if found is None or not found.least <= len(arguments) <= found.most:
+        function = TEXT_FUNCTIONS.get(name)
+        if function is None or not function.least <= len(arguments) <= function.most:
             self.refuse(node)
         text, *rest = [self.bind(argument) for argument in arguments]
         numbers = [self.integer(node, argument) for argument in rest]
         if text.type != STRING:
             self.refuse(node, f"it takes STRING, found {text.type}")
-        return Scalar(found.type, lambda batch: found.apply(text.values(batch), *numbers))
+        return Scalar(function.type, lambda batch: function.apply(text.values(batch), *numbers))
 
     def integer(self, node: exp.Expr, argument: Scalar) -> int:
         if argument.is_literal and isinstance(argument.literal, int) and argument.type == INT:
@@ -485,13 +485,13 @@ class _Binder(TypeRules):
             self.refuse(node)
 
         def values(batch: Batch) -> Values:
-            found = sides[0].values(batch)
+            filled_in = sides[0].values(batch)
             for side in sides[1:]:
-                missing = ~found.valid
+                missing = ~filled_in.valid
                 if not missing.any():
                     break
-                found = filled(found, missing, side.values(batch.those(missing)))
-            return found
+                filled_in = filled(filled_in, missing, side.values(batch.those(missing)))
+            return filled_in
 
         return Scalar(common, values)
 
@@ -510,9 +510,9 @@ class _Binder(TypeRules):
         ]
 
         def values(batch: Batch) -> Values:
-            found = [text.values(batch) for text in texts]
-            valid = functools.reduce(np.logical_and, (one.valid for one in found))
-            joined = pc.binary_join_element_wise(*(one.data for one in found), _NOTHING)
+            parts = [text.values(batch) for text in texts]
+            valid = functools.reduce(np.logical_and, (part.valid for part in parts))
+            joined = pc.binary_join_element_wise(*(part.data for part in parts), _NOTHING)
             return Values(STRING, joined, valid)
 
         return Scalar(STRING, values)
@@ -524,11 +524,11 @@ class _Binder(TypeRules):
         failure = self.failure
 
         def values(batch: Batch) -> Values:
-            found = child.values(batch)
+            times = child.values(batch)
             if not is_clock:
-                return date_field(part, cast(found, DATE, failure))
-            walls = walls_of(found.data) if kind == TIMESTAMP_LTZ else found.data
-            return clock_field(part, walls, found)
+                return date_field(part, cast(times, DATE, failure))
+            walls = walls_of(times.data) if kind == TIMESTAMP_LTZ else times.data
+            return clock_field(part, walls, times)
 
         return Scalar(INT, values)
 
@@ -562,8 +562,8 @@ def _call(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
         case exp.Anonymous():
             return node.name.lower(), list(node.expressions)
         case exp.Substring():
-            found = [node.this, node.args.get("start"), node.args.get("length")]
-            return "substr", [argument for argument in found if argument is not None]
+            arguments = [node.this, node.args.get("start"), node.args.get("length")]
+            return "substr", [argument for argument in arguments if argument is not None]
         case exp.Trim() if not node.args.get("expression") and not node.args.get("collation"):
             position = str(node.args.get("position") or "").upper()
             return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(position, "trim"), [node.this]

@@ -28,7 +28,7 @@ from alcid.spark.jvm import spark_exceptions
 from alcid.spark.jvm.iceberg import RUNTIME_CLASS, JavaTable, java_errors
 from alcid.spark.schema import quoted
 from alcid.tables.iceberg.catalog import OwnQuery, RemovedDeletes, VectorCommit, VectorFile
-from alcid.tables.iceberg.locations import s3_options
+from alcid.tables.iceberg.file_io import s3_options
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
 
 if TYPE_CHECKING:

@@ -212,12 +212,12 @@ def _towards_zero(numbers: Int64Array, divisor: int) -> Int64Array:
 def _timestamp_to_integer(values: pa.Array, after: DataType, arrow_type: Any) -> pa.Array:
     counts, per_second = _counts(values)
     divisor = _DAY if after.root == "DATE" else 1000
-    found = _changed(
+    numbers = _changed(
         counts, lambda some: _towards_zero(_milliseconds(some, per_second), divisor)
     ).cast(pa.int64())
     if after.root == "DATE":
-        return found.cast(pa.int32()).cast(arrow_type)
-    return found.cast(arrow_type, safe=False)
+        return numbers.cast(pa.int32()).cast(arrow_type)
+    return numbers.cast(arrow_type, safe=False)
 
 
 def _timestamp_to_text(values: pa.Array, before: DataType) -> pa.Array:

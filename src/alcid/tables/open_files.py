@@ -381,8 +381,8 @@ class OpenFiles:
                 layout = join_columns({name: known[file, name] for name in names}, file=path)
             except FormatError as error:
                 self._warn(error)
-                found = self._from_file(file, names)
-                layout = join_columns({name: found[file, name] for name in names}, file=path)
+                columns = self._from_file(file, names)
+                layout = join_columns({name: columns[file, name] for name in names}, file=path)
             with self._lock:
                 if len(self._joins) >= _MOST_JOINS:
                     self._joins.clear()
@@ -402,15 +402,15 @@ class OpenFiles:
         )
         if layout.footer_crc is not None:
             self._check_footers({file: layout.footer_crc})
-        found = {(file, name): (layout.starts, layout.column(name)) for name in names}
-        self._keep(found)
-        return found
+        columns = {(file, name): (layout.starts, layout.column(name)) for name in names}
+        self._keep(columns)
+        return columns
 
-    def _keep(self, found: Mapping[tuple[int, str], PlacedColumn]) -> None:
+    def _keep(self, columns: Mapping[tuple[int, str], PlacedColumn]) -> None:
         with self._lock:
-            for place, (starts, column) in found.items():
-                if place not in self._layouts:
-                    self._layouts[place] = starts, column
+            for key, (starts, column) in columns.items():
+                if key not in self._layouts:
+                    self._layouts[key] = starts, column
                     self._layout_bytes += _size(column)
             while self._layout_bytes > _MOST_LAYOUTS and self._layouts:
                 _, (_, column) = self._layouts.popitem(last=False)

@@ -397,15 +397,15 @@ def comparisons(name: str, given: Sequence[Any]) -> list[Predicate]:
     a IS NULL; a IS NOT NULL; a = 5
     """
     column = col(name)
-    found = [column.is_null(), column.is_not_null()]
-    for place, literal in enumerate(given):
-        found += (compare(column, literal) for compare in _OPERATORS)
-        found.append(Comparison(name, "<=>", plain(literal)))
-        listed = column.isin(given[: place + 1])
-        found += (listed, Not(listed), column.between(given[place - 1], literal))
+    predicates = [column.is_null(), column.is_not_null()]
+    for number, literal in enumerate(given):
+        predicates += (compare(column, literal) for compare in _OPERATORS)
+        predicates.append(Comparison(name, "<=>", plain(literal)))
+        listed = column.isin(given[: number + 1])
+        predicates += (listed, Not(listed), column.between(given[number - 1], literal))
         if isinstance(literal, str):
-            found += (column.starts_with(literal), Not(column.starts_with(literal)))
-    return found
+            predicates += (column.starts_with(literal), Not(column.starts_with(literal)))
+    return predicates
 
 
 _OPERATORS: tuple[Callable[[Column, Any], Predicate], ...] = (

@@ -91,10 +91,10 @@ def test_where_the_bitmaps_lie() -> None:
     assert positive is not None
     assert negative is not None
     for part, sizes in ((positive, [20, 20, 18]), (negative, [18, 18])):
-        assert part.places[0][0] == part.start + 17
-        assert [length for _, length in part.places] == sizes
-        assert [at for at, _ in part.places[1:]] == [
-            part.places[0][0] + sizes[0] + 4 + sum(sizes[1 : 1 + index])
+        assert part.extents[0][0] == part.start + 17
+        assert [length for _, length in part.extents] == sizes
+        assert [at for at, _ in part.extents[1:]] == [
+            part.extents[0][0] + sizes[0] + 4 + sum(sizes[1 : 1 + index])
             for index in range(len(sizes) - 1)
         ]
     assert (positive.start, negative.start) == (6, 6 + 17 + 20 + 4 + 38 + 1)

@@ -24,7 +24,7 @@ from alcid.formats.source import BytesSource, Source
 from alcid.index.build import index_file
 from alcid.index.bundle import Bundle
 from alcid.tables import build as folder_building
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
 from alcid.tables.iceberg.write import build, making
 from alcid.tables.iceberg.write.columns import IdResolver
@@ -243,7 +243,7 @@ def test_old_staged_bundles_are_removed(catalog: MemoryCatalog) -> None:
     folder.mkdir(exist_ok=True)
     data = catalog.puffins()[0].read_bytes()
     (folder / "20200101T000000.000000Z-000000000000.puffin").write_bytes(data)
-    young = build.staging_folder(catalog, table.places).put(data)
+    young = build.staging_folder(catalog, table.file_io).put(data)
     table.build_indexes(BLOOM)
     assert [path.name for path in catalog.staged()] == [young]
 
@@ -717,7 +717,7 @@ def test_dropping_takes_what_a_killed_build_has_staged(catalog: MemoryCatalog) -
     table = IcebergTable(catalog)
     table.build_indexes(BLOOM)
     data = catalog.puffins()[0].read_bytes()
-    build.staging_folder(catalog, table.places).put(data)
+    build.staging_folder(catalog, table.file_io).put(data)
     assert table.drop_indexes() == 2
     assert catalog.staged() == []
 
@@ -763,7 +763,7 @@ def test_publishing_another_file_does_not_touch_bundles_of_others(catalog: Memor
     table.build_indexes(BLOOM)
     before = catalog.listed()
     known = catalog.load().statistics[1000]
-    assert publish(catalog, Places(), 1000, lambda _, __: known) == known
+    assert publish(catalog, FileIO(), 1000, lambda _, __: known) == known
     assert catalog.listed() == before
 
 

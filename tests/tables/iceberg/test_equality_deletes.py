@@ -18,7 +18,7 @@ from alcid.errors import FormatError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.iceberg.deletes.files import EqualityDeletes, equal_rows
 from alcid.tables.iceberg.deletes.plan import DeletePlan
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg.metadata.schema import Field
 from alcid.types import DataType
@@ -97,7 +97,7 @@ class DataFile:
 
 def equality(entries: Entries, read: DataFile) -> EqualityDeletes:
     plan, fields = DeletePlan(entries, SPECS), {1: LONG, 2: TEXT}
-    return EqualityDeletes(entries.deletes, plan, fields, Places(), read, remote=False)
+    return EqualityDeletes(entries.deletes, plan, fields, FileIO(), read, remote=False)
 
 
 def test_delete_files_by_field_ids_and_with_narrower_types(tmp_path: Path) -> None:

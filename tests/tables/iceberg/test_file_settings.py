@@ -10,7 +10,7 @@ import pytest
 
 from alcid.errors import StorageError
 from alcid.storage import Storage
-from alcid.tables.iceberg.locations import s3_options
+from alcid.tables.iceberg.file_io import s3_options
 from alcid.tables.iceberg_table import IcebergTable
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 

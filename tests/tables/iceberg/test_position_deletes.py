@@ -16,7 +16,7 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.source import FileSource
 from alcid.tables.iceberg.deletes.files import Positions, read_positions
 from alcid.tables.iceberg.deletes.plan import DeletePlan, StoredVector, read_vectors, write_vectors
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import Entries
 from tests.tables.iceberg.delete_files import (
     PATH,
@@ -37,7 +37,7 @@ def read(path: Path, files: dict[str, int]) -> dict[int, DeletionVector]:
 
 
 def positions(entries: Entries) -> Positions:
-    return Positions(entries, DeletePlan(entries, SPECS), Places(), remote=False)
+    return Positions(entries, DeletePlan(entries, SPECS), FileIO(), remote=False)
 
 
 def test_rows_of_known_files_by_row_group(tmp_path: Path) -> None:
@@ -177,9 +177,9 @@ def test_vectors_by_the_places_of_manifests(tmp_path: Path) -> None:
     vectors = {"a": DeletionVector([1, 2]), "b": DeletionVector([99]), "c": DeletionVector([0])}
     stored = write_puffin(tmp_path / "v.puffin", vectors)
     more = write_puffin(tmp_path / "w.puffin", {"d": DeletionVector([50])})
-    found = read_vectors(Places(), [stored[2], more[0], stored[0]])
+    found = read_vectors(FileIO(), [stored[2], more[0], stored[0]])
     assert found == [vectors["c"], DeletionVector([50]), vectors["a"]]
-    assert read_vectors(Places(), []) == []
+    assert read_vectors(FileIO(), []) == []
 
 
 def test_a_vector_is_read_with_its_data_file(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_damaged_vectors_are_errors(tmp_path: Path) -> None:
 
     def fail(changed: StoredVector, error: type[FormatError], problem: str) -> None:
         with pytest.raises(error, match=problem):
-            read_vectors(Places(), [changed])
+            read_vectors(FileIO(), [changed])
 
     fail(replace(stored, cardinality=3), FormatError, "found 2, expected 3")
     fail(
@@ -219,4 +219,4 @@ def test_vectors_of_paimons_kind_are_errors(tmp_path: Path) -> None:
     (tmp_path / "v").write_bytes(data)
     stored = StoredVector(str(tmp_path / "v"), len(data), 0, len(data), 2, "a", 100)
     with pytest.raises(FormatError, match="found 32 bits, expected 64 bits"):
-        read_vectors(Places(), [stored])
+        read_vectors(FileIO(), [stored])

@@ -13,13 +13,13 @@ from alcid.errors import ConflictError, FileGoneError, StorageError
 from alcid.formats.puffin.writer import THETA_SKETCH, created_by
 from alcid.index.bundle import BundleWriter
 from alcid.index.bundle.format import VERSION_PROPERTY
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
 from alcid.tables.iceberg.write import publish as publishing
 from alcid.tables.iceberg.write.publish import publish
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 
-PLACES = Places()
+PLACES = FileIO()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from alcid.errors import UnsupportedError
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg_table import IcebergTable
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 
@@ -68,12 +68,12 @@ def test_files_are_found_below_the_working_folder(
     ],
 )
 def test_paths_are_joined_as_hadoop_joins_them(path: str, expected: str) -> None:
-    places = pickle.loads(pickle.dumps(Places(None, "file:/home/ada")))
-    assert places.absolute(path) == expected
+    file_io = pickle.loads(pickle.dumps(FileIO(None, "file:/home/ada")))
+    assert file_io.absolute(path) == expected
 
 
 def test_without_a_working_folder_there_is_no_place() -> None:
     with pytest.raises(UnsupportedError, match="lake/t: found a relative path"):
-        Places().find("lake/t")
+        FileIO().find("lake/t")
     with pytest.raises(UnsupportedError, match="lake/a: found a relative path"):
-        Places().below("/lake", pa.array(["lake/a"]))
+        FileIO().below("/lake", pa.array(["lake/a"]))

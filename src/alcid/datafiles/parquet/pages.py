@@ -61,10 +61,10 @@ def select_segments(starts: Sequence[Int64Array], positions: Sequence[Int64Array
         starts: For each file the first row of each row group, then its rows.
         positions: For each file the requested rows.
 
-    >>> found = select_segments(
+    >>> segments = select_segments(
     ...     [np.array([0, 5, 9]), np.array([0, 4])], [np.array([6, 8]), np.array([3])]
     ... )
-    >>> found.positions.tolist(), found.touched.tolist(), found.bounds.tolist()
+    >>> segments.positions.tolist(), segments.touched.tolist(), segments.bounds.tolist()
     ([6, 8, 12], [1, 2], [0, 2, 3])
     """
     bases = np.cumsum([0, *(int(file[-1]) for file in starts)])

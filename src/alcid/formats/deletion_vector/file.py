@@ -57,7 +57,7 @@ def range_length(bits: Bits, size: int) -> int:
     return size if bits == 32 else size + AROUND
 
 
-class _Draft:
+class _FileContents:
     """A file that is being written."""
 
     def __init__(self) -> None:
@@ -72,8 +72,8 @@ class _Draft:
                 f"the deletion vector of {data_file!r} does not fit"
             )
         length = range_length(bits, len(data) - AROUND)
-        place = DeletionVectorRange(data_file, self.size, length, vector.cardinality)
-        self.ranges.append(place)
+        range_ = DeletionVectorRange(data_file, self.size, length, vector.cardinality)
+        self.ranges.append(range_)
         self.parts.append(data)
         self.size += len(data)
 
@@ -98,11 +98,11 @@ def write_deletion_vectors(
     >>> written.ranges
     (DeletionVectorRange(data_file='a.parquet', offset=1, length=22, cardinality=1),)
     """
-    draft = _Draft()
+    contents = _FileContents()
     for data_file, vector in vectors.items():
         require(vector, DeletionVector, f"deletion vector of {data_file!r}")
-        draft.add(data_file, vector, bits or vector.bits, vector.to_bytes(bits))
-    return draft.finish()
+        contents.add(data_file, vector, bits or vector.bits, vector.to_bytes(bits))
+    return contents.finish()
 
 
 def roll_deletion_vectors(
@@ -122,19 +122,19 @@ def roll_deletion_vectors(
     Raises:
         LimitError: A vector is beyond 2 GiB, or a position beyond the kind.
     """
-    draft = _Draft()
+    contents = _FileContents()
     for data_file, vector in vectors.items():
         require(vector, DeletionVector, f"deletion vector of {data_file!r}")
         data = vector.to_bytes(bits)
-        if draft.ranges and draft.size + len(data) > _LARGEST_FILE:
-            yield draft.finish()
-            draft = _Draft()
-        draft.add(data_file, vector, bits or vector.bits, data)
-        if draft.size > target_size:
-            yield draft.finish()
-            draft = _Draft()
-    if draft.ranges:
-        yield draft.finish()
+        if contents.ranges and contents.size + len(data) > _LARGEST_FILE:
+            yield contents.finish()
+            contents = _FileContents()
+        contents.add(data_file, vector, bits or vector.bits, data)
+        if contents.size > target_size:
+            yield contents.finish()
+            contents = _FileContents()
+    if contents.ranges:
+        yield contents.finish()
 
 
 _VERSION_BYTES = 1
@@ -179,15 +179,15 @@ class DeletionVectorFile:
         """Open a file in memory, called `name` in errors."""
         return cls(BytesSource(data, name))
 
-    def read(self, place: DeletionVectorRange) -> DeletionVector:
+    def read(self, range_: DeletionVectorRange) -> DeletionVector:
         """Read one vector, and nothing but its range.
 
         Raises:
             FormatError: The range does not fit the file, or the vector is damaged.
         """
-        return next(iter(self.read_all([place]).values()))
+        return next(iter(self.read_all([range_]).values()))
 
-    def read_all(self, places: Iterable[DeletionVectorRange]) -> dict[str, DeletionVector]:
+    def read_all(self, ranges: Iterable[DeletionVectorRange]) -> dict[str, DeletionVector]:
         """Read the vectors of these ranges, by data file; what lies close is read at once.
 
         Raises:
@@ -195,21 +195,21 @@ class DeletionVectorFile:
                 damaged.
         """
         wanted: dict[str, DeletionVectorRange] = {}
-        for place in places:
-            require(place, DeletionVectorRange, "range")
-            with _naming(place):
-                self._check(place)
-                if place.data_file in wanted:
-                    raise self._whole.error("second range", place.offset)
-            wanted[place.data_file] = place
+        for range_ in ranges:
+            require(range_, DeletionVectorRange, "range")
+            with _naming(range_):
+                self._check(range_)
+                if range_.data_file in wanted:
+                    raise self._whole.error("second range", range_.offset)
+            wanted[range_.data_file] = range_
         vectors = {}
         for group in self._grouped(wanted.values()):
             start, end = group[0].offset, max(map(self._end, group))
             data = self._whole.read(start, end - start)
-            for place in group:
-                with _naming(place):
-                    part = data[place.offset - start : self._end(place) - start]
-                    vectors[place.data_file] = self._decode(place, part)
+            for range_ in group:
+                with _naming(range_):
+                    part = data[range_.offset - start : self._end(range_) - start]
+                    vectors[range_.data_file] = self._decode(range_, part)
         return {data_file: vectors[data_file] for data_file in wanted}
 
     def scan(self) -> Iterator[tuple[DeletionVectorRange, DeletionVector]]:
@@ -243,50 +243,50 @@ class DeletionVectorFile:
     def __repr__(self) -> str:
         return f"<DeletionVectorFile {self._whole.source.name}: {self._whole.length} bytes>"
 
-    def _check(self, place: DeletionVectorRange) -> None:
+    def _check(self, range_: DeletionVectorRange) -> None:
         """A range must lie behind the version and within the file, and have room for a vector."""
-        end = place.offset + place.length
-        inside = place.offset >= _VERSION_BYTES and end <= self._whole.length
-        if not inside or place.length < LEAST_BODY:
+        end = range_.offset + range_.length
+        inside = range_.offset >= _VERSION_BYTES and end <= self._whole.length
+        if not inside or range_.length < LEAST_BODY:
             raise self._whole.error(
                 "range outside of the vectors",
-                place.offset,
-                found=f"{place.length} bytes",
+                range_.offset,
+                found=f"{range_.length} bytes",
                 expected=f"{LEAST_BODY} at least, from {_VERSION_BYTES} to {self._whole.length}",
             )
 
-    def _end(self, place: DeletionVectorRange) -> int:
+    def _end(self, range_: DeletionVectorRange) -> int:
         """The end of what to read: before it is read, the kind of a vector is not known."""
-        return min(place.offset + place.length + AROUND, self._whole.length)
+        return min(range_.offset + range_.length + AROUND, self._whole.length)
 
     def _grouped(
-        self, places: Iterable[DeletionVectorRange]
+        self, ranges: Iterable[DeletionVectorRange]
     ) -> Iterator[list[DeletionVectorRange]]:
         """Ranges that one read serves."""
         group: list[DeletionVectorRange] = []
-        for place in sorted(places, key=lambda place: place.offset):
+        for range_ in sorted(ranges, key=lambda range_: range_.offset):
             if group and (
-                place.offset - self._end(group[-1]) > _LARGEST_GAP
-                or self._end(place) - group[0].offset > _LARGEST_READ
+                range_.offset - self._end(group[-1]) > _LARGEST_GAP
+                or self._end(range_) - group[0].offset > _LARGEST_READ
             ):
                 yield group
                 group = []
-            group.append(place)
+            group.append(range_)
         if group:
             yield group
 
-    def _decode(self, place: DeletionVectorRange, data: bytes) -> DeletionVector:
+    def _decode(self, range_: DeletionVectorRange, data: bytes) -> DeletionVector:
         """The vector at the start of `data`, which may go on behind it."""
         size = int.from_bytes(data[:4], "big", signed=True)
-        if size not in (place.length, place.length - AROUND):
-            says = f"{place.length}, or {place.length - AROUND} with 64 bits, by its range"
-            raise self._whole.error(_BAD_LENGTH, place.offset, size, says)
-        section = self._whole.section(place.offset, size + AROUND)
-        vector = DeletionVector.read(section, place.cardinality, data=data[: section.length])
-        if range_length(vector.bits, size) != place.length:
-            length = place.length - range_length(vector.bits, 0)
+        if size not in (range_.length, range_.length - AROUND):
+            says = f"{range_.length}, or {range_.length - AROUND} with 64 bits, by its range"
+            raise self._whole.error(_BAD_LENGTH, range_.offset, size, says)
+        section = self._whole.section(range_.offset, size + AROUND)
+        vector = DeletionVector.read(section, range_.cardinality, data=data[: section.length])
+        if range_length(vector.bits, size) != range_.length:
+            length = range_.length - range_length(vector.bits, 0)
             says = f"{length} with {vector.bits} bits, by its range"
-            raise self._whole.error(_BAD_LENGTH, place.offset, size, says)
+            raise self._whole.error(_BAD_LENGTH, range_.offset, size, says)
         return vector
 
 
@@ -305,13 +305,13 @@ def vector_places(section: Section, offset: int = _VERSION_BYTES) -> Iterator[tu
 
 
 @contextmanager
-def _naming(place: DeletionVectorRange) -> Iterator[None]:
+def _naming(range_: DeletionVectorRange) -> Iterator[None]:
     """Let errors name the data file."""
     try:
         yield
     except FormatError as error:
         raise type(error)(
-            f"{error.problem} (data file {place.data_file!r})",
+            f"{error.problem} (data file {range_.data_file!r})",
             file=error.file,
             offset=error.offset,
             found=error.found,

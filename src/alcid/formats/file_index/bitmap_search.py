@@ -56,8 +56,8 @@ class BitmapSearch:
         if self._key_type.is_bytes:
             is_known = is_checked and payload[:1] in _VERSIONS
             return is_known and not any(key in payload for key in self._stored)
-        found = usual_keys(payload, self._key_type)
-        return found is not None and self._keys.isdisjoint(found.tolist())
+        keys = usual_keys(payload, self._key_type)
+        return keys is not None and self._keys.isdisjoint(keys.tolist())
 
 
 def usual_keys(payload: bytes, key_type: KeyType) -> IntArray | None:

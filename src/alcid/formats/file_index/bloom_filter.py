@@ -359,7 +359,7 @@ def may_have_any(payloads: Sequence[bytes], keys: Sequence[Key], key_type: KeyTy
     >>> from alcid.formats.file_index.keys import read_column
     >>> from alcid.types import DataType
     >>> columns = [read_column(pa.array(ids), DataType("BIGINT")) for ids in ([1, 2], [3])]
-    >>> may_have_any([build(one) for one in columns], [3], columns[0].key_type).tolist()
+    >>> may_have_any([build(column) for column in columns], [3], columns[0].key_type).tolist()
     [False, True]
     """
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
@@ -368,8 +368,8 @@ def may_have_any(payloads: Sequence[bytes], keys: Sequence[Key], key_type: KeyTy
     functions = integers_at(data, starts).astype(np.int64)
 
     def read_bytes(rows: Int64Array, offsets: Int64Array) -> UInt8Array:
-        found: UInt8Array = data[starts[rows] + _HEAD + offsets]
-        return found
+        requested: UInt8Array = data[starts[rows] + _HEAD + offsets]
+        return requested
 
     bits = 8 * (lengths - _HEAD)
     may_have = probe_filters(functions, bits, hash_keys(keys, key_type), read_bytes)

@@ -63,7 +63,7 @@ class BsiPart:
         """Read the part under the cursor, which is left behind it; `data` is the payload."""
         section = cursor.section
         self.start = at = cursor.position
-        self.places: list[tuple[int, int]] = []
+        self.extents: list[tuple[int, int]] = []
         """Offset and length of the bitmaps: that of existence first, then the slices."""
         cursor.version("bsi part", _VERSION)
         self.min, self.max = cursor.i64(), cursor.i64()
@@ -74,7 +74,7 @@ class BsiPart:
             start = cursor.position
             rows, length = parse(section, start, data[start:], row_count)
             cursor.skip(length)
-            self.places.append((start, length))
+            self.extents.append((start, length))
             return rows
 
         self.existing = bitmap()

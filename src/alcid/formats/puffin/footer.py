@@ -30,10 +30,10 @@ class JsonObject:
 
     A key that is repeated counts as it comes last, as it does for most readers.
 
-    >>> found = JsonObject.load(b'{"a": 1, "b": "x", "c": null}', "head", file="f", offset=4)
-    >>> found.integer("a", 32), found.text("b"), found.rest
+    >>> head = JsonObject.load(b'{"a": 1, "b": "x", "c": null}', "head", file="f", offset=4)
+    >>> head.integer("a", 32), head.text("b"), head.rest
     (1, 'x', {'c': None})
-    >>> found.integer("d", 32)
+    >>> head.integer("d", 32)
     Traceback (most recent call last):
     alcid.errors.FormatError: f: head: missing 'd' at offset 4
     """

@@ -276,12 +276,12 @@ class FileTable:
                     raise error(f"statistics of {group.column!r}", found_type)
                 statistics.append(group)
         paths, sizes, versions, crcs, rows = columns[: len(CORE)]
-        found = cls(
+        table = cls(
             paths, sizes.to_numpy(), versions, crcs, rows.to_numpy(), schemas, tuple(statistics)
         )
-        if found.problem:
-            raise error(found.problem)
-        return found
+        if table.problem:
+            raise error(table.problem)
+        return table
 
     def take(self, rows: Int64Array, statistics: Sequence[Statistics]) -> FileTable:
         """Some of the files, with `statistics` of them that were taken elsewhere."""

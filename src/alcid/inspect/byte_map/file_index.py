@@ -181,10 +181,10 @@ def _part(section: Section, name: str, part: BsiPart) -> Region:
     fields.read("version", "mark", Cursor.u8)
     fields.read("minimum", "key", Cursor.i64)
     fields.read("maximum", "key", Cursor.i64)
-    existing, *slices = part.places
+    existing, *slices = part.extents
     fields.add(draw_bitmap(section.section(*existing), "rows with a value"))
     fields.read("slices", "number", Cursor.i32)
-    end = sum(part.places[-1]) if slices else fields.position
+    end = sum(part.extents[-1]) if slices else fields.position
     draw_slices(fields, slices, end)
     return fields.region(name, f"{part.min:,} to {part.max:,}, by their absolutes")
 

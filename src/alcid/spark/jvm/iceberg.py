@@ -281,8 +281,8 @@ class _Java:
 
     def texts_of(self, java_map: Any) -> dict[str, str]:
         """A map of Java, in one call."""
-        found: dict[str, str] = json.loads(self._write_json(java_map))
-        return found
+        texts: dict[str, str] = json.loads(self._write_json(java_map))
+        return texts
 
     def consumer(self, delta: Any, method: str) -> Any:
         """A method that takes a delete file, so that `forEach` of Java can call it."""

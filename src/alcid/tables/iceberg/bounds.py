@@ -228,13 +228,13 @@ class BucketedBounds(Bounds):
 
 def _keys(intervals: tuple[Interval, ...]) -> list[int | bytes] | None:
     """The single keys that intervals are; None if they are more than can be listed."""
-    found: list[int | bytes] = []
+    keys: list[int | bytes] = []
     for interval in intervals:
         some = points(interval)
         if some is None:
             return None
-        found += some
-    return found
+        keys += some
+    return keys
 
 
 def _values(keys: list[int | bytes], data_type: DataType) -> pa.Array:

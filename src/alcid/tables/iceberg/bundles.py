@@ -28,7 +28,7 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.index.bundle import Bundle, BundleSet
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
 
 BUNDLE_SUFFIX = "-alcid.stats"
@@ -49,14 +49,14 @@ class SnapshotBundles:
 class BundleFinder:
     """Finds bundles, and caches the open ones, which never change."""
 
-    def __init__(self, places: Places, *, strict: bool = False) -> None:
+    def __init__(self, file_io: FileIO, *, strict: bool = False) -> None:
         """Start with an empty cache.
 
         Args:
-            places: Opens files.
+            file_io: Opens files.
             strict: Raise an error for a damaged bundle, instead of a warning.
         """
-        self._places, self._strict = places, strict
+        self._file_io, self._strict = file_io, strict
         self._opened: dict[str, Bundle] = {}
 
     def find(
@@ -112,9 +112,9 @@ class BundleFinder:
             FormatError: The bundle is damaged.
             UnsupportedError: The bundle has a later version.
         """
-        source = self._places.source(file.path, file.size)
+        source = self._file_io.source(file.path, file.size)
         if file.path in self._opened:
-            storage, path = self._places.find(file.path)
+            storage, path = self._file_io.find(file.path)
             if storage.exists(path):
                 return self._opened[file.path]
             raise FileGoneError("gone", file=source.name)

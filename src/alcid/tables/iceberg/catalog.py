@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from alcid.errors import FileGoneError, StorageError, UnsupportedError
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg.metadata.manifests import ManifestFile, read_manifest_list, read_manifests
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
@@ -155,13 +155,13 @@ _BATCH: Final = 64  # manifests in memory
 
 
 def snapshot_entries(
-    catalog: CatalogTable, places: Places, metadata: TableMetadata, snapshot: Snapshot
+    catalog: CatalogTable, file_io: FileIO, metadata: TableMetadata, snapshot: Snapshot
 ) -> Entries:
     """The live data and delete files of a snapshot.
 
     Args:
         catalog: Lists the files of very large snapshots.
-        places: Opens manifests.
+        file_io: Opens manifests.
         metadata: The table metadata.
         snapshot: The snapshot.
 
@@ -172,7 +172,7 @@ def snapshot_entries(
     """
     if snapshot.manifest_list is None and not snapshot.manifests:
         return Entries.of(catalog.entries(snapshot.id), name=catalog.name)
-    manifests = _manifests(places, snapshot, catalog.name)
+    manifests = _manifests(file_io, snapshot, catalog.name)
     files = [manifest.live_files for manifest in manifests]
     values = sum(filter(None, files)) * (len(metadata.schema.fields) + _FIELDS_PER_FILE)
     if None not in files and values > MAX_VALUES:
@@ -182,17 +182,17 @@ def snapshot_entries(
             raise
         except (StorageError, UnsupportedError):  # for example partition fields of the same name
             pass
-    entries = read_manifests(_contents(places, manifests), metadata.specs)
+    entries = read_manifests(_contents(file_io, manifests), metadata.specs)
     return Entries.of(entries, name=catalog.name)
 
 
-def _manifests(places: Places, snapshot: Snapshot, name: str) -> list[ManifestFile]:
+def _manifests(file_io: FileIO, snapshot: Snapshot, name: str) -> list[ManifestFile]:
     """The manifests of a snapshot that have live files."""
     if snapshot.manifest_list is None:
         return [ManifestFile(path) for path in snapshot.manifests]
     if snapshot.key_id is not None:
         raise UnsupportedError(f"{name}: encrypted manifests are not supported")
-    [data] = places.read_files([snapshot.manifest_list])
+    [data] = file_io.read_files([snapshot.manifest_list])
     manifests = read_manifest_list(data, file=snapshot.manifest_list)
     for manifest in manifests:
         if manifest.is_encrypted:
@@ -203,8 +203,10 @@ def _manifests(places: Places, snapshot: Snapshot, name: str) -> list[ManifestFi
 
 
 def _contents(
-    places: Places, manifests: Sequence[ManifestFile]
+    file_io: FileIO, manifests: Sequence[ManifestFile]
 ) -> Iterator[tuple[ManifestFile, bytes]]:
     for first in range(0, len(manifests), _BATCH):
         batch = manifests[first : first + _BATCH]
-        yield from zip(batch, places.read_files([manifest.path for manifest in batch]), strict=True)
+        yield from zip(
+            batch, file_io.read_files([manifest.path for manifest in batch]), strict=True
+        )

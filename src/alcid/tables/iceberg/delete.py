@@ -119,12 +119,12 @@ def commit_vectors(
     added = [_vector_file(files, file, path, written) for file in vectors]
     _check_partitions(files, added)
     if added:
-        table.places.put(path, written.data)
+        table.file_io.put(path, written.data)
     change = VectorCommit(snapshot.id, added, removed)
     try:
         snapshot_id = table.catalog.commit_vectors(change)
     except (ConflictError, UnsupportedError):  # after any other error, it may be committed
-        table.places.delete([path])
+        table.file_io.delete([path])
         raise
     table.note_commit(snapshot_id, change)
     return snapshot_id

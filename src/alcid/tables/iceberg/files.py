@@ -25,7 +25,7 @@ from alcid.tables.iceberg.catalog import OwnQuery
 from alcid.tables.iceberg.data_files import AS_TABLE, IdFiles, Projection
 from alcid.tables.iceberg.deletes import TableDeletes, delete_problem
 from alcid.tables.iceberg.field_ids import NameMapping, ProjectedField, SchemaGroups
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg.metadata.schema import Field, Schema
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, TableMetadata
@@ -42,7 +42,7 @@ class IcebergFiles(IdFiles):
 
     def __init__(
         self,
-        places: Places,
+        file_io: FileIO,
         metadata: TableMetadata,
         snapshot: Snapshot | None,
         schema: Schema,
@@ -56,7 +56,7 @@ class IcebergFiles(IdFiles):
         """Match the files of a snapshot with the bundles of its statistics files.
 
         Args:
-            places: Opens files.
+            file_io: Opens files.
             metadata: The table metadata.
             snapshot: The snapshot; None before the first commit.
             schema: The columns to read.
@@ -72,7 +72,7 @@ class IcebergFiles(IdFiles):
         self.file_paths: pa.StringArray = data["file_path"].combine_chunks()
         sizes = data["file_size_in_bytes"].to_numpy()
         self.delegated_reason = _problem(entries, metadata)
-        storage, paths = self._open_storage(places)
+        storage, paths = self._open_storage(file_io)
         distrusted = set() if distrusted is None else distrusted
         replaced = places_of(distrusted, paths)
         # No bundle has an entry for a file of this size.
@@ -101,24 +101,24 @@ class IcebergFiles(IdFiles):
             pa.table({str(number): values for number, values in constants.items()}),
         )
         self._distrusted, self.replaced, self.strict = distrusted, replaced, strict
-        self._places, self._index_storage = places, places.find(metadata.location)[0]
+        self._file_io, self._index_storage = file_io, file_io.find(metadata.location)[0]
         self.location, self.has_options = storage.location, storage.has_options
         self.deletions: TableDeletes | Mapping[int, DeletionVector] = (
             {}
             if self.delegated_reason
-            else TableDeletes(entries, metadata, places, self._read_fields)
+            else TableDeletes(entries, metadata, file_io, self._read_fields)
         )
-        self.indexes = _GroupedIndexes(self.bundles, places, storage, group_of != AS_TABLE)
+        self.indexes = _GroupedIndexes(self.bundles, file_io, storage, group_of != AS_TABLE)
         self._bounds: dict[tuple[str, DataType], Bounds | None] = {}
 
-    def _open_storage(self, places: Places) -> tuple[Storage, pa.Array]:
+    def _open_storage(self, file_io: FileIO) -> tuple[Storage, pa.Array]:
         """A storage for all data files, and their paths in it."""
         location = self.metadata.location
         try:
-            return places.below(location, self.file_paths)
+            return file_io.below(location, self.file_paths)
         except UnsupportedError as error:
             self.delegated_reason = self.delegated_reason or str(error)
-            return places.folder(location), self.file_paths
+            return file_io.folder(location), self.file_paths
 
     @property
     def version(self) -> int | None:
@@ -217,7 +217,7 @@ class IcebergFiles(IdFiles):
         self, wanted: Sequence[tuple[int, str]]
     ) -> dict[tuple[int, str], PlacedColumn]:
         """The layouts that bundles contain."""
-        layouts = known_layouts(self.bundles, wanted, self._places.read_ranges, self._warn)
+        layouts = known_layouts(self.bundles, wanted, self._file_io.read_ranges, self._warn)
         self._keep(layouts)
         return layouts
 
@@ -239,9 +239,9 @@ class _GroupedIndexes(BundleIndexes):
     """The indexes of files whose schema is known; the others count as absent."""
 
     def __init__(
-        self, bundles: BundleSet, places: Places, storage: Storage, is_known: BoolArray
+        self, bundles: BundleSet, file_io: FileIO, storage: Storage, is_known: BoolArray
     ) -> None:
-        super().__init__(bundles, places.read_ranges, gap=storage.gap, remote=storage.remote)
+        super().__init__(bundles, file_io.read_ranges, gap=storage.gap, remote=storage.remote)
         self._is_known = is_known
 
     def states(self, column: str, index_type: str) -> Int8Array:

@@ -18,8 +18,8 @@ from alcid.tables.engine import Engine
 from alcid.tables.iceberg.bundles import BundleFinder
 from alcid.tables.iceberg.catalog import CatalogTable, VectorCommit, snapshot_entries
 from alcid.tables.iceberg.deletes.plan import with_vectors
+from alcid.tables.iceberg.file_io import FileIO, advice, is_absolute
 from alcid.tables.iceberg.files import IcebergFiles
-from alcid.tables.iceberg.locations import Places, advice, is_absolute
 from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg.metadata.schema import partition_names
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, TableMetadata
@@ -58,9 +58,9 @@ class OpenIcebergTable(Table[IcebergFiles]):
         if storage_options is None:
             storage_options = catalog.storage_options(self.metadata.location)
         base = None if is_absolute(self.metadata.location) else catalog.working_folder()
-        self.places, self._storage_options = Places(storage_options, base), storage_options
-        super().__init__(self.places.folder(self.metadata.location), strict=strict, engine=engine)
-        self._bundles = BundleFinder(self.places, strict=strict)
+        self.file_io, self._storage_options = FileIO(storage_options, base), storage_options
+        super().__init__(self.file_io.folder(self.metadata.location), strict=strict, engine=engine)
+        self._bundles = BundleFinder(self.file_io, strict=strict)
         # Of the last snapshot: only the names of partition fields can change.
         self._entries: dict[tuple[int | None, _Names], Entries] = {}
         self._commits: dict[
@@ -145,7 +145,7 @@ class OpenIcebergTable(Table[IcebergFiles]):
     def _open(self, before: IcebergFiles | None = None) -> IcebergFiles:
         pinned = self._pinned if before is None else before.snapshot
         return IcebergFiles(
-            self.places,
+            self.file_io,
             self.metadata,
             pinned,
             self.metadata.schema_of(pinned, self._ref) if self.is_past else self.metadata.schema,
@@ -172,11 +172,11 @@ class OpenIcebergTable(Table[IcebergFiles]):
 
     def _read_entries(self, snapshot: Snapshot) -> Entries:
         try:
-            return snapshot_entries(self.catalog, self.places, self.metadata, snapshot)
+            return snapshot_entries(self.catalog, self.file_io, self.metadata, snapshot)
         except FileGoneError:
             raise
         except StorageError as error:
-            if not self._is_by_catalog or not self.places.folder(self.metadata.location).remote:
+            if not self._is_by_catalog or not self.file_io.folder(self.metadata.location).remote:
                 raise
             problem = f"{error.problem}; {advice(self._storage_options)}"
             raise StorageError(problem, file=error.file, tries=error.tries) from error

@@ -24,7 +24,7 @@ from alcid.formats.puffin import DELETION_VECTOR, THETA_SKETCH, Blob, PuffinRead
 from alcid.formats.puffin.writer import CARDINALITY, DISTINCT_VALUES, REFERENCED_FILE
 from alcid.formats.source import Source
 from alcid.tables.iceberg.deletes.files import read_keys, read_positions
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import EQUALITY_DELETES
 from alcid.tables.iceberg.metadata.schema import Field
 from alcid.tables.iceberg.metadata.table_metadata import BlobMetadata, StatisticsFile, TableMetadata
@@ -35,7 +35,7 @@ from alcid.tables.maintenance.findings import MISSING, Checked, FindingKind, Fin
 class CheckedSnapshot:
     """The snapshot that is verified; it pickles."""
 
-    places: Places
+    file_io: FileIO
     rows: Mapping[str, int]
     """The rows of each data file, by the path in its manifest."""
     fields: Mapping[int, Field]
@@ -47,7 +47,7 @@ class CheckedSnapshot:
         Raises:
             FileGoneError: It is not there.
         """
-        source = self.places.source(path)
+        source = self.file_io.source(path)
         if source.size != size:
             problem = f"found {source.size:,}, expected {size:,}"
             checked.findings.add(FindingKind.SIZE, path, problem)

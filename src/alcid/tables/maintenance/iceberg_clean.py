@@ -57,14 +57,14 @@ def clean(
 
 def find_leftovers(table: OpenIcebergTable) -> list[Leftover]:
     """The files that are of no use any more, by path."""
-    storage = table.places.folder(table.catalog.metadata_location("any").rpartition("/")[0])
+    storage = table.file_io.folder(table.catalog.metadata_location("any").rpartition("/")[0])
     files = list_files(storage)
     metadata = table.catalog.load()  # after the listing: all that was registered until then counts
-    paths = (table.places.absolute(one.path) for one in metadata.statistics.values())
+    paths = (table.file_io.absolute(one.path) for one in metadata.statistics.values())
     listed = {Location.parse(path).text for path in paths}
     leftovers = [*_statistics(storage, files, metadata, listed), *_staged(storage, files)]
     leftovers += _unfinished(storage, files)
-    data = table.places.folder(table.catalog.data_location("any").rpartition("/")[0])
+    data = table.file_io.folder(table.catalog.data_location("any").rpartition("/")[0])
     if not data.remote:  # only a disk has unfinished files
         others = f"{storage.location}/"
         below = [

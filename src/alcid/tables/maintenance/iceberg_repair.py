@@ -32,7 +32,7 @@ from alcid.index.bundle.writer import amend
 from alcid.options import OptionValue
 from alcid.tables.iceberg.bundles import BUNDLE_SUFFIX
 from alcid.tables.iceberg.delete import commit_vectors
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
 from alcid.tables.iceberg.open_table import OpenIcebergTable
 from alcid.tables.iceberg.write import build
@@ -121,7 +121,9 @@ class StatisticsRepair:
             return Outcome()
         table = self.table
         for snapshot, path in self.snapshots.items():
-            publish(table.catalog, table.places, snapshot, _SoundPart(table.places, snapshot, path))
+            publish(
+                table.catalog, table.file_io, snapshot, _SoundPart(table.file_io, snapshot, path)
+            )
         if self.builds:
             build.build(table, self.options, rebuild=self.data_files, progress=False)
         if self.columns:
@@ -152,11 +154,11 @@ def plan_statistics(table: OpenIcebergTable, findings: Sequence[Finding]) -> Sta
     has_lost_bundle = False
     for path, of_file in wrong.items():
         try:
-            part = _sound_part(table.places, path)
+            part = _sound_part(table.file_io, path)
         except UnsupportedError:  # a bundle of a later version, which is left alone
             continue
         own = {key: path for key, file in metadata.statistics.items() if file.path == path}
-        lost = _fields_lost(table.places, metadata, path) if table.snapshot_id in own else ()
+        lost = _fields_lost(table.file_io, metadata, path) if table.snapshot_id in own else ()
         recounted = [
             files.schema.by_id[number].name for number in lost if number in files.schema.by_id
         ]
@@ -185,7 +187,7 @@ def plan_statistics(table: OpenIcebergTable, findings: Sequence[Finding]) -> Sta
 class _SoundPart:
     """What a snapshot is to list in place of a file that is wrong, for `publish`."""
 
-    places: Places
+    file_io: FileIO
     snapshot: int
     path: str
 
@@ -196,7 +198,7 @@ class _SoundPart:
         listed = metadata.statistics.get(self.snapshot)
         if listed is None or listed.path != self.path:
             return listed
-        return _sound_part(self.places, self.path).data
+        return _sound_part(self.file_io, self.path).data
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +210,13 @@ class _Part:
     has_bundle: bool = False
 
 
-def _sound_part(places: Places, path: str) -> _Part:
+def _sound_part(file_io: FileIO, path: str) -> _Part:
     """The file without what is wrong in it.
 
     Raises:
         UnsupportedError: It has a bundle of a later version.
     """
-    source, data = places.source(path), io.BytesIO()
+    source, data = file_io.source(path), io.BytesIO()
     try:
         reader = PuffinReader(source)
         sketches = list(_sound_sketches(reader))
@@ -225,7 +227,7 @@ def _sound_part(places: Places, path: str) -> _Part:
         ]
     except _UNREADABLE:
         return _Part()
-    if _has_sound_bundle(places, path):
+    if _has_sound_bundle(file_io, path):
         amend(source, data, keep=lambda _: False, add=[*sketches, *others])
         return _Part(data.getvalue(), has_bundle=True)
     if not sketches and not others:
@@ -246,16 +248,16 @@ def _sound_sketches(reader: PuffinReader) -> Iterator[tuple[Blob, bytes]]:
             yield blob, content
 
 
-def _has_sound_bundle(places: Places, path: str) -> bool:
+def _has_sound_bundle(file_io: FileIO, path: str) -> bool:
     findings = Findings()
     try:
-        check_bundle(Bundle.open(places.source(path)), path, findings)
+        check_bundle(Bundle.open(file_io.source(path)), path, findings)
     except _UNREADABLE:
         return False
     return not findings.count
 
 
-def _fields_lost(places: Places, metadata: TableMetadata, path: str) -> Iterator[int]:
+def _fields_lost(file_io: FileIO, metadata: TableMetadata, path: str) -> Iterator[int]:
     """The columns whose sketches are listed, or are in the file, and are not sound."""
     listed = {
         tuple(blob.fields)
@@ -266,7 +268,7 @@ def _fields_lost(places: Places, metadata: TableMetadata, path: str) -> Iterator
     }
     sound: set[tuple[int, ...]] = set()
     try:
-        reader = PuffinReader(places.source(path))
+        reader = PuffinReader(file_io.source(path))
         listed |= {blob.fields for blob in reader.blobs if blob.type == THETA_SKETCH}
         sound = {blob.fields for blob, _ in _sound_sketches(reader)}
     except _UNREADABLE:
@@ -313,7 +315,7 @@ class _IcebergRepair:
         ]
 
     def _plan_vectors(self, findings: Sequence[Finding]) -> _VectorFix:
-        return _VectorFix(self, plan_vectors(self.table.snapshot, self.table.places, findings))
+        return _VectorFix(self, plan_vectors(self.table.snapshot, self.table.file_io, findings))
 
     def verify(self, progress: Progress | bool | None) -> VerifyReport:
         self.table.refresh()

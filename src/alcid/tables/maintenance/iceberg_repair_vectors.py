@@ -26,8 +26,8 @@ from alcid.formats.puffin.writer import REFERENCED_FILE
 from alcid.formats.source import Section
 from alcid.tables.iceberg.catalog import RemovedDeletes
 from alcid.tables.iceberg.deletes.plan import PUFFIN, removed_deletes
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.files import IcebergFiles
-from alcid.tables.iceberg.locations import Places
 from alcid.tables.maintenance.findings import Finding, FindingKind
 from alcid.tables.maintenance.repair import Repaired
 
@@ -66,12 +66,12 @@ class _Entry:
     length: int
 
 
-def plan_vectors(files: IcebergFiles, places: Places, findings: Sequence[Finding]) -> VectorRepair:
+def plan_vectors(files: IcebergFiles, file_io: FileIO, findings: Sequence[Finding]) -> VectorRepair:
     """Read the vectors that are wrong.
 
     Args:
         files: The files of the snapshot.
-        places: Where files are.
+        file_io: Where files are.
         findings: Those of `VECTOR_KINDS`.
     """
     deletes = files.entries.deletes
@@ -93,7 +93,7 @@ def plan_vectors(files: IcebergFiles, places: Places, findings: Sequence[Finding
         done = "dropped"
         if data_file in numbers:
             number = numbers[data_file]
-            vector = _merged(places, entries, int(files.rows[number]))
+            vector = _merged(file_io, entries, int(files.rows[number]))
             if vector is None:
                 unreadable |= {entry.path for entry in entries}
                 continue
@@ -139,12 +139,12 @@ def _findings_of(
                 yield finding
 
 
-def _merged(places: Places, entries: Sequence[_Entry], rows: int) -> DeletionVector | None:
+def _merged(file_io: FileIO, entries: Sequence[_Entry], rows: int) -> DeletionVector | None:
     """The rows that vectors delete; None if one of them cannot be trusted."""
     merged = DeletionVector(bits=_BITS)
     ages: dict[str, set[int]] = {}
     for entry in entries:
-        source = places.source(entry.path)
+        source = file_io.source(entry.path)
         try:
             blob = _blob_of(PuffinReader(source), entry)
             named = None if blob is None else blob.properties.get(REFERENCED_FILE)

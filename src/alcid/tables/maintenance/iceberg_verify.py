@@ -30,7 +30,7 @@ from alcid.tables.iceberg.bundles import BundleFinder, SnapshotBundles, match_bu
 from alcid.tables.iceberg.data_files import ConformedScan
 from alcid.tables.iceberg.deletes.plan import PUFFIN
 from alcid.tables.iceberg.field_ids import IdColumn, NameMapping, ProjectedField
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.schema import Field
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
 from alcid.tables.iceberg.open_table import OpenIcebergTable
@@ -128,7 +128,7 @@ def is_readable(data: pa.Table) -> BoolArray:
 class DataFileChecks:
     """The checks of data files, by their entries."""
 
-    places: Places
+    file_io: FileIO
     bundles: Sequence[tuple[str, int]]
     """Paths and sizes of the statistics files with bundles, the oldest first."""
     fields: Sequence[Field]
@@ -138,13 +138,13 @@ class DataFileChecks:
 
     def open(self, files: pa.Table) -> Callable[[int], Checked]:
         """Open the bundles of these files: their entries, and `_READ`, whether to read them."""
-        indexes = FileChecker(self._open_bundles(files), self.places.read_ranges)
+        indexes = FileChecker(self._open_bundles(files), self.file_io.read_ranges)
         metrics = MetricsChecker(files, self.fields, self.mapping)
         return partial(self._check, files, indexes, metrics)
 
     def _open_bundles(self, files: pa.Table) -> BundleSet:
-        sources = [self.places.source(path, size) for path, size in self.bundles]
-        opened = open_bundles(sources, read_many=self.places.read_ranges, on_damage=_ignore)
+        sources = [self.file_io.source(path, size) for path, size in self.bundles]
+        opened = open_bundles(sources, read_many=self.file_io.read_ranges, on_damage=_ignore)
         paths, sizes = files["file_path"], files["file_size_in_bytes"].to_numpy()
         return match_bundles(tuple(opened), paths, sizes, on_damage=_ignore)
 
@@ -160,7 +160,7 @@ class DataFileChecks:
             for name in ("file_path", "file_size_in_bytes", "record_count")
         )
         checked = Checked(files=1)
-        source = self.places.source(path)
+        source = self.file_io.source(path)
         try:
             if source.size != size:
                 problem = f"found {source.size:,}, the manifest says {size:,}"
@@ -230,9 +230,9 @@ class _Verification:
     def run(self, sample: Sample, progress: Progress | bool | None) -> None:
         total, paths = self._total, self._data["file_path"]
         sizes = self._data["file_size_in_bytes"].to_numpy()
-        found = self._find_bundles()
-        bundles = match_bundles(found.bundles, paths, sizes, on_damage=_ignore)
-        self._check_data_files(found, sample, progress)
+        of_snapshot = self._find_bundles()
+        bundles = match_bundles(of_snapshot.bundles, paths, sizes, on_damage=_ignore)
+        self._check_data_files(of_snapshot, sample, progress)
         self._check_delete_files()
         self._check_statistics_files()
         self._require_snapshot()
@@ -244,11 +244,11 @@ class _Verification:
 
     def _find_bundles(self) -> SnapshotBundles:
         """The bundles of the snapshot; what is damaged in them as such is a finding."""
-        finder = BundleFinder(self._table.places, strict=False)
-        found = finder.find(self._metadata, self._snapshot, on_damage=self._record_damage)
-        for bundle, file in zip(found.bundles, found.files, strict=True):
+        finder = BundleFinder(self._table.file_io, strict=False)
+        of_snapshot = finder.find(self._metadata, self._snapshot, on_damage=self._record_damage)
+        for bundle, file in zip(of_snapshot.bundles, of_snapshot.files, strict=True):
             check_bundle(bundle, file.path, self._total.findings)
-        return found
+        return of_snapshot
 
     def _record_damage(self, file: StatisticsFile, error: AlcidError) -> None:
         if isinstance(error, UnsupportedError):
@@ -257,15 +257,15 @@ class _Verification:
             self._total.findings.add(FindingKind.BUNDLE, file.path, error)
 
     def _check_data_files(
-        self, found: SnapshotBundles, sample: Sample, progress: Progress | bool | None
+        self, of_snapshot: SnapshotBundles, sample: Sample, progress: Progress | bool | None
     ) -> None:
         data, readable = self._data, is_readable(self._data)
         self._warn_unread(data.filter(pa.array(~readable)))
         chosen = np.zeros(len(data), np.bool_)
         chosen[sample.choose(data["file_path"].to_pylist())] = True
         checks = DataFileChecks(
-            self._table.places,
-            [(file.path, file.size) for file in found.files],
+            self._table.file_io,
+            [(file.path, file.size) for file in of_snapshot.files],
             self._table.snapshot.schema.fields,
             NameMapping.of(self._metadata.properties),
         )
@@ -304,7 +304,7 @@ class _Verification:
         paths, rows = (self._data[name].to_pylist() for name in ("file_path", "record_count"))
         schemas = self._metadata.schemas.values()
         snapshot = CheckedSnapshot(
-            self._table.places,
+            self._table.file_io,
             dict(zip(paths, rows, strict=True)),
             {field.id: field for schema in schemas for field in schema.fields},
         )

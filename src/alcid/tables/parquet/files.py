@@ -73,11 +73,11 @@ class FolderFiles(OpenFiles):
         examples: list[str] = []
         schema_of = np.full(len(codes), -1, np.int64)
 
-        def enter(data: bytes, file: int, found: tuple[FileColumn, ...] | None = None) -> int:
+        def enter(data: bytes, file: int, read: tuple[FileColumn, ...] | None = None) -> int:
             if data not in known:
                 path = self.paths[file].as_py()
                 known[data] = len(columns)
-                columns.append(schema_columns(data, file=path) if found is None else found)
+                columns.append(schema_columns(data, file=path) if read is None else read)
                 examples.append(path)
             return known[data]
 
@@ -91,11 +91,11 @@ class FolderFiles(OpenFiles):
             for file, scan in zip(some, self._open(some), strict=True):
                 path = self.paths[file].as_py()
                 metadata = require(scan, ParquetScan, path).metadata
-                found = file_columns(metadata, path)
+                in_footer = file_columns(metadata, path)
                 self.rows[file] = sum(scan.group_rows)
                 if problem := row_count_problem(metadata):
                     self._row_count_problems.append(f"{path}: {problem}")
-                schema_of[file] = enter(schema_bytes(found), file, found)
+                schema_of[file] = enter(schema_bytes(in_footer), file, in_footer)
         hidden = {fold_name(column.name) for column in partitions.columns}
         inside = [
             [

@@ -321,12 +321,12 @@ class Partitions:
 
     A column that files hold as well has the values of the path, as in Spark.
 
-    >>> found = Partitions.of(
+    >>> partitions = Partitions.of(
     ...     ["dt=20250801/country=AT/0.parquet", "dt=20250802/country=DE/0.parquet"]
     ... )
     >>> [
     ...     (column.name, str(column.data_type), column.values.to_pylist())
-    ...     for column in found.columns
+    ...     for column in partitions.columns
     ... ]
     [('dt', 'INT', [20250801, 20250802]), ('country', 'STRING', ['AT', 'DE'])]
     """

@@ -17,7 +17,7 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.iceberg.catalog import RemovedDeletes
 from alcid.tables.iceberg.deletes.files import EqualityDeletes, Positions, ReadFields
 from alcid.tables.iceberg.deletes.plan import PUFFIN, DeletePlan, lost_fields, removed_deletes
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import EQUALITY_DELETES, Entries
 from alcid.tables.iceberg.metadata.schema import Field
 from alcid.tables.iceberg.metadata.table_metadata import TableMetadata
@@ -64,14 +64,14 @@ class TableDeletes(Mapping[int, DeletionVector]):
     """The deleted rows of data files that may have any, by the number of the file."""
 
     def __init__(
-        self, entries: Entries, metadata: TableMetadata, places: Places, read: ReadFields
+        self, entries: Entries, metadata: TableMetadata, file_io: FileIO, read: ReadFields
     ) -> None:
         """Plan which delete files apply, without reading any.
 
         Args:
             entries: The entries of the snapshot; the number of a data file is its row there.
             metadata: The table metadata.
-            places: Opens delete files.
+            file_io: Opens delete files.
             read: Reads columns of a data file.
 
         Raises:
@@ -80,10 +80,10 @@ class TableDeletes(Mapping[int, DeletionVector]):
         self._deletes, self._specs = entries.deletes, metadata.specs
         self._plan = plan = DeletePlan(entries, metadata.specs)
         self._candidates = frozenset(plan.files.tolist())
-        remote = places.folder(metadata.location).remote
-        self._positions = Positions(entries, plan, places, remote=remote)
+        remote = file_io.folder(metadata.location).remote
+        self._positions = Positions(entries, plan, file_io, remote=remote)
         self._equality = EqualityDeletes(
-            entries.deletes, plan, _all_fields(metadata), places, read, remote=remote
+            entries.deletes, plan, _all_fields(metadata), file_io, read, remote=remote
         )
         self._loaded: dict[int, DeletionVector] = {}
         self._loading = Lock()

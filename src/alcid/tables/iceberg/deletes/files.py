@@ -37,7 +37,7 @@ from alcid.tables.iceberg.deletes.plan import (
     stored_vectors,
 )
 from alcid.tables.iceberg.field_ids import read_columns
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg.metadata.schema import Field
 from alcid.tables.key_order import Column, join_columns, rank_rows
@@ -93,10 +93,12 @@ def read_positions(
 class Positions:
     """The positions deleted by vectors and position deletes, by the number of the data file."""
 
-    def __init__(self, entries: Entries, plan: DeletePlan, places: Places, *, remote: bool) -> None:
+    def __init__(
+        self, entries: Entries, plan: DeletePlan, file_io: FileIO, *, remote: bool
+    ) -> None:
         """Prepare to read the delete files of a plan."""
         self._data, self._deletes, self._plan = entries.data, entries.deletes, plan
-        self._places, self._remote = places, remote
+        self._file_io, self._remote = file_io, remote
         self._rows: list[int] = entries.data["record_count"].to_pylist()
         self._by_delete_file: dict[int, dict[int, DeletionVector]] = {}
         self._loaded: dict[int, DeletionVector] = {}
@@ -111,7 +113,7 @@ class Positions:
         vectors = {file: row for file in missing if (row := self._plan.vector(file)) is not None}
         rows = [self._rows[file] for file in vectors]
         stored = stored_vectors(self._deletes, list(vectors.values()), rows)
-        self._loaded.update(zip(vectors, read_vectors(self._places, stored), strict=True))
+        self._loaded.update(zip(vectors, read_vectors(self._file_io, stored), strict=True))
         others = [file for file in missing if file not in vectors]
         self._read_files([row for file in others for row in self._plan.positions(file)])
         self._loaded.update((file, self._union(file)) for file in others)
@@ -129,9 +131,9 @@ class Positions:
         missing = [row for row in dict.fromkeys(rows) if row not in self._by_delete_file]
 
         def read(scan: ParquetScan) -> dict[int, DeletionVector]:
-            return read_positions(scan, self._numbers, read_ranges=self._places.read_ranges)
+            return read_positions(scan, self._numbers, read_ranges=self._file_io.read_ranges)
 
-        scans = open_deletes(self._places, self._deletes, missing)
+        scans = open_deletes(self._file_io, self._deletes, missing)
         by_file = wait_for_each(read, scans, remote=self._remote)
         self._by_delete_file.update(zip(missing, by_file, strict=True))
 
@@ -201,7 +203,7 @@ class EqualityDeletes:
         deletes: pa.Table,
         plan: DeletePlan,
         fields: Mapping[int, Field],
-        places: Places,
+        file_io: FileIO,
         read: ReadFields,
         *,
         remote: bool,
@@ -212,12 +214,12 @@ class EqualityDeletes:
             deletes: The entries of delete files.
             plan: Which of them apply to a data file.
             fields: The columns of all schemas by id.
-            places: Opens delete files.
+            file_io: Opens delete files.
             read: Reads columns of a data file.
             remote: Whether reads go over a network.
         """
         self._deletes, self._plan, self._fields = deletes, plan, fields
-        self._places, self._read, self._remote = places, read, remote
+        self._file_io, self._read, self._remote = file_io, read, remote
         self._keys: dict[int, list[pa.ChunkedArray]] = {}
 
     def find(self, files: Sequence[int]) -> list[DeletionVector]:
@@ -234,9 +236,9 @@ class EqualityDeletes:
 
         def read(pair: tuple[int, ParquetScan]) -> list[pa.ChunkedArray]:
             row, scan = pair
-            return read_keys(scan, self._compared(row), read_ranges=self._places.read_ranges)
+            return read_keys(scan, self._compared(row), read_ranges=self._file_io.read_ranges)
 
-        scans = open_deletes(self._places, self._deletes, missing)
+        scans = open_deletes(self._file_io, self._deletes, missing)
         keys = wait_for_each(read, zip(missing, scans, strict=True), remote=self._remote)
         self._keys.update(zip(missing, keys, strict=True))
 

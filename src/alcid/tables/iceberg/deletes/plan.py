@@ -31,7 +31,7 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.puffin import Blob, PuffinWriter
 from alcid.formats.source import Range, Section
 from alcid.tables.iceberg.catalog import RemovedDeletes, VectorCommit
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import EQUALITY_DELETES, POSITION_DELETES, Entries
 from alcid.tables.iceberg.metadata.schema import VOID, PartitionSpec, partition_names
 from alcid.tables.key_order import rank_rows
@@ -55,18 +55,18 @@ class StoredVector:
     """The row count of the data file."""
 
 
-def read_vectors(places: Places, stored: Sequence[StoredVector]) -> list[DeletionVector]:
+def read_vectors(file_io: FileIO, stored: Sequence[StoredVector]) -> list[DeletionVector]:
     """Read vectors in one round.
 
     Raises:
         FormatError: A vector is damaged, or has another cardinality or rows beyond the end of its
             data file: a deleted row must not come back.
     """
-    sources = {vector.path: places.source(vector.path, vector.size) for vector in stored}
+    sources = {vector.path: file_io.source(vector.path, vector.size) for vector in stored}
     ranges = [Range(sources[vector.path], vector.offset, vector.length) for vector in stored]
     return [
         _decode(vector, Section(extent.source, extent.offset, extent.length), data)
-        for vector, extent, data in zip(stored, ranges, places.read_ranges(ranges), strict=True)
+        for vector, extent, data in zip(stored, ranges, file_io.read_ranges(ranges), strict=True)
     ]
 
 
@@ -132,7 +132,7 @@ def partition_of(
     return tuple(values.get(names[spec.id, field.field_id]) for field in spec.fields)
 
 
-def open_deletes(places: Places, deletes: pa.Table, rows: Sequence[int]) -> list[ParquetScan]:
+def open_deletes(file_io: FileIO, deletes: pa.Table, rows: Sequence[int]) -> list[ParquetScan]:
     """Open some Parquet delete files, in one round.
 
     Raises:
@@ -140,8 +140,8 @@ def open_deletes(places: Places, deletes: pa.Table, rows: Sequence[int]) -> list
         FileGoneError: A file is missing.
     """
     paths, sizes = deletes["file_path"], deletes["file_size_in_bytes"]
-    sources = [places.source(paths[row].as_py(), sizes[row].as_py()) for row in rows]
-    return open_scans(sources, read_ranges=places.read_ranges) if sources else []
+    sources = [file_io.source(paths[row].as_py(), sizes[row].as_py()) for row in rows]
+    return open_scans(sources, read_ranges=file_io.read_ranges) if sources else []
 
 
 def stored_vectors(

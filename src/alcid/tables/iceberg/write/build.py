@@ -42,8 +42,8 @@ from alcid.tables.bundle_folder import FOLDER, BundleFolder, written_at
 from alcid.tables.iceberg.bundles import BundleFinder
 from alcid.tables.iceberg.catalog import CatalogTable
 from alcid.tables.iceberg.field_ids import NameMapping
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.files import IcebergFiles
-from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.schema import Schema
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot
 from alcid.tables.iceberg.open_table import OpenIcebergTable
@@ -65,10 +65,10 @@ _ATTEMPTS = 20
 _STAGED_FOR = timedelta(days=1)  # the age at which bundles of other builds are removed
 
 
-def staging_folder(catalog: CatalogTable, places: Places) -> BundleFolder:
+def staging_folder(catalog: CatalogTable, file_io: FileIO) -> BundleFolder:
     """The folder in which builds of a table stage bundles."""
     folder = catalog.metadata_location(FOLDER)
-    return BundleFolder(*places.find(folder))
+    return BundleFolder(*file_io.find(folder))
 
 
 def build(
@@ -103,7 +103,7 @@ def build(
             seconds = time.monotonic() - begin
             return BuildReport(0, 0, 0, 0, 0, 0, 0, seconds, dry_run=dry_run)
         maker = _maker(table, files, files.snapshot, skipped)
-        storage, paths = table.places.below(files.metadata.location, maker.paths)
+        storage, paths = table.file_io.below(files.metadata.location, maker.paths)
         versions = pa.repeat(pa.scalar("", pa.string()), len(paths))
         listing = Listing(paths, maker.sizes, versions)
         resolve = IdResolver(files.schema.by_name, maker.mapping)
@@ -130,7 +130,7 @@ def build(
                     built.add(part)
         before = files.metadata.statistics
         make = partial(maker.staged, anew=bool(rebuild and built.bundles))
-        listed = publish(table.catalog, table.places, files.snapshot.id, make)
+        listed = publish(table.catalog, table.file_io, files.snapshot.id, make)
         wanted = [PayloadKind.index(spec.column, spec.index_type) for spec in specs]
         _record(table.catalog, files.schema, wanted)
     _remove_staged(maker.folder, built.bundles)
@@ -236,7 +236,7 @@ def drop(
         maker.folder.remove(maker.folder.load().names)
         publish(
             table.catalog,
-            table.places,
+            table.file_io,
             files.snapshot.id,
             lambda metadata, _lost: maker.without(metadata, dropped),
         )
@@ -283,13 +283,13 @@ def _maker(
             skipped.add(None, f"no indexes of {name} files", others[0].as_py(), len(others))
     chosen = _parquet_files(files)
     return BundleMaker(
-        table.places,
+        table.file_io,
         snapshot,
         chosen["file_path"].combine_chunks(),
         chosen["file_size_in_bytes"].to_numpy(),
         NameMapping.of(files.metadata.properties),
-        BundleFinder(table.places),
-        staging_folder(table.catalog, table.places),
+        BundleFinder(table.file_io),
+        staging_folder(table.catalog, table.file_io),
     )
 
 

@@ -35,8 +35,8 @@ from alcid.storage import retry
 from alcid.tables.distinct_values import ColumnCount, PreviousCounts, count_columns, counts_table
 from alcid.tables.iceberg.bounds import null_counts
 from alcid.tables.iceberg.catalog import snapshot_entries
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.files import IcebergFiles
-from alcid.tables.iceberg.locations import Places
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
 from alcid.tables.iceberg.open_table import OpenIcebergTable
 from alcid.tables.iceberg.write.publish import publish
@@ -65,7 +65,7 @@ def _sketches(
 ) -> dict[int, ThetaSketch]:
     """The sketches of a snapshot by field id; those of other writers differ and are ignored."""
     try:
-        reader = PuffinReader(table.places.source(listed.path, listed.size))
+        reader = PuffinReader(table.file_io.source(listed.path, listed.size))
         if not reader.properties.get("created-by", "").startswith("Alcid"):
             return {}
         return {
@@ -82,7 +82,7 @@ def _counts_of(
     table: OpenIcebergTable, files: IcebergFiles, before: Snapshot, sketches: dict[int, ThetaSketch]
 ) -> PreviousCounts | None:
     """The counts of an ancestor, if all its files are still in the snapshot."""
-    old = snapshot_entries(table.catalog, table.places, table.metadata, before)
+    old = snapshot_entries(table.catalog, table.file_io, table.metadata, before)
     is_old = pc.is_in(files.file_paths, value_set=old.data["file_path"].chunk(0))
     if len(old.deletes) or is_old.true_count != len(old.data):
         return None
@@ -131,9 +131,9 @@ def compute_stats(
     if files.snapshot is not None and counts:
         ids = {field.name: field.id for field in files.schema.fields}
         counted_snapshot = _CountedSnapshot(
-            table.places, files.snapshot, {ids[count.column]: count for count in counts}
+            table.file_io, files.snapshot, {ids[count.column]: count for count in counts}
         )
-        publish(table.catalog, table.places, files.snapshot.id, counted_snapshot.file)
+        publish(table.catalog, table.file_io, files.snapshot.id, counted_snapshot.file)
         table.refresh()
     return counts_table(rows, counts)
 
@@ -161,7 +161,7 @@ def _count(
 class _CountedSnapshot:
     """The counts of a snapshot."""
 
-    places: Places
+    file_io: FileIO
     snapshot: Snapshot
     counts: Mapping[int, ColumnCount]
     """By field id."""
@@ -189,7 +189,7 @@ class _CountedSnapshot:
     def _amended(self, file: StatisticsFile | None, added: Sequence[tuple[Blob, bytes]]) -> bytes:
         """The bytes of a file with sketches added, or replaced for columns that have one."""
         replaced = {blob.fields for blob, _ in added}
-        source = None if file is None else self.places.source(file.path, file.size)
+        source = None if file is None else self.file_io.source(file.path, file.size)
         data = io.BytesIO()
         amend(source, data, keep=lambda blob: self._keeps(blob, replaced), add=added)
         return data.getvalue()
@@ -215,7 +215,7 @@ class _CountedSnapshot:
         """The sketches in a file of other columns than those counted."""
         counted = {(field,) for field in self.counts}
         try:
-            reader = PuffinReader(self.places.source(file.path, file.size))
+            reader = PuffinReader(self.file_io.source(file.path, file.size))
             return [
                 (blob, reader.read(blob))
                 for blob in reader.blobs

@@ -38,7 +38,7 @@ from alcid.index.bundle.writer import amend
 from alcid.tables.bundle_folder import FULL_BYTES, BundleFolder
 from alcid.tables.iceberg.bundles import BundleFinder, SnapshotBundles, match_bundles
 from alcid.tables.iceberg.field_ids import NameMapping
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
 from alcid.tables.iceberg.write.columns import field_ids
 
@@ -56,7 +56,7 @@ Blobs = list[tuple[Blob, bytes]]
 class BundleMaker:
     """Makes the statistics file of a snapshot; `staged` and `without` are passed to `publish`."""
 
-    places: Places
+    file_io: FileIO
     snapshot: Snapshot
     paths: pa.StringArray
     """The paths in manifests of the data files that can be indexed."""
@@ -96,7 +96,7 @@ class BundleMaker:
         if newest.size > CHEAP_BYTES:
             return current
         data = io.BytesIO()
-        source = self.places.source(newest.path, newest.size)
+        source = self.file_io.source(newest.path, newest.size)
         amend(source, data, keep=lambda _: False, add=self._sketches(current))
         return data.getvalue()
 
@@ -210,7 +210,7 @@ class BundleMaker:
     def _sketches(self, file: StatisticsFile) -> Blobs:
         """The blobs in a file of the snapshot that describe it and are not part of a bundle."""
         try:
-            reader = PuffinReader(self.places.source(file.path, file.size))
+            reader = PuffinReader(self.file_io.source(file.path, file.size))
             return [
                 (blob, reader.read(blob))
                 for blob in reader.blobs
@@ -241,6 +241,6 @@ class BundleMaker:
             kinds=kinds,
             complete=complete,
             blobs=blobs,
-            read_many=self.places.read_ranges,
+            read_many=self.file_io.read_ranges,
         )
         return data.getvalue()

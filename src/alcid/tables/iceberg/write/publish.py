@@ -28,7 +28,7 @@ from alcid.index.bundle.format import VERSION_PROPERTY
 from alcid.storage import retry
 from alcid.tables.iceberg.bundles import BUNDLE_SUFFIX
 from alcid.tables.iceberg.catalog import CatalogTable
-from alcid.tables.iceberg.locations import Places
+from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.table_metadata import BlobMetadata, StatisticsFile, TableMetadata
 
 Make: TypeAlias = Callable[[TableMetadata, Sequence[StatisticsFile]], bytes | StatisticsFile | None]
@@ -42,7 +42,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.01, 1.0
 
 
 def publish(
-    catalog: CatalogTable, places: Places, snapshot_id: int, make: Make
+    catalog: CatalogTable, file_io: FileIO, snapshot_id: int, make: Make
 ) -> StatisticsFile | None:
     """Register a statistics file for a snapshot, whatever others commit meanwhile.
 
@@ -50,7 +50,7 @@ def publish(
 
     Args:
         catalog: The table.
-        places: Opens files.
+        file_io: Opens files.
         snapshot_id: The snapshot.
         make: Makes the file. It is called again if another file appears before or after the commit.
 
@@ -61,7 +61,7 @@ def publish(
         ConflictError: The snapshot has expired, or other commits came first in every attempt.
         StorageError: A file could not be written, or the outcome of the commit is unknown.
     """
-    publication = _Publication(catalog, places, snapshot_id, make)
+    publication = _Publication(catalog, file_io, snapshot_id, make)
     try:
         return retry(
             publication.attempt,
@@ -87,8 +87,10 @@ class _OvertakenError(ConflictError):
 class _Publication:
     """A statistics file that is being published."""
 
-    def __init__(self, catalog: CatalogTable, places: Places, snapshot_id: int, make: Make) -> None:
-        self._catalog, self._places, self._snapshot_id = catalog, places, snapshot_id
+    def __init__(
+        self, catalog: CatalogTable, file_io: FileIO, snapshot_id: int, make: Make
+    ) -> None:
+        self._catalog, self._file_io, self._snapshot_id = catalog, file_io, snapshot_id
         self._make = make
         self._seen: list[StatisticsFile] = []  # all files that the snapshot has had
         self._made: StatisticsFile | None = None
@@ -118,14 +120,14 @@ class _Publication:
             current = self._current(metadata)
             if _path(self._made) != _path(current):
                 raise _OvertakenError(f"{self._catalog.name}: statistics file replaced")
-        _remove_unlisted(self._places, metadata, self._seen)
+        _remove_unlisted(self._file_io, metadata, self._seen)
         return current
 
     def discard(self) -> None:
         """Remove the file if no snapshot has it."""
         if self._written is not None:
             with suppress(StorageError):
-                self._places.delete([self._written.path])
+                self._file_io.delete([self._written.path])
         self._written = None
 
     def _current(self, metadata: TableMetadata) -> StatisticsFile | None:
@@ -155,7 +157,7 @@ class _Publication:
         reader = PuffinReader(BytesSource(data, "statistics"))
         suffix = BUNDLE_SUFFIX if VERSION_PROPERTY in reader.properties else ".stats"
         path = self._catalog.metadata_location(f"{self._snapshot_id}-{uuid.uuid4()}{suffix}")
-        self._places.put(path, data)
+        self._file_io.put(path, data)
         # Blob types that another tool has registered stay registered.
         types = {THETA_SKETCH, *(blob.type for blob in (current.blobs if current else ()))}
         blobs = tuple(
@@ -187,7 +189,7 @@ def _path(file: StatisticsFile | None) -> str | None:
 
 
 def _remove_unlisted(
-    places: Places, metadata: TableMetadata, seen: Sequence[StatisticsFile]
+    file_io: FileIO, metadata: TableMetadata, seen: Sequence[StatisticsFile]
 ) -> None:
     """Remove files of ours that a snapshot had before and none has any more.
 
@@ -197,6 +199,6 @@ def _remove_unlisted(
     for file in seen:
         if file.path not in listed:
             with suppress(StorageError, FormatError):  # it only takes space
-                source = places.source(file.path, file.size)
+                source = file_io.source(file.path, file.size)
                 if is_ours(PuffinReader(source, footer_size=file.footer_size)):
-                    places.delete([file.path])
+                    file_io.delete([file.path])

@@ -35,18 +35,18 @@ _ABSOLUTE = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:|/)")
 _ROOT = re.compile(r"(?:[a-z][a-z0-9+.-]*://[^/]*)?/", re.IGNORECASE)
 
 
-class Places:
+class FileIO:
     """Opens storages for absolute paths, each once; only the options are pickled.
 
-    >>> places = Places()
-    >>> storage, paths = places.below("file:/lake/db/t", pa.array(["/lake/db/t/data/a.parquet"]))
+    >>> file_io = FileIO()
+    >>> storage, paths = file_io.below("file:/lake/db/t", pa.array(["/lake/db/t/data/a.parquet"]))
     >>> storage.location, paths.to_pylist()
     ('/lake/db/t', ['data/a.parquet'])
-    >>> storage, paths = places.below("/lake/db/t", pa.array(["file:///elsewhere/a.parquet"]))
+    >>> storage, paths = file_io.below("/lake/db/t", pa.array(["file:///elsewhere/a.parquet"]))
     >>> storage.location, paths.to_pylist()
     ('/', ['elsewhere/a.parquet'])
-    >>> places = Places(working_folder="file:/home/ada")
-    >>> storage, paths = places.below("lake/./t", pa.array(["lake/t/data/a.parquet"]))
+    >>> file_io = FileIO(working_folder="file:/home/ada")
+    >>> storage, paths = file_io.below("lake/./t", pa.array(["lake/t/data/a.parquet"]))
     >>> storage.location, paths.to_pylist()
     ('/home/ada/lake/t', ['data/a.parquet'])
     """
@@ -65,7 +65,7 @@ class Places:
         self._folders: dict[str, Storage] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Places, (self._options, self._base)
+        return FileIO, (self._options, self._base)
 
     def absolute(self, path: str) -> str:
         """A path as an absolute path.

@@ -73,7 +73,7 @@ soak: .venv/.installed ## Do random steps to tables for long, with Java and Spar
 	ALCID_READERS=50 ALCID_SECONDS=600 ALCID_ROUNDS=100 $(BIN)/pytest -o faulthandler_timeout=0 tests/load tests/iceberg/test_racing.py
 	ALCID_MACHINES=$(MACHINES) $(BIN)/pytest -n 2 -o faulthandler_timeout=0 \
 		tests/tables/paimon/test_state_machine.py tests/tables/paimon/keyed/test_upsert_machine.py \
-		tests/tables/paimon/test_commit.py \
+		tests/tables/paimon/metadata/test_commit.py \
 		tests/interop/test_paimon_machine_java.py tests/interop/test_upsert_machine_java.py \
 		tests/spark/test_paimon_machine.py tests/spark/test_upsert_machine_spark.py \
 		tests/iceberg/test_iceberg_machine.py

@@ -19,7 +19,7 @@ from alcid.errors import AlcidError
 from alcid.storage import Storage
 from alcid.tables.paimon.metadata.snapshot import snapshot_path
 from alcid.tables.paimon.metadata.table_state import IndexEntry
-from tests.tables.paimon.forging import forge, snapshot_of, with_file
+from tests.tables.maintenance.forging import forge, snapshot_of, with_file
 
 ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "name": [f"n{one}" for one in range(100)]})
 SECRET = "secret.parquet"

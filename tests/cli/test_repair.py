@@ -13,7 +13,7 @@ from tests.cli.writing import (
     state,
     text_of,
 )
-from tests.tables.paimon.forging import flip, one_file, put_vectors, state_of
+from tests.tables.maintenance.forging import flip, one_file, put_vectors, state_of
 
 NEW = "index/index-99999999-0000-0000-0000-000000000000-0"
 

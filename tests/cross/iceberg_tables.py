@@ -16,7 +16,7 @@ from alcid.tables.iceberg_table import IcebergTable
 from tests.cross.data import PARTITION, ROW, Data
 from tests.cross.factors import iceberg_type
 from tests.cross.layouts import group_rows, write_options
-from tests.tables.iceberg.delete_files import write_columns, write_positions
+from tests.tables.iceberg.deletes.delete_files import write_columns, write_positions
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 
 __all__ = ["make_iceberg"]

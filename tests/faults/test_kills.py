@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from tests.tables.paimon.racing import ROOT
+from tests.tables.paimon.metadata.racing import ROOT
 
 
 def test_what_killed_processes_leave_is_whole_and_the_next_one_finishes_it() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from alcid import DeletionVector
 from alcid.spark.iceberg import SparkCatalogTable
 from tests.iceberg.vectors import data_entries, local_path
-from tests.tables.iceberg.delete_files import write_keys
+from tests.tables.iceberg.deletes.delete_files import write_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

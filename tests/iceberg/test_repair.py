@@ -19,7 +19,7 @@ from alcid.tables.maintenance import iceberg_repair
 from alcid.tables.maintenance.iceberg_repair_vectors import VectorRepair, plan_vectors
 from alcid.tables.maintenance.repair import ROLL_BACK, RepairReport
 from tests.iceberg.vectors import commit_of, data_entries, local_path, vector_files
-from tests.tables.paimon.forging import flip
+from tests.tables.maintenance.forging import flip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

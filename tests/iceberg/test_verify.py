@@ -35,8 +35,8 @@ from alcid.types import DataType
 from tests.iceberg.lake import LAKE
 from tests.iceberg.saved import SavedTable
 from tests.iceberg.vectors import local_path
-from tests.tables.iceberg.delete_files import write_keys, write_positions
-from tests.tables.maintaining import Workers, checks, problems, with_payload
+from tests.tables.iceberg.deletes.delete_files import write_keys, write_positions
+from tests.tables.maintenance.kit import Workers, checks, problems, with_payload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,12 +18,12 @@ TESTS = (
     "tests/scan/test_sorting.py",
     "tests/expressions/test_rows.py",
     "tests/tables/paimon/test_golden_tables.py",
-    "tests/tables/test_index_file.py",
+    "tests/index/test_build.py",
     "tests/tables/test_parquet_table.py",
-    "tests/tables/test_schema_bytes.py",
-    "tests/tables/test_table_schema.py",
-    "tests/tables/test_target_columns.py",
-    "tests/tables/test_writing.py",
+    "tests/index/bundle/test_schema_columns.py",
+    "tests/tables/test_merge_schemas.py",
+    "tests/tables/test_fit_columns.py",
+    "tests/tables/test_parquet_writer.py",
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.golden.paimon_tables_jvm import JavaPaimon
-from tests.tables.paimon.racing import race
+from tests.tables.paimon.metadata.racing import race
 from tests.tables.paimon.small_tables import append, create, ids, rows_of, swap_index
 
 

@@ -13,7 +13,7 @@ from alcid import PaimonTable
 from alcid.formats.binary_row import hash_rows
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.interop.peers import PyPaimon
-from tests.tables.paimon.keyed.damaged_keys import count_repaired
+from tests.tables.maintenance.damaged_keys import count_repaired
 
 VECTORS = {"deletion-vectors.enabled": "true"}
 WRITE_ONLY = {"write-only": "true"}

@@ -12,7 +12,7 @@ import pytest
 import alcid
 from alcid import DeletionVector, FormatError
 from tests.golden.paimon_tables_jvm import JavaPaimon
-from tests.tables.paimon.forging import flip, one_file, put_vectors, state_of
+from tests.tables.maintenance.forging import flip, one_file, put_vectors, state_of
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "any bucket": {},

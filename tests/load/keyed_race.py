@@ -21,7 +21,7 @@ from alcid.errors import ConflictError
 from alcid.tables.paimon.keyed.commit import CommitIdentity
 from alcid.tables.paimon.keyed.upsert import UpsertPlan, upsert
 from tests.tables.paimon.keyed.racing_upserts import KEYS, rows_of_round
-from tests.tables.paimon.racing import ROOT
+from tests.tables.paimon.metadata.racing import ROOT
 
 WORKERS = 4
 Rows = dict[int, str]

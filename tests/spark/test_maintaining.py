@@ -11,7 +11,7 @@ import alcid
 from alcid.index.bundle import PayloadKind
 from alcid.storage import Storage
 from tests.tables.folders import OPTIONS, bundle_names, fill, path_of
-from tests.tables.maintaining import Files, forge, problems, with_payload
+from tests.tables.maintenance.kit import Files, forge, problems, with_payload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

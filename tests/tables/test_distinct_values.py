@@ -28,7 +28,7 @@ from alcid.tables.open_files import list_data_files
 from alcid.tables.parquet.indexes import FolderIndexes
 from alcid.tables.parquet_table import ParquetTable
 from tests.tables.folders import OPTIONS, bundle_names, fill, path_of, put_table, rows_of
-from tests.tables.maintaining import Workers, folder_of
+from tests.tables.maintenance.kit import Workers, folder_of
 
 
 @pytest.fixture

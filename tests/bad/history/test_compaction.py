@@ -13,7 +13,7 @@ from alcid.tables.paimon.metadata.commit import Change
 from tests.bad.history.asking import fill, ids, outcomes
 from tests.tables.paimon.index_contents import entries
 from tests.tables.paimon.small_tables import append, commit, create, rows_of, write_file
-from tests.tables.paimon.test_index_swap import meddled
+from tests.tables.paimon.write.test_index_swap import meddled
 
 KEYED = {"bucket": "1", "deletion-vectors.enabled": "true"}
 INDEXES = {

@@ -16,7 +16,7 @@ from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from tests.bad.history.asking import file_outcomes, files_read, fill, ids, outcomes
 from tests.bad.history.deletable import KINDS, Deletable, make_table
-from tests.tables.paimon.forging import forge
+from tests.tables.maintenance.forging import forge
 from tests.tables.paimon.small_tables import commit, create, partition_of, rows_of, write_file
 
 BITMAP = {"file-index.bitmap.columns": "name"}

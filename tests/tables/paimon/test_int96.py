@@ -16,8 +16,8 @@ from alcid.errors import UnsupportedError
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.write.build import build
 from tests.datafiles.parquet.kit import int96, int96_written, java_int96
-from tests.tables.paimon.forging import forge, state_of
-from tests.tables.paimon.repair_kit import repaired
+from tests.tables.maintenance.forging import forge, state_of
+from tests.tables.maintenance.repair_kit import repaired
 from tests.tables.paimon.small_tables import VECTORS, commit, create, write_file
 
 DAY = 86_400 * 10**9

@@ -15,7 +15,7 @@ from typing import Any
 import alcid
 from alcid.tables.paimon.metadata.commit import SnapshotWriter
 from tests.tables.paimon.keyed.sink_tables import keyed_table, rows_of
-from tests.tables.paimon.killed_commits import die
+from tests.tables.paimon.metadata.killed_commits import die
 
 BATCHES = {5: {0: "five", 10: "five"}, 6: {0: "six", 1: "six", 11: "six"}}
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from alcid import PaimonTable
 from alcid.storage import Storage
 from alcid.tables.paimon.metadata.commit import Committer
-from tests.tables.paimon.killed_commits import die
+from tests.tables.paimon.metadata.killed_commits import die
 from tests.tables.paimon.small_tables import create
 
 OPTIONS = {"deletion-vectors.enabled": "true", "dynamic-bucket.target-row-num": "6"}

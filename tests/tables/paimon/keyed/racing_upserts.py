@@ -18,7 +18,7 @@ from alcid import PaimonTable
 from alcid.storage import Storage
 from alcid.tables.paimon.keyed.commit import CommitIdentity
 from alcid.tables.paimon.keyed.upsert import UpsertPlan, upsert
-from tests.tables.paimon.racing import ROOT
+from tests.tables.paimon.metadata.racing import ROOT
 
 KEYS = 60
 PARTITIONS = 2

@@ -14,7 +14,7 @@ import pytest
 
 import alcid
 from tests.tables.paimon.keyed.killed_upserts import STEPS, change, rows_of
-from tests.tables.paimon.racing import ROOT
+from tests.tables.paimon.metadata.racing import ROOT
 
 OLD = dict.fromkeys(range(10), "old")
 NEW = {**dict.fromkeys(range(1, 5), "old"), **dict.fromkeys(range(5, 15), "new")}

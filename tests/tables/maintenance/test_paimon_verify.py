@@ -31,8 +31,7 @@ from alcid.tables.paimon.metadata.statistics import FULL, collect, pack_rows
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from alcid.types import DataType
 from tests.golden.paimon_tables import table_names, unpack_table
-from tests.tables.maintaining import Workers, checks
-from tests.tables.paimon.forging import (
+from tests.tables.maintenance.forging import (
     flip,
     forge,
     one_file,
@@ -40,6 +39,7 @@ from tests.tables.paimon.forging import (
     state_of,
     with_file,
 )
+from tests.tables.maintenance.kit import Workers, checks
 
 READ = [name for name in table_names() if name != "avro"]
 

@@ -23,8 +23,7 @@ from alcid.tables.maintenance.paimon_repair_vectors import BucketRepair, VectorR
 from alcid.tables.maintenance.repair import ROLL_BACK
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.table_state import IndexEntry
-from tests.tables.maintaining import Workers
-from tests.tables.paimon.forging import (
+from tests.tables.maintenance.forging import (
     flip,
     forge,
     one_file,
@@ -32,7 +31,8 @@ from tests.tables.paimon.forging import (
     state_of,
     vector_entries,
 )
-from tests.tables.paimon.repair_kit import (
+from tests.tables.maintenance.kit import Workers
+from tests.tables.maintenance.repair_kit import (
     INDEXES,
     KINDS,
     change_entries,

@@ -24,7 +24,7 @@ from alcid.tables.maintenance import verify as verifying
 from alcid.tables.maintenance.findings import Finding, FindingKind
 from alcid.tables.maintenance.repair import NotRepaired, Repaired, RepairReport
 from alcid.tables.maintenance.verify import VerifyReport
-from tests.tables.paimon.forging import flip
+from tests.tables.maintenance.forging import flip
 
 OPTIONS = {"file-index.bloom-filter.columns": "id", "file-index.bitmap.columns": "name"}
 INDEXES = {("id", "bloom-filter"): 3, ("name", "bitmap"): 3}

@@ -26,9 +26,9 @@ from alcid.tables.paimon.write import distinct_values
 from alcid.tables.paimon.write.distinct_values import compute_stats, kept_stats
 from alcid.tables.paimon_table import PaimonTable
 from tests.golden.paimon_tables import table_names, unpack_table
-from tests.tables.maintaining import Workers
+from tests.tables.maintenance.forging import forge, snapshot_of, state_of
+from tests.tables.maintenance.kit import Workers
 from tests.tables.paimon import small_tables
-from tests.tables.paimon.forging import forge, snapshot_of, state_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not yet compacted")
 

@@ -21,9 +21,7 @@ from alcid.tables.maintenance.paimon_keys import BucketKeys, check_bucket_keys
 from alcid.tables.paimon.keyed.bucket import read_hashes
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry
-from tests.tables.maintaining import Workers
-from tests.tables.paimon.forging import flip, forge
-from tests.tables.paimon.keyed.damaged_keys import (
+from tests.tables.maintenance.damaged_keys import (
     all_of,
     buckets,
     count_repaired,
@@ -38,6 +36,8 @@ from tests.tables.paimon.keyed.damaged_keys import (
     seen,
     swap_levels,
 )
+from tests.tables.maintenance.forging import flip, forge
+from tests.tables.maintenance.kit import Workers
 from tests.tables.paimon.small_tables import VECTORS, commit, create, set_options
 
 ONE = {"bucket": "1"}

@@ -7,7 +7,7 @@ import pytest
 from alcid.errors import FormatError
 from alcid.tables.iceberg.deletes.plan import PATH_FIELD, DeletePlan
 from alcid.tables.iceberg.metadata.schema import PartitionField, PartitionSpec
-from tests.tables.iceberg.delete_files import Row, data_file, deletes_of, entries_of
+from tests.tables.iceberg.deletes.delete_files import Row, data_file, deletes_of, entries_of
 
 SPECS = {
     0: PartitionSpec(0, ()),

@@ -19,7 +19,7 @@ from alcid.tables import build as folder_building
 from alcid.tables.iceberg_table import IcebergTable
 from alcid.tables.maintenance.repair import ROLL_BACK, RepairReport
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
-from tests.tables.paimon.forging import flip
+from tests.tables.maintenance.forging import flip
 
 OPTIONS = {"file-index.bloom-filter.columns": "id", "file-index.bitmap.columns": "name"}
 INDEXES = {("id", "bloom-filter"): 2, ("name", "bitmap"): 2}

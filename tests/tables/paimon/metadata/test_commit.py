@@ -33,10 +33,10 @@ from alcid.tables.paimon.metadata.statistics import EMPTY, NO_STATS, RowStats, p
 from alcid.tables.paimon.metadata.table_state import TableState
 from alcid.types import DataType
 from tests.storage.conftest import KEYS, is_missing
-from tests.tables.paimon.killed_commits import COMMITS, STEPS
 from tests.tables.paimon.machine_runs import IS_SOAK
+from tests.tables.paimon.metadata.killed_commits import COMMITS, STEPS
+from tests.tables.paimon.metadata.racing import ROOT, Done, race
 from tests.tables.paimon.newer_fields import avro_records, change_snapshot, newer_file
-from tests.tables.paimon.racing import ROOT, Done, race
 from tests.tables.paimon.small_tables import (
     VECTORS,
     append,
@@ -102,7 +102,14 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables whose commit was killed, each at another step."""
     folder = tmp_path_factory.mktemp("killed")
     ended = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.tables.paimon.killed_commits", str(folder)],
+        [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "tests.tables.paimon.metadata.killed_commits",
+            str(folder),
+        ],
         capture_output=True,
         text=True,
         check=True,

@@ -17,12 +17,12 @@ from alcid import (
 from alcid.tables.maintenance.repair import ROLL_BACK
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.table_state import IndexEntry
-from tests.tables.paimon.forging import (
+from tests.tables.maintenance.forging import (
     forge,
     put_vectors,
     vector_entries,
 )
-from tests.tables.paimon.repair_kit import (
+from tests.tables.maintenance.repair_kit import (
     change_entries,
     damage,
     data_files,

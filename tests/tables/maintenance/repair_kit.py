@@ -15,7 +15,7 @@ from alcid import PaimonTable
 from alcid.formats.deletion_vector import DeletionVectorRange
 from alcid.tables.maintenance.repair import RepairReport
 from alcid.tables.paimon.metadata.table_state import IndexEntry
-from tests.tables.paimon.forging import (
+from tests.tables.maintenance.forging import (
     flip,
     forge,
     vector_entries,

@@ -22,8 +22,8 @@ from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg.metadata.schema import Field
 from alcid.types import DataType
-from tests.tables.iceberg.delete_files import data_file, deletes_of, entries_of, write_keys
-from tests.tables.iceberg.test_delete_plan import SPECS
+from tests.tables.iceberg.deletes.delete_files import data_file, deletes_of, entries_of, write_keys
+from tests.tables.iceberg.deletes.test_plan import SPECS
 
 LONG = Field(1, "id", "long", DataType("BIGINT"))
 TEXT = Field(2, "name", "string", DataType.parse("STRING"))

@@ -10,12 +10,12 @@ import pytest
 
 from alcid import PaimonTable
 from alcid.tables.maintenance.repair import ROLL_BACK
-from tests.tables.paimon.forging import (
+from tests.tables.maintenance.forging import (
     flip,
     forge,
     state_of,
 )
-from tests.tables.paimon.repair_kit import (
+from tests.tables.maintenance.repair_kit import (
     INDEXES,
     data_files,
     flipped,

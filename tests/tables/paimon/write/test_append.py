@@ -40,8 +40,8 @@ from alcid.tables.paimon.write.append import DataJob, append_arrow
 from alcid.tables.parquet_writer import GROUP_ROWS, PAGE_ROWS
 from alcid.tables.reports import AppendReport
 from alcid.types import DataType
+from tests.tables.maintenance.forging import forge, with_file
 from tests.tables.paimon.every_type import every_type
-from tests.tables.paimon.forging import forge, with_file
 from tests.tables.paimon.small_tables import (
     commit,
     create,

@@ -22,8 +22,8 @@ from alcid.tables.maintenance.paimon_clean import clean
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon_table import PaimonTable
 from tests.golden.paimon_tables import table_names, unpack_table
-from tests.tables.maintaining import set_age
-from tests.tables.paimon.forging import flip, snapshot_of, state_of
+from tests.tables.maintenance.forging import flip, snapshot_of, state_of
+from tests.tables.maintenance.kit import set_age
 from tests.tables.paimon.newer_fields import change_snapshot, newer_file
 from tests.tables.paimon.small_tables import append, commit, create
 

@@ -26,8 +26,8 @@ from alcid.tables.maintenance.findings import LABELS, Finding, FindingKind, Find
 from alcid.tables.maintenance.repair import NotRepaired, Repaired, RepairReport
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 from tests.tables.iceberg.vector_catalog import VectorCatalog
-from tests.tables.paimon.forging import flip, forge, put_vectors, state_of
-from tests.tables.paimon.repair_kit import (
+from tests.tables.maintenance.forging import flip, forge, put_vectors, state_of
+from tests.tables.maintenance.repair_kit import (
     INDEXES,
     change_entries,
     damage,

@@ -33,7 +33,7 @@ from tests.tables.folders import (
     put_table,
     rows_of,
 )
-from tests.tables.maintaining import folder_of, set_age
+from tests.tables.maintenance.kit import folder_of, set_age
 
 NOW = timedelta(0)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -21,7 +21,7 @@ from alcid.tables.iceberg_table import IcebergTable
 from alcid.tables.maintenance import iceberg_clean
 from alcid.tables.maintenance.clean import CleanReport, ListedFile, list_files
 from tests.iceberg.saved import SavedTable
-from tests.tables.maintaining import set_age
+from tests.tables.maintenance.kit import set_age
 
 NOW, DAY = timedelta(0), 86_400
 OLD = "20200101T000000.000000Z-0123456789ab.puffin"

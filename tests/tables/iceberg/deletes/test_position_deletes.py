@@ -18,7 +18,7 @@ from alcid.tables.iceberg.deletes.files import Positions, read_positions
 from alcid.tables.iceberg.deletes.plan import DeletePlan, StoredVector, read_vectors, write_vectors
 from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import Entries
-from tests.tables.iceberg.delete_files import (
+from tests.tables.iceberg.deletes.delete_files import (
     PATH,
     POSITION,
     data_file,
@@ -27,7 +27,7 @@ from tests.tables.iceberg.delete_files import (
     write_columns,
     write_positions,
 )
-from tests.tables.iceberg.test_delete_plan import SPECS, vector
+from tests.tables.iceberg.deletes.test_plan import SPECS, vector
 
 
 def read(path: Path, files: dict[str, int]) -> dict[int, DeletionVector]:

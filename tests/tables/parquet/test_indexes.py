@@ -273,7 +273,7 @@ FolderIndexes(Storage.open(sys.argv[1])).build(OPTIONS, progress=progress)
 
 def test_a_build_that_is_killed_leaves_what_it_has_done(local: Storage) -> None:
     tables = fill(local, 9)
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     command = [sys.executable, "-c", KILLED, local.location]
     assert subprocess.run(command, cwd=root, check=False).returncode == 9
     indexes = FolderIndexes(local)

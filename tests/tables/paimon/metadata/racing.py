@@ -1,6 +1,6 @@
 """One of several that commit to a table at the same time: a program, as threads share too much.
 
-    python -m tests.tables.paimon.racing <worker> <rounds> <location> <storage options as JSON>
+    python -m tests.tables.paimon.metadata.racing <worker> <rounds> <location> <storage options>
 
 It appends files, deletes rows of its own, and swaps the index of any file; and says in the end, as
 JSON, what it was told that it has done.
@@ -26,7 +26,7 @@ from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon.metadata.table_state import TableState
 from tests.tables.paimon.small_tables import rows_of, write_file
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 ROWS = 5  # of a file
 
 

@@ -20,7 +20,7 @@ from alcid.tables.iceberg.metadata.entries import Entries
 from alcid.tables.iceberg.metadata.schema import Field, Schema
 from alcid.tables.iceberg.metadata.table_metadata import TableMetadata
 from alcid.types import DataType
-from tests.tables.iceberg.delete_files import (
+from tests.tables.iceberg.deletes.delete_files import (
     Row,
     data_file,
     deletes_of,
@@ -28,7 +28,7 @@ from tests.tables.iceberg.delete_files import (
     write_keys,
     write_positions,
 )
-from tests.tables.iceberg.test_delete_plan import SPECS, in_p, vector
+from tests.tables.iceberg.deletes.test_plan import SPECS, in_p, vector
 
 OLD = Schema(
     0,

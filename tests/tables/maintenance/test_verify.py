@@ -45,7 +45,7 @@ from tests.tables.folders import (
     put_table,
     rows_of,
 )
-from tests.tables.maintaining import (
+from tests.tables.maintenance.kit import (
     Files,
     Workers,
     checks,

@@ -37,7 +37,7 @@ if "ALCID_GOLDEN" not in os.environ:  # they read that folder only
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PATIENT = settings.get_profile("patient")
 settings.register_profile("dev", PATIENT)
-settings.register_profile("ci", PATIENT, derandomize=True, print_blob=True, max_examples=50)
+settings.register_profile("ci", PATIENT, derandomize=True, print_blob=True, max_examples=25)
 settings.register_profile("few", settings.get_profile("ci"), max_examples=15)
 settings.register_profile("fuzz", PATIENT, print_blob=True, max_examples=10_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))

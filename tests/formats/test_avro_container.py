@@ -64,9 +64,9 @@ def test_nothing_is_decompressed_of_blocks_that_state_too_much() -> None:
     """The first block alone would be allowed, and has a record."""
     first = zstandard.compress(long(1) + b"a")
     data = container(BYTES, (1, first), (1, zstd(8 * MEGABYTE)), codec="zstandard")
-    found = read_records(data, file="m")[1]
+    blocks = read_records(data, file="m")[1]
     with pytest.raises(FormatError, match="holds too much"):
-        next(found)
+        next(blocks)
 
 
 @pytest.mark.parametrize(

@@ -92,13 +92,13 @@ def test_file_objects_that_give_no_bytes_or_cannot_seek_are_refused(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("file", "found"),
+    ("file", "description"),
     [(7, "int"), (b"PFA1", "bytes: io.BytesIO makes a file of bytes")],
 )
-def test_what_is_no_file_is_refused(file: Any, found: str) -> None:
+def test_what_is_no_file_is_refused(file: Any, description: str) -> None:
     with pytest.raises(UnsupportedError) as raised:
-        open_with(file, lambda source: source.size)
-    assert str(raised.value) == f"expected a path, a binary file or a Source, found {found}"
+        open_with(file, lambda opened: opened.size)
+    assert str(raised.value) == f"expected a path, a binary file or a Source, found {description}"
 
 
 def test_a_file_that_was_opened_here_is_closed_if_it_cannot_be_used(tmp_path: Path) -> None:
@@ -115,13 +115,13 @@ def test_a_file_that_was_opened_here_is_closed_if_it_cannot_be_used(tmp_path: Pa
     with pytest.raises(AlcidError, match="the file is closed"):
         opened[0].read(0, 1)
 
-    size, file = open_with(str(path), lambda source: source.size)
+    size, file = open_with(str(path), lambda opened: opened.size)
     assert size == 3
     assert file is not None
     file.close()
-    given = BytesSource(b"ab")
-    assert open_with(given, lambda source: source) == (given, None)
-    assert open_with(io.BytesIO(b"ab"), lambda source: source.read(1, 1)) == (b"b", None)
+    source = BytesSource(b"ab")
+    assert open_with(source, lambda opened: opened) == (source, None)
+    assert open_with(io.BytesIO(b"ab"), lambda opened: opened.read(1, 1)) == (b"b", None)
 
 
 @pytest.mark.parametrize(

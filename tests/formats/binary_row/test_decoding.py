@@ -43,11 +43,11 @@ def stored(array: pa.Array, data_type: DataType) -> pa.Array:
     return pa.array(floored, mask=ticks.is_null().to_numpy(zero_copy_only=False)).view(array.type)
 
 
-def check_same(found: Sequence[pa.Array], expected: Sequence[pa.Array]) -> None:
-    assert [array.type for array in found] == [array.type for array in expected]
-    for one, other in zip(found, expected, strict=True):
-        one.validate(full=True)
-        assert bits(one).equals(bits(other))
+def check_same(decoded: Sequence[pa.Array], expected: Sequence[pa.Array]) -> None:
+    assert [array.type for array in decoded] == [array.type for array in expected]
+    for array, other in zip(decoded, expected, strict=True):
+        array.validate(full=True)
+        assert bits(array).equals(bits(other))
 
 
 @given(
@@ -228,9 +228,9 @@ def test_the_last_nanosecond_and_the_longest_number() -> None:
 
 def mutants(row: bytes) -> Iterator[bytes]:
     yield from (row[:length] for length in range(len(row)))
-    for place in range(8 * len(row)):
+    for bit in range(8 * len(row)):
         flipped = bytearray(row)
-        flipped[place // 8] ^= 1 << place % 8
+        flipped[bit // 8] ^= 1 << bit % 8
         yield bytes(flipped)
 
 

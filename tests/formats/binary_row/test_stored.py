@@ -7,10 +7,10 @@ from alcid.formats.binary_row.reader import StoredRows
 
 
 def contents(rows: StoredRows) -> list[bytes | None]:
-    places = zip(rows.starts.tolist(), rows.lengths.tolist(), rows.present.tolist(), strict=True)
+    slices = zip(rows.starts.tolist(), rows.lengths.tolist(), rows.present.tolist(), strict=True)
     return [
         rows.data[start : start + length].tobytes() if present else None
-        for start, length, present in places
+        for start, length, present in slices
     ]
 
 

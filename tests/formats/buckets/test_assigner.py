@@ -73,9 +73,9 @@ def test_assigners_by_the_formula(
 @given(st.lists(INT32), st.integers(1, MOST))
 def test_fixed_buckets_by_the_formula(hashes: list[int], buckets: int) -> None:
     expected = [abs(java_remainder(number, buckets)) for number in hashes]
-    found = fixed_bucket(np.array(hashes, np.int32), buckets)
-    assert found.tolist() == expected
-    assert found.dtype == np.int32
+    assigned = fixed_bucket(np.array(hashes, np.int32), buckets)
+    assert assigned.tolist() == expected
+    assert assigned.dtype == np.int32
 
 
 @pytest.mark.parametrize("buckets", [0, -1, 2**31])
@@ -94,13 +94,13 @@ def test_a_hash_beyond_32_bits_does_not_wrap() -> None:
 
 def test_options_of_paimon() -> None:
     assert BucketOptions.parse({"bucket": "-1"}) == BucketOptions(2_000_000, -1, None, None)
-    given = {
+    options = {
         "dynamic-bucket.target-row-num": "5",
         "dynamic-bucket.max-buckets": -1,
         "dynamic-bucket.initial-buckets": " 7 ",
         "dynamic-bucket.assigner-parallelism": 8,
     }
-    assert BucketOptions.parse(given) == BucketOptions(5, -1, 7, 8)
+    assert BucketOptions.parse(options) == BucketOptions(5, -1, 7, 8)
 
 
 @pytest.mark.parametrize(

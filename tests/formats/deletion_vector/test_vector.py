@@ -377,7 +377,7 @@ position_sets = st.builds(
     st.sets(near_borders | st.integers(0, LARGEST), max_size=20),
     st.lists(runs, max_size=2),
 )
-narrow_sets = position_sets.map(lambda found: {item for item in found if item <= LARGEST_32})
+narrow_sets = position_sets.map(lambda drawn: {item for item in drawn if item <= LARGEST_32})
 DENSE = 1 << 40  # a vector is written with every key below its last
 
 
@@ -385,9 +385,9 @@ def check(vector: DeletionVector, positions: set[int]) -> None:
     """All that a vector says must be what the set says."""
     ascending = sorted(positions)
     assert list(vector) == ascending
-    found = vector.to_numpy()
-    assert found.dtype == np.int64
-    assert found.tolist() == ascending
+    array = vector.to_numpy()
+    assert array.dtype == np.int64
+    assert array.tolist() == ascending
     assert (len(vector), vector.cardinality) == (len(positions), len(positions))
     assert bool(vector) is bool(positions)
     ends = (ascending[0], ascending[-1]) if ascending else (None, None)
@@ -412,7 +412,7 @@ def test_bytes_of_both_kinds_hold_the_same_positions(
     assert read.to_bytes() == data
 
 
-@given(position_sets.map(lambda found: {item for item in found if item < DENSE}))
+@given(position_sets.map(lambda drawn: {item for item in drawn if item < DENSE}))
 def test_wide_vectors_are_read_as_they_were_written(positions: set[int]) -> None:
     data = DeletionVector(positions, bits=64).to_bytes()
     read = DeletionVector.from_bytes(data, len(positions))
@@ -439,14 +439,14 @@ def test_contains_says_what_the_set_says(positions: set[int], asked: set[int]) -
     vector = DeletionVector(positions)
     questions = [*asked, *sorted(positions)[:50]]
     expected = [question in positions for question in questions]
-    found = vector.contains(np.array(questions, np.int64))
-    assert found.dtype == bool
-    assert found.tolist() == expected
+    answers = vector.contains(np.array(questions, np.int64))
+    assert answers.dtype == bool
+    assert answers.tolist() == expected
     assert vector.contains(pa.array(questions, pa.int64())).tolist() == expected
     assert [question in vector for question in questions] == expected
     unsigned = [question for question in questions if question >= 0] + [2**63, 2**64 - 1]
-    found = vector.contains(np.array(unsigned, np.uint64))
-    assert found.tolist() == [question in positions for question in unsigned]
+    answers = vector.contains(np.array(unsigned, np.uint64))
+    assert answers.tolist() == [question in positions for question in unsigned]
 
 
 @pytest.mark.parametrize("count", [1, 1000, 300_000])
@@ -456,8 +456,8 @@ def test_contains_over_many_positions(count: int, span: int) -> None:
     random = np.random.default_rng(count)
     positions = random.integers(0, span, count)
     asked = np.concatenate([random.integers(-10, span + 10, 40_000), positions[:10_000]])
-    found = DeletionVector(positions).contains(asked)
-    assert found.tolist() == np.isin(asked, positions).tolist()
+    answers = DeletionVector(positions).contains(asked)
+    assert answers.tolist() == np.isin(asked, positions).tolist()
 
 
 def test_contains_in_a_batch_of_rows() -> None:
@@ -592,7 +592,7 @@ def test_positions_beyond_the_limits_are_not_contained(asked: list[int]) -> None
 
 
 def test_where_the_bitmaps_of_a_vector_lie() -> None:
-    for bits, positions_, places in (
+    for bits, positions_, bitmaps in (
         (32, [1], [(0, 8, 18)]),
         (64, [1], [(0, 20, 18)]),
         (64, [2**32, 2**32 + 9], [(0, 20, 8), (1, 32, 20)]),
@@ -601,7 +601,7 @@ def test_where_the_bitmaps_of_a_vector_lie() -> None:
         section = Section(BytesSource(data))
         kind, stored = vector.stored_bitmaps(section, data)
         assert kind == bits
-        assert [(one.key, one.offset, one.length) for one in stored] == places
+        assert [(bitmap.key, bitmap.offset, bitmap.length) for bitmap in stored] == bitmaps
 
 
 def test_a_negative_length_is_named_as_it_is() -> None:

@@ -39,8 +39,8 @@ def test_contents_are_the_rows_that_have_a_key(version: int, block_size: int) ->
     payload = build(column_of(NUMBERS), version=version, index_block_size=block_size)
     rows, keys = opened(payload).contents()
     assert (rows.dtype, keys.dtype) == (np.dtype("u4"), np.dtype("i4"))
-    found = sorted(zip(rows.tolist(), keys.tolist(), strict=True))
-    assert found == [(0, 9), (1, -3), (2, 9), (4, -3), (5, 40), (6, -3)]
+    pairs = sorted(zip(rows.tolist(), keys.tolist(), strict=True))
+    assert pairs == [(0, 9), (1, -3), (2, 9), (4, -3), (5, 40), (6, -3)]
 
     payload = build(column_of(TEXTS), version=version, index_block_size=block_size)
     rows, texts = opened(payload, BYTES).contents()
@@ -130,8 +130,8 @@ def test_a_block_of_text_is_filled_by_its_entries() -> None:
     block = block_of(A_AND_B, BYTES)
     assert block.ends == (b"a", b"b")
     assert list(block.entries()) == [(b"a", 7, 8), (b"b", 9, 10)]
-    found = [block.find(key) for key in (b"", b"a", b"aa", b"b", b"c")]
-    assert found == [None, (7, 8), None, (9, 10), None]
+    entries = [block.find(key) for key in (b"", b"a", b"aa", b"b", b"c")]
+    assert entries == [None, (7, 8), None, (9, 10), None]
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_a_block_of_numbers_is_searched() -> None:
     block = block_of(struct.pack(">7i", 2, -5, 7, 8, 6, 9, 10), INT)
     assert block.ends == (-5, 6)
     assert list(block.entries()) == [(-5, 7, 8), (6, 9, 10)]
-    found = [block.find(key) for key in (-6, -5, 0, 6, 7)]
-    assert found == [None, (7, 8), None, (9, 10), None]
+    entries = [block.find(key) for key in (-6, -5, 0, 6, 7)]
+    assert entries == [None, (7, 8), None, (9, 10), None]
 
 
 @pytest.mark.parametrize(("values", "count"), [([1, 2], 0), ([None], 1), ([1, 2], 3)])

@@ -127,8 +127,8 @@ def test_many_hashes_are_asked_at_once(monkeypatch: pytest.MonkeyPatch, block: i
     monkeypatch.setattr(module, "_BLOCK", block)
     reader = reader_of(build(column_of(list(range(0, 400, 2))), fpp=0.05))
     asked = hash_integers(np.arange(500))
-    found = reader.may_have(asked)
-    assert found[:400:2].all()
-    assert found.tolist() == [not reader.is_in([value]).skip for value in range(500)]
-    assert 0 < np.count_nonzero(found[1:400:2]) < 40
+    answers = reader.may_have(asked)
+    assert answers[:400:2].all()
+    assert answers.tolist() == [not reader.is_in([value]).skip for value in range(500)]
+    assert 0 < np.count_nonzero(answers[1:400:2]) < 40
     assert reader.may_have(asked[:0]).tolist() == []

@@ -87,13 +87,13 @@ def test_indexes_may_lie_in_another_order_than_the_head_names_them() -> None:
 )
 def test_any_names_come_back(payloads: dict[tuple[str, str], bytes | None]) -> None:
     container = opened(write_container(payloads))
-    found = {
+    sections = {
         (entry.column, entry.index_type): None
         if entry.is_empty
         else container.section(entry).read(0, entry.length)
         for entry in container.entries
     }
-    assert found == payloads
+    assert sections == payloads
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_an_index_does_not_hold_more_text_than_the_bound(
     bound = 1 << 20
     few = [b"%07d" % (row % 1000) * 128 for row in range(6000)]
     at_most = [b"%016d" % row * 64 for row in range(1024)] * 2
-    direct = {len(one): _built(kind, one) for one in (few, at_most)}
+    direct = {len(keys): _built(kind, keys) for keys in (few, at_most)}
     monkeypatch.setattr(distinct, "MOST_KEY_BYTES", bound)
     for values in (few, at_most):  # longer than the bound, and within it if each counts once
         assert _built(kind, values) == direct[len(values)]

@@ -41,8 +41,8 @@ def test_ranks_extremes_and_all_keys(keys: list[Key], chunk_size: int) -> None:
     assert list(dictionary) == keys
     below: list[Key] = [-8, -6, 1, 401] if kind is INT else [b"aa", b"\xff"]
     for key in [*keys, *below]:
-        found = sum(other < key for other in keys), key in keys  # type: ignore[operator]
-        assert opened(data, len(keys), kind).rank(key) == found
+        rank = sum(other < key for other in keys), key in keys  # type: ignore[operator]
+        assert opened(data, len(keys), kind).rank(key) == rank
     for k in range(1, len(keys) + 2):
         assert dictionary.extremes(k, descending=False) == keys[:k]
         assert dictionary.extremes(k, descending=True) == keys[::-1][:k]

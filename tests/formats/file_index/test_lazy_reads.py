@@ -21,8 +21,10 @@ class Opened:
     """An index of `c`, opened from a source that counts."""
 
     def __init__(self, index_type: str, table: pa.Table = NUMBERS, **options: str | int) -> None:
-        given = {f"file-index.{index_type}.c.{k.replace('_', '-')}": v for k, v in options.items()}
-        built = FileIndex.build(table, {f"file-index.{index_type}.columns": "c", **given})
+        settings = {
+            f"file-index.{index_type}.c.{k.replace('_', '-')}": v for k, v in options.items()
+        }
+        built = FileIndex.build(table, {f"file-index.{index_type}.columns": "c", **settings})
         self.data = built.to_bytes()
         self.source = CountingSource(BytesSource(self.data))
         self.index = FileIndex.open(self.source, {"c": "INT"}, strict=True)
@@ -80,7 +82,7 @@ def test_equality_of_a_bitmap_reads_the_directory_a_block_and_a_bitmap() -> None
     assert opened.index.evaluate(C == 4000).rows is not None
     reads = opened.source.take()
     before = [read for read in reads if sum(read) <= directory_end]
-    assert {place for at, length in before for place in range(at, at + length)} == set(
+    assert {position for at, length in before for position in range(at, at + length)} == set(
         range(opened.start, directory_end)
     )
     assert [read for read in reads if read not in before] == [

@@ -42,7 +42,7 @@ def test_contents_items_extremes_and_chunks(chunk_size: int) -> None:
     assert (rows.dtype, keys.dtype) == (np.dtype("u4"), np.dtype("i4"))
     assert rows.tolist() == [0, 1, 3, 4, 5, 6]
     assert keys.tolist() == [256, 10, 10, 256, -5, 10]
-    assert [(key, list(found)) for key, found in reader.items()] == [
+    assert [(key, list(positions)) for key, positions in reader.items()] == [
         *[(-5, [5]), (10, [1, 3, 6]), (256, [0, 4])]
     ]
     assert reader.extremes(2, descending=True) == [256, 10]
@@ -186,7 +186,7 @@ def test_a_table_of_slices_that_does_not_fit_is_named(
     reader = opened(put(slices + at, layout, value))
     with pytest.raises(FormatError) as raised:
         reader.slices  # noqa: B018
-    for place in (0, 4, 5, 30):
-        message = message.replace(f"{{{place}}}", str(1 + slices + place))
+    for distance in (0, 4, 5, 30):
+        message = message.replace(f"{{{distance}}}", str(1 + slices + distance))
     message = message.replace("{-1}", str(length)).replace("{-2}", str(length + 1))
     assert str(raised.value) == f"x.index: {message}"

@@ -169,11 +169,11 @@ def test_damage_never_gives_other_content(codec: str, content: bytes) -> None:
     seen = 0
     for damage in flips(frame):
         try:
-            found = decompress(codec, damage.data, 1 << 20)
+            decompressed = decompress(codec, damage.data, 1 << 20)
         except AlcidError:
             seen += 1
         else:
-            assert found == content, damage.what
+            assert decompressed == content, damage.what
     assert seen >= 2 * len(frame) - 1  # LZ4 has more than one way to repeat the same bytes
 
 

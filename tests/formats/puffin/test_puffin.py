@@ -145,12 +145,12 @@ def test_what_is_written_is_read(
     with puffin.open(file, footer_size=writer.footer_size) as reader:
         assert reader.blobs == writer.blobs
         assert reader.properties == properties
-        for blob, found in zip(blobs, reader.blobs, strict=True):
-            assert reader.read(found) == blob["data"]
-            assert (found.type, list(found.fields)) == (blob["type"], blob["fields"])
-            assert found.snapshot_id == blob["snapshot_id"]
-            assert found.sequence_number == blob["sequence_number"]
-            assert (found.codec, found.properties) == (blob["codec"], blob["properties"])
+        for blob, blob_read in zip(blobs, reader.blobs, strict=True):
+            assert reader.read(blob_read) == blob["data"]
+            assert (blob_read.type, list(blob_read.fields)) == (blob["type"], blob["fields"])
+            assert blob_read.snapshot_id == blob["snapshot_id"]
+            assert blob_read.sequence_number == blob["sequence_number"]
+            assert (blob_read.codec, blob_read.properties) == (blob["codec"], blob["properties"])
     assert writer.file_size == len(file.getvalue())
 
 
@@ -174,8 +174,8 @@ def test_it_is_read_from_paths_files_and_sources(path: Path) -> None:
         files: list[Any] = [str(path), path, buffered, raw, arrow, mapped, io.BytesIO(TWO_BLOBS)]
         for file in [*files, pa.BufferReader(TWO_BLOBS), BytesSource(TWO_BLOBS)]:
             with puffin.open(file) as reader:
-                found = [reader.read(blob) for blob in reversed(reader.blobs)]
-            assert found == [b"\0\1", b"abcdefghi"], file
+                contents = [reader.read(blob) for blob in reversed(reader.blobs)]
+            assert contents == [b"\0\1", b"abcdefghi"], file
         assert not any(file.closed for file in (buffered, raw, arrow, mapped))
 
 
@@ -357,8 +357,8 @@ def test_content_may_be_any_buffer() -> None:
         views: list[Any] = [bytearray(b"ab"), memoryview(b"cd"), numbers, pa.py_buffer(b"ef")]
         blobs = [writer.add("t", view, codec=codec) for view in views for codec in (None, "zstd")]
     with puffin.open(file) as reader:
-        found = [reader.read(blob) for blob in blobs]
-    assert found[::2] == found[1::2] == [b"ab", b"cd", numbers.tobytes(), b"ef"]
+        contents = [reader.read(blob) for blob in blobs]
+    assert contents[::2] == contents[1::2] == [b"ab", b"cd", numbers.tobytes(), b"ef"]
 
 
 def test_a_path_shows_nothing_before_the_file_is_complete(tmp_path: Path) -> None:

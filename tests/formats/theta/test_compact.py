@@ -100,7 +100,7 @@ def test_version_4_with_entries_of_any_width(bits: int) -> None:
         if count * largest >= MAX_THETA:
             differences = [1] * (count - 1) + [largest - count]
         else:
-            differences = [largest - place % min(largest, 3) for place in range(count)]
+            differences = [largest - number % min(largest, 3) for number in range(count)]
         sketch = compact(MAX_THETA, *np.cumsum(np.array(differences, np.uint64)).tolist())
         data = by_peer(sketch, compress=True)
         assert data[1] == 4

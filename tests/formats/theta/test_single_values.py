@@ -17,14 +17,14 @@ from alcid.formats.theta.sketch import single_values
 
 
 def bytes_of(array: Any) -> list[bytes]:
-    found: list[bytes] = []
+    stored: list[bytes] = []
     for values in single_values(array):
         lengths = np.broadcast_to(values.lengths, len(values))
-        found += [
+        stored += [
             values.data[start : start + length].tobytes()
             for start, length in zip(values.starts, lengths, strict=True)
         ]
-    return found
+    return stored
 
 
 MOMENT = datetime(1969, 12, 31, 23, 59, 59, 999999)

@@ -104,8 +104,8 @@ def truth(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
             value = row[column]
             return _not(_any([_not(_compare(">=", value, low)), _not(_compare("<=", value, high))]))
         case In(column, literals, negated):
-            found = _any([_compare("=", row[column], literal) for literal in literals])
-            return _not(found) if negated else found
+            result = _any([_compare("=", row[column], literal) for literal in literals])
+            return _not(result) if negated else result
         case IsNull(column, negated):
             return (row[column] is None) != negated
         case Constant(value):

@@ -77,9 +77,9 @@ def compare(
         None if value is None else int(value.scaleb(data_type.scale, EXACT)) for value in values
     ]
     kept = [row for row, key in enumerate(keys) if holds(probe, key)]
-    found = np.flatnonzero(matching(parsed, table, {"c": data_type})).tolist()
+    positions = np.flatnonzero(matching(parsed, table, {"c": data_type})).tolist()
     expected = matching_rows({"c": column}, {"c": data_type}, parsed)
-    return expected, found, kept, bool(getattr(probe, "exact", True))
+    return expected, positions, kept, bool(getattr(probe, "exact", True))
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_decimals_match_the_rows_that_spark_gives(
     column: tuple[str, tuple[str | None, ...]], predicate: str, rows: list[int]
 ) -> None:
     values = [None if text is None else Decimal(text) for text in column[1]]
-    expected, found, kept, exact = compare(predicate, DataType.parse(column[0]), values)
-    assert (expected, found) == (rows, rows)
+    expected, matched, kept, exact = compare(predicate, DataType.parse(column[0]), values)
+    assert (expected, matched) == (rows, rows)
     assert kept == rows if exact else set(kept) >= set(rows)
     assert exact == ("e0" not in predicate)
 
@@ -178,8 +178,8 @@ def test_integers_beside_decimals_match_the_rows_that_spark_gives(
     column: tuple[str, tuple[str | None, ...]], predicate: str, rows: list[int]
 ) -> None:
     values = [None if text is None else Decimal(text) for text in column[1]]
-    expected, found, kept, exact = compare(predicate, DataType.parse(column[0]), values)
-    assert (expected, found) == (rows, rows)
+    expected, matched, kept, exact = compare(predicate, DataType.parse(column[0]), values)
+    assert (expected, matched) == (rows, rows)
     assert kept == rows if exact else set(kept) >= set(rows)
     assert exact or " IN " not in predicate
 
@@ -304,8 +304,8 @@ def test_rows_and_questions_agree_with_brute_force(
     steps = [number + step for number in (*unscaled, *near) for step in (-6, -5, -1, 0, 1, 4, 5)]
     values = [Decimal(f"{number}E-{data_type.scale}") for number in steps if abs(number) < top]
     for leaf in comparisons("c", literals):
-        expected, found, kept, exact = compare(leaf, data_type, [*values, None])
-        assert found == expected, leaf
+        expected, matched, kept, exact = compare(leaf, data_type, [*values, None])
+        assert matched == expected, leaf
         assert kept == expected if exact else set(kept) >= set(expected), leaf
 
 

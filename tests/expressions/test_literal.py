@@ -123,8 +123,8 @@ DAY = 24 * HOUR
     ],
 )
 def test_certain_place(data_type: DataType, literal: object, begin: object, end: object) -> None:
-    found = key_range(literal, "c", data_type)
-    assert (found.begin, found.end, found.exact) == (begin, end, True)
+    keys = key_range(literal, "c", data_type)
+    assert (keys.begin, keys.end, keys.exact) == (begin, end, True)
 
 
 @pytest.mark.parametrize(
@@ -282,14 +282,14 @@ def value_of(key: int, data_type: DataType) -> Fraction:
 def test_exact_numbers_lie_where_fractions_say(
     data_type: DataType, literal: int | Decimal, step: int
 ) -> None:
-    found = key_range(literal, "c", data_type)
+    keys = key_range(literal, "c", data_type)
     least, greatest = bounds_of(data_type)
-    assert isinstance(found.begin, int)
-    assert isinstance(found.end, int)
-    for key in (found.begin + step, found.end + step):
+    assert isinstance(keys.begin, int)
+    assert isinstance(keys.end, int)
+    for key in (keys.begin + step, keys.end + step):
         if least <= key <= greatest:
-            assert (key >= found.begin) == (value_of(key, data_type) >= Fraction(literal))
-            assert (key >= found.end) == (value_of(key, data_type) > Fraction(literal))
+            assert (key >= keys.begin) == (value_of(key, data_type) >= Fraction(literal))
+            assert (key >= keys.end) == (value_of(key, data_type) > Fraction(literal))
 
 
 @given(
@@ -298,15 +298,15 @@ def test_exact_numbers_lie_where_fractions_say(
     st.integers(-3, 3),
 )
 def test_floats_lie_where_doubles_say(data_type: DataType, literal: float, step: int) -> None:
-    found = key_range(literal, "c", data_type)
+    keys = key_range(literal, "c", data_type)
     least, greatest = bounds_of(data_type)
-    assert isinstance(found.begin, int)
-    assert isinstance(found.end, int)
-    for key in (found.begin + step, found.end + step):
+    assert isinstance(keys.begin, int)
+    assert isinstance(keys.end, int)
+    for key in (keys.begin + step, keys.end + step):
         if least <= key <= greatest:
             rounded = key / 10**data_type.scale  # the nearest double: Python divides exactly
-            assert (key >= found.begin) == (rounded >= literal)
-            assert (key >= found.end) == (rounded > literal)
+            assert (key >= keys.begin) == (rounded >= literal)
+            assert (key >= keys.end) == (rounded > literal)
 
 
 @given(
@@ -318,23 +318,23 @@ def test_floats_lie_among_floats_where_their_values_say(
     kind: tuple[DataType, int], literal: float, step: int
 ) -> None:
     data_type, width = kind
-    found = key_range(literal, "c", data_type)
+    keys = key_range(literal, "c", data_type)
     least, greatest = order_float(-math.inf, width), order_float(math.inf, width)
-    assert isinstance(found.begin, int)
-    assert isinstance(found.end, int)
-    for key in (found.begin + step, found.end + step):
+    assert isinstance(keys.begin, int)
+    assert isinstance(keys.end, int)
+    for key in (keys.begin + step, keys.end + step):
         if least <= key <= greatest:
-            assert (key >= found.begin) == (float_order(key, width) >= literal)
-            assert (key >= found.end) == (float_order(key, width) > literal)
+            assert (key >= keys.begin) == (float_order(key, width) >= literal)
+            assert (key >= keys.end) == (float_order(key, width) > literal)
 
 
 @given(st.sampled_from([TEXT, BYTES]), st.text(max_size=4), st.binary(max_size=5))
 def test_text_lies_where_its_bytes_say(data_type: DataType, literal: str, key: bytes) -> None:
-    found = key_range(literal, "c", data_type)
-    assert isinstance(found.begin, bytes)
-    assert isinstance(found.end, bytes)
-    assert (key >= found.begin) == (key >= literal.encode())
-    assert (key >= found.end) == (key > literal.encode())
+    keys = key_range(literal, "c", data_type)
+    assert isinstance(keys.begin, bytes)
+    assert isinstance(keys.end, bytes)
+    assert (key >= keys.begin) == (key >= literal.encode())
+    assert (key >= keys.end) == (key > literal.encode())
 
 
 @given(st.sampled_from([(DATE, DAY), (MILLIS, 1000), (MICROS, 1), (LOCAL, 1)]), st.datetimes())
@@ -343,12 +343,12 @@ def test_datetimes_lie_where_their_microseconds_say(
 ) -> None:
     data_type, unit = kind
     micros = (literal - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
-    found = key_range(literal, "c", data_type)
-    assert isinstance(found.begin, int)
-    assert isinstance(found.end, int)
+    keys = key_range(literal, "c", data_type)
+    assert isinstance(keys.begin, int)
+    assert isinstance(keys.end, int)
     for key in range(micros // unit - 1, micros // unit + 3):
-        assert (key >= found.begin) == (key * unit >= micros)
-        assert (key >= found.end) == (key * unit > micros)
+        assert (key >= keys.begin) == (key * unit >= micros)
+        assert (key >= keys.end) == (key * unit > micros)
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])

@@ -142,11 +142,11 @@ def test_unsigned_integers_keep_their_upper_half() -> None:
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint64()])
 def test_long_lists(kind: Any) -> None:
     values = np.arange(128)
-    wanted = [*range(0, 128, 3), 127, 2**40, -(2**40), *range(1000, 9000, 7)]
-    expected = np.flatnonzero(np.isin(values, wanted)).tolist()
-    assert rows(col("c").isin(wanted), values, kind) == expected
+    listed = [*range(0, 128, 3), 127, 2**40, -(2**40), *range(1000, 9000, 7)]
+    expected = np.flatnonzero(np.isin(values, listed)).tolist()
+    assert rows(col("c").isin(listed), values, kind) == expected
     others = np.setdiff1d(values, expected).tolist()
-    assert rows(~col("c").isin(wanted), values, kind) == others
+    assert rows(~col("c").isin(listed), values, kind) == others
 
 
 def test_values_on_either_side_of_a_dense_list() -> None:
@@ -155,10 +155,10 @@ def test_values_on_either_side_of_a_dense_list() -> None:
 
 
 def test_a_long_list_of_doubles_that_each_equal_many_integers() -> None:
-    wanted = [float(n) for n in range(2**60, 2**60 + 256 * 20, 512)]
+    listed = [float(n) for n in range(2**60, 2**60 + 256 * 20, 512)]
     values = np.arange(2**60 - 300, 2**60 + 6000, 50)
-    expected = np.flatnonzero(np.isin(values.astype(float), wanted)).tolist()
-    assert rows(col("c").isin(wanted), values, pa.int64()) == expected
+    expected = np.flatnonzero(np.isin(values.astype(float), listed)).tolist()
+    assert rows(col("c").isin(listed), values, pa.int64()) == expected
 
 
 CHARS = ["", "a", "a ", "ab", "a\t", "a \t", "abcde", "a\0", None]
@@ -414,13 +414,13 @@ def test_tables_without_rows_chunks_or_values() -> None:
 def test_rows_that_an_index_found_are_narrowed_to_those_that_match() -> None:
     table = pa.table({"c": pa.array([0, 1, 999, 1000, None], pa.timestamp("ns"))})
     index = FileIndex.build(table, {"file-index.bitmap.columns": "c"})
-    wanted = col("c") == np.datetime64(1, "ns")
-    kept = index.evaluate(wanted)
+    predicate = col("c") == np.datetime64(1, "ns")
+    kept = index.evaluate(predicate)
     assert kept.rows is not None
     positions = kept.rows.to_array()
     assert list(positions) == [0, 1, 2]
     assert not kept.exact
-    assert matching(wanted, table.take(pa.array(positions))).tolist() == [False, True, False]
+    assert matching(predicate, table.take(pa.array(positions))).tolist() == [False, True, False]
 
 
 def test_a_predicate_nested_too_deeply_is_an_error() -> None:

@@ -50,16 +50,16 @@ def lists_as_maps(data: bytes, lists: Sequence[int]) -> bytes:
     gone = {number + 1 for number in lists}
     types = [Message(part, "") for part in scan._tail.footer_message("").parts(4)]
     kept = [number for number in range(len(types)) if number not in gone]
-    numbers = {number: place for place, number in enumerate(kept)}
+    numbers = {number: new for new, number in enumerate(kept)}
 
     def made_type(number: int) -> bytes:
-        one = types[number]
+        type_ = types[number]
         if number in lists:
-            assert one.number(1) == LIST
+            assert type_.number(1) == LIST
             children = [(2, numbers[child]) for child in types[number + 1].numbers(2)]
             return encode_message([(1, MAP), *children])
-        children = [(2, numbers[child]) for child in one.numbers(2)]
-        return encode_message([*(pair for pair in one if pair[0] != 2), *children])
+        children = [(2, numbers[child]) for child in type_.numbers(2)]
+        return encode_message([*(pair for pair in type_ if pair[0] != 2), *children])
 
     def footer() -> Any:
         for part in streams.message.parts(1):

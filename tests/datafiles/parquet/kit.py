@@ -100,8 +100,8 @@ NULLS: dict[str, np.ndarray[Any, np.dtype[np.bool_]]] = {
 
 def with_nulls(array: pa.Array, nulls: str) -> pa.Array:
     """The column with some rows made null."""
-    places = np.where(NULLS[nulls], -1, np.arange(ROWS))
-    return array.take(pa.array(places, mask=places < 0))
+    rows = np.where(NULLS[nulls], -1, np.arange(ROWS))
+    return array.take(pa.array(rows, mask=rows < 0))
 
 
 def table_of(nulls: str = "without nulls", *, nested: bool = False) -> pa.Table:
@@ -184,13 +184,15 @@ def plain_read(
     return table.replace_schema_metadata()
 
 
-def assert_same(found: pa.Table, expected: pa.Table, *, valid: bool = True) -> None:
+def assert_same(table: pa.Table, expected: pa.Table, *, valid: bool = True) -> None:
     """Equal in types, names, nulls and values, floats bit by bit; and valid, unless told not to."""
-    found.validate(full=valid)
-    assert found.schema.equals(expected.schema, check_metadata=True)
-    assert found.num_rows == expected.num_rows
-    for name, one, other in zip(found.column_names, found.columns, expected.columns, strict=True):
-        assert _bits(one).equals(_bits(other)), name
+    table.validate(full=valid)
+    assert table.schema.equals(expected.schema, check_metadata=True)
+    assert table.num_rows == expected.num_rows
+    for name, column, other in zip(
+        table.column_names, table.columns, expected.columns, strict=True
+    ):
+        assert _bits(column).equals(_bits(other)), name
 
 
 def _bits(column: pa.ChunkedArray) -> pa.ChunkedArray:

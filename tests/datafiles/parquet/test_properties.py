@@ -58,7 +58,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     columns = [
         with_nulls((COLUMNS | NESTED)[name], draw(st.sampled_from(sorted(NULLS)))) for name in names
     ]
-    labels = [f"{name} {place}" for place, name in enumerate(names)]
+    labels = [f"{name} {number}" for number, name in enumerate(names)]
     first = draw(st.integers(0, ROWS))
     return pa.table(columns, labels).slice(first, draw(st.integers(0, 400)))
 
@@ -95,8 +95,8 @@ def test_rows_are_those_of_arrow(data: st.DataObject) -> None:
     positions = data.draw(st.composite(rows_of)(table.num_rows))
     gap = data.draw(st.sampled_from((0, 50, 1 << 20)))
     source, report = counted(file), ReadReport()
-    found = read_rows(source, positions, coalescing=Coalescing(gap), report=report)
-    assert_same(found, plain_read(file, positions))
+    rows = read_rows(source, positions, coalescing=Coalescing(gap), report=report)
+    assert_same(rows, plain_read(file, positions))
     assert (report.requests, report.bytes_read) == (len(source.reads), source.bytes_read)
     flat = {name for name in table.column_names if name.rpartition(" ")[0] not in NESTED}
     if writer["write_page_index"] and positions:

@@ -16,11 +16,11 @@ from alcid.errors import FormatError
 
 
 def varint(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes((*found, value))
+    return bytes((*encoded, value))
 
 
 def zigzag(value: int) -> bytes:
@@ -101,12 +101,12 @@ def test_varints_are_read_from_any_places(groups: list[list[int]], before: bytes
     for group in groups:
         starts.append(len(data))
         data.extend(b"".join(map(varint, group)))
-    found = read_varints(
+    values = read_varints(
         np.frombuffer(bytes(data), np.uint8),
         np.array(starts, np.int64),
         np.array([len(group) for group in groups], np.int64),
     )
-    assert found.tolist() == [value for group in groups for value in group]
+    assert values.tolist() == [value for group in groups for value in group]
 
 
 @pytest.mark.parametrize(
@@ -140,12 +140,12 @@ def offset_index(
     pages: list[tuple[int, int, int]], *, odd: bool = False, more: bytes = b""
 ) -> bytes:
     """An offset index; an odd one has long field headers, which no writer writes."""
-    one, two, three = (
+    first, two, three = (
         (b"\x06\x02", b"\x05\x04", b"\x06\x06") if odd else (b"\x16", b"\x15", b"\x16")
     )
     head = bytes((len(pages) << 4 | 12,)) if len(pages) < 15 else b"\xfc" + varint(len(pages))
     body = b"".join(
-        one + zigzag(offset) + two + zigzag(size) + three + zigzag(row) + b"\x00"
+        first + zigzag(offset) + two + zigzag(size) + three + zigzag(row) + b"\x00"
         for offset, size, row in pages
     )
     return b"\x19" + head + body + more + b"\x00"
@@ -156,8 +156,8 @@ def test_offset_indexes_side_by_side(
     indexes: list[tuple[list[tuple[int, int, int]], bool, bytes]],
 ) -> None:
     data = [offset_index(pages, odd=odd, more=more) for pages, odd, more in indexes]
-    found = parse_offset_indexes(data, "a")
-    assert [numbers.T.tolist() for numbers in found] == [
+    columns = parse_offset_indexes(data, "a")
+    assert [numbers.T.tolist() for numbers in columns] == [
         [list(page) for page in pages] for pages, _, _ in indexes
     ]
 

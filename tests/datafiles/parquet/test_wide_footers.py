@@ -66,8 +66,8 @@ def test_damage_is_noticed_in_the_same_chunks(name: str, data: st.DataObject) ->
     file = bytearray(_WRITTEN[name])
     length = footer_length(bytes(file))
     for _ in range(data.draw(st.integers(1, 3))):
-        place = len(file) - END - 1 - data.draw(st.integers(0, length - 1))
-        file[place] = data.draw(st.integers(0, 255))
+        position = len(file) - END - 1 - data.draw(st.integers(0, length - 1))
+        file[position] = data.draw(st.integers(0, 255))
     as_needed, at_once = outcome(bytes(file), 0), outcome(bytes(file), 1 << 60)
     if as_needed != at_once:  # the chunks of a row group without rows are never parsed as needed
         assert at_once is FormatError
@@ -124,6 +124,6 @@ def test_a_wide_file_is_read_by_a_few_of_its_chunks(monkeypatch: pytest.MonkeyPa
     assert footer_length(data) > footers._LONG
     check = Mock(wraps=footers._chunk)
     monkeypatch.setattr(footers, "_chunk", check)
-    found = read_rows(BytesSource(data), [7, 41], ["column 250"])
-    assert found.to_pydict() == {"column 250": [257, 291]}
+    table = read_rows(BytesSource(data), [7, 41], ["column 250"])
+    assert table.to_pydict() == {"column 250": [257, 291]}
     assert check.call_count == 6  # one for each row group

@@ -161,9 +161,9 @@ def test_other_blobs_stand_beside() -> None:
         with pytest.raises(OptionError, match="'alcid-later-v1' is written by the bundle itself"):
             writer.add_blob(puffin.Blob("alcid-later-v1", (), -1, -1, 0, 0), b"")
     bundle = Bundle.open(BytesSource(data.getvalue()))
-    (found,) = bundle.others
-    assert (found.type, found.fields, found.properties) == (blob.type, (1,), {"ndv": "5"})
-    assert bundle.read_blob(found) == b"sketch"
+    (other,) = bundle.others
+    assert (other.type, other.fields, other.properties) == (blob.type, (1,), {"ndv": "5"})
+    assert bundle.read_blob(other) == b"sketch"
     assert bundle.kinds == ()
 
 
@@ -232,9 +232,9 @@ def test_an_exception_leaves_no_bundle() -> None:
 
 def test_the_footer_says_what_a_blob_holds_and_where_its_directory_is() -> None:
     with puffin.open(io.BytesIO(write(some_files()))) as reader:
-        found = [(blob.type, blob.properties) for blob in reader.blobs[:3]]
+        blobs = [(blob.type, blob.properties) for blob in reader.blobs[:3]]
     name = {"column": "id", "index-type": "bitmap"}
-    assert found == [
+    assert blobs == [
         ("alcid-container-v1", {"entries": "3", "directory": "0"}),
         ("alcid-index-v1", {**name, "entries": "3", "directory": "40"}),
         (

@@ -56,11 +56,13 @@ def test_layouts_come_back_as_they_were(
 ) -> None:
     data = written(table, **options_for(table, dict(writer), encoded))
     layout = read_layout(BytesSource(data, "a.parquet"))
-    found = unpack_pages(packed(layout), file="a.parquet")
-    assert content(found) == content(layout)
-    for column in found.columns:
+    unpacked_layout = unpack_pages(packed(layout), file="a.parquet")
+    assert content(unpacked_layout) == content(layout)
+    for column in unpacked_layout.columns:
         for leaf in column.leaves:
-            assert leaf.groups.dtype == leaf.pieces.dtype == found.starts.dtype == np.int64
+            assert (
+                leaf.groups.dtype == leaf.pieces.dtype == unpacked_layout.starts.dtype == np.int64
+            )
 
 
 @st.composite
@@ -108,8 +110,8 @@ def test_a_column_is_unpacked_alone_and_columns_in_any_order_make_a_layout() -> 
     payloads = packed(read_layout(source))
     for columns in (["uint16"], ["string", "date32", "bool"], ["map", "int64"]):
         layout = unpack_pages({name: payloads[name] for name in columns}, file="a.parquet")
-        found = read_rows(source, [5, 299, 300, 999], layout=layout)
-        assert_same(found, plain_read(data, [5, 299, 300, 999]).select(columns))
+        rows = read_rows(source, [5, 299, 300, 999], layout=layout)
+        assert_same(rows, plain_read(data, [5, 299, 300, 999]).select(columns))
 
 
 def test_pages_take_about_a_byte_each() -> None:
@@ -148,22 +150,22 @@ def read(layout: FileLayout) -> pa.Table | str:
 def test_every_truncation_of_the_content_is_refused() -> None:
     data = decompress("zstd", packed(small_layout())["id"][1:], 1 << 20)
     for damage in truncations(data):
-        found = unpacked(b"\1" + compress("zstd", damage.data))
-        assert isinstance(found, str), damage.what
-        assert found.startswith("a.parquet: pages of 'id': "), damage.what
+        result = unpacked(b"\1" + compress("zstd", damage.data))
+        assert isinstance(result, str), damage.what
+        assert result.startswith("a.parquet: pages of 'id': "), damage.what
 
 
 def test_damaged_content_is_refused_at_the_latest_when_rows_are_read_by_it() -> None:
     data = decompress("zstd", packed(small_layout())["id"][1:], 1 << 20)
     seen = 0
     for damage in flips(data):
-        found = unpacked(b"\1" + compress("zstd", damage.data))
-        if isinstance(found, str):
-            assert found.startswith("a.parquet: "), damage.what
+        result = unpacked(b"\1" + compress("zstd", damage.data))
+        if isinstance(result, str):
+            assert result.startswith("a.parquet: "), damage.what
             seen += 1
             continue
-        assert content(found) != content(small_layout()), damage.what
-        table = read(found)  # some other error than one of ours would end the test
+        assert content(result) != content(small_layout()), damage.what
+        table = read(result)  # some other error than one of ours would end the test
         if isinstance(table, str):
             assert table.startswith("a.parquet: "), damage.what
         elif table.schema.field(0).type == pa.int64():
@@ -174,11 +176,11 @@ def test_damaged_content_is_refused_at_the_latest_when_rows_are_read_by_it() -> 
 def test_every_flip_and_truncation_of_the_payload_is_noticed() -> None:
     payload = packed(small_layout())["id"]
     for damage in (*flips(payload), *truncations(payload)):
-        found = unpacked(damage.data)
-        if isinstance(found, str):
-            assert "a.parquet: pages of 'id'" in found, damage.what
+        result = unpacked(damage.data)
+        if isinstance(result, str):
+            assert "a.parquet: pages of 'id'" in result, damage.what
         else:  # zstd has bits that mean nothing
-            assert content(found) == content(small_layout()), damage.what
+            assert content(result) == content(small_layout()), damage.what
 
 
 @given(st.binary(max_size=200))
@@ -245,6 +247,6 @@ def test_a_file_without_rows_has_its_columns() -> None:
     file = io.BytesIO()
     pq.write_table(pa.table({"id": pa.array([], pa.int64())}), file)
     layout = read_layout(BytesSource(file.getvalue()))
-    found = unpack_pages(packed(layout), file="a.parquet")
-    assert content(found) == content(layout)
-    assert found.rows == 0
+    unpacked_layout = unpack_pages(packed(layout), file="a.parquet")
+    assert content(unpacked_layout) == content(layout)
+    assert unpacked_layout.rows == 0

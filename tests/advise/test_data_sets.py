@@ -22,7 +22,9 @@ def test_sizes_and_skips_come_out_as_predicted(name: str, tmp_path: Path) -> Non
     folder = made.write(tmp_path)
     advice = alcid.parquet(folder).advise(made.queries, sample=SAMPLE, progress=False)
     assert len(advice.sampled_files) <= SAMPLE + 8 < FILES
-    assert {one.column: one.index for one in advice.columns if one.skip is not None} == made.index
+    assert {
+        advised.column: advised.index for advised in advice.columns if advised.skip is not None
+    } == made.index
     for column in advice.columns:
         check_column(column, made, folder)
     if advice.options:
@@ -39,11 +41,13 @@ def check_column(advice: ColumnAdvice, made: DataSet, folder: Path) -> None:
         return
     before = true_skip(alcid.parquet(folder), queries)
     assert advice.skip_before == pytest.approx(before, abs=MOST_OFF)
-    for one in advice.candidates:
+    for candidate in advice.candidates:
         table = alcid.parquet(folder)
-        table.build_indexes({f"file-index.{one.index}.columns": advice.column}, progress=False)
+        table.build_indexes(
+            {f"file-index.{candidate.index}.columns": advice.column}, progress=False
+        )
         (info,) = table.indexes()
-        assert one.table_bytes == pytest.approx(info.bytes, rel=MOST_LARGER), one
-        assert one.bytes_per_row * table.count() == pytest.approx(one.table_bytes)
-        assert one.skip == pytest.approx(true_skip(table, queries), abs=MOST_OFF), one
+        assert candidate.table_bytes == pytest.approx(info.bytes, rel=MOST_LARGER), candidate
+        assert candidate.bytes_per_row * table.count() == pytest.approx(candidate.table_bytes)
+        assert candidate.skip == pytest.approx(true_skip(table, queries), abs=MOST_OFF), candidate
         table.drop_indexes()

@@ -53,8 +53,8 @@ def iceberg(tmp_path: Path) -> IcebergTable:
 
 
 def estimate(advice: Advice, column: str, index: str) -> IndexEstimate:
-    found = next(one for one in advice.columns if one.column == column)
-    return next(one for one in found.candidates if one.index == index)
+    advised = next(judged for judged in advice.columns if judged.column == column)
+    return next(candidate for candidate in advised.candidates if candidate.index == index)
 
 
 def check(table: Table[Any], advice: Advice) -> None:

@@ -93,10 +93,12 @@ def picture(events: alcid.ParquetTable) -> str:
     """The plan of a look-up, after it ran."""
     scan = events.scan(QUESTION)
     scan.to_arrow()
-    told = scan.explain()
-    assert told.outcomes is not None
-    question = f"where {told.predicate}"
-    return plan_svg({**told.to_dict(), "question": question, "outcomes": told.outcomes.columns()})
+    explanation = scan.explain()
+    assert explanation.outcomes is not None
+    question = f"where {explanation.predicate}"
+    return plan_svg(
+        {**explanation.to_dict(), "question": question, "outcomes": explanation.outcomes.columns()}
+    )
 
 
 def plan_svg(plan: Mapping[str, Any]) -> str:
@@ -115,8 +117,8 @@ def plan_svg(plan: Mapping[str, Any]) -> str:
     if read:
         parts.append(_text(_LEFT, y + 12, _read_title(files), "soft"))
         largest = max(file.size for file in read)
-        for place, file in enumerate(read):
-            parts += _file(file, y + 26 + 26 * place, largest)
+        for number, file in enumerate(read):
+            parts += _file(file, y + 26 + 26 * number, largest)
         y += 26 + 26 * len(read)
     tall = y + 14
     paper = element("rect", width=_WIDTH, height=tall, rx=10, class_="paper")
@@ -146,8 +148,8 @@ def _text(x: float, y: float, text: str, kind: str, anchor: str | None = None) -
 
 def _legend(files: PlanFiles, y: int) -> Iterator[Markup]:
     x = float(_LEFT)
-    for one, count in files.legend():
-        colour, stage = one.colour, one.stage
+    for group, count in files.legend():
+        colour, stage = group.colour, group.stage
         yield element(
             "rect", x=f"{x:.0f}", y=y - 11, width=12, height=12, rx=2, class_=f"c{colour}"
         )

@@ -142,15 +142,15 @@ def test_numbers_are_counted_in_ranges_of_one_width(
     least: int, greatest: int, numbers: list[int], labels: list[str], counts: list[str]
 ) -> None:
     drawn = distribution(np.array(numbers), least, greatest, bins=2)
-    found = re.findall(r'<th scope="row">([^<]*)', drawn)
-    assert [label.startswith(said) for label, said in zip(found, labels, strict=True)] == [
+    labelled = re.findall(r'<th scope="row">([^<]*)', drawn)
+    assert [label.startswith(said) for label, said in zip(labelled, labels, strict=True)] == [
         True for _ in labels
     ]
     assert re.findall(r'<td class="number">([^<]*)', drawn) == counts
 
 
 @pytest.mark.parametrize(
-    ("thing", "said"),
+    ("value", "said"),
     [
         (DeletionVector([3, 9]), "Deletion vector of 32 bits: 2 rows from 3 to 9."),
         (DeletionVector(), "Deletion vector of 32 bits: no row is deleted."),
@@ -165,11 +165,11 @@ def test_numbers_are_counted_in_ranges_of_one_width(
     ],
     ids=["vector", "no-vector", "hashes", "no-hash", "sketch", "no-sketch", "index"],
 )
-def test_notebooks_show_what_it_is(thing: object, said: str) -> None:
-    shown = fragment_of(thing)
+def test_notebooks_show_what_it_is(value: object, said: str) -> None:
+    shown = fragment_of(value)
     assert said in shown
     assert shown.startswith('<div class="alcid">')
-    assert f"{said}" in to_html(thing)
+    assert f"{said}" in to_html(value)
 
 
 def test_an_index_whose_file_was_closed_shows_what_is_known(tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ def test_text_is_escaped_once() -> None:
     assert escape(escape(hostile)) == escape(hostile)
     shown = page(hostile, section(hostile, table([hostile], [[hostile]])), subtitle=hostile)
     assert "<b " not in shown
-    found = Balanced(shown)
-    assert found.texts.count(hostile) == 6  # title, heading, subtitle, section, head and cell
+    document = Balanced(shown)
+    assert document.texts.count(hostile) == 6  # title, heading, subtitle, section, head and cell
 
 
 def test_attributes_are_escaped_and_left_out() -> None:
@@ -74,12 +74,12 @@ def test_cells_are_numbers_or_text() -> None:
 
 
 def test_data_does_not_end_its_script() -> None:
-    given = {"</script>": ["<!--", "\u2028", "ü", 1.5, None]}
-    shown = data(given)
+    content = {"</script>": ["<!--", "\u2028", "ü", 1.5, None]}
+    shown = data(content)
     inside = re.fullmatch(r'<script type="application/json">(.*)</script>', shown, re.DOTALL)
     assert inside is not None
     assert "<" not in inside[1]
-    assert json.loads(inside[1]) == given
+    assert json.loads(inside[1]) == content
 
 
 def test_nothing_is_asked_of_a_network() -> None:

@@ -72,12 +72,12 @@ class Question:
         }
 
     def __str__(self) -> str:
-        given = {name: value for name, value in self.arguments().items() if value is not None}
+        arguments = {name: value for name, value in self.arguments().items() if value is not None}
         return ", ".join(
             f"{name}={str(value)!r}{'' if self.as_text else ' (built)'}"
             if name == "where"
             else f"{name}={value!r}"
-            for name, value in given.items()
+            for name, value in arguments.items()
         )
 
 
@@ -194,8 +194,8 @@ class Questions:
         del kind
         drawn = [self._literal(column) for _ in range(self._source.choice((1, 2, 3, 8)))]
         # Spark brings lists of several types to one, which is not what is tested here.
-        first = next((type(one) for one in drawn if one is not None), None)
-        alike = tuple(one for one in drawn if one is None or type(one) is first)
+        first = next((type(value) for value in drawn if value is not None), None)
+        alike = tuple(value for value in drawn if value is None or type(value) is first)
         return In(column, alike, negated=self._source.random() < 0.3)
 
     def _is_null(self, column: str, kind: ColumnKind) -> Predicate:

@@ -176,12 +176,12 @@ class RandomTable:
 
     def _varied(self, rows: pa.Table) -> pa.Table:
         """As an older file may be: without a column, or with a narrower one."""
-        for place, field in enumerate(rows.schema):
+        for number, field in enumerate(rows.schema):
             narrow = _NARROWER.get(field.type)
             if narrow is not None and self._source.random() < 0.3:
                 with contextlib.suppress(pa.ArrowInvalid):  # some values need all the bits
-                    column = rows.column(place).cast(narrow)
-                    rows = rows.set_column(place, field.name, column)
+                    column = rows.column(number).cast(narrow)
+                    rows = rows.set_column(number, field.name, column)
         if self._source.random() < 0.25:
             rows = rows.drop_columns(self._source.choice(rows.column_names[1:]))
         return rows
@@ -217,7 +217,7 @@ def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _escape(text: str) -> str:
     """As Spark writes the text of a partition into a path."""
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def _partition_text(value: Any, kind: ColumnKind) -> str:

@@ -145,8 +145,8 @@ class _Round:
     def _check_in_memory(self, question: Question, positions: Positions) -> None:
         where = question.arguments()["where"]
         if where is not None:
-            found = np.flatnonzero(matching(where, self._rows, self._types))
-            assert found.tolist() == sorted(positions.tolist())
+            matched = np.flatnonzero(matching(where, self._rows, self._types))
+            assert matched.tolist() == sorted(positions.tolist())
 
     def _check(
         self, question: Question, state: State, positions: Positions, ranks: Positions
@@ -154,9 +154,9 @@ class _Round:
         with _noted(f"{state.name}: scan({question})"):
             arguments: dict[str, Any] = question.arguments() | {"use_indexes": state.use_indexes}
             scan = state.table.scan(**arguments)
-            found = scan.to_arrow()
-            check_rows(found, self._rows, question, positions, ranks)
-            assert question.columns is not None or found.schema == state.table.schema
+            rows = scan.to_arrow()
+            check_rows(rows, self._rows, question, positions, ranks)
+            assert question.columns is not None or rows.schema == state.table.schema
             check_explanation(scan.explain(), self._file_count)
             counting = state.table.scan(**arguments)
             limit = len(positions) if question.limit is None else question.limit

@@ -44,11 +44,11 @@ def with_indexes(folder: Path, *columns: str, **arguments: Any) -> Any:
 def rows(table: Any, where: Any = None, **arguments: Any) -> list[dict[str, Any]]:
     """The answer, after its count and its explanation were looked at."""
     scan = table.scan(where, **arguments)
-    found: list[dict[str, Any]] = scan.to_arrow().to_pylist()
+    listed: list[dict[str, Any]] = scan.to_arrow().to_pylist()
     check_explanation(scan.explain(), table.files)
-    assert table.scan(where, **arguments).count() == len(found)
-    assert table.scan(where, use_indexes=False, **arguments).to_arrow().to_pylist() == found
-    return found
+    assert table.scan(where, **arguments).count() == len(listed)
+    assert table.scan(where, use_indexes=False, **arguments).to_arrow().to_pylist() == listed
+    return listed
 
 
 def numbers(*values: int | None) -> pa.Array:
@@ -190,9 +190,9 @@ class TestManyColumns:
     COUNT = 2_000
 
     def test_only_those_asked_for_are_read(self, tmp_path: Path) -> None:
-        names = [f"c{place}" for place in range(self.COUNT)]
+        names = [f"c{number}" for number in range(self.COUNT)]
         for part in range(2):
-            columns = {name: numbers(part, place) for place, name in enumerate(names)}
+            columns = {name: numbers(part, number) for number, name in enumerate(names)}
             write(tmp_path, {f"{part}.parquet": columns})
         table = with_indexes(tmp_path, "c1999", "c7")
         assert table.schema.names == names
@@ -316,9 +316,9 @@ class TestFloats:
     def table_of(self, folder: Path, kind: Any, *files: list[float | None]) -> Any:
         """Each file with its values, and `n` that counts all rows."""
         first = 0
-        for place, values in enumerate(files):
+        for number, values in enumerate(files):
             count = numbers(*range(first, first + len(values)))
-            write(folder, {f"{place}.parquet": {"x": pa.array(values, kind), "n": count}})
+            write(folder, {f"{number}.parquet": {"x": pa.array(values, kind), "n": count}})
             first += len(values)
         return with_indexes(folder, "x")
 
@@ -346,8 +346,8 @@ class TestFloats:
             "x BETWEEN CAST('NaN' AS DOUBLE) AND CAST('NaN' AS DOUBLE)",
             "isnan(x)",
         ):
-            found = rows(table, where, columns=["n"])
-            assert [row for row in found if row != {"n": 5}] == nans, where
+            result = rows(table, where, columns=["n"])
+            assert [row for row in result if row != {"n": 5}] == nans, where
         assert rows(table, "x < CAST('NaN' AS DOUBLE)", columns=["n"]) == [
             {"n": 0},
             {"n": 3},
@@ -479,12 +479,12 @@ class TestArguments:
             table.scan(order_by=order_by)
 
     def test_no_columns_give_rows_without_values(self, table: Any) -> None:
-        found = table.scan("x = 2", columns=[]).to_arrow()
-        assert (found.num_columns, found.num_rows) == (0, 1)
+        result = table.scan("x = 2", columns=[]).to_arrow()
+        assert (result.num_columns, result.num_rows) == (0, 1)
 
     def test_column_twice(self, table: Any) -> None:
-        found = table.scan("x = 2", columns=["x", "x"]).to_arrow()
-        assert [column.to_pylist() for column in found.columns] == [[2], [2]]
+        result = table.scan("x = 2", columns=["x", "x"]).to_arrow()
+        assert [column.to_pylist() for column in result.columns] == [[2], [2]]
 
     def test_what_only_spark_can_evaluate_is_an_error(self, table: Any) -> None:
         """It is said by `scan`, whether or not a row depends on it."""
@@ -519,8 +519,8 @@ class TestArguments:
 
 
 def test_fields_of_structs_are_looked_into(tmp_path: Path) -> None:
-    places: list[Any] = [{"country": "AT"}, None, {"country": "de"}, {"country": None}]
-    pq.write_table(pa.table({"id": [1, 2, 3, 4], "geo": places}), tmp_path / "a.parquet")
+    structs: list[Any] = [{"country": "AT"}, None, {"country": "de"}, {"country": None}]
+    pq.write_table(pa.table({"id": [1, 2, 3, 4], "geo": structs}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"id": [5]}), tmp_path / "b.parquet")
     table = with_indexes(tmp_path, "id")
     for where, expected in {

@@ -82,8 +82,8 @@ def open_s3(request: pytest.FixtureRequest, proxy: FaultProxy, bucket: str) -> O
         pytest.skip("needs s3fs")
 
     def opener(retry: Retry = QUICK, folder: str = "table", **options: Any) -> Storage:
-        given = KEYS | {"endpoint_url": proxy.endpoint, "library": request.param} | options
-        return Storage.open(f"s3://{bucket}/{folder}", given, retry=retry)
+        settings = KEYS | {"endpoint_url": proxy.endpoint, "library": request.param} | options
+        return Storage.open(f"s3://{bucket}/{folder}", settings, retry=retry)
 
     return opener
 

@@ -56,10 +56,10 @@ def test_one_of_several_gets_a_name_without_hard_links(
     look, barrier = Path.exists, threading.Barrier(2)
 
     def slow(path: Path) -> bool:
-        found = look(path)
+        result = look(path)
         with suppress(threading.BrokenBarrierError):
             barrier.wait(1)
-        return found
+        return result
 
     monkeypatch.setattr(Path, "exists", slow)
     storage = Storage.open(tmp_path)

@@ -75,10 +75,10 @@ def test_files_are_moved(real: Storage) -> None:
 def test_a_file_that_was_replaced_since_its_listing_is_gone(real: Storage) -> None:
     dry_run = real.dry_run()
     dry_run.put("d", b"1")
-    known = dry_run.stat("d")
+    info = dry_run.stat("d")
     dry_run.replace("d", b"2")
     with pytest.raises(FileGoneError):
-        dry_run.source("d", known.size, known.version).read(0, 1)
+        dry_run.source("d", info.size, info.version).read(0, 1)
 
 
 def test_it_never_leaves_its_process(real: Storage) -> None:

@@ -66,7 +66,9 @@ def _leaves(region: Region, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "golden", [one for one in PAYLOADS if one.json["index_type"] != "bloom-filter"], ids=golden_id
+    "golden",
+    [golden for golden in PAYLOADS if golden.json["index_type"] != "bloom-filter"],
+    ids=golden_id,
 )
 def test_the_rows_that_are_drawn_are_those_of_the_column(golden: Golden) -> None:
     section = Section(BytesSource(golden.data, golden.path.stem))

@@ -35,10 +35,10 @@ def test_parts_that_do_not_fill_a_region_are_refused(parts: tuple[Region, ...]) 
 def test_a_byte_leads_to_the_regions_around_it() -> None:
     inner = Region("inner", 4, 6, "group", parts=(leaf(4, 2), leaf(6, 4)))
     whole = Region("whole", 0, 10, "group", parts=(leaf(0, 4), inner))
-    assert [one.name for one in whole.at(6)] == ["whole", "inner", "at 6"]
-    assert [one.name for one in whole.at(3)] == ["whole", "at 0"]
+    assert [region.name for region in whole.at(6)] == ["whole", "inner", "at 6"]
+    assert [region.name for region in whole.at(3)] == ["whole", "at 0"]
     assert whole.at(10) == ()
-    assert [one.offset for one in whole.leaves()] == [0, 4, 6]
+    assert [region.offset for region in whole.leaves()] == [0, 4, 6]
 
 
 def test_a_long_list_is_folded_behind_its_first_items() -> None:

@@ -84,7 +84,7 @@ def check_indexes(
 ) -> None:
     """Every file has these indexes and no others, byte for byte as `FileIndex` builds them."""
     assert bundles.paths.to_pylist() == sorted(tables)
-    for place, path in enumerate(sorted(tables)):
+    for row, path in enumerate(sorted(tables)):
         container = FileIndex.build(tables[path], options).container
         expected = {
             PayloadKind.index(entry.column, entry.index_type): b""
@@ -92,9 +92,9 @@ def check_indexes(
             else container.section(entry).read(0, entry.length)
             for entry in container.entries
         }
-        found = {}
+        payloads_read = {}
         for kind in bundles.kinds:
-            payload = bundles.coverage(kind).payload(place)
+            payload = bundles.coverage(kind).payload(row)
             if kind.type == INDEX and payload is not None:
-                found[kind] = payload.read(0, payload.size)
-        assert found == expected, path
+                payloads_read[kind] = payload.read(0, payload.size)
+        assert payloads_read == expected, path

@@ -140,29 +140,29 @@ def test_what_fills_several_bundles_is_merged_to_several(
 ) -> None:
     indexes = build_one_by_one(local, 5)
     tables = {path_of(number): rows_of(number) for number in range(5)}
-    found = opened(indexes, local)
-    sizes = np.sum([found.coverage(kind).lengths for kind in found.kinds], axis=0)
+    bundle_set = opened(indexes, local)
+    sizes = np.sum([bundle_set.coverage(kind).lengths for kind in bundle_set.kinds], axis=0)
     monkeypatch.setattr(bundle_folder, "FULL_BYTES", int(sizes[0]) + 1)
     counts = Counter((int(sizes[:number].sum()) // (int(sizes[0]) + 1)) for number in range(5))
     old = bundle_names(local)
     folder = BundleFolder(local, "_alcid")
     bundle_folder.merge_folder(folder, folder.load(), list_data_files(local))
-    found = opened(indexes, local)
-    assert [bundle.file_count for bundle in found.bundles] == list(counts.values())
-    *others, last = [bundle.replaces for bundle in found.bundles]
+    bundle_set = opened(indexes, local)
+    assert [bundle.file_count for bundle in bundle_set.bundles] == list(counts.values())
+    *others, last = [bundle.replaces for bundle in bundle_set.bundles]
     assert (set(others), last) == ({()}, tuple(old))
-    check_indexes(found, tables)
+    check_indexes(bundle_set, tables)
 
 
 def test_full_bundles_do_not_count_as_many(local: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     build_one_by_one(local, 4)
     monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 3)
-    found = BundleFolder(local, "_alcid").load()
+    bundles = BundleFolder(local, "_alcid").load()
     listing = list_data_files(local)
-    assert len(bundle_folder.bundles_to_merge(found, listing)) == 4
-    size = sum(bundle.source.size for bundle in found.bundles)
+    assert len(bundle_folder.bundles_to_merge(bundles, listing)) == 4
+    size = sum(bundle.source.size for bundle in bundles.bundles)
     monkeypatch.setattr(bundle_folder, "FULL_BYTES", size)
-    assert not bundle_folder.bundles_to_merge(found, listing)
+    assert not bundle_folder.bundles_to_merge(bundles, listing)
 
 
 def test_merging_forgets_files_that_are_gone_or_changed(
@@ -181,10 +181,10 @@ def test_bundles_without_a_live_file_are_merged_to_an_empty_one(local: Storage) 
     build_one_by_one(local, 2)
     local.delete([path_of(0), path_of(1)])
     folder = BundleFolder(local, "_alcid")
-    found = folder.load()
-    bundle_folder.merge_folder(folder, found, list_data_files(local))
+    bundles = folder.load()
+    bundle_folder.merge_folder(folder, bundles, list_data_files(local))
     (bundle,) = folder.load().current
-    assert (bundle.file_count, bundle.replaces) == (0, found.names)
+    assert (bundle.file_count, bundle.replaces) == (0, bundles.names)
 
 
 def test_a_bundle_that_is_damaged_as_a_whole_is_built_again_and_removed(local: Storage) -> None:
@@ -286,11 +286,11 @@ def test_a_bundle_that_vanishes_while_it_is_opened_is_no_error(
     real, left = Storage.list, [1]
 
     def vanishing(self: Storage, under: str = "", **options: Any) -> Listing:
-        found = real(self, under, **options)
+        listed = real(self, under, **options)
         if under and left[0]:
             left[0] -= 1
-            self.delete([found.paths[0].as_py()])
-        return found
+            self.delete([listed.paths[0].as_py()])
+        return listed
 
     monkeypatch.setattr(Storage, "list", vanishing)
     listing = real(local, suffix=".parquet")
@@ -309,9 +309,9 @@ def test_bundles_that_vanish_while_they_are_merged_do_not_spoil_the_build(
     monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 0)
     real = bundle_folder.bundles_to_merge
 
-    def and_then_gone(found: FolderBundles, listing: Listing) -> tuple[Bundle, ...]:
-        chosen = real(found, listing)
-        local.delete(f"_alcid/{name}" for name in found.names)
+    def and_then_gone(bundles: FolderBundles, listing: Listing) -> tuple[Bundle, ...]:
+        chosen = real(bundles, listing)
+        local.delete(f"_alcid/{name}" for name in bundles.names)
         return chosen
 
     monkeypatch.setattr(folder_indexes, "bundles_to_merge", and_then_gone)
@@ -414,6 +414,6 @@ def test_what_a_merged_bundle_replaced_stays_replaced_when_it_is_merged(
 ) -> None:
     monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 1)
     build_one_by_one(local, 3)
-    found = BundleFolder(local, "_alcid").load()
-    (last,) = found.current
-    assert last.replaces == found.names[:-1]
+    bundles = BundleFolder(local, "_alcid").load()
+    (last,) = bundles.current
+    assert last.replaces == bundles.names[:-1]

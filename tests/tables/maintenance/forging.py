@@ -31,9 +31,9 @@ def state_of(table: Path) -> TableState:
 
 
 def snapshot_of(table: Path) -> Snapshot:
-    found = state_of(table).snapshot
-    assert found is not None
-    return found
+    snapshot = state_of(table).snapshot
+    assert snapshot is not None
+    return snapshot
 
 
 def same(entry: ManifestEntry) -> list[ManifestEntry]:
@@ -92,7 +92,7 @@ def one_file(table: Path, pattern: str) -> Path:
 
 def vector_entries(table: Path) -> list[IndexEntry]:
     """The index files with deletion vectors."""
-    return [one for one in state_of(table).indexes if one.index_type == DELETION_VECTORS]
+    return [index for index in state_of(table).indexes if index.index_type == DELETION_VECTORS]
 
 
 def put_vectors(

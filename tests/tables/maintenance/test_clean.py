@@ -64,11 +64,11 @@ def named(moment: datetime) -> str:
 
 
 def removed(report: CleanReport) -> list[tuple[str, str]]:
-    return [(one.path, one.reason) for one in report.removed]
+    return [(file.path, file.reason) for file in report.removed]
 
 
 def kept(report: CleanReport) -> list[tuple[str, str]]:
-    return [(one.path, one.reason) for one in report.kept]
+    return [(file.path, file.reason) for file in report.kept]
 
 
 def test_bundles_become_one_and_the_old_go_later(storage: Storage) -> None:
@@ -150,7 +150,7 @@ def test_a_bundle_of_dead_files_alone_vanishes_in_the_end(local: Storage) -> Non
     local.delete([path_of(0)])
     assert len(cleaned(local).written) == 1
     reasons = [
-        sorted({one.reason for one in cleaned(local, older_than=NOW).removed}) for _ in range(2)
+        sorted({file.reason for file in cleaned(local, older_than=NOW).removed}) for _ in range(2)
     ]
     assert (reasons, bundle_names(local)) == ([["replaced"], ["empty"]], [])
 
@@ -265,15 +265,17 @@ def test_jobs_go_by_their_names_where_files_have_no_time(
     real = Storage.list
 
     def with_tags(self: Storage, under: str = "", **options: Any) -> Listing:
-        found = real(self, under, **options)
-        return Listing(found.paths, found.sizes, pa.array(['"abc"'] * len(found), pa.string()))
+        listing = real(self, under, **options)
+        return Listing(
+            listing.paths, listing.sizes, pa.array(['"abc"'] * len(listing), pa.string())
+        )
 
     for job in (OLD, named(datetime.now(UTC)), "by-hand"):
         storage.put(f"_alcid/staging/{job}/a.parquet", b"12345")
     monkeypatch.setattr(Storage, "list", with_tags)
     report = cleaned(storage)
     assert removed(report) == [(f"_alcid/staging/{OLD}", "staged")]
-    assert [one.since is None for one in report.kept] == [False, True]
+    assert [file.since is None for file in report.kept] == [False, True]
     assert len(storage.list("_alcid/staging")) == 2
 
 
@@ -368,6 +370,6 @@ def test_a_report_is_told_in_words_and_in_plain_values(local: Storage) -> None:
     assert first.startswith("merged 2 bundles to 1 and removed 1 leftover (5 B) in ")
     assert first.endswith(" s; 2 too young")
     assert others == ["staged: 1"]
-    told = json.loads(json.dumps(report.to_dict()))
-    assert (told["dry_run"], len(told["merged"]), len(told["kept"])) == (False, 2, 2)
-    assert told["removed"][0]["path"] == f"_alcid/staging/{OLD}"
+    as_json = json.loads(json.dumps(report.to_dict()))
+    assert (as_json["dry_run"], len(as_json["merged"]), len(as_json["kept"])) == (False, 2, 2)
+    assert as_json["removed"][0]["path"] == f"_alcid/staging/{OLD}"

@@ -58,7 +58,7 @@ def metadata_json(folder: Path) -> str:
         "manifest-list": f"{folder}/metadata/snap-7.avro",
         "schema-id": 0,
     }
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "format-version": 2,
         "table-uuid": "4b0a1c2d-0000-0000-0000-000000000000",
         "location": str(folder),
@@ -78,7 +78,7 @@ def metadata_json(folder: Path) -> str:
         "snapshots": [snapshot],
         "statistics": [statistics],
     }
-    return json.dumps(found)
+    return json.dumps(content)
 
 
 @pytest.fixture
@@ -117,7 +117,9 @@ def clean(metadata: Path, **options: Any) -> CleanReport:
 
 
 def named(report: CleanReport) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    return tuple([(one.path, one.reason) for one in some] for some in (report.removed, report.kept))  # type: ignore[return-value]
+    return tuple(
+        [(file.path, file.reason) for file in some] for some in (report.removed, report.kept)
+    )  # type: ignore[return-value]
 
 
 def test_what_is_listed_and_what_is_not_ours_stays(metadata: Path) -> None:
@@ -145,12 +147,12 @@ def test_what_a_killed_delete_was_writing_beside_the_data_goes(metadata: Path) -
 def test_a_statistics_file_that_any_field_names_stays(metadata: Path, key: str) -> None:
     """Also one of two for the same snapshot, of which readers take the other."""
     put_bundle(metadata / LOST)
-    known = json.loads(metadata_json(metadata.parent))
-    (listed,) = known["statistics"]
+    content = json.loads(metadata_json(metadata.parent))
+    (listed,) = content["statistics"]
     path = f"file:{metadata}/{LOST}"
-    known[key] = [{**listed, "statistics-path": path}, *known.get(key, [])]
+    content[key] = [{**listed, "statistics-path": path}, *content.get(key, [])]
     before = everything(metadata)
-    saved = SavedTable("lake.db.t", json.dumps(known), {7: NO_FILES})
+    saved = SavedTable("lake.db.t", json.dumps(content), {7: NO_FILES})
     assert named(IcebergTable(saved).clean(older_than=NOW)) == ([], [])
     assert everything(metadata) == before
     assert named(clean(metadata, older_than=NOW)) == ([(LOST, "statistics")], [])
@@ -179,7 +181,7 @@ def test_a_dry_run_removes_nothing(metadata: Path) -> None:
     report = clean(metadata, older_than=NOW, dry_run=True)
     assert named(report) == ([(LOST, "statistics"), (f"_alcid/{OLD}", "unfinished")], [])
     assert report.bytes_removed == sum(
-        (metadata / one.path).stat().st_size for one in report.removed
+        (metadata / file.path).stat().st_size for file in report.removed
     )
     assert everything(metadata) == before
 
@@ -195,14 +197,14 @@ def test_bundles_of_a_killed_build_stay_as_long_as_one_of_them_is_young(metadata
     assert everything(metadata) == before
 
 
-@pytest.mark.parametrize("place", ["", "_alcid/"])
-def test_a_file_that_was_being_written_goes_when_it_is_old(metadata: Path, place: str) -> None:
+@pytest.mark.parametrize("draft_of", ["", "_alcid/"])
+def test_a_file_that_was_being_written_goes_when_it_is_old(metadata: Path, draft_of: str) -> None:
     before = everything(metadata)
-    draft = metadata / f"{place}{DRAFT}"
+    draft = metadata / f"{draft_of}{DRAFT}"
     draft.write_bytes(b"half")
-    assert named(clean(metadata)) == ([], [(f"{place}{DRAFT}", "unfinished")])
+    assert named(clean(metadata)) == ([], [(f"{draft_of}{DRAFT}", "unfinished")])
     set_age(str(draft), 2 * DAY)
-    assert named(clean(metadata)) == ([(f"{place}{DRAFT}", "unfinished")], [])
+    assert named(clean(metadata)) == ([(f"{draft_of}{DRAFT}", "unfinished")], [])
     assert everything(metadata) == before
 
 
@@ -228,9 +230,9 @@ def test_what_is_registered_while_files_are_listed_stays(
     table = IcebergTable(saved)
 
     def listed(storage: Storage) -> list[ListedFile]:
-        found = list_files(storage)
+        files = list_files(storage)
         table.catalog = later
-        return found
+        return files
 
     monkeypatch.setattr(iceberg_clean, "list_files", listed)
     assert named(table.clean(NOW)) == ([(LISTED, "statistics")], [])

@@ -26,7 +26,7 @@ STEPS = 20
 class SparkMachine(Machine):
     """Rows come from a DataFrame, and go into one."""
 
-    def given(self, rows: pa.Table) -> Any:
+    def as_input(self, rows: pa.Table) -> Any:
         kinds = {name: self.now.columns[name] for name in rows.column_names}
         columns = [f"{name} {kind}" for name, kind in kinds.items()]
         ddl = ", ".join(columns).replace("TIMESTAMP(6)", "TIMESTAMP_NTZ")

@@ -38,7 +38,7 @@ EACH_LAYOUT = pytest.mark.parametrize(
 class SparkUpsertMachine(UpsertMachine, SparkMachine):
     """Changes come from a DataFrame."""
 
-    def given(self, rows: pa.Table) -> Any:
+    def as_input(self, rows: pa.Table) -> Any:
         kinds = self.now.columns | {"change": "STRING"}
         columns = [f"{name} {kinds[name]}" for name in rows.column_names]
         ddl = ", ".join(columns).replace("TIMESTAMP(6)", "TIMESTAMP_NTZ")

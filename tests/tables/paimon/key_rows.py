@@ -106,8 +106,8 @@ def rank(row: Rank, *, descending: bool = False) -> Rank:
     """What Python compares as Paimon compares the row."""
     ranks = (None if value is None else _rank(value) for value in row)
     if descending:
-        return tuple((0,) if found is None else (1, _Turned(found)) for found in ranks)
-    return tuple((0,) if found is None else (1, found) for found in ranks)
+        return tuple((0,) if value is None else (1, _Turned(value)) for value in ranks)
+    return tuple((0,) if value is None else (1, value) for value in ranks)
 
 
 def _rank(value: Any) -> Any:
@@ -144,7 +144,7 @@ def tables(draw: st.DrawFn) -> list[File]:
     for _ in range(draw(st.integers(1, 4))):
         rows = draw(st.lists(row, max_size=8))
         deleted = draw(st.none() | st.sets(st.integers(0, 9)).map(DeletionVector))
-        keys, sequences, numbers, kinds = ([one[part] for one in rows] for part in range(4))
+        keys, sequences, numbers, kinds = ([row[part] for row in rows] for part in range(4))
         level = draw(st.integers(0, 2))
         types = [kind for kind, _ in key_kinds], [kind for kind, _ in sequence_kinds]
         files.append(File(keys, sequences, numbers, kinds, level, deleted, *types))

@@ -61,9 +61,9 @@ class Machine(MachineTable):
         with warnings.catch_warnings():
             # The options of a table may name columns that are gone.
             warnings.filterwarnings("ignore", ".*not in the table|.*takes no", AlcidWarning)
-            told = do()
-        self.log[-1] = f"{len(self.log)}. {self.log[-1]} {told}"
-        if told != NOTHING:
+            result = do()
+        self.log[-1] = f"{len(self.log)}. {self.log[-1]} {result}"
+        if result != NOTHING:
             self.table.refresh()
             self.remember()
             self.check()
@@ -86,13 +86,13 @@ class Machine(MachineTable):
         options = None
         if self.source.random() < 0.4:
             options = {} if self.source.random() < 0.3 else self._index_options(self.now.columns)
-        given = self.arrow(rows, names)
-        report = self.table.append(self.given(given), options)
+        appended = self.arrow(rows, names)
+        report = self.table.append(self.as_input(appended), options)
         assert report.rows == len(rows)
         self.now = self.now.with_rows(rows)
         return f"{len(rows)} rows of {list(names)}, options={options}"
 
-    def given(self, rows: pa.Table) -> Any:
+    def as_input(self, rows: pa.Table) -> Any:
         """Rows as they are given to `append`."""
         return rows
 
@@ -124,16 +124,16 @@ class Machine(MachineTable):
             options = self._index_options(self.now.columns)
             if self.source.random() < 0.2:
                 options["file-index.in-manifest-threshold"] = self.source.choice(["1 b", "1 mb"])
-        told = f"{options}, rebuild={rebuild}"
+        command = f"{options}, rebuild={rebuild}"
         if options is None and not self._asked_by_table():
             with pytest.raises(OptionError, match="its options ask for no index"):
                 self.table.build_indexes()
-            return f"{told}: refused"
+            return f"{command}: refused"
         report = self.table.build_indexes(options, rebuild=rebuild, progress=False)
         assert report.failed == 0, report
         if options is not None and not report.skipped:
             self.check_index_names(options)
-        return f"{told}: {report.indexed} files"
+        return f"{command}: {report.indexed} files"
 
     def _asked_by_table(self) -> set[str]:
         """The columns that the options of the table name, and that it still has."""
@@ -149,10 +149,10 @@ class Machine(MachineTable):
         types = self.source.choice([None, [self.source.choice(INDEX_TYPES)]])
         dropped = self.table.drop_indexes(columns, types)
         left = {
-            (one.column, one.index_type)
-            for one in self.table.indexes()
-            if (columns is None or one.column in columns)
-            and (types is None or one.index_type in types)
+            (index.column, index.index_type)
+            for index in self.table.indexes()
+            if (columns is None or index.column in columns)
+            and (types is None or index.index_type in types)
         }
         assert left == set()
         return f"{columns}, {types}: {dropped} files"
@@ -161,7 +161,7 @@ class Machine(MachineTable):
         """A column is renamed, added, widened, dropped."""
         before = self.now.schema
         free = [name for name in NAMES if name not in before.names]
-        some = [one for one in before.fields if one.name not in self.fixed_columns]
+        some = [field for field in before.fields if field.name not in self.fixed_columns]
         ways: list[str] = ["add"] if free else []
         if some:
             ways += ["drop"] if len(some) > 1 else []
@@ -171,19 +171,19 @@ class Machine(MachineTable):
             name, kind = self.source.choice(free), self.source.choice(list(KINDS))
             self.add_column(name, kind)
             return f"add {name} {kind}"
-        one = self.source.choice(some)
+        column = self.source.choice(some)
         if way == "rename":
             name = self.source.choice(free)
-            self.rename_column(one, name)
-            return f"rename {one.name} to {name}"
+            self.rename_column(column, name)
+            return f"rename {column.name} to {name}"
         if way == "drop":
-            self.drop_column(one)
-            return f"drop {one.name}"
-        wider = WIDER.get(str(one.data_type))
+            self.drop_column(column)
+            return f"drop {column.name}"
+        wider = WIDER.get(str(column.data_type))
         if wider is None:
             return NOTHING
-        self.widen_column(one, wider)
-        return f"widen {one.name} to {wider}"
+        self.widen_column(column, wider)
+        return f"widen {column.name} to {wider}"
 
     def add_column(self, name: str, kind: str) -> None:
         before = self.now.schema
@@ -198,10 +198,10 @@ class Machine(MachineTable):
         self._replace_column(column, replace(column, data_type=DataType.parse(kind)))
 
     def drop_column(self, column: Field) -> None:
-        self.put_schema(fields=tuple(one for one in self.now.schema.fields if one != column))
+        self.put_schema(fields=tuple(field for field in self.now.schema.fields if field != column))
 
     def _replace_column(self, before: Field, after: Field) -> None:
-        fields = tuple(after if one == before else one for one in self.now.schema.fields)
+        fields = tuple(after if field == before else field for field in self.now.schema.fields)
         self.put_schema(fields=fields)
 
     def put_schema(self, **changes: Any) -> None:
@@ -224,8 +224,8 @@ class Machine(MachineTable):
 
     def compute_stats(self) -> str:
         table = self.table.compute_stats(progress=False)
-        found = dict(zip(table["column"].to_pylist(), table["ndv"].to_pylist(), strict=True))
-        assert found["id"] == len(self.now.rows)
+        ndv = dict(zip(table["column"].to_pylist(), table["ndv"].to_pylist(), strict=True))
+        assert ndv["id"] == len(self.now.rows)
         return ""
 
     def clean(self) -> str:

@@ -132,14 +132,14 @@ class MachineTable:
 
     def _index_options(self, columns: Mapping[str, str]) -> dict[str, str]:
         """Options for some indexes."""
-        found: dict[str, list[str]] = {}
+        options: dict[str, list[str]] = {}
         for name in self.source.sample(list(columns), self.source.randint(1, len(columns))):
             index_type = self.source.choice(INDEX_TYPES)
             if index_type in indexes_for(DataType.parse(columns[name])):
-                found.setdefault(f"file-index.{index_type}.columns", []).append(name)
-        if not found:
-            found["file-index.bloom-filter.columns"] = ["id"]
-        return {key: ",".join(names) for key, names in found.items()}
+                options.setdefault(f"file-index.{index_type}.columns", []).append(name)
+        if not options:
+            options["file-index.bloom-filter.columns"] = ["id"]
+        return {key: ",".join(names) for key, names in options.items()}
 
     def draw_rows(self) -> list[Row]:
         """Some rows, without some of the columns."""
@@ -148,7 +148,7 @@ class MachineTable:
         left_out = set(optional[:1]) if self.source.random() < 0.2 else set()
         count = self.source.choice((0, 1, 5, 20))
         partitions = self.now.schema.partition_keys
-        places = {
+        values = {
             name: self.source.sample(PARTITIONS[columns[name]], self.source.choice((1, 1, 1, 2)))
             for name in partitions
         }
@@ -158,7 +158,7 @@ class MachineTable:
             row: dict[str, Any] = {"id": self._next_id}
             for name, kind in columns.items():
                 if name in partitions:
-                    row[name] = self.source.choice(places[name])
+                    row[name] = self.source.choice(values[name])
                 elif name != "id" and name not in left_out:
                     row[name] = draw_value(self.source, kind)
             rows.append(row)
@@ -182,7 +182,7 @@ class MachineTable:
         questions = [draw_question(self.source, columns) for _ in range(3)]
         if not self.is_thorough:
             questions = questions[:1]
-        pairs = [(one, as_text(one.among(rows))) for one in questions]
+        pairs = [(question, as_text(question.among(rows))) for question in questions]
         checks: dict[Callable[[], None], int] = {
             lambda: self._check_indexes(pairs): 4,
             lambda: self.check_rows(table, self.now): 2,
@@ -202,9 +202,9 @@ class MachineTable:
 
     def check_rows(self, table: PaimonTable, expected: Rows) -> None:
         """All rows of a table are these."""
-        found = table.scan(use_indexes=self.source.random() < 0.5).to_arrow()
-        assert found.column_names == list(expected.columns)
-        assert as_text(found) == as_text(expected.named())
+        result = table.scan(use_indexes=self.source.random() < 0.5).to_arrow()
+        assert result.column_names == list(expected.columns)
+        assert as_text(result) == as_text(expected.named())
 
     def _check_plain(self, pairs: Sequence[tuple[Question, list[str]]]) -> None:
         """Questions, without indexes, and with those that are worth it."""
@@ -236,14 +236,16 @@ class MachineTable:
     def check_index_names(self, options: Mapping[str, str]) -> None:
         """Each file that has a column has its index, and no other, under the name of today."""
         files = self.table.snapshot
-        inside = [files.schemas[one.file.schema_id].by_id for one in files.placed]
+        inside = [files.schemas[placed.file.schema_id].by_id for placed in files.placed]
         expected = set()
         for key, names in options.items():
             for name in names.split(",") if key.endswith(".columns") else ():
                 number = self.now.schema.field(name).id
                 if count := sum(number in ids for ids in inside):
                     expected.add((name, key.split(".")[1], count))
-        assert {(one.column, one.index_type, one.fresh) for one in self.table.indexes()} == expected
+        assert {
+            (index.column, index.index_type, index.fresh) for index in self.table.indexes()
+        } == expected
 
     def check_past(self) -> None:
         """What snapshots and tags hold is what they held."""

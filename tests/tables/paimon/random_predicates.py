@@ -27,8 +27,8 @@ _FLOATS = [0.0, -0.0, math.nan, math.inf, -math.inf, 1.5, -2.25, 0.1, 16_777_217
 
 
 def _single(value: float) -> float:
-    found: float = struct.unpack("<f", struct.pack("<f", value))[0]
-    return found
+    single: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    return single
 
 
 KINDS: dict[str, Callable[[random.Random], Any]] = {
@@ -112,23 +112,23 @@ def draw_question(source: random.Random, columns: Mapping[str, str], depth: int 
     return Question(f"NOT ({joined.sql})", lambda row: _negated(joined.matches(row)))
 
 
-def _joined(found: Sequence[bool | None], stops: bool) -> bool | None:
-    if stops in found:
+def _joined(truths: Sequence[bool | None], stops: bool) -> bool | None:
+    if stops in truths:
         return stops
-    return None if None in found else not stops
+    return None if None in truths else not stops
 
 
-def _negated(found: bool | None) -> bool | None:
-    return None if found is None else not found
+def _negated(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
 
 
 _OPERATORS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
-    "=": ("EQUAL", lambda one, other: one == other),
-    "<>": ("NOT_EQUAL", lambda one, other: one != other),
-    "<": ("LESS_THAN", lambda one, other: one < other),
-    "<=": ("LESS_OR_EQUAL", lambda one, other: one <= other),
-    ">": ("GREATER_THAN", lambda one, other: one > other),
-    ">=": ("GREATER_OR_EQUAL", lambda one, other: one >= other),
+    "=": ("EQUAL", lambda value, other: value == other),
+    "<>": ("NOT_EQUAL", lambda value, other: value != other),
+    "<": ("LESS_THAN", lambda value, other: value < other),
+    "<=": ("LESS_OR_EQUAL", lambda value, other: value <= other),
+    ">": ("GREATER_THAN", lambda value, other: value > other),
+    ">=": ("GREATER_OR_EQUAL", lambda value, other: value >= other),
 }
 
 
@@ -137,11 +137,11 @@ def _draw_leaf(source: random.Random, columns: Mapping[str, str]) -> Question:
     kind = columns[name]
     shape = source.randrange(8)
     if shape == 0:
-        wanted = source.random() < 0.5
+        is_null = source.random() < 0.5
         return Question(
-            f"{name} IS {'' if wanted else 'NOT '}NULL",
-            lambda row: (row[name] is None) is wanted,
-            leaf(name, "IS_NULL" if wanted else "IS_NOT_NULL"),
+            f"{name} IS {'' if is_null else 'NOT '}NULL",
+            lambda row: (row[name] is None) is is_null,
+            leaf(name, "IS_NULL" if is_null else "IS_NOT_NULL"),
         )
     if shape in (1, 2):
         listed = [KINDS[kind](source) for _ in range(source.choice([1, 3, 12]))]

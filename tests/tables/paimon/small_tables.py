@@ -48,15 +48,17 @@ def create(
 def set_options(table: PaimonTable, **options: str) -> None:
     """Change options, with `_` for `-` and `__` for `.`, as ALTER TABLE does."""
     before = table.folder.latest_schema()
-    given = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
-    after = replace(before, id=before.id + 1, options={**before.options, **given})
+    table_options = {
+        key.replace("__", ".").replace("_", "-"): value for key, value in options.items()
+    }
+    after = replace(before, id=before.id + 1, options={**before.options, **table_options})
     table.storage.create(f"schema/schema-{after.id}", after.to_json())
     table.refresh()
 
 
 def rows_of(ids: Sequence[int]) -> pa.Table:
     """Rows for the usual columns; names repeat."""
-    return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{one % 5}" for one in ids]})
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{key % 5}" for key in ids]})
 
 
 def partition_of(table: PaimonTable, *values: Any) -> bytes:
@@ -135,5 +137,5 @@ def swap_index(table: PaimonTable, entry: ManifestEntry, name: str) -> ManifestE
 def ids(table: PaimonTable) -> list[int]:
     """The ids of all rows, sorted."""
     table.refresh()
-    found: list[int] = table.scan(columns=["id"]).to_arrow().column("id").to_pylist()
-    return sorted(found)
+    listed: list[int] = table.scan(columns=["id"]).to_arrow().column("id").to_pylist()
+    return sorted(listed)

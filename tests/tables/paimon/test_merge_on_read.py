@@ -42,11 +42,11 @@ def merged(files: list[File], *, descending: bool, ignore_delete: bool) -> list[
 def test_all_but_the_newest_row_of_each_key_are_hidden(
     files: list[File], descending: bool, ignore_delete: bool
 ) -> None:
-    found = superseded_rows(
+    vectors = superseded_rows(
         [file.key_rows() for file in files], descending=descending, ignore_delete=ignore_delete
     )
     expected = merged(files, descending=descending, ignore_delete=ignore_delete)
-    assert [set(vector) for vector in found] == expected
+    assert [set(vector) for vector in vectors] == expected
 
 
 def rows(
@@ -140,8 +140,8 @@ def test_columns_that_need_all_64_bits_each_stay_apart() -> None:
 
 def test_a_vector_stays_as_it_is_where_nothing_loses() -> None:
     beyond = DeletionVector([1 << 33])
-    (found,) = superseded_rows([rows([1], [1], deleted=beyond)])
-    assert (list(found), found.bits) == ([1 << 33], 64)
+    (left,) = superseded_rows([rows([1], [1], deleted=beyond)])
+    assert (list(left), left.bits) == ([1 << 33], 64)
 
 
 def test_files_without_rows_hide_none() -> None:

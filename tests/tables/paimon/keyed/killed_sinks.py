@@ -26,11 +26,11 @@ def _on(snapshot: int, *, after: bool) -> Callable[[], None]:
     def arm() -> None:
         make, calls = SnapshotWriter.write, list[None]()
 
-        def counted(maker: SnapshotWriter, *given: Any) -> bool:
+        def counted(maker: SnapshotWriter, *arguments: Any) -> bool:
             calls.append(None)
             if len(calls) == snapshot and not after:
                 die()
-            is_made = make(maker, *given)
+            is_made = make(maker, *arguments)
             if len(calls) == snapshot:
                 die()
             return is_made

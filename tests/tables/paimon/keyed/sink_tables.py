@@ -21,8 +21,8 @@ OPTIONS = {"bucket": "2", "deletion-vectors.enabled": "true"}
 
 def keyed_table(folder: Path, **options: str) -> PaimonTable:
     """A table with a key, and two buckets of rows 0 to 9; options have `_` for `-`."""
-    given = OPTIONS | {key.replace("_", "-"): value for key, value in options.items()}
-    table = create(folder, COLUMNS, primary_keys=["id"], options=given)
+    table_options = OPTIONS | {key.replace("_", "-"): value for key, value in options.items()}
+    table = create(folder, COLUMNS, primary_keys=["id"], options=table_options)
     table.upsert(rows_of(dict.fromkeys(range(10), "old")))
     return table
 
@@ -41,17 +41,20 @@ def names_of(table: PaimonTable) -> dict[int, str]:
     table.refresh()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* not yet compacted", AlcidWarning)
-        found = table.scan(order_by="id").to_arrow()
-    names = dict(zip(found["id"].to_pylist(), found["name"].to_pylist(), strict=True))
-    assert len(names) == found.num_rows
+        table_rows = table.scan(order_by="id").to_arrow()
+    names = dict(zip(table_rows["id"].to_pylist(), table_rows["name"].to_pylist(), strict=True))
+    assert len(names) == table_rows.num_rows
     return names
 
 
 def history(table: PaimonTable, first: int = 1) -> list[tuple[int, str, int]]:
     """Snapshots with what they are and their identifiers."""
     snapshots = table.folder.snapshots
-    found = [snapshots.get(number) for number in snapshots.numbers() if number >= first]
-    return [(one.id, one.commit_kind, one.commit_identifier) for one in found]
+    known_snapshots = [snapshots.get(number) for number in snapshots.numbers() if number >= first]
+    return [
+        (snapshot.id, snapshot.commit_kind, snapshot.commit_identifier)
+        for snapshot in known_snapshots
+    ]
 
 
 def commit_without_marks(table: PaimonTable) -> None:

@@ -37,10 +37,10 @@ DAYS = [date(2026, 8, 1), date(2026, 8, 2)]
 def levels(table: PaimonTable) -> dict[Any, set[int]]:
     """The levels of the files of each partition."""
     table.refresh()
-    found: dict[Any, set[int]] = {}
+    by_partition: dict[Any, set[int]] = {}
     for placed in table.snapshot.placed:
-        found.setdefault(placed.folder.partition("/")[0], set()).add(placed.file.level)
-    return found
+        by_partition.setdefault(placed.folder.partition("/")[0], set()).add(placed.file.level)
+    return by_partition
 
 
 def kinds(table: PaimonTable) -> list[str]:
@@ -60,12 +60,12 @@ def named_files(table: PaimonTable) -> set[str]:
     """The data files that any snapshot has named."""
     latest = table.folder.snapshots.latest()
     assert latest is not None
-    found: set[str] = set()
+    names: set[str] = set()
     for number in range(1, latest.id + 1):
         opened = PaimonTable(table.storage, snapshot_id=number, merge_on_read=True)
-        found |= {placed.path for placed in opened.snapshot.placed}
-        found |= {f"index/{one.name}" for one in opened.snapshot.state.indexes}
-    return found
+        names |= {placed.path for placed in opened.snapshot.placed}
+        names |= {f"index/{index.name}" for index in opened.snapshot.state.indexes}
+    return names
 
 
 def day_rows(day: date, ids: Sequence[int], value: str) -> pa.Table:
@@ -96,9 +96,9 @@ def partitioned(tmp_path: Path) -> PaimonTable:
 
 def as_set(table: PaimonTable) -> set[tuple[Any, ...]]:
     table.refresh()
-    found = table.scan().to_arrow()
-    assert len(found) == len(found.select(["dt", "id"]).group_by(["dt", "id"]).aggregate([]))
-    return {tuple(row.values()) for row in found.to_pylist()}
+    rows = table.scan().to_arrow()
+    assert len(rows) == len(rows.select(["dt", "id"]).group_by(["dt", "id"]).aggregate([]))
+    return {tuple(row.values()) for row in rows.to_pylist()}
 
 
 def test_all_files_of_a_bucket_become_one(partitioned: PaimonTable) -> None:
@@ -120,7 +120,7 @@ def test_all_files_of_a_bucket_become_one(partitioned: PaimonTable) -> None:
         seconds=report.seconds,
     )
     assert sum(file.rows for file in written) == len(rows) == 60
-    assert not [one for one in partitioned.snapshot.state.indexes if one.ranges]
+    assert not [index for index in partitioned.snapshot.state.indexes if index.ranges]
     assert data_files(partitioned) == named_files(partitioned)
 
 

@@ -24,7 +24,7 @@ def table_of(path: Path, options: dict[str, str]) -> alcid.PaimonTable:
 
 
 def rows_of(ids: range, name: str | None = None) -> pa.Table:
-    names = [name or f"n{one % 5}" for one in ids]
+    names = [name or f"n{key % 5}" for key in ids]
     return pa.table({"id": pa.array(ids, pa.int64()), "name": names})
 
 
@@ -47,7 +47,7 @@ def ids_of(table: alcid.PaimonTable) -> list[int]:
 def test_exactly_the_rows_that_match_go(tmp_path: Path, options: dict[str, str]) -> None:
     table = table_of(tmp_path, options)
     report = table.delete("name = 'n1' OR id = 6")
-    gone = {one for one in range(100) if one % 3 and one % 5 == 1} | {6}
+    gone = {key for key in range(100) if key % 3 and key % 5 == 1} | {6}
     assert report.rows == len(gone)
     left = sorted(set(range(100)) - gone)
     assert ids_of(table) == left

@@ -36,9 +36,9 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _rows(table: alcid.PaimonTable) -> dict[int, str]:
-    found = table.scan().to_arrow()
-    assert len(found) == len(set(found["id"].to_pylist()))
-    return dict(zip(found["id"].to_pylist(), found["name"].to_pylist(), strict=True))
+    rows = table.scan().to_arrow()
+    assert len(rows) == len(set(rows["id"].to_pylist()))
+    return dict(zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True))
 
 
 def _is_appended(step: str) -> bool:

@@ -53,9 +53,9 @@ def test_upserts_of_four_processes_are_as_if_one_after_the_other(
     assert set(names) <= every
     assert len(names) > len(every) * 0.9
     table.compact()
-    found = table.scan(columns=["id", "name"]).to_arrow().to_pydict()
-    assert dict(zip(found["id"], found["name"], strict=True)) == rows
-    assert len(found["id"]) == len(rows)
+    stored = table.scan(columns=["id", "name"]).to_arrow().to_pydict()
+    assert dict(zip(stored["id"], stored["name"], strict=True)) == rows
+    assert len(stored["id"]) == len(rows)
     report = table.verify(progress=False)
     assert report.ok, str(report)
 

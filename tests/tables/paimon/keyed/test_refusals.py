@@ -24,8 +24,10 @@ KEY_INDEXES = "indexes over the primary key would not be kept up; write with Pai
 
 
 def rows(**changed: pa.Array) -> pa.Table:
-    given: dict[str, Any] = {"id": [1, 2], "dt": ["a", "b"], "name": ["x", "y"]}
-    return pa.table(given | {"kind": ["+I", "+I"], "size": pa.array([1, 2], pa.int32())} | changed)
+    columns: dict[str, Any] = {"id": [1, 2], "dt": ["a", "b"], "name": ["x", "y"]}
+    return pa.table(
+        columns | {"kind": ["+I", "+I"], "size": pa.array([1, 2], pa.int32())} | changed
+    )
 
 
 def keyed(
@@ -46,8 +48,8 @@ def keyed(
 
 
 def files_of(table: PaimonTable) -> list[str]:
-    found: list[str] = table.storage.list(hidden=True).paths.to_pylist()
-    return sorted(found)
+    paths: list[str] = table.storage.list(hidden=True).paths.to_pylist()
+    return sorted(paths)
 
 
 def refused(table: PaimonTable, operation: str) -> str:
@@ -157,7 +159,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "why", "_compacts"), REFUSED, ids=[f"{one[0]}={one[1]}" for one in REFUSED]
+    ("key", "value", "why", "_compacts"), REFUSED, ids=[f"{case[0]}={case[1]}" for case in REFUSED]
 )
 def test_an_upsert_refuses_an_option_by_name(
     tmp_path: Path, key: str, value: str, why: str, _compacts: bool
@@ -167,7 +169,7 @@ def test_an_upsert_refuses_an_option_by_name(
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "why", "compacts"), REFUSED, ids=[f"{one[0]}={one[1]}" for one in REFUSED]
+    ("key", "value", "why", "compacts"), REFUSED, ids=[f"{case[0]}={case[1]}" for case in REFUSED]
 )
 def test_a_compaction_refuses_what_files_and_commits_must_do(
     tmp_path: Path, key: str, value: str, why: str, compacts: bool
@@ -275,7 +277,8 @@ def test_a_default_value_stops_an_upsert_and_no_compaction(tmp_path: Path) -> No
     table = keyed(tmp_path, {})
     before = table.folder.latest_schema()
     fields = [
-        replace(one, default_value="7") if one.name == "size" else one for one in before.fields
+        replace(field, default_value="7") if field.name == "size" else field
+        for field in before.fields
     ]
     after = replace(before, id=1, fields=tuple(fields))
     table.storage.create("schema/schema-1", after.to_json())
@@ -315,7 +318,7 @@ NOT_OF_DELETES = {
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "why", "compacts"), REFUSED, ids=[f"{one[0]}={one[1]}" for one in REFUSED]
+    ("key", "value", "why", "compacts"), REFUSED, ids=[f"{case[0]}={case[1]}" for case in REFUSED]
 )
 def test_a_delete_refuses_what_rows_that_delete_must_do(
     tmp_path: Path, key: str, value: str, why: str, compacts: bool
@@ -343,8 +346,8 @@ def test_a_delete_refuses_what_rows_that_delete_must_do(
 
 
 def seen(table: PaimonTable) -> list[tuple[int, str]]:
-    found = table.scan(columns=["id", "name"]).to_arrow().to_pylist()
-    return sorted((row["id"], row["name"]) for row in found)
+    listed = table.scan(columns=["id", "name"]).to_arrow().to_pylist()
+    return sorted((row["id"], row["name"]) for row in listed)
 
 
 @pytest.mark.parametrize(

@@ -99,13 +99,13 @@ class UpsertMachine(UpsertTable):
         if self.source.random() < 0.2:
             options = {} if self.source.random() < 0.3 else self._index_options(self.now.columns)
         names = rows[0].keys() if rows else self.now.columns.keys()
-        given = self.arrow(rows, names)
+        upserted = self.arrow(rows, names)
         if row_kind == "change":
-            given = given.append_column(row_kind, pa.array(kinds, pa.string()))
+            upserted = upserted.append_column(row_kind, pa.array(kinds, pa.string()))
         before = set(self.model.settled) if not self.model.waiting else None
         try:
             report = self.table.upsert(
-                self.given(given),
+                self.as_input(upserted),
                 row_kind=row_kind if row_kind == "change" else None,
                 write_only=write_only,
                 options=options,
@@ -142,7 +142,7 @@ class UpsertMachine(UpsertTable):
 
     def take(self, kinds: Sequence[str], rows: Sequence[Row], fate: Fate) -> None:
         """Let the model have the changes of an upsert."""
-        numbers = {one.name: one.id for one in self.now.schema.fields}
+        numbers = {field.name: field.id for field in self.now.schema.fields}
         stored = [
             {numbers[name]: value for name, value in row.items() if name in numbers} for row in rows
         ]
@@ -155,11 +155,11 @@ class UpsertMachine(UpsertTable):
             with pytest.raises(UnsupportedError, match="ignore-delete"):
                 self.table.delete(gone.sql)
             return NOTHING
-        found = gone.among(self._newest().named())
+        rows = gone.among(self._newest().named())
         report = self.table.delete(gone.sql)
-        assert report.rows == len(found), gone.sql
-        self.take(["-D"] * len(found), found, Fate.SETTLED)
-        return f"{[list(row.values()) for row in found]}: {gone.sql}"
+        assert report.rows == len(rows), gone.sql
+        self.take(["-D"] * len(rows), rows, Fate.SETTLED)
+        return f"{[list(row.values()) for row in rows]}: {gone.sql}"
 
     def compact(self) -> str:
         partition = None
@@ -182,12 +182,14 @@ class UpsertMachine(UpsertTable):
         self.table.refresh()
         # What compactions of Java leave: index files without a vector, and vectors of files that
         # are gone, which a repair removes.
-        empty = sum(one.ranges == () for one in self.table.snapshot.state.indexes)
+        empty = sum(index.ranges == () for index in self.table.snapshot.state.indexes)
         if self.source.random() < 0.3:
             repaired = self.table.repair(progress=False)
             assert repaired.ok, str(repaired)
             assert len(repaired.repaired) >= empty
-            assert all(one.done.endswith("dropped") for one in repaired.repaired), str(repaired)
+            assert all(repair.done.endswith("dropped") for repair in repaired.repaired), str(
+                repaired
+            )
         report = self.table.verify(progress=False)
         assert report.ok, str(report)
         self.check_buckets()
@@ -219,14 +221,14 @@ class UpsertMachine(UpsertTable):
 
     def _check_fate(self, waiting: set[Key]) -> None:
         """What an upsert has left on level 0."""
-        found = self.table.snapshot.state.snapshot
+        snapshot = self.table.snapshot.state.snapshot
         if self._fate is Fate.LEFT:
             assert waiting >= self._touched, "an upsert that only writes compacted"
         elif self._fate is Fate.KILLED:
             self._killed |= self._touched
         elif self._touched and not self.is_lazy:
             assert not waiting & self._touched, "an upsert left rows on level 0"
-            if found is not None and found.commit_kind == "COMPACT":
+            if snapshot is not None and snapshot.commit_kind == "COMPACT":
                 assert not waiting & self._killed, "an upsert did not finish one that was killed"
         self._killed &= waiting
         self._touched, self._fate = set(), Fate.SETTLED
@@ -249,8 +251,8 @@ class UpsertMachine(UpsertTable):
         return waiting, buckets
 
     def _live_files(self) -> list[PlacedFile]:
-        found = self.table.snapshot
-        return place_files(found.state.entries, table_paths(found.schema, found.options))
+        snapshot = self.table.snapshot
+        return place_files(snapshot.state.entries, table_paths(snapshot.schema, snapshot.options))
 
     def _read_keys(self, placed: PlacedFile) -> tuple[set[Key], set[Key]]:
         """The keys in a file, and those of rows that delete."""
@@ -295,4 +297,4 @@ class UpsertMachine(UpsertTable):
         """Each key is in one bucket, and no bucket has more keys than it may."""
         self.table.refresh()
         _, buckets = self._levels()
-        assert {key: found for key, found in buckets.items() if len(found) > 1} == {}
+        assert {key: numbers for key, numbers in buckets.items() if len(numbers) > 1} == {}

@@ -40,12 +40,12 @@ class UpsertModel:
 
     def take(self, changes: Iterable[tuple[str, StoredRow]]) -> set[Key]:
         """Let changes wait, and tell of which keys there are any."""
-        found = set()
+        keys = set()
         for kind, row in changes:
             if kind not in self.ignored:
                 self.waiting.setdefault(self.key(row), []).append((kind, row))
-                found.add(self.key(row))
-        return found
+                keys.add(self.key(row))
+        return keys
 
     def settle(self, besides: Collection[Key] = ()) -> None:
         """Changes wait no longer, but for those of the keys `besides`."""
@@ -72,8 +72,8 @@ class UpsertModel:
 
     def merged(self) -> dict[Key, StoredRow]:
         """The rows as a read sees them that merges."""
-        found = ((key, self.newest(key)) for key in self.settled.keys() | self.waiting.keys())
-        return {key: row for key, row in found if row is not None}
+        rows = ((key, self.newest(key)) for key in self.settled.keys() | self.waiting.keys())
+        return {key: row for key, row in rows if row is not None}
 
     def _age(self, row: StoredRow) -> list[Any]:
         return [_rank(row.get(number), descending=self.descending) for number in self.sequence]

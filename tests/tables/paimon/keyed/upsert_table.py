@@ -159,7 +159,7 @@ class UpsertTable(Machine):
             left_out.add("v")
         share_of_new = self.source.choice((0.0, 0.3, 1.0))
         partitions = self.now.schema.partition_keys
-        places = {
+        values = {
             name: self.source.sample(
                 self.partition_values[columns[name]], self.source.choice((1, 1, 2))
             )
@@ -171,7 +171,7 @@ class UpsertTable(Machine):
             row: dict[str, Any] = {"id": self._next_id, **self._draw_key(share_of_new)}
             for name, kind in columns.items():
                 if name in partitions:
-                    row[name] = self.source.choice(places[name])
+                    row[name] = self.source.choice(values[name])
                 elif name in ("v", "w") and name not in left_out:
                     row[name] = self.draw_sequence(kind)
                 elif name not in row and name not in left_out and name != "op":
@@ -185,8 +185,8 @@ class UpsertTable(Machine):
             number = self.next_key
             self.next_key += 1
         return {
-            name: KEY_VALUES[kind](number // (3 if place else 1))
-            for place, (name, kind) in enumerate(self.key_columns.items())
+            name: KEY_VALUES[kind](number // (3 if position else 1))
+            for position, (name, kind) in enumerate(self.key_columns.items())
         }
 
     def draw_sequence(self, kind: str) -> Any:

@@ -83,7 +83,7 @@ class Racer:
         assert report.snapshot_id is not None
         self.done.snapshots.append(report.snapshot_id)
         self.done.deleted += gone
-        self._live = [one for one in self._live if one not in gone]
+        self._live = [row for row in self._live if row not in gone]
 
     def _swap(self) -> None:
         """Give a file that is live at that moment another index, in whose name it stands."""

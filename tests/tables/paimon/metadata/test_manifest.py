@@ -65,8 +65,8 @@ def test_what_java_wrote_is_written_with_the_same_records(manifests: list[Path])
         read, write = kind_of(path)
         data = path.read_bytes()
         again = records(write(read(data, file=path.name), "zstd"))
-        known = records(data)
-        for record, before in zip(again, known, strict=True):
+        written = records(data)
+        for record, before in zip(again, written, strict=True):
             assert {name: record[name] for name in before} == before
             assert all(record[name] is None for name in record.keys() - before.keys())
 

@@ -121,9 +121,9 @@ class MemoryCatalog:
         """Forget snapshots, their statistics files with them, as Iceberg does."""
         for key in ("snapshots", "statistics"):
             self.metadata[key] = [
-                one for one in self.metadata[key] if one["snapshot-id"] not in snapshots
+                item for item in self.metadata[key] if item["snapshot-id"] not in snapshots
             ]
-        listed = {one["statistics-path"] for one in self.metadata["statistics"]}
+        listed = {file["statistics-path"] for file in self.metadata["statistics"]}
         for path in self.puffins():
             if str(path) not in listed:
                 path.unlink()
@@ -131,14 +131,16 @@ class MemoryCatalog:
 
     def put_statistics(self, snapshot_id: int, file: Mapping[str, Any]) -> None:
         """Replace the statistics file of a snapshot, whatever it was: as Iceberg's own action."""
-        kept = [one for one in self.metadata["statistics"] if one["snapshot-id"] != snapshot_id]
+        kept = [
+            listed for listed in self.metadata["statistics"] if listed["snapshot-id"] != snapshot_id
+        ]
         self.metadata["statistics"] = [*kept, dict(file)]
         self._version += 1
 
     def listed(self) -> dict[int, str]:
         """The names of the statistics files, by snapshot."""
-        found = self.metadata["statistics"]
-        return {one["snapshot-id"]: Path(one["statistics-path"]).name for one in found}
+        files = self.metadata["statistics"]
+        return {file["snapshot-id"]: Path(file["statistics-path"]).name for file in files}
 
     def puffins(self) -> list[Path]:
         """All statistics files there are, listed or not."""
@@ -186,7 +188,7 @@ class MemoryCatalog:
     def remove_statistics(self, base: TableMetadata, snapshot_id: int) -> None:
         """List none."""
         self._swap(base)
-        kept = [one for one in self.metadata["statistics"] if one["snapshot-id"] != snapshot_id]
+        kept = [file for file in self.metadata["statistics"] if file["snapshot-id"] != snapshot_id]
         self.metadata["statistics"] = kept
         self._version += 1
         self._others(self.after)
@@ -195,12 +197,16 @@ class MemoryCatalog:
         """Set a property, or remove it; others do nothing meanwhile, and it does not count."""
         if self._version_of(base) != self._version:
             raise ConflictError("the metadata are others")
-        kept = {key: one for key, one in self.metadata["properties"].items() if key != name}
+        kept = {
+            key: kept_value
+            for key, kept_value in self.metadata["properties"].items()
+            if key != name
+        }
         self.metadata["properties"] = kept if value is None else {**kept, name: value}
         self._version += 1
 
     def _version_of(self, base: TableMetadata) -> int:
-        return next(version for one, version in self._loaded if one is base)
+        return next(version for metadata, version in self._loaded if metadata is base)
 
     def _swap(self, base: TableMetadata) -> None:
         self._others(self.between)

@@ -24,8 +24,8 @@ class RelativeCatalog(MemoryCatalog):
     def _relative(self, path: str) -> str:
         return "lake" + path.removeprefix(str(self.folder.parent))
 
-    def add(self, *given: Any, **named: Any) -> int:
-        number = super().add(*given, **named)
+    def add(self, *arguments: Any, **named: Any) -> int:
+        number = super().add(*arguments, **named)
         self.metadata["location"] = self._relative(str(self.folder))
         for file in self.files[number]:
             file["file_path"] = self._relative(file["file_path"])
@@ -49,7 +49,7 @@ def test_files_are_found_below_the_working_folder(
     table = IcebergTable(catalog)
     assert table.location == str(tmp_path / "lake" / "t")
     assert table.build_indexes(BLOOM, progress=False).indexed == 1
-    assert [one.name for one in catalog.puffins()] == list(catalog.listed().values())
+    assert [puffin.name for puffin in catalog.puffins()] == list(catalog.listed().values())
     assert table.scan("id = 2").to_arrow().to_pylist() == [{"id": 2, "name": "y"}]
     assert not table.verify().problems
     assert not table.clean(older_than=timedelta(0)).removed

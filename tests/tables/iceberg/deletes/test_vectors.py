@@ -18,9 +18,9 @@ from tests.tables.iceberg.vector_catalog import VectorCatalog
 @pytest.fixture
 def catalog(tmp_path: Path) -> VectorCatalog:
     """One file of ten rows."""
-    found = VectorCatalog(tmp_path / "table")
-    found.add({"a.parquet": {"id": list(range(10)), "name": ["x"] * 10}})
-    return found
+    new_catalog = VectorCatalog(tmp_path / "table")
+    new_catalog.add({"a.parquet": {"id": list(range(10)), "name": ["x"] * 10}})
+    return new_catalog
 
 
 def test_vectors_of_a_table_that_was_moved_are_sound(catalog: VectorCatalog) -> None:
@@ -41,7 +41,9 @@ def test_a_vector_of_another_partition_than_its_data_file_is_not_written(
     catalog: VectorCatalog, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
     made = delete._vector_file
-    monkeypatch.setattr(delete, "_vector_file", lambda *given: replace(made(*given), **change))
+    monkeypatch.setattr(
+        delete, "_vector_file", lambda *arguments: replace(made(*arguments), **change)
+    )
     with pytest.raises(FormatError, match=r"a\.parquet: spec and partition: found "):
         catalog.open().delete("id = 3", progress=False)
     assert (catalog.vectors, catalog.puffin_files()) == ([], [])

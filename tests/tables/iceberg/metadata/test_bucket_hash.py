@@ -49,17 +49,17 @@ def test_known_hashes(value: Any, data_type: DataType, expected: int) -> None:
 
 @given(st.lists(longs), st.integers(1, ALL))
 def test_buckets_of_numbers_are_those_of_pyiceberg(values: list[int], count: int) -> None:
-    expected = [pyiceberg_transform(f"bucket[{count}]", "long", one) for one in values]
+    expected = [pyiceberg_transform(f"bucket[{count}]", "long", value) for value in values]
     assert bucket_of(pa.array(values, pa.int64()), BIGINT, count).tolist() == expected
-    narrow = [one >> 32 for one in values]
-    expected = [pyiceberg_transform(f"bucket[{count}]", "int", one) for one in narrow]
+    narrow = [value >> 32 for value in values]
+    expected = [pyiceberg_transform(f"bucket[{count}]", "int", value) for value in narrow]
     assert bucket_of(pa.array(narrow, pa.int32()), INT, count).tolist() == expected
     assert bucket_of(pa.array(narrow, pa.int32()), BIGINT, count).tolist() == expected
 
 
 @given(st.lists(texts), st.integers(1, ALL))
 def test_buckets_of_text_are_those_of_pyiceberg(values: list[str], count: int) -> None:
-    expected = [pyiceberg_transform(f"bucket[{count}]", "string", one) for one in values]
+    expected = [pyiceberg_transform(f"bucket[{count}]", "string", value) for value in values]
     for kind in (pa.string(), pa.large_string()):
         assert (
             bucket_of(pa.array(["?", *values], kind).slice(1), STRING, count).tolist() == expected
@@ -72,8 +72,8 @@ def test_buckets_of_decimals_hash_as_few_bytes_as_hold_them(values: list[int], c
         size = (number if number >= 0 else ~number).bit_length() // 8 + 1
         return number.to_bytes(size, "big", signed=True)
 
-    decimals = pa.array([Decimal(one) for one in values], pa.decimal128(38, 0))
-    expected = [(mmh3.hash(least(one)) & ALL) % count for one in values]
+    decimals = pa.array([Decimal(value) for value in values], pa.decimal128(38, 0))
+    expected = [(mmh3.hash(least(value)) & ALL) % count for value in values]
     assert bucket_of(decimals, DataType("DECIMAL", 38), count).tolist() == expected
 
 

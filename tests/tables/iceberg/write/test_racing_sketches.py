@@ -61,7 +61,7 @@ def test_sketches_of_others_stay_though_they_replace_our_file(catalog: MemoryCat
     catalog.between.append(lambda: put_sketch(catalog, snapshot, 1))
     table.compute_stats(["name"], progress=False)
     assert sketches(catalog, snapshot) == {(1,): True, (2,): False}
-    assert [(one.column, one.fresh) for one in table.indexes()] == [("id", 1)]
+    assert [(index.column, index.fresh) for index in table.indexes()] == [("id", 1)]
 
 
 def test_a_file_that_is_dropped_while_we_count_is_no_damage(catalog: MemoryCatalog) -> None:

@@ -12,11 +12,11 @@ _SYNC = b"0123456789abcdef"
 
 def long(value: int) -> bytes:
     """A zigzag varint, also of numbers beyond 64 bits."""
-    value, found = value << 1 if value >= 0 else (-value << 1) - 1, bytearray()
+    value, encoded = value << 1 if value >= 0 else (-value << 1) - 1, bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes((*found, value))
+    return bytes((*encoded, value))
 
 
 def record(*types: Any) -> dict[str, Any]:

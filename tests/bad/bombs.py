@@ -129,9 +129,9 @@ def nested_type(depth: int) -> bytes:
     kind: Any = "INT"
     for _ in range(depth):
         kind = {"type": "ARRAY", "element": kind}
-    known = {"version": 3, "id": 0, "highestFieldId": 0, "partitionKeys": [], "primaryKeys": []}
+    schema = {"version": 3, "id": 0, "highestFieldId": 0, "partitionKeys": [], "primaryKeys": []}
     fields = [{"id": 0, "name": "c", "type": kind}]
-    return json.dumps({**known, "options": {}, "fields": fields}).encode()
+    return json.dumps({**schema, "options": {}, "fields": fields}).encode()
 
 
 def bsi_of_zeros(rows: int) -> bytes:

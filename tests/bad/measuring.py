@@ -61,12 +61,12 @@ def _main(paths: Sequence[str]) -> None:
         before, started = _peak(), time.process_time()
         try:
             opener(data)
-            found = "answered"
+            outcome = "answered"
         except AlcidError as error:
-            found = f"{type(error).__name__}: {error}"
+            outcome = f"{type(error).__name__}: {error}"
         except BaseException as error:  # noqa: BLE001  # it is the finding
-            found = f"not refused: {error!r}"
-        print(json.dumps([found, time.process_time() - started, _peak() - before]), flush=True)
+            outcome = f"not refused: {error!r}"
+        print(json.dumps([outcome, time.process_time() - started, _peak() - before]), flush=True)
         os._exit(0)
 
 

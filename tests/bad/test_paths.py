@@ -21,7 +21,9 @@ from alcid.tables.paimon.metadata.snapshot import snapshot_path
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from tests.tables.maintenance.forging import forge, snapshot_of, with_file
 
-ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "name": [f"n{one}" for one in range(100)]})
+ROWS = pa.table(
+    {"id": pa.array(range(100), pa.int64()), "name": [f"n{number}" for number in range(100)]}
+)
 SECRET = "secret.parquet"
 
 
@@ -91,7 +93,7 @@ def test_index_files_beside_data(table: Path) -> None:
 
 
 def vectors_named(name: str) -> Callable[[list[IndexEntry]], list[IndexEntry]]:
-    return lambda entries: [replace(one, name=name) for one in entries]
+    return lambda entries: [replace(entry, name=name) for entry in entries]
 
 
 def test_files_of_deletion_vectors(table: Path) -> None:
@@ -130,8 +132,8 @@ def test_paths_of_a_bundle_are_only_looked_up_among_those_that_are_listed(tmp_pa
     alcid.parquet(outside).build_indexes({"file-index.bitmap.columns": "name"}, progress=False)
     for bundle in (outside / "_alcid").glob("*.puffin"):
         shutil.copy(bundle, folder / "_alcid" / bundle.name)
-    found = alcid.parquet(folder).scan("name = 'n50'").to_arrow()
-    assert found["id"].to_pylist() == [50]
+    rows = alcid.parquet(folder).scan("name = 'n50'").to_arrow()
+    assert rows["id"].to_pylist() == [50]
 
 
 @pytest.mark.parametrize(

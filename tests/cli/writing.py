@@ -37,7 +37,7 @@ def rows_of(first: int, last: int) -> pa.Table:
     """Rows with ids from one to another, which is left out."""
     ids = range(first, last)
     return pa.table(
-        {"id": ids, "name": [f"n{one % 7}" for one in ids], "score": [one / 4 for one in ids]},
+        {"id": ids, "name": [f"n{key % 7}" for key in ids], "score": [key / 4 for key in ids]},
         SCHEMA,
     )
 
@@ -67,8 +67,8 @@ def ids_of(folder: Path) -> list[int]:
     table: ParquetTable | PaimonTable
     is_paimon = (folder / "schema").is_dir()
     table = library.paimon(folder) if is_paimon else library.parquet(folder)
-    found: list[int] = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
-    return sorted(found)
+    ids: list[int] = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    return sorted(ids)
 
 
 def text_of(run: Run) -> str:

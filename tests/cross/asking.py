@@ -83,17 +83,17 @@ class AskedTable:
         if "explain" in way:
             check_explanation(scan.explain(), self.table.files)
 
-    def _check(self, found: pa.Table, question: Question) -> None:
+    def _check(self, table: pa.Table, question: Question) -> None:
         names = self._rows.column_names if question.columns is None else question.columns
-        assert found.column_names == list(names)
-        assert found.num_rows == question.count
-        given = found[ROW].to_numpy()
-        assert len(np.unique(given)) == len(given), "a row twice"
-        assert np.isin(given, question.places).all(), "a row that does not match"
-        expected = np.sort(question.ranks[question.places])[: question.count]
+        assert table.column_names == list(names)
+        assert table.num_rows == question.count
+        row_numbers = table[ROW].to_numpy()
+        assert len(np.unique(row_numbers)) == len(row_numbers), "a row twice"
+        assert np.isin(row_numbers, question.positions).all(), "a row that does not match"
+        expected = np.sort(question.ranks[question.positions])[: question.count]
         if question.order:
-            assert np.array_equal(question.ranks[given], expected), "not in order"
-        assert_same(found, self._rows.select(list(names)).take(pa.array(given)))
+            assert np.array_equal(question.ranks[row_numbers], expected), "not in order"
+        assert_same(table, self._rows.select(list(names)).take(pa.array(row_numbers)))
 
 
 def ask(case: Case) -> None:

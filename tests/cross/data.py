@@ -93,8 +93,8 @@ class Data:
     @cached_property
     def deleted(self) -> Int64Array:
         """The numbers of the rows that are deleted."""
-        found = [file.start + row for file in self.files for row in file.deleted]
-        return np.array(found, np.int64)
+        numbers = [file.start + row for file in self.files for row in file.deleted]
+        return np.array(numbers, np.int64)
 
     @cached_property
     def is_live(self) -> npt.NDArray[np.bool_]:
@@ -125,11 +125,11 @@ def _draw_files(levels: Mapping[str, str], source: random.Random) -> Sequence[Da
 def _other_type(levels: Mapping[str, str], source: random.Random) -> str:
     """A type for the second column, which is not in nanoseconds: they narrow other timestamps."""
     fitting = [
-        one
-        for one in TYPES
-        if levels["kind"] in kinds_of(one)
-        and not one.endswith("(9)")
-        and not (levels["type"].endswith("(9)") and one.startswith("TIMESTAMP"))
+        text
+        for text in TYPES
+        if levels["kind"] in kinds_of(text)
+        and not text.endswith("(9)")
+        and not (levels["type"].endswith("(9)") and text.startswith("TIMESTAMP"))
     ]
     return source.choice(fitting)
 
@@ -158,16 +158,16 @@ def _draw_column(
 
 def _draw_values(data_type: DataType, index: str, source: random.Random) -> list[Any]:
     """Some values at the edges of the type, and some of all."""
-    held = "bsi" if "bsi" in indexes_for(data_type) and index in ("bsi", "several") else None
-    known = [one for one in edges(data_type, held) if _fits(one, data_type)]
+    bsi_index = "bsi" if "bsi" in indexes_for(data_type) and index in ("bsi", "several") else None
+    fitting = [edge for edge in edges(data_type, bsi_index) if _fits(edge, data_type)]
     kind = ColumnKind(data_type.to_arrow())
     drawn = [kind.draw(source) for _ in range(source.choice((0, 4, 16)))]
-    some = source.sample(known, source.randint(1, len(known)))
-    found = [*some, *(one for one in drawn if _fits(one, data_type))]
+    some = source.sample(fitting, source.randint(1, len(fitting)))
+    values = [*some, *(value for value in drawn if _fits(value, data_type))]
     if data_type.root == "TIME":  # which Paimon keeps in milliseconds
-        found = [one // _MILLISECOND * _MILLISECOND for one in found]
+        values = [value // _MILLISECOND * _MILLISECOND for value in values]
     # By their bits: NaN is one value, and the two zeros are two.
-    return list({repr(one): one for one in found}.values())
+    return list({repr(value): value for value in values}.values())
 
 
 def _fits(value: Any, data_type: DataType) -> bool:

@@ -78,14 +78,14 @@ class Case:
         return self.levels[factor]
 
     def __str__(self) -> str:
-        given = {**self.levels, "table": self.table, "question": self.question}
-        return "; ".join(f"{name}={level}" for name, level in given.items())
+        parts = {**self.levels, "table": self.table, "question": self.question}
+        return "; ".join(f"{name}={level}" for name, level in parts.items())
 
     @classmethod
     def parse(cls, text: str) -> Case:
-        given = dict(part.strip().split("=", 1) for part in text.split(";"))
-        table, question = int(given.pop("table")), int(given.pop("question"))
-        return cls(given, table, question)
+        parts = dict(part.strip().split("=", 1) for part in text.split(";"))
+        table, question = int(parts.pop("table")), int(parts.pop("question"))
+        return cls(parts, table, question)
 
 
 @cache
@@ -136,10 +136,10 @@ def _takes(index: str, type_text: str) -> bool:
 
 
 def draw(
-    factors: Mapping[str, tuple[str, ...]], source: random.Random, **given: str
+    factors: Mapping[str, tuple[str, ...]], source: random.Random, **fixed: str
 ) -> Combination:
     """Any combination that is allowed."""
     while True:
-        found = {name: source.choice(levels) for name, levels in factors.items()} | given
-        if is_allowed(found):
-            return found
+        levels = {name: source.choice(levels) for name, levels in factors.items()} | fixed
+        if is_allowed(levels):
+            return levels

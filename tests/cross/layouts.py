@@ -40,8 +40,8 @@ def writers_follow(levels: Mapping[str, str]) -> Iterator[None]:
     options = write_options(levels)
 
     @wraps(pq.ParquetWriter)
-    def open_writer(*given: Any, **named: Any) -> pq.ParquetWriter:
-        return pq.ParquetWriter(*given, **{**named, **options})
+    def open_writer(*arguments: Any, **named: Any) -> pq.ParquetWriter:
+        return pq.ParquetWriter(*arguments, **{**named, **options})
 
     arrow = SimpleNamespace(ParquetWriter=open_writer, ParquetFile=pq.ParquetFile)
     with pytest.MonkeyPatch.context() as patch:

@@ -78,7 +78,7 @@ class Question:
         self._matches = matches(data.columns, drawn)
 
     @cached_property
-    def places(self) -> Int64Array:
+    def positions(self) -> Int64Array:
         """The rows that match, and are not deleted."""
         return np.flatnonzero(self._matches & self._data.is_live)
 
@@ -95,8 +95,8 @@ class Question:
     @property
     def count(self) -> int:
         """How many rows are given."""
-        found = len(self.places)
-        return found if self.limit is None else min(found, self.limit)
+        matching = len(self.positions)
+        return matching if self.limit is None else min(matching, self.limit)
 
     @cached_property
     def arguments(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Question:
     def _literal(self, name: str) -> Any:
         column = self._data.columns[name]
         while True:
-            forms = [one for one in self._forms(column) if _is_fair(one, column.data_type)]
+            forms = [form for form in self._forms(column) if _is_fair(form, column.data_type)]
             if forms:
                 return plain(
                     forms[0] if self._source.random() < 0.7 else self._source.choice(forms)
@@ -216,7 +216,7 @@ class Question:
         others = [name for name in (B, ROW, PARTITION) if name in self._data.columns]
         names = [A, *source.sample(others, count - 1)]
         source.shuffle(names)
-        return tuple(_Key(one, source.random() < 0.5, source.random() < 0.5) for one in names)
+        return tuple(_Key(name, source.random() < 0.5, source.random() < 0.5) for name in names)
 
 
 def _is_fair(literal: Any, data_type: DataType) -> bool:

@@ -37,10 +37,10 @@ def make_table(levels: Mapping[str, str], data: Data, folder: Path, source: rand
 def index_options(levels: Mapping[str, str], data: Data) -> dict[str, str]:
     """The options that build the indexes of a table, of both columns as far as they take them."""
     options: dict[str, str] = {}
-    wanted, _, version = levels["index"].partition("-")
+    chosen_type, _, version = levels["index"].partition("-")
     for name in (A, B):
         for index_type in indexes_for(data.columns[name].data_type):
-            if levels["index"] in ("several", index_type) or wanted == index_type:
+            if levels["index"] in ("several", index_type) or chosen_type == index_type:
                 key = f"file-index.{index_type}.columns"
                 options[key] = f"{options[key]},{name}" if key in options else name
                 if index_type == "bitmap" and version:

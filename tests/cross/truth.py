@@ -55,8 +55,8 @@ def _truths(columns: Mapping[str, Column], predicate: Predicate) -> _Truths:
             return _Truths(np.full(count, value is True), np.full(count, value is False))
     (name,) = predicate.columns()
     column = columns[name]
-    found = (_spread(column, name, one) for one in (predicate, Not(predicate)))
-    return _Truths(*found)
+    truths = (_spread(column, name, wanted_truth) for wanted_truth in (predicate, Not(predicate)))
+    return _Truths(*truths)
 
 
 def _spread(column: Column, name: str, leaf: Predicate) -> BoolArray:
@@ -69,9 +69,9 @@ def ranks(column: Column, *, descending: bool, nulls_first: bool) -> npt.NDArray
     """The place of each row among the distinct sort keys of a column."""
     keys = [_sort_key(value, column.data_type) for value in column.values[:-1]]
     ordered: Sequence[Any] = sorted(set(keys), reverse=descending)
-    place = {key: number for number, key in enumerate(ordered)}
+    rank_of = {key: number for number, key in enumerate(ordered)}
     null = -1 if nulls_first else len(ordered)
-    return np.array([*(place[key] for key in keys), null], np.int64)[column.codes]
+    return np.array([*(rank_of[key] for key in keys), null], np.int64)[column.codes]
 
 
 def _sort_key(value: Any, data_type: DataType) -> Any:

@@ -31,9 +31,9 @@ class ExecutorKills(SparkKills):
         super().__init__(folder, seed, settings, machines.python)
         self._machines = machines
 
-    def use(self, found: Driver) -> None:
+    def use(self, driver: Driver) -> None:
         """Take a driver that is there."""
-        self._driver = found
+        self._driver = driver
 
     def _run(self, source: random.Random, log: list[str]) -> None:
         name = source.choice(self._names)
@@ -44,7 +44,7 @@ class ExecutorKills(SparkKills):
         before = self.driver().ask("failed_tasks")
         self.driver().ask("begin", **series.asked(operation))
         time.sleep(delay)
-        while series.place not in self.driver().ask("ended"):
+        while series.location not in self.driver().ask("ended"):
             victim, what = self._victim(source)
             if victim is not None:
                 kill([victim])
@@ -52,11 +52,11 @@ class ExecutorKills(SparkKills):
                 self.killed += 1
                 self.told[f"{what} killed"] += 1
                 break
-        found = self.driver().ask("end", place=series.place)
-        is_done = found["problem"] is None
-        assert is_done or not self.retries, found["problem"]
+        ended = self.driver().ask("end", location=series.location)
+        is_done = ended["problem"] is None
+        assert is_done or not self.retries, ended["problem"]
         if is_done:
-            self._seconds[name, operation] = found["seconds"]
+            self._seconds[name, operation] = ended["seconds"]
         self.told["tasks lost"] += self.driver().ask("failed_tasks") - before
         self.told["errors"] += not is_done
         if not self.retries:
@@ -66,7 +66,9 @@ class ExecutorKills(SparkKills):
     def _victim(self, source: random.Random) -> tuple[int | None, str]:
         """A process, if there is one, and what it is."""
         executors = self._machines.executors()
-        workers = [one for executor in executors for one in below(executor) if _is_worker(one)]
+        workers = [
+            process for executor in executors for process in below(executor) if _is_worker(process)
+        ]
         if workers and source.random() < 0.5:
             return source.choice(workers), "worker"
         # There may be none: both may have been killed a moment ago.
@@ -84,7 +86,9 @@ class WorkerKills(ExecutorKills):
 
     def _victim(self, source: random.Random) -> tuple[int | None, str]:
         # Not those below it: where what has forked them was killed, they go on alone.
-        workers = [one for one in in_session(self.driver().process.pid) if _is_worker(one)]
+        workers = [
+            process for process in in_session(self.driver().process.pid) if _is_worker(process)
+        ]
         return (source.choice(workers) if workers else None), "worker"
 
 

@@ -61,9 +61,9 @@ def counted_calls(faults: Faults) -> Iterator[None]:
     """
 
     def telling(kind: str, function: Any) -> Any:
-        def call(files: LocalFiles, path: str, *given: Any, **named: Any) -> Any:
+        def call(files: LocalFiles, path: str, *arguments: Any, **named: Any) -> Any:
             faults.next(kind, path)
-            return function(files, path, *given, **named)
+            return function(files, path, *arguments, **named)
 
         return call
 

@@ -76,7 +76,7 @@ class Kills:
     ) -> Rows:
         """Let a process be killed; what the table holds when all is done nevertheless."""
         every = operations(rows, subject.kind, is_keyed=subject.is_keyed, step=step)
-        chosen = source.choice([one for one in every if not every[one].only_reads])
+        chosen = source.choice([entry for entry in every if not every[entry].only_reads])
         at, within = source.randrange(90), source.random() < 0.5
         log.append(f"{chosen} killed {'within a write from' if within else 'before'} call {at}")
         is_killed = self._attempt(subject, every[chosen], killing(at, die, within=within))
@@ -132,13 +132,13 @@ def main() -> int:
     parser.add_argument("--run", type=int)
     parser.add_argument("--spark", choices=["driver", "executor", "worker"])
     parser.add_argument("--folder", type=Path, help="a new one, which is kept")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore", AlcidWarning)
-    numbers = range(given.runs) if given.run is None else [given.run]
+    numbers = range(arguments.runs) if arguments.run is None else [arguments.run]
     begin, failed = time.monotonic(), 0
     with ExitStack() as stack:
-        folder = given.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        kills = stack.enter_context(_opened(given.spark, folder.resolve(), given.seed))
+        folder = arguments.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        kills = stack.enter_context(_opened(arguments.spark, folder.resolve(), arguments.seed))
         for number in numbers:
             try:
                 kills.run(number)
@@ -146,8 +146,8 @@ def main() -> int:
                 failed += 1
                 traceback.print_exc()
     seconds = time.monotonic() - begin
-    told = "".join(f"; {count} {what}" for what, count in sorted(kills.told.items()))
-    print(f"{len(numbers)} runs, {kills.killed} kills, {failed} failed, in {seconds:.0f} s{told}")
+    counts = "".join(f"; {count} {what}" for what, count in sorted(kills.told.items()))
+    print(f"{len(numbers)} runs, {kills.killed} kills, {failed} failed, in {seconds:.0f} s{counts}")
     return 1 if failed else 0
 
 

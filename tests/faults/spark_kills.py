@@ -78,23 +78,23 @@ class SparkKills:
 
     def _table(self, name: str) -> Series:
         """The table of a kind; a new one when it has gone through much."""
-        found = self._series.get(name)
-        if found is None or found.step >= LIFE:
+        series = self._series.get(name)
+        if series is None or series.step >= LIFE:
             number = next(self._numbers)
             if name == ICEBERG:
-                place = f"{LAKE}.db.t{number}"
-                rows = self.driver().ask("make_iceberg", place=place)
-                found = Series(name, place, tuple((one, text) for one, text in rows))
+                location = f"{LAKE}.db.t{number}"
+                rows = self.driver().ask("make_iceberg", location=location)
+                series = Series(name, location, tuple((key, text) for key, text in rows))
             else:
-                found = make_in_folder(name, self._folder / f"{name}-{number}")
-            self._series[name] = found
-        return found
+                series = make_in_folder(name, self._folder / f"{name}-{number}")
+            self._series[name] = series
+        return series
 
     def _delay(self, source: random.Random, series: Series, operation: str) -> float:
         """How long after its begin an operation is struck."""
         usual = median(self._seconds.values()) if self._seconds else FIRST_SECONDS
-        known = self._seconds.get((series.name, operation), usual)
-        return source.uniform(0.0, known)
+        longest = self._seconds.get((series.name, operation), usual)
+        return source.uniform(0.0, longest)
 
     def _check(self, series: Series, operation: str, *, is_done: bool) -> None:
         """See what it has left; the table goes on from there."""

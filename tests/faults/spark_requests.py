@@ -35,7 +35,7 @@ PROBLEMS: tuple[type[Exception], ...] = (AlcidError, *spark_exceptions())
 
 
 class KillRequests:
-    """Each method is a request; a table is named by its place."""
+    """Each method is a request; a table is named by its location."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -43,38 +43,38 @@ class KillRequests:
         self._pool = ThreadPoolExecutor()
         self._armed = ExitStack()
 
-    def make_iceberg(self, place: str) -> Rows:
+    def make_iceberg(self, location: str) -> Rows:
         """Make a table of the catalog; what it holds."""
-        return make_iceberg(self._spark, place)
+        return make_iceberg(self._spark, location)
 
-    def begin(self, place: str, **asked: Any) -> None:
+    def begin(self, location: str, **asked: Any) -> None:
         """Begin an operation; this is answered when it is about to run."""
-        operation = self._operation(place=place, **asked)
+        operation = self._operation(location=location, **asked)
         begun = threading.Event()
 
         def run() -> float:
-            with _BY_TASKS.held():
+            with _BY_TASKS.active():
                 begun.set()
                 start = time.monotonic()
-                found = operation.run(SparkTable(self._spark, place).open())
+                answer = operation.run(SparkTable(self._spark, location).open())
                 seconds = time.monotonic() - start
-            check_answer(operation, found)
+            check_answer(operation, answer)
             return seconds
 
-        self._running[place] = self._pool.submit(run)
+        self._running[location] = self._pool.submit(run)
         begun.wait()
 
     def ended(self) -> list[str]:
         """The tables on which nothing runs any more."""
-        return [place for place, one in self._running.items() if one.done()]
+        return [location for location, running in self._running.items() if running.done()]
 
-    def end(self, place: str) -> dict[str, Any]:
+    def end(self, location: str) -> dict[str, Any]:
         """Wait for the end of an operation: the seconds that it took, or the error it gave.
 
         An answer that is wrong is no such error, and is raised.
         """
         try:
-            return {"seconds": self._running.pop(place).result(), "problem": None}
+            return {"seconds": self._running.pop(location).result(), "problem": None}
         except PROBLEMS:
             return {"seconds": None, "problem": traceback.format_exc()}
 
@@ -86,13 +86,13 @@ class KillRequests:
 
         def run(table: Any) -> Any:
             start = time.monotonic()
-            found = operation.run(table)
+            answer = operation.run(table)
             taken.append(time.monotonic() - start)
-            return found
+            return answer
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AlcidWarning)
-            table = SparkTable(self._spark, asked["place"])
+            table = SparkTable(self._spark, asked["location"])
             before = _rows(asked["rows"])
             check_after(table, replace(operation, run=run), before, is_done=is_done)
         return taken[0] if taken else None
@@ -125,13 +125,13 @@ class KillRequests:
         tracker = self._spark.sparkContext.statusTracker()
         jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(None))
         stages = {stage for job in jobs if job is not None for stage in job.stageIds}
-        found = map(tracker.getStageInfo, stages)
-        return sum(one.numFailedTasks for one in found if one is not None)
+        infos = map(tracker.getStageInfo, stages)
+        return sum(info.numFailedTasks for info in infos if info is not None)
 
     def _operation(
-        self, name: str, place: str, rows: Sequence[Sequence[Any]], step: int, operation: str
+        self, name: str, location: str, rows: Sequence[Sequence[Any]], step: int, operation: str
     ) -> Operation:
-        series = Series(name, place, _rows(rows), step)
+        series = Series(name, location, _rows(rows), step)
         return series.operations(frames(self._spark))[operation]
 
 
@@ -143,7 +143,7 @@ class _ByTasks:
         self._patch = mock.patch.object(ScanPlan, "is_small", False)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def active(self) -> Iterator[None]:
         with self._lock:
             if not self._holders:
                 self._patch.start()
@@ -164,6 +164,6 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
 
 
-def _rows(given: Sequence[Sequence[Any]]) -> Rows:
+def _rows(rows: Sequence[Sequence[Any]]) -> Rows:
     """Rows as they were before they were JSON."""
-    return tuple((int(one), str(name)) for one, name in given)
+    return tuple((int(key), str(name)) for key, name in rows)

@@ -31,7 +31,7 @@ class Series:
 
     name: str
     """One of `SUBJECTS`."""
-    place: str
+    location: str
     """Its folder, or the name of an Iceberg table."""
     rows: Rows
     step: int = 0
@@ -51,7 +51,11 @@ class Series:
         """An operation; with `reads` also one that changes nothing, but has tasks."""
         every = self.operations()
         return source.choice(
-            [one for one in every if not every[one].only_reads or (reads and one in TASKS_READ)]
+            [
+                entry
+                for entry in every
+                if not every[entry].only_reads or (reads and entry in TASKS_READ)
+            ]
         )
 
     def after(self, operation: str) -> Series:
@@ -62,7 +66,7 @@ class Series:
         """An operation, as it is asked of a driver."""
         return {
             "name": self.name,
-            "place": self.place,
+            "location": self.location,
             "rows": self.rows,
             "step": self.step,
             "operation": operation,
@@ -74,10 +78,10 @@ class SparkTable:
     """What opens the table for `check_after`."""
 
     spark: SparkSession
-    place: str
+    location: str
 
     def open(self) -> AnyTable:
-        return alcid.table(self.place, self.spark)
+        return alcid.table(self.location, self.spark)
 
 
 def frames(spark: SparkSession) -> Callable[[pa.Table], Any]:
@@ -91,16 +95,16 @@ def make_in_folder(name: str, folder: Path) -> Series:
     return Series(name, str(folder / "table"), subject.before)
 
 
-def make_iceberg(spark: SparkSession, place: str) -> Rows:
+def make_iceberg(spark: SparkSession, location: str) -> Rows:
     """Three files, of which two are indexed, and a deletion vector; what the table holds."""
     spark.sql(
-        f"CREATE TABLE {place} (id BIGINT, name STRING) USING iceberg"
+        f"CREATE TABLE {location} (id BIGINT, name STRING) USING iceberg"
         " TBLPROPERTIES ('format-version' = '3')"
     )
     for number in range(3):
         if number == 2:
-            alcid.iceberg(place, spark).build_indexes(INDEXES, progress=False)
+            alcid.iceberg(location, spark).build_indexes(INDEXES, progress=False)
         rows = arrow_of(rows_of(range(number * 8, number * 8 + 8)))
-        spark.createDataFrame(rows).coalesce(1).writeTo(place).append()
-    alcid.iceberg(place, spark).delete("id = 3", progress=False)
-    return rows_of(one for one in range(24) if one != 3)
+        spark.createDataFrame(rows).coalesce(1).writeTo(location).append()
+    alcid.iceberg(location, spark).delete("id = 3", progress=False)
+    return rows_of(key for key in range(24) if key != 3)

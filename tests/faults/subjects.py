@@ -64,8 +64,8 @@ class Subject:
 
     def storage(self, location: str | Path | None = None) -> Storage:
         """Files that fail."""
-        place = self._folder if location is None else location
-        opened = Storage.open(place, retry=RETRY)
+        path = self._folder if location is None else location
+        opened = Storage.open(path, retry=RETRY)
         return opened.through(lambda files: self.faults.around(files, opened.location))
 
     def open(self) -> AnyTable:
@@ -120,7 +120,7 @@ class PaimonAppend(Subject):
             table.append(arrow_of(rows_of(range(first, first + 10))))
         self._leave("bucket-0/data-{}-0.parquet", "manifest/manifest-{}-0")
         table.delete("id = 3", progress=False)
-        return rows_of(one for one in range(20) if one != 3)
+        return rows_of(number for number in range(20) if number != 3)
 
 
 class PaimonKeyed(Subject):
@@ -183,7 +183,7 @@ class Iceberg(Subject):
             self._catalog.add({f"{number}.parquet": arrow_of(rows).to_pydict()})
         self._leave(f"metadata/.{7:032x}.tmp")
         self.open().delete("id = 3", progress=False)
-        return rows_of(one for one in range(24) if one != 3)
+        return rows_of(key for key in range(24) if key != 3)
 
 
 SUBJECTS: Mapping[str, type[Subject]] = {

@@ -122,13 +122,13 @@ def _run(subject: Subject, name: str, decide: Decide, *, must_succeed: bool) -> 
 
 def _attempt(subject: Subject, operation: Operation, *, must_succeed: bool) -> AlcidError | None:
     try:
-        found = operation.run(subject.open())
+        answer = operation.run(subject.open())
     except AlcidError as error:
         if must_succeed:
             raise
         return error
     if must_succeed or not operation.is_told:
-        check_answer(operation, found)
+        check_answer(operation, answer)
     return None
 
 
@@ -138,23 +138,23 @@ def _check_told(subject: Subject, operation: Operation, error: AlcidError) -> No
         assert re.search("rows are appended|commit was made is not known", str(error)), repr(error)
 
 
-def check_answer(operation: Operation, found: Any) -> None:
+def check_answer(operation: Operation, answer: Any) -> None:
     """See that an answer is right."""
     if operation.answer is not None:
-        assert found == operation.answer, f"{found}, expected {operation.answer}"
+        assert answer == operation.answer, f"{answer}, expected {operation.answer}"
 
 
 def check_after(subject: Opens, operation: Operation, before: Rows, *, is_done: bool) -> None:
     """See what the table holds; do it again; see that nothing is wrong or lying about."""
     table = subject.open()
-    held = table_rows(table)
-    is_some = operation.rest is not None and _is_between(before, held, operation.after)
-    assert held == operation.after or ((held == before or is_some) and not is_done), f"holds {held}"
+    rows = table_rows(table)
+    is_some = operation.rest is not None and _is_between(before, rows, operation.after)
+    assert rows == operation.after or ((rows == before or is_some) and not is_done), f"holds {rows}"
     if operation.only_reads:
         return
-    if operation.rest is not None and held != operation.after:
-        operation.rest(table, held)
-    elif held != operation.after or operation.is_repeatable:
+    if operation.rest is not None and rows != operation.after:
+        operation.rest(table, rows)
+    elif rows != operation.after or operation.is_repeatable:
         check_answer(operation, operation.run(table))
     table = subject.open()
     assert table_rows(table) == operation.after
@@ -169,6 +169,6 @@ def check_after(subject: Opens, operation: Operation, before: Rows, *, is_done: 
     assert table_rows(subject.open()) == operation.after
 
 
-def _is_between(before: Rows, held: Rows, after: Rows) -> bool:
+def _is_between(before: Rows, rows: Rows, after: Rows) -> bool:
     """Whether some rows are there already, each once."""
-    return set(before) <= set(held) <= set(after) and len(set(held)) == len(held)
+    return set(before) <= set(rows) <= set(after) and len(set(rows)) == len(rows)

@@ -45,7 +45,7 @@ def from_snapshot(number: int, fault: Fault | None, later: Fault, faults: Faults
     path = f"snapshot/snapshot-{number}"
 
     def decide(call: Call) -> Fault | None:
-        writes = [one for one in faults.calls if (one.kind, one.path) == ("put", path)]
+        writes = [call for call in faults.calls if (call.kind, call.path) == ("put", path)]
         if not writes:
             return None
         return fault if call == writes[0] else later

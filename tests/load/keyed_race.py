@@ -35,13 +35,13 @@ def race(location: str, rounds: int) -> Rows:
         for worker in range(WORKERS)
     ]
     running = [
-        subprocess.Popen(one, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
-        for one in commands
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
+        for command in commands
     ]
-    told = [process.communicate(timeout=3600)[0] for process in running]
+    outputs = [process.communicate(timeout=3600)[0] for process in running]
     assert [process.returncode for process in running] == [0] * WORKERS
-    ended = [json.loads(line) for text in told for line in text.splitlines()]
-    deletes = {one["snapshot"]: one["round"] for one in ended if one["snapshot"] is not None}
+    ended = [json.loads(line) for text in outputs for line in text.splitlines()]
+    deletes = {line["snapshot"]: line["round"] for line in ended if line["snapshot"] is not None}
     assert len(ended) - len(deletes) <= WORKERS * rounds // 10  # who gave up is rare
     return _replayed(location, deletes)
 
@@ -50,17 +50,17 @@ def _replayed(location: str, deletes: dict[int, str]) -> Rows:
     """The rows by the commits in their order; a delete has a commit for its rows, then one more."""
     snapshots = alcid.paimon(location).folder.snapshots
     every = [snapshots.get(number) for number in snapshots.numbers()]
-    users = {one.commit_user: deletes[one.id] for one in every if one.id in deletes}
+    users = {entry.commit_user: deletes[entry.id] for entry in every if entry.id in deletes}
     assert len(users) == len(deletes)
     rows: Rows = {}
-    for one in every:
-        if one.commit_kind != "APPEND":
+    for entry in every:
+        if entry.commit_kind != "APPEND":
             continue
-        if one.commit_user in users:
-            start, least = _range(users[one.commit_user])
+        if entry.commit_user in users:
+            start, least = _range(users[entry.commit_user])
             rows = {k: v for k, v in rows.items() if not (v.startswith(start) and k >= least)}
         else:
-            _upsert(rows, one.commit_user)
+            _upsert(rows, entry.commit_user)
     return rows
 
 
@@ -98,8 +98,8 @@ def _work(worker: str, rounds: int, location: str) -> Iterator[dict[str, object]
 
 def main() -> None:
     worker, rounds, location = sys.argv[1:]
-    for told in _work(worker, int(rounds), location):
-        print(json.dumps(told))
+    for line in _work(worker, int(rounds), location):
+        print(json.dumps(line))
 
 
 if __name__ == "__main__":

@@ -129,4 +129,7 @@ def _sums(table: alcid.PaimonTable) -> dict[int, tuple[int, int]]:
     """How many rows each batch has, and what their values add up to."""
     rows = table.scan().to_arrow()
     sums = rows.group_by("batch").aggregate([("value", "count"), ("value", "sum")])
-    return {one["batch"]: (one["value_count"], one["value_sum"]) for one in sums.to_pylist()}
+    return {
+        each_sum["batch"]: (each_sum["value_count"], each_sum["value_sum"])
+        for each_sum in sums.to_pylist()
+    }

@@ -137,15 +137,15 @@ def is_exact(leaf: Predicate, data_type: DataType) -> bool:
     """Whether an answer in rows must be the very rows that match."""
     if isinstance(leaf, IsNull):
         return True
-    given = given_literals(leaf)
+    drawn = given_literals(leaf)
     # Padding, and what Spark makes of a list of several types, leave more rows to be kept.
-    if is_truncated(data_type) or data_type.root == "CHAR" or len(set(map(_kind, given))) > 1:
+    if is_truncated(data_type) or data_type.root == "CHAR" or len(set(map(_kind, drawn))) > 1:
         return False
     if data_type.root not in ("BIGINT", "DECIMAL"):
         return True
     # As doubles, many large numbers are one.
     unit, beyond = 10**data_type.scale, 2 * max(2**63, 10**data_type.precision)
-    doubles = [abs(literal) * unit for literal in given if isinstance(literal, float)]
+    doubles = [abs(literal) * unit for literal in drawn if isinstance(literal, float)]
     return all(not size < beyond or size < 2**50 for size in doubles)
 
 

@@ -47,9 +47,9 @@ def test_answers_hold_exactly_the_rows_that_match(kind: Kind, data_type: DataTyp
         column = data.draw(columns(data_type, kind.index_type), label="column")
         options = kind.draw_options(data, "c")
         index = build(column, options, data.draw(st.integers(0, 11), label="form"))
-        given = data.draw(st.lists(literals(column), min_size=6, max_size=9), label="literals")
-        for place, leaf in enumerate(comparisons("c", given)):
-            text = as_text(leaf) if place % 8 == 0 else None
+        drawn = data.draw(st.lists(literals(column), min_size=6, max_size=9), label="literals")
+        for number, leaf in enumerate(comparisons("c", drawn)):
+            text = as_text(leaf) if number % 8 == 0 else None
             selection = index.evaluate(leaf if text is None else text)
             answer = selection.rows
             matches = matching_rows({"c": column.pattern}, {"c": data_type}, leaf)

@@ -77,10 +77,10 @@ def test_answers_to_trees_keep_every_row_that_matches(kinds: dict[str, list[Kind
         index = open_again(FileIndex.build(table, options), types)
         values = {name: column.values for name, column in samples.items()}
         tree = trees(samples)
-        for place in range(TREES):
+        for number in range(TREES):
             predicate = data.draw(tree)
             leaves = [node for node in predicate.walk() if not node.children]
-            text = str(predicate) if place % 5 == 0 and all(map(as_text, leaves)) else None
+            text = str(predicate) if number % 5 == 0 and all(map(as_text, leaves)) else None
             selection = index.evaluate(text or predicate)
             answer = selection.rows
             expected = BitMap(matching_rows(values, types, predicate))

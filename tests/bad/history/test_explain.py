@@ -19,10 +19,10 @@ ROWS = 4_000
 
 def stage_of(scan: alcid.scan.Scan, name: str) -> Stage:
     """A stage of a scan, by its name; its numbers belong to those of the others."""
-    told = scan.explain()
-    check(told)
-    (found,) = (stage for stage in told.stages if stage.name == name)
-    return found
+    explanation = scan.explain()
+    check(explanation)
+    (named,) = (stage for stage in explanation.stages if stage.name == name)
+    return named
 
 
 def test_datafusion_22030_pages_count_once_for_several_predicates(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_paimon_8150_the_least_long_as_a_value(tmp_path: Path) -> None:
         FileIndex.build(pa.table({"a": values}), {"file-index.bsi.columns": "a"})
     table = fill(tmp_path, {"a.parquet": {"id": range(3), "a": values}})
     report = table.build_indexes({"file-index.bsi.columns": "a"})
-    assert [one.what for one in report.skipped] == ["bsi of 'a'"]
+    assert [skip.what for skip in report.skipped] == ["bsi of 'a'"]
     assert ids(table.scan(col("a") == LEAST)) == [0]
     assert ids(table.scan(col("a") < 4)) == [0]
 
@@ -81,7 +81,7 @@ def test_paimon_4631_values_beyond_a_bsi_without_statistics(tmp_path: Path) -> N
     options = {"metadata.stats-mode": "none", "file-index.bsi.columns": "id"}
     table = create(tmp_path, {"id": "BIGINT"}, options=options)
     table.append(pa.table({"id": pa.array([10, 20, None, 30, -40])}))
-    for where, found in {
+    for where, ids_of_rows in {
         "id > 1000": [],
         "id < 1000": [10, 20, 30, -40],
         "id <> 1000": [10, 20, 30, -40],
@@ -92,7 +92,7 @@ def test_paimon_4631_values_beyond_a_bsi_without_statistics(tmp_path: Path) -> N
         "id BETWEEN -1000 AND 1000": [10, 20, 30, -40],
     }.items():
         scan = table.scan(where)
-        assert ids(scan) == found, where
+        assert ids(scan) == ids_of_rows, where
         assert outcomes(scan) == [("bsi", "answered", 1)]
 
 
@@ -102,8 +102,8 @@ def test_paimon_3911_offsets_of_bitmaps_beside_single_rows(version: int, nulls: 
     """Values of one row have no bitmap: those behind them were read at a wrong offset."""
     values = [5, 1, 2, 1, 3, 2, *[None] * nulls, 1, 4]
     index = index_of(pa.array(values, pa.int32()), "bitmap", version=version)
-    for one in range(7):
-        assert rows_of(index, f"a = {one}") == [row for row, v in enumerate(values) if v == one]
+    for value in range(7):
+        assert rows_of(index, f"a = {value}") == [row for row, v in enumerate(values) if v == value]
     assert rows_of(index, "a IS NULL") == list(range(6, 6 + nulls))
 
 
@@ -158,9 +158,9 @@ def test_paimon_9613_a_value_longer_than_a_block(tmp_path: Path, length: int) ->
     table = create(tmp_path, options={"file-index.bitmap.columns": "name"})
     names = ["a", "x" * length, "z", "x" * length, "x" * (length - 1)]
     assert table.append(pa.table({"id": range(5), "name": names})).rows == 5
-    for name, found in (("x" * length, [1, 3]), ("x" * (length - 1), [4]), ("y", []), ("z", [2])):
+    for name, rows in (("x" * length, [1, 3]), ("x" * (length - 1), [4]), ("y", []), ("z", [2])):
         scan = table.scan(col("name") == name)
-        assert ids(scan) == found
+        assert ids(scan) == rows
         assert outcomes(scan) == [("bitmap", "answered", 1)]
 
 

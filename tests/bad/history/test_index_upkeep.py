@@ -26,7 +26,8 @@ BITMAP = {"file-index.bitmap.columns": "id"}
 def coverage(table: Table[Any]) -> list[tuple[str, str, int, int, int]]:
     """Of each index: how many files have it, have an old one, have none."""
     return [
-        (one.column, one.index_type, one.fresh, one.stale, one.absent) for one in table.indexes()
+        (index.column, index.index_type, index.fresh, index.stale, index.absent)
+        for index in table.indexes()
     ]
 
 
@@ -43,8 +44,8 @@ def test_paimon_9085_another_type_takes_the_place_of_the_old(
     table.build_indexes()
     assert kinds(table) == [[("id", "bitmap")]] * 2
     for entry in entries(table):
-        found = [name for name in entry.file.extra_files if name.endswith(".index")]
-        assert (entry.file.embedded_index is None) == (len(found) == 1)
+        names = [name for name in entry.file.extra_files if name.endswith(".index")]
+        assert (entry.file.embedded_index is None) == (len(names) == 1)
     opened = alcid.paimon(tmp_path / "t")
     scan = opened.scan("id = 33")
     assert (ids(scan), outcomes(scan)) == ([33], [("bitmap", "answered", 1)])
@@ -150,7 +151,7 @@ def test_hudi_19716_files_that_cannot_be_read_are_not_called_indexed(tmp_path: P
         (tmp_path / f"{part}.parquet").write_bytes(data[:4] + b"\xff" * 16 + data[20:])
     report = table.build_indexes(BITMAP)
     assert (report.files, report.indexed, report.fresh, report.failed) == (3, 1, 0, 2)
-    assert [one.files for one in report.skipped] == [1, 1]
+    assert [skip.files for skip in report.skipped] == [1, 1]
     assert coverage(table) == [("id", "bitmap", 1, 0, 2)]
     for part, data in good.items():
         (tmp_path / f"{part}.parquet").write_bytes(data)

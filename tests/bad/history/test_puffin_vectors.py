@@ -22,10 +22,10 @@ from tests.tables.paimon.small_tables import rows_of
 @pytest.fixture
 def catalog(tmp_path: Path) -> VectorCatalog:
     """Three files of ten rows."""
-    found = VectorCatalog(tmp_path / "table")
+    new_catalog = VectorCatalog(tmp_path / "table")
     files = {f"{part}.parquet": range(10 * part, 10 * part + 10) for part in range(3)}
-    found.add({name: rows_of(some).to_pydict() for name, some in files.items()})
-    return found
+    new_catalog.add({name: rows_of(some).to_pydict() for name, some in files.items()})
+    return new_catalog
 
 
 def data_file(catalog: VectorCatalog, part: int) -> str:
@@ -87,7 +87,7 @@ def test_duckdb_iceberg_336_a_flipped_bit_stops_the_scan(catalog: VectorCatalog)
 
 def test_iceberg_python_3576_the_frame_of_a_blob(tmp_path: Path) -> None:
     """Length, magic and checksum around a bitmap were taken for the bitmap."""
-    (golden,) = (one for one in golden_files("puffin") if one.json["name"] == "deletion_vectors")
+    (golden,) = (file for file in golden_files("puffin") if file.json["name"] == "deletion_vectors")
     path = tmp_path / "java.puffin"
     path.write_bytes(golden.data)
     with puffin.open(path) as reader:
@@ -106,14 +106,14 @@ def test_iceberg_17334_vectors_of_one_puffin_file_are_told_apart(catalog: Vector
     table.delete("id IN (3, 14, 15, 25, 26, 27)")
     assert len({entry["file_path"] for entry in catalog.vectors}) == 1
     for opened in (table, catalog.open()):
-        found = [list(opened.snapshot.deletions[file]) for file in range(3)]
-        assert found == [[3], [4, 5], [5, 6, 7]]
+        vectors = [list(opened.snapshot.deletions[file]) for file in range(3)]
+        assert vectors == [[3], [4, 5], [5, 6, 7]]
     table.delete("id = 16")  # which replaces one of the three
     (removed,) = catalog.changes[-1].removed
     assert (removed.data_file, removed.cardinality) == (data_file(catalog, 1), 2)
     for opened in (table, catalog.open()):
-        found = [list(opened.snapshot.deletions[file]) for file in range(3)]
-        assert found == [[3], [4, 5, 6], [5, 6, 7]]
+        vectors = [list(opened.snapshot.deletions[file]) for file in range(3)]
+        assert vectors == [[3], [4, 5, 6], [5, 6, 7]]
 
 
 def test_iceberg_go_1372_a_second_delete_replaces_the_vector(catalog: VectorCatalog) -> None:
@@ -122,7 +122,7 @@ def test_iceberg_go_1372_a_second_delete_replaces_the_vector(catalog: VectorCata
         catalog.open().delete(where)
         named = [entry["referenced_data_file"] for entry in catalog.vectors]
         assert len(named) == len(set(named))
-    assert [(one["record_count"]) for one in catalog.vectors] == [1, 10]
+    assert [(vector["record_count"]) for vector in catalog.vectors] == [1, 10]
     assert [len(change.removed) for change in catalog.changes] == [0, 1, 1]
     assert ids(catalog.open().scan()) == [*range(10, 14), *range(15, 30)]
 

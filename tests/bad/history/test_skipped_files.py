@@ -150,7 +150,7 @@ def test_hudi_5808_a_bloom_filter_leaves_out_files(tmp_path: Path) -> None:
     table = fill(tmp_path, {f"{part}.parquet": {"id": ids_of[part]} for part in range(6)})
     table.build_indexes({**BLOOM, "file-index.bloom-filter.id.fpp": 0.0001})
     scan = table.scan("id = 253")
-    (*_, stage) = [one for one in scan.explain().stages if one.name == "file index"]
+    (*_, stage) = [stage for stage in scan.explain().stages if stage.name == "file index"]
     assert (stage.before.files, stage.after.files) == (6, 1)
     assert stage.dropped == {"bloom filter": 5}
     assert files_read(scan) == ["3.parquet"]
@@ -171,7 +171,7 @@ def test_paimon_8090_an_index_that_is_there_is_asked(tmp_path: Path) -> None:
         ("bsi", "not needed", 6),
     ]
     assert len(files_read(scan)) == 1
-    reasons = [one.outcome for one in file_outcomes(scan)]
+    reasons = [outcome.outcome for outcome in file_outcomes(scan)]
     assert reasons.count(Outcome("file index", "no row in the index")) == 5
 
 
@@ -184,7 +184,7 @@ def test_lance_5130_one_file_is_read_and_not_every_one(tmp_path: Path) -> None:
     table.build_indexes(BLOOM)
     scan = table.scan("id BETWEEN 42 AND 44")
     assert (ids(scan), files_read(scan)) == ([42, 43, 44], ["10.parquet", "11.parquet"])
-    stages = {one.name: one for one in scan.explain().stages}
+    stages = {stage.name: stage for stage in scan.explain().stages}
     assert stages["statistics"].dropped == {"ruled out by min/max or null counts": 28}
     assert stages["row groups"].before.files == 2  # no other is opened
 
@@ -194,5 +194,5 @@ def test_hudi_2178_a_bloom_filter_of_few_values_is_small() -> None:
     index = index_of(pa.array(range(1_000)), "bloom-filter")
     (entry,) = index.entries
     assert entry.length == 1236
-    assert all(rows_of(index, f"a = {one}") is None for one in (0, 500, 999))
-    assert all(index.evaluate(f"a = {one}").skip for one in range(2_000, 2_100))
+    assert all(rows_of(index, f"a = {value}") is None for value in (0, 500, 999))
+    assert all(index.evaluate(f"a = {value}").skip for value in range(2_000, 2_100))

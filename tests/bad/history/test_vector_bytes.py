@@ -46,8 +46,8 @@ def error_of(data: bytes, cardinality: int | None = None) -> str:
 
 def golden_vector(name: str) -> Golden:
     """An index file of vectors that Paimon's Java wrote."""
-    (found,) = (one for one in golden_files("deletion_vector_file") if one.json["name"] == name)
-    return found
+    (file,) = (file for file in golden_files("deletion_vector_file") if file.json["name"] == name)
+    return file
 
 
 def test_velox_18296_the_checksum_is_that_of_other_writers() -> None:
@@ -67,9 +67,9 @@ def test_velox_18296_the_checksum_is_that_of_other_writers() -> None:
 def test_duckdb_iceberg_336_every_bit_is_under_the_checksum(bits: int) -> None:
     """The checksum was not looked at, so that a flipped bit deleted another row."""
     data = DeletionVector([2, 3], bits=64 if bits == 64 else 32).to_bytes()
-    for place in range(8 * len(data)):
+    for bit in range(8 * len(data)):
         flipped = bytearray(data)
-        flipped[place // 8] ^= 1 << place % 8
+        flipped[bit // 8] ^= 1 << bit % 8
         with pytest.raises(FormatError):
             DeletionVector.from_bytes(bytes(flipped))
 
@@ -132,16 +132,22 @@ def test_paimon_rust_785_what_a_range_of_each_kind_counts(name: str) -> None:
     golden = golden_vector(name)
     file = DeletionVectorFile.from_bytes(golden.data)
     vectors = {}
-    for one in golden.json["vectors"]:
-        place = DeletionVectorRange(
-            one["data_file"], one["offset"], one["length"], one["cardinality"]
+    for each_vector in golden.json["vectors"]:
+        vector_range = DeletionVectorRange(
+            each_vector["data_file"],
+            each_vector["offset"],
+            each_vector["length"],
+            each_vector["cardinality"],
         )
-        vectors[place.data_file] = vector = file.read(place)
-        assert (vector.bits, vector.cardinality) == (one["bits"], one["cardinality"])
+        vectors[vector_range.data_file] = vector = file.read(vector_range)
+        assert (vector.bits, vector.cardinality) == (
+            each_vector["bits"],
+            each_vector["cardinality"],
+        )
     written = DeletionVectorFile.write(vectors)
     assert written.data == golden.data
-    assert [(one.offset, one.length) for one in written.ranges] == [
-        (one["offset"], one["length"]) for one in golden.json["vectors"]
+    assert [(vector_range.offset, vector_range.length) for vector_range in written.ranges] == [
+        (vector["offset"], vector["length"]) for vector in golden.json["vectors"]
     ]
 
 
@@ -156,8 +162,8 @@ def test_paimon_3313_a_length_of_the_other_meaning(bits: int, length: int, says:
     """A reader that took the length for the whole of the vector read eight bytes too few."""
     vectors = {"a": DeletionVector([1], bits=64 if bits == 64 else 32)}
     written = DeletionVectorFile.write(vectors | {"b": vectors["a"]})
-    (place, _) = written.ranges
-    assert (place.offset, place.length) == (1, length)
+    (vector_range, _) = written.ranges
+    assert (vector_range.offset, vector_range.length) == (1, length)
     file = DeletionVectorFile.from_bytes(written.data, name="index-0")
     other = length + 8 if bits == 32 else length - 8
     with pytest.raises(FormatError) as raised:
@@ -184,9 +190,9 @@ def test_altinity_clickhouse_2119_bitmaps_are_checked_before_use(
     bitmap: bytes, message: str
 ) -> None:
     """Bitmaps of a file were used without a look at their inside."""
-    found = error_of(wide((0, bitmap)))
-    assert found.startswith("v: bad roaring bitmap ")
-    assert message in found
+    problem = error_of(wide((0, bitmap)))
+    assert problem.startswith("v: bad roaring bitmap ")
+    assert message in problem
 
 
 def test_starrocks_72249_a_flipped_bit_in_an_index_file_of_paimon(tmp_path: Path) -> None:
@@ -197,15 +203,16 @@ def test_starrocks_72249_a_flipped_bit_in_an_index_file_of_paimon(tmp_path: Path
     data[first["offset"] + first["length"] - 5] ^= 1
     path = tmp_path / "index-0"
     path.write_bytes(data)
-    place = DeletionVectorRange(first["data_file"], first["offset"], first["length"])
+    vector_range = DeletionVectorRange(first["data_file"], first["offset"], first["length"])
     with DeletionVectorFile.open(path) as file, pytest.raises(ChecksumError, match="index-0: bad"):
-        file.read(place)
+        file.read(vector_range)
 
 
 def test_datafusion_comet_5365_another_number_of_rows() -> None:
     """That a vector has as many rows as the table says was not checked."""
     assert list(DeletionVector.from_bytes(JAVA, 2)) == [2, 3]
-    for told in (0, 1, 3):
-        assert error_of(JAVA, told) == (
-            f"v: deletion vector of another cardinality at offset 0: found 2, expected {told}"
+    for cardinality in (0, 1, 3):
+        assert error_of(JAVA, cardinality) == (
+            f"v: deletion vector of another cardinality at offset 0: found 2, "
+            f"expected {cardinality}"
         )

@@ -45,9 +45,9 @@ def vector_files(table: PaimonTable) -> set[str]:
 def marked(table: PaimonTable) -> dict[str, int]:
     """How many rows of each data file are marked as deleted, by the index manifest."""
     return {
-        place.data_file: place.cardinality or 0
+        vector_range.data_file: vector_range.cardinality or 0
         for entry in table.snapshot.state.indexes
-        for place in entry.ranges or ()
+        for vector_range in entry.ranges or ()
     }
 
 
@@ -109,7 +109,7 @@ def test_paimon_5788_the_folder_of_vectors_does_not_grow(tmp_path: Path) -> None
     assert len(every) == 6
     for number in numbers[:-1]:  # they expire
         (tmp_path / "snapshot" / f"snapshot-{number}").unlink()
-    gone = {one.path for one in table.clean(timedelta(0)).removed if one.reason == "index file"}
+    gone = {file.path for file in table.clean(timedelta(0)).removed if file.reason == "index file"}
     assert gone == {f"index/{name}" for name in every - {needed}}
     assert index_files(table) == {needed}
     assert ids(alcid.paimon(tmp_path).scan(order_by="id")) == list(range(12))
@@ -144,7 +144,7 @@ def test_gluten_12399_vectors_are_read_together_and_only_those_that_are_needed(
     def spent(where: str) -> tuple[int, int]:
         scan = alcid.paimon(tmp_path).scan(where)
         scan.to_arrow()
-        (stage,) = (one for one in scan.explain().stages if one.name == "deletion vectors")
+        (stage,) = (stage for stage in scan.explain().stages if stage.name == "deletion vectors")
         return stage.requests, stage.bytes_read
 
     (requests, size), whole = spent("id = 57"), (1 + 11 * 30 + 32)

@@ -40,6 +40,6 @@ def _active(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def name(lake: SparkSession) -> Iterator[str]:
     """The name of a table that is not there yet; it is dropped after the test."""
-    found = f"{LAKE}.db.t{next(_NUMBERS)}"
-    yield found
-    lake.sql(f"DROP TABLE IF EXISTS {found}")
+    table_name = f"{LAKE}.db.t{next(_NUMBERS)}"
+    yield table_name
+    lake.sql(f"DROP TABLE IF EXISTS {table_name}")

@@ -62,17 +62,19 @@ class KnownRows:
 
     @property
     def kinds(self) -> dict[str, str]:
-        return {one.name: one.kind for one in self.columns}
+        return {column.name: column.kind for column in self.columns}
 
     def named(self) -> list[Row]:
-        return [{one.name: row.get(one.number) for one in self.columns} for row in self.rows]
+        return [
+            {column.name: row.get(column.number) for column in self.columns} for row in self.rows
+        ]
 
     def without(self, gone: Question) -> KnownRows:
         pairs = zip(self.rows, self.named(), strict=True)
         return replace(self, rows=[row for row, named in pairs if not gone.matches(named)])
 
     def with_rows(self, more: Sequence[Row]) -> KnownRows:
-        numbers = {one.name: one.number for one in self.columns}
+        numbers = {column.name: column.number for column in self.columns}
         added = [{numbers[name]: value for name, value in row.items()} for row in more]
         return replace(self, rows=[*self.rows, *added])
 
@@ -97,7 +99,7 @@ class IcebergMachineTable:
         self.places = source.choice([None, None, *PLACES])
         if self.places is not None:
             names.append(("dt", PLACES[self.places][0]))
-        names += [(one, source.choice(ICEBERG_KINDS)) for one in NAMES[: source.randint(2, 4)]]
+        names += [(name, source.choice(ICEBERG_KINDS)) for name in NAMES[: source.randint(2, 4)]]
         columns = [Column(number, name, kind) for number, (name, kind) in enumerate(names)]
         self.now = KnownRows(tuple(columns))
         properties = {
@@ -146,26 +148,26 @@ class IcebergMachineTable:
     def frame(self, rows: Sequence[Row]) -> DataFrame:
         """Rows for Spark, as one file or two."""
         kinds = {name: self.now.kinds[name] for name in rows[0]}
-        given = pa.table(
+        table = pa.table(
             {
                 name: pa.array([row[name] for row in rows], DataType.parse(kind).to_arrow())
                 for name, kind in kinds.items()
             }
         )
         ddl = ", ".join(f"{name} {spark_type(kind)}" for name, kind in kinds.items())
-        return self.lake.createDataFrame(given, ddl).coalesce(self.source.choice((1, 2)))
+        return self.lake.createDataFrame(table, ddl).coalesce(self.source.choice((1, 2)))
 
     def index_options(self) -> dict[str, str]:
         """Options for some indexes."""
-        found: dict[str, list[str]] = {}
+        options: dict[str, list[str]] = {}
         kinds = self.now.kinds
         for name in self.source.sample(list(kinds), self.source.randint(1, len(kinds))):
             index_type = self.source.choice(INDEX_TYPES)
             if index_type in indexes_for(DataType.parse(kinds[name])):
-                found.setdefault(f"file-index.{index_type}.columns", []).append(name)
-        if not found:
-            found["file-index.bloom-filter.columns"] = ["id"]
-        return {key: ",".join(names) for key, names in found.items()}
+                options.setdefault(f"file-index.{index_type}.columns", []).append(name)
+        if not options:
+            options["file-index.bloom-filter.columns"] = ["id"]
+        return {key: ",".join(names) for key, names in options.items()}
 
     # -- checks --------------------------------------------------------------------------------
 
@@ -191,9 +193,9 @@ class IcebergMachineTable:
 
     def check_rows(self, table: IcebergTable, expected: KnownRows) -> None:
         """All rows of a table are these."""
-        found = table.scan(use_indexes=self.source.random() < 0.5).to_arrow()
-        assert found.column_names == list(expected.kinds)
-        assert as_text(found) == as_text(expected.named())
+        rows_read = table.scan(use_indexes=self.source.random() < 0.5).to_arrow()
+        assert rows_read.column_names == list(expected.kinds)
+        assert as_text(rows_read) == as_text(expected.named())
 
     def _check_iceberg(self) -> None:
         """What Iceberg reads: all rows, or those that match, where it compares as Spark does."""

@@ -64,7 +64,7 @@ class RandomTable:
         mode = source.choice(("merge-on-read", "merge-on-read", "copy-on-write"))
         properties = {
             "format-version": str(self.version),
-            **{f"write.{one}.mode": mode for one in ("delete", "update", "merge")},
+            **{f"write.{command}.mode": mode for command in ("delete", "update", "merge")},
             "write.delete.granularity": source.choice(("file", "partition")),
             "write.spark.fanout.enabled": "true",
             "write.metadata.metrics.default": source.choice(
@@ -209,8 +209,8 @@ class RandomTable:
                 self.left_out.add(name)
         elif way == "add" and free:
             new, kind = self.source.choice(free), self.source.choice(list(VALUES))
-            place = self.source.choice(("", " FIRST", " AFTER id"))
-            if self._try(f"{alter} ADD COLUMN {quoted(new)} {kind}{place}"):
+            position = self.source.choice(("", " FIRST", " AFTER id"))
+            if self._try(f"{alter} ADD COLUMN {quoted(new)} {kind}{position}"):
                 self.columns[new] = kind
         elif way == "drop" and len(self.columns) > 2:
             if self._try(f"{alter} DROP COLUMN {column}"):
@@ -229,15 +229,15 @@ class RandomTable:
 
     def _transform(self) -> str | None:
         name, kind = self.source.choice([("id", "BIGINT"), *self.columns.items()])
-        known = TRANSFORMS.get(kind)
-        return self.source.choice(known).format(quoted(name)) if known else None
+        transforms = TRANSFORMS.get(kind)
+        return self.source.choice(transforms).format(quoted(name)) if transforms else None
 
     def change_partitions(self) -> None:
         metadata = self.open().metadata
         fields = [
-            one.name
-            for one in metadata.specs[metadata.default_spec_id].fields
-            if one.transform != "void"
+            field.name
+            for field in metadata.specs[metadata.default_spec_id].fields
+            if field.transform != "void"
         ]
         self.partitions += 1
         new = f"p{self.partitions}"
@@ -359,9 +359,9 @@ class RandomTable:
 
     def _compare(self, table: IcebergTable, every: DataFrame, questions: int) -> None:
         rows = every.toArrow()
-        found = table.scan().to_arrow()
-        assert found.column_names == rows.column_names
-        assert as_text(found) == as_text(rows), "all rows"
+        table_rows = table.scan().to_arrow()
+        assert table_rows.column_names == rows.column_names
+        assert as_text(table_rows) == as_text(rows), "all rows"
         assert table.count() == len(rows)
         copy = self.lake.createDataFrame(rows, every.schema)
         for _ in range(questions):

@@ -32,11 +32,11 @@ class SavedTable:
     def save(cls, catalog: SparkCatalogTable) -> SavedTable:
         """Keep the metadata of a table and the entries of all its snapshots."""
         metadata = catalog.load()
-        files = {one: catalog.entries(one) for one in metadata.snapshots}
-        found = json.loads(catalog._java.metadata()[1])
-        for snapshot in found.get("snapshots", ()):
+        files = {snapshot: catalog.entries(snapshot) for snapshot in metadata.snapshots}
+        metadata_json = json.loads(catalog._java.metadata()[1])
+        for snapshot in metadata_json.get("snapshots", ()):
             del snapshot["manifest-list"]  # so that `entries` is asked, which tests change
-        return cls(catalog.name, json.dumps(found), files)
+        return cls(catalog.name, json.dumps(metadata_json), files)
 
     def load(self) -> TableMetadata:
         return TableMetadata.from_json(self.text, name=self.name)
@@ -79,5 +79,5 @@ class SavedTable:
         _fixed(query)
 
 
-def _fixed(*wanted: object) -> NoReturn:
-    raise AssertionError(f"a saved table is only read, not changed: {wanted}")
+def _fixed(*arguments: object) -> NoReturn:
+    raise AssertionError(f"a saved table is only read, not changed: {arguments}")

@@ -208,8 +208,10 @@ def test_statistics_of_iceberg_take_the_file_and_the_next_build_keeps_them(
     table.refresh()
     assert state(table) == dict.fromkeys(INDEXES, (0, 4))
     assert_rows(lake, table, name)
-    told = f"no indexes in the statistics file of snapshot {table.snapshot_id}, which another tool"
-    assert any(note.startswith(told) for note in table.explain("id = 1").notes)
+    problem = (
+        f"no indexes in the statistics file of snapshot {table.snapshot_id}, which another tool"
+    )
+    assert any(note.startswith(problem) for note in table.explain("id = 1").notes)
     (theirs,) = listed(table).values()
     (sketch,) = _contents(theirs)
     report = table.build_indexes(OPTIONS)
@@ -273,7 +275,7 @@ def test_renamed_and_promoted_columns_keep_their_indexes(
     options = {"file-index.bitmap.columns": "called,name", "file-index.bsi.columns": "n"}
     report = table.build_indexes(options)
     assert (report.indexed, report.fresh) == (1, 4)
-    assert [str(one) for one in report.skipped] == [
+    assert [str(skip) for skip in report.skipped] == [
         "skipped bitmap of 'name' in 4 files: column name: not in the file"
     ]
     assert state(table)["called", "bitmap"] == (5, 0)
@@ -337,9 +339,13 @@ def test_indexes_are_built_again_after_a_full_compaction(lake: SparkSession, nam
         "older_than => TIMESTAMP'2100-01-01 00:00:00', retain_last => 1)"
     )
     table = alcid.iceberg(name, lake)
-    assert [(one.column, one.fresh, one.absent) for one in table.indexes()] == [("id", 0, 1)]
+    assert [(index.column, index.fresh, index.absent) for index in table.indexes()] == [
+        ("id", 0, 1)
+    ]
     assert table.build_indexes(progress=False).indexed == 1
     table.append(lake.sql("SELECT 99L AS id, 'y' AS s"))
-    assert [(one.column, one.fresh, one.absent) for one in table.indexes()] == [("id", 2, 0)]
+    assert [(index.column, index.fresh, index.absent) for index in table.indexes()] == [
+        ("id", 2, 0)
+    ]
     assert table.scan("id = 99").to_arrow().to_pylist() == [{"id": 99, "s": "y"}]
     assert not table.verify().problems

@@ -46,8 +46,8 @@ def check(lake: SparkSession, name: str) -> dict[str, DeletionVector]:
     assert sorted(expected) == sorted(paths)
     files.load_deletions(np.arange(len(paths)))
     none = DeletionVector()
-    found = {path: files.deletions.get(file, none) for file, path in enumerate(paths)}
-    assert found == expected
+    vectors = {path: files.deletions.get(file, none) for file, path in enumerate(paths)}
+    assert vectors == expected
     one_by_one = TableDeletes(files.entries, table.metadata, table.file_io, files._read_fields)
     assert {paths[file]: one_by_one[file] for file in reversed(list(one_by_one))} == {
         paths[file]: expected[paths[file]] for file in files.deletions
@@ -59,7 +59,7 @@ def check(lake: SparkSession, name: str) -> dict[str, DeletionVector]:
 def kinds(lake: SparkSession, name: str) -> list[tuple[str, int]]:
     """The delete files: format, and how many rows they delete."""
     entries = data_entries(SparkCatalogTable(lake, name), 1)
-    return sorted((one["file_format"], one["record_count"]) for one in entries)
+    return sorted((entry["file_format"], entry["record_count"]) for entry in entries)
 
 
 def test_positions_of_format_2_by_file_and_by_partition(lake: SparkSession, name: str) -> None:

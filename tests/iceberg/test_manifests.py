@@ -40,10 +40,10 @@ def assert_same(session: SparkSession, name: str) -> Entries:
     catalog = SparkCatalogTable(session, name)
     metadata = catalog.load()
     for number, snapshot in metadata.snapshots.items():
-        found = snapshot_entries(catalog, FileIO(), metadata, snapshot)
+        entries = snapshot_entries(catalog, FileIO(), metadata, snapshot)
         expected = Entries.of(catalog.entries(number))
-        assert in_order(found.data) == in_order(expected.data)
-        assert in_order(found.deletes) == in_order(expected.deletes)
+        assert in_order(entries.data) == in_order(expected.data)
+        assert in_order(entries.deletes) == in_order(expected.deletes)
     current = metadata.find()
     assert current is not None
     return snapshot_entries(catalog, FileIO(), metadata, current)
@@ -68,8 +68,8 @@ def test_what_manifests_say_is_what_entries_say(
     lake.sql(f"INSERT INTO {name} VALUES (8, NULL, NULL, 1234567890.5, 'abc', 1)")
     lake.sql(f"DELETE FROM {name} WHERE i = 2")
     lake.sql(f"CALL lake.system.rewrite_manifests('{name}')")
-    found = assert_same(lake, name)
-    assert sum(found.data["record_count"].to_pylist()) - len(found.deletes) == 5
+    entries = assert_same(lake, name)
+    assert sum(entries.data["record_count"].to_pylist()) - len(entries.deletes) == 5
 
 
 def test_two_partition_fields_of_one_name(lake: SparkSession, name: str) -> None:
@@ -87,7 +87,7 @@ def test_two_partition_fields_of_one_name(lake: SparkSession, name: str) -> None
     table = alcid.iceberg(name, lake)
     assert table.scan("s = 'abd'").to_arrow().to_pylist() == [{"id": 3, "s": "abd"}]
     assert rows_of(table, "s >= 'x'") == [{"id": 2, "s": "xyz"}, {"id": 4, "s": "x"}]
-    assert [one.after.files for one in table.scan("s = 'abd'").explain().stages][-1] == 1
+    assert [stage.after.files for stage in table.scan("s = 'abd'").explain().stages][-1] == 1
     assert not table.verify().problems
 
 
@@ -115,7 +115,7 @@ def test_snapshots_without_a_manifest_list(lake: SparkSession, name: str) -> Non
     folder, metadata = newest_metadata(lake, name)
     [snapshot] = metadata["snapshots"]
     del snapshot["manifest-list"]
-    snapshot["manifests"] = [f"file:{one}" for one in folder.glob("*-m0.avro")]
+    snapshot["manifests"] = [f"file:{path}" for path in folder.glob("*-m0.avro")]
     commit(folder, metadata)
     lake.sql(f"REFRESH TABLE {name}")
     table = alcid.iceberg(name, lake)
@@ -137,8 +137,8 @@ def test_files_without_ids_or_a_name_mapping(lake: SparkSession, name: str, tmp_
     }
     columns = "id INT, s STRING, st STRUCT<a: INT>, l ARRAY<STRUCT<a: INT>>, n ARRAY<INT>"
     lake.sql(f"CREATE TABLE {name} ({columns}) USING iceberg")
-    one = {"x": 1, "y": "a", "z": {"a": 5}, "l": [{"a": 6}], "n": [7, None]}
-    rows = [one, {"x": 2}]
+    row = {"x": 1, "y": "a", "z": {"a": 5}, "l": [{"a": 6}], "n": [7, None]}
+    rows = [row, {"x": 2}]
     pq.write_table(pa.Table.from_pylist(rows, pa.schema(kinds)), tmp_path / "a.parquet")
     lake.sql(f"CALL lake.system.add_files('{name}', '`parquet`.`{tmp_path}`')")
     lake.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('schema.name-mapping.default')")

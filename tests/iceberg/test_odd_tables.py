@@ -86,10 +86,10 @@ def test_a_branch_that_iceberg_reads_has_the_columns_of_the_table(
         ("main", ["id", "more"], 3),
     ):
         table = alcid.iceberg(name, lake, ref=ref)
-        found = table.scan().to_arrow()
-        assert found.column_names == columns
-        assert as_text(found) == own(lake, name, ref)
-        assert (len(found), table.count(), table.count("id > 1")) == (rows, rows, rows - 1)
+        table_rows = table.scan().to_arrow()
+        assert table_rows.column_names == columns
+        assert as_text(table_rows) == own(lake, name, ref)
+        assert (len(table_rows), table.count(), table.count("id > 1")) == (rows, rows, rows - 1)
 
 
 def test_two_partition_fields_of_one_name(lake: SparkSession, name: str) -> None:

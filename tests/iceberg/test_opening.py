@@ -30,11 +30,11 @@ def snapshots(lake: SparkSession) -> Iterator[list[int]]:
     lake.sql(f"CREATE TABLE {TABLE} (id BIGINT) USING iceberg")
     for number in (1, 2, 3):
         lake.sql(f"INSERT INTO {TABLE} VALUES ({number})")
-    found = list(alcid.iceberg(TABLE, lake).metadata.snapshots)
-    lake.sql(f"ALTER TABLE {TABLE} CREATE TAG first AS OF VERSION {found[0]}")
+    snapshot_ids = list(alcid.iceberg(TABLE, lake).metadata.snapshots)
+    lake.sql(f"ALTER TABLE {TABLE} CREATE TAG first AS OF VERSION {snapshot_ids[0]}")
     lake.sql(f"ALTER TABLE {TABLE} CREATE BRANCH side")
     lake.sql(f"INSERT INTO {TABLE}.branch_side VALUES (4)")
-    yield found
+    yield snapshot_ids
     lake.sql(f"DROP TABLE {TABLE}")
 
 

@@ -89,7 +89,9 @@ def test_deletes_and_upserts_at_once(lake: SparkSession, name: str) -> None:
     jobs = [_delete, _delete, _upsert, _upsert]
     with ThreadPoolExecutor(len(jobs)) as pool:
         running = [pool.submit(job, lake, name, worker) for worker, job in enumerate(jobs)]
-        deletes = {number: one for job in running for number, one in job.result().items()}
+        deletes = {
+            number: round_number for job in running for number, round_number in job.result().items()
+        }
 
     lake.sql(f"REFRESH TABLE {name}")  # what other sessions have committed is not in its cache
     expected = dict.fromkeys(range(KEYS), "first")

@@ -26,7 +26,7 @@ def data_entries(catalog: SparkCatalogTable, content: int = 0) -> list[Entry]:
     current = catalog.load().current_snapshot_id
     assert current is not None
     rows = catalog.entries(current).to_pylist()
-    return sorted((one for one in rows if one["content"] == content), key=_place)
+    return sorted((row for row in rows if row["content"] == content), key=_place)
 
 
 def vector_files(
@@ -80,7 +80,7 @@ def commit_of(
     current = catalog.load().current_snapshot_id
     assert current is not None
     files = data_entries(catalog)
-    added = vector_files(catalog, [(files[place], rows) for place, rows in deleted.items()])
+    added = vector_files(catalog, [(files[file], rows) for file, rows in deleted.items()])
     return VectorCommit(current, added, [removed(catalog, entry) for entry in gone])
 
 

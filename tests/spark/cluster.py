@@ -174,10 +174,10 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         python, archive = bare_python(folder / "python"), ship(folder / "alcid.zip")
         wait_for(lambda: _accepts(port), "the master of Spark")
         for number, host in enumerate(WORKER_HOSTS):
-            place = folder / f"worker-{number}"
+            directory = folder / f"worker-{number}"
             options = ["--host", host, "--webui-port", "0", "--cores", "1", "--memory", "1g"]
             work = ["--work-dir", str(folder / "work" / str(number))]
-            processes.append(_daemon(place, ["Worker", *options, *work, url]))
+            processes.append(_daemon(directory, ["Worker", *options, *work, url]))
         workers = tuple(process.pid for process in processes[1:])
         yield Cluster(url, workers, python, archive, folder / "work")
     finally:
@@ -190,10 +190,10 @@ def kill_one_executor(machines: Cluster, gate: Gate) -> None:
     try:
         wait_for(lambda: gate.attempts() == {(0, 0), (1, 0)}, "a file of each task")
         assert gate.count() == 2
-        one, _ = machines.executors()
-        workers = below(one)
+        executor, _ = machines.executors()
+        workers = below(executor)
         assert workers
-        kill([one])
+        kill([executor])
         # Its Python workers end with it: what it has not written by now it never will.
         wait_for(lambda: not any(map(is_running, workers)), "the end of the Python workers")
     finally:

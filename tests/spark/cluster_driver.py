@@ -42,8 +42,8 @@ class Requests(KillRequests):
         def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             time.sleep(1)  # so that the other executor takes the other task
             for _ in batches:
-                told = {"file": alcid.__file__, "python": sys.executable, "in": str(Path.cwd())}
-                yield pa.RecordBatch.from_pylist([{"told": json.dumps(told)}])
+                state = {"file": alcid.__file__, "python": sys.executable, "in": str(Path.cwd())}
+                yield pa.RecordBatch.from_pylist([{"told": json.dumps(state)}])
 
         rows = map_in_arrow(self._spark.range(0, 2, 1, 2), tell, "told string").collect()
         return [json.loads(row.told) for row in rows]
@@ -176,9 +176,9 @@ def gated(folder: str, gate: str) -> Storage:
     return storage
 
 
-def _rows(found: DataFrame) -> list[str]:
+def _rows(frame: DataFrame) -> list[str]:
     """Rows as text, in which NaN is equal to itself."""
-    return sorted(map(repr, found.toArrow().select(sorted(found.columns)).to_pylist()))
+    return sorted(map(repr, frame.toArrow().select(sorted(frame.columns)).to_pylist()))
 
 
 def main() -> None:

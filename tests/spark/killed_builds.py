@@ -115,8 +115,8 @@ STEPS = (
 def _die_after(owner: Any, name: str) -> None:
     function = getattr(owner, name)
 
-    def call_and_die(*given: Any, **named: Any) -> NoReturn:
-        function(*given, **named)
+    def call_and_die(*arguments: Any, **named: Any) -> NoReturn:
+        function(*arguments, **named)
         die()
 
     _set(owner, name, call_and_die)

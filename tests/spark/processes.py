@@ -25,25 +25,25 @@ def below(process: int) -> list[int]:
     parents: dict[int, list[int]] = {}
     for other, fields in _status().items():
         parents.setdefault(int(fields[1]), []).append(other)
-    found: list[int] = []
+    processes: list[int] = []
     todo = [process]
     while todo:
         children = parents.get(todo.pop(), [])
-        found += children
+        processes += children
         todo += children
-    return found
+    return processes
 
 
 def _status() -> dict[int, list[str]]:
     """Of every process: state, parent, group, session and more."""
-    found = {}
+    states = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):
                 # After the name, which may hold anything.
                 text = (folder / "stat").read_text()
-                found[int(folder.name)] = text.rpartition(")")[2].split()
-    return found
+                states[int(folder.name)] = text.rpartition(")")[2].split()
+    return states
 
 
 def in_session(leader: int) -> list[int]:

@@ -106,8 +106,8 @@ def settings(spark: SparkSession, **changed: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for key, found in before.items():
-            spark.conf.set(key, found)
+        for key, old_value in before.items():
+            spark.conf.set(key, old_value)
 
 
 class Beside:
@@ -132,11 +132,11 @@ class Beside:
         """Compare the rows and the schemas, and give the number of rows."""
         ours, plain = self.ours(query), self.plain(query)
         assert ours.schema == plain.schema
-        found, expected = shown(ours), shown(plain)
+        rows, expected = shown(ours), shown(plain)
         if not ordered:
-            found, expected = sorted(found), sorted(expected)
-        assert found == expected, query
-        return len(found)
+            rows, expected = sorted(rows), sorted(expected)
+        assert rows == expected, query
+        return len(rows)
 
 
 @contextmanager
@@ -157,5 +157,5 @@ def beside(spark: SparkSession, **folders: Path) -> Iterator[Beside]:
 def shown(rows: DataFrame) -> list[str]:
     """Rows as text, in which NaN equals NaN and the zeros differ."""
     table = rows.toArrow()
-    names = [f"{place}" for place in range(table.num_columns)]  # which need not be unique
+    names = [f"{number}" for number in range(table.num_columns)]  # which need not be unique
     return [repr(row) for row in table.rename_columns(names).to_pylist()]

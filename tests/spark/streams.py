@@ -24,15 +24,15 @@ BATCHES: tuple[dict[int, tuple[str, str | None]], ...] = (
 
 def names_after(batches: int) -> dict[int, str]:
     """What is in the table after so many batches."""
-    found = dict.fromkeys(range(10), "old")
+    names = dict.fromkeys(range(10), "old")
     for batch in BATCHES[:batches]:
         for number, (kind, name) in batch.items():
             if name is None:
-                del found[number]
+                del names[number]
             else:
                 assert kind in ("+I", "+U")
-                found[number] = name
-    return dict(sorted(found.items()))
+                names[number] = name
+    return dict(sorted(names.items()))
 
 
 def make(folder: Path, batches: int) -> None:
@@ -45,7 +45,7 @@ def make(folder: Path, batches: int) -> None:
 def add_batch(folder: Path, number: int) -> None:
     """The file of a batch; files are read in the order of their times."""
     batch = BATCHES[number]
-    names = {one: name for one, (_, name) in batch.items()}
+    names = {row_number: name for row_number, (_, name) in batch.items()}
     path = folder / "input" / f"{number}.parquet"
     path.parent.mkdir(exist_ok=True)
     pq.write_table(rows_of(names, [kind for kind, _ in batch.values()]), path)

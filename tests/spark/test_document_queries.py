@@ -98,11 +98,11 @@ def test_query_of_the_document(spark: SparkSession, table: ParquetTable, query: 
     files = use.explanation.stages[0]
     assert (files.name, files.before.files) == ("partitions", 6)
     assert files.after.files == (6 if " OR " in query else 2)
-    found, expected = shown(sql(query, TABLE=table)), shown(spark.sql(query))
+    rows, expected = shown(sql(query, TABLE=table)), shown(spark.sql(query))
     if not order_by:
-        found, expected = sorted(found), sorted(expected)
-    assert found == expected
-    assert len(found) > 0 or "= 100" in query
+        rows, expected = sorted(rows), sorted(expected)
+    assert rows == expected
+    assert len(rows) > 0 or "= 100" in query
 
 
 def test_leg_that_no_day_bounds_keeps_rows_of_every_day(
@@ -113,15 +113,15 @@ def test_leg_that_no_day_bounds_keeps_rows_of_every_day(
         "SELECT * FROM TABLE WHERE dt = '20250801' AND class_id = 1 AND score < 60 OR score > 80"
     )
     by_day = f"SELECT dt, score > 80 AS high, count(*) AS n FROM ({query}) GROUP BY ALL"
-    found = {(row.dt, row.high): row.n for row in sql(by_day, TABLE=table).collect()}
-    assert sorted(found) == [
+    counts = {(row.dt, row.high): row.n for row in sql(by_day, TABLE=table).collect()}
+    assert sorted(counts) == [
         (20250731, True),
         (20250801, False),
         (20250801, True),
         (20250802, True),
     ]
     plain = spark.read.parquet(table.location)
-    for (day, is_high), count in found.items():
+    for (day, is_high), count in counts.items():
         rows = plain.where(f"dt = {day}")
         low = "class_id = 1 AND score < 60"
         assert count == rows.where("score > 80" if is_high else low).count()

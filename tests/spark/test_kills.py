@@ -114,8 +114,8 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_driver_killed_at_a_step_of_a_build(killed: Path, step: str) -> None:
     folder, (indexed, lying) = killed / step, BUILDS[step]
     expected = pa.concat_tables(rows_of(number) for number in range(FILES))
-    found = alcid.parquet(folder).scan(columns=expected.column_names).to_arrow()
-    assert texts(found) == texts(expected)
+    rows = alcid.parquet(folder).scan(columns=expected.column_names).to_arrow()
+    assert texts(rows) == texts(expected)
     check_answers(folder)
     assert (fresh(folder), left_over(folder)) == ({indexed}, lying)
     finish(folder, OPTIONS, FILES - indexed)
@@ -158,8 +158,8 @@ def cut_off(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_driver_killed_while_tasks_build(cut_off: Path) -> None:
     folder = cut_off / "built"
     expected = pa.concat_tables(rows_of(number) for number in range(8))
-    found = alcid.parquet(folder).scan(columns=expected.column_names).to_arrow()
-    assert texts(found) == texts(expected)
+    rows = alcid.parquet(folder).scan(columns=expected.column_names).to_arrow()
+    assert texts(rows) == texts(expected)
     check_answers(folder)
     assert (fresh(folder), left_over(folder)) == ({2}, {})
     finish(folder, OPTIONS, 6)
@@ -195,8 +195,8 @@ def put_rows(folder: Path, stop: int) -> None:
 
 
 def ids(folder: Path) -> list[int]:
-    found: list[int] = alcid.parquet(folder).scan(columns=["id"]).to_arrow()["id"].to_pylist()
-    return sorted(found)
+    numbers: list[int] = alcid.parquet(folder).scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    return sorted(numbers)
 
 
 class Copies:
@@ -212,10 +212,10 @@ class Copies:
             monkeypatch.setattr(LocalFiles, name, self._copying(getattr(LocalFiles, name)))
 
     def _copying(self, function: Any) -> Any:
-        def change(*given: Any) -> None:
+        def change(*arguments: Any) -> None:
             if not self.folders:
                 self._copy()
-            function(*given)
+            function(*arguments)
             self._copy()
 
         return change

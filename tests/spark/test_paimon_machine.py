@@ -34,9 +34,9 @@ class SparkMachine(Machine):
 
     def check_rows(self, table: PaimonTable, expected: Rows) -> None:
         super().check_rows(table, expected)
-        found = table.read().toArrow()
-        assert found.column_names == list(expected.columns)
-        assert as_text(found) == as_text(expected.named())
+        rows = table.read().toArrow()
+        assert rows.column_names == list(expected.columns)
+        assert as_text(rows) == as_text(expected.named())
 
 
 @pytest.mark.parametrize("number", range(machine_count(5)))

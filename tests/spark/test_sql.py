@@ -29,8 +29,8 @@ EVERY = (*SCHEMA.names, "dt")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
     folder = tmp_path_factory.mktemp("tables")
     t, u = write_folder(folder / "t"), write_folder(folder / "u", files=2, rows=30)
-    with settings(spark, session_timeZone=NOT_UTC), beside(spark, t=t, u=u) as found:
-        yield found
+    with settings(spark, session_timeZone=NOT_UTC), beside(spark, t=t, u=u) as beside_spark:
+        yield beside_spark
 
 
 # -- what is asked -----------------------------------------------------------------------------
@@ -195,10 +195,10 @@ ASKED: dict[str, dict[str, tuple[str, int]]] = {
 
 @pytest.mark.parametrize("query", ASKED)
 def test_every_occurrence_of_a_table_counts(tables: Beside, query: str) -> None:
-    found = {use.name: use for use in tables.explain(query).tables}
+    uses = {use.name: use for use in tables.explain(query).tables}
     for name, (where, occurrences) in ASKED[query].items():
-        assert parts_of(found[name].where) == parts_of(where)
-        assert found[name].occurrences == occurrences
+        assert parts_of(uses[name].where) == parts_of(where)
+        assert uses[name].occurrences == occurrences
 
 
 COLUMNS = {
@@ -258,7 +258,7 @@ def test_limit_over_a_sort_goes_to_the_only_occurrence(tables: Beside, query: st
 
 
 def test_hundreds_of_legs_are_read(tables: Beside) -> None:
-    legs = " OR ".join(f"(id = {place} AND k = {place % 7})" for place in range(100))
+    legs = " OR ".join(f"(id = {number} AND k = {number % 7})" for number in range(100))
     (use,) = explain_sql(f"SELECT id FROM t WHERE {legs}", t=tables["t"]).tables
     assert use.where.count("id = ") == 100
     tables.check(f"SELECT id FROM t WHERE {legs}")
@@ -266,8 +266,8 @@ def test_hundreds_of_legs_are_read(tables: Beside) -> None:
 
 def test_explanation_is_text_and_json(tables: Beside) -> None:
     query = "SELECT id FROM t WHERE k = 3 AND upper(s) = 'A' AND id NOT IN (SELECT k FROM u)"
-    found = tables.explain(f"{query} AND 1 = 1")
-    text = str(found).splitlines()
+    explanation = tables.explain(f"{query} AND 1 = 1")
+    text = str(explanation).splitlines()
     assert text[:3] == [
         f"{query} AND 1 = 1",
         f"t: {tables['t'].location}",
@@ -278,7 +278,7 @@ def test_explanation_is_text_and_json(tables: Beside) -> None:
     assert text[4] == "  columns: id, k, s"
     assert text[5].startswith("  where ")
     assert f"u: {tables['u'].location}" in text
-    as_json = json.loads(found.to_json())
+    as_json = json.loads(explanation.to_json())
     assert as_json["query"] == f"{query} AND 1 = 1"
     assert [table["name"] for table in as_json["tables"]] == ["t", "u"]
     assert as_json["tables"][0]["explanation"]["stages"][0]["name"] == "partitions"
@@ -367,8 +367,8 @@ def test_view_over_a_view_over_a_table(spark: SparkSession, tables: Beside) -> N
     spark.sql("CREATE TEMP VIEW lower AS SELECT id, k FROM low WHERE k < 3")
     try:
         query = "SELECT lower.id, u.k FROM lower JOIN u ON lower.id = u.id WHERE lower.k = 2"
-        found = {use.name: use.where for use in tables.explain(query).tables}
-        assert found == {"t": "k = 2 AND id IS NOT NULL", "u": "id IS NOT NULL"}
+        conditions = {use.name: use.where for use in tables.explain(query).tables}
+        assert conditions == {"t": "k = 2 AND id IS NOT NULL", "u": "id IS NOT NULL"}
         assert tables.check(query) > 0
     finally:
         for name in ("lower", "low"):
@@ -545,8 +545,8 @@ def test_without_a_jvm_every_row_is_read(spark: SparkSession, tables: Beside) ->
     query = "SELECT id FROM connected WHERE k = 3 AND id < 50"
     (use,) = explain_sql(query, connected=table).tables
     assert (use.where, use.reason) == ("TRUE", "Spark Connect does not show its plan")
-    found = sorted(shown(sql(query, connected=table)))
-    assert found == sorted(shown(tables.plain("SELECT id FROM t WHERE k = 3 AND id < 50")))
+    rows = sorted(shown(sql(query, connected=table)))
+    assert rows == sorted(shown(tables.plain("SELECT id FROM t WHERE k = 3 AND id < 50")))
     assert not spark.catalog.dropTempView("connected")
 
 
@@ -595,14 +595,14 @@ def test_a_query_goes_by_the_session_of_its_tables_though_another_is_active(
     other_session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     table = parquet(tmp_path, other_session)
     spark.createDataFrame([(1,)], "x INT")  # makes it the active one
-    found = sql(
+    rows = sql(
         "SELECT id, current_timezone() AS zone FROM t WHERE ts = TIMESTAMP'2024-03-10 12:00:00'",
         t=table,
     )
-    assert [tuple(row) for row in found.collect()] == [(3, "Asia/Tokyo")]
+    assert [tuple(row) for row in rows.collect()] == [(3, "Asia/Tokyo")]
     spark.createDataFrame([(1,)], "x INT")
-    found = sql("SELECT id FROM t WHERE ts = TIMESTAMP'2024-03-10 12:00:00'", t=table)
-    assert [tuple(row) for row in found.collect()] == [(3,)]
+    rows = sql("SELECT id FROM t WHERE ts = TIMESTAMP'2024-03-10 12:00:00'", t=table)
+    assert [tuple(row) for row in rows.collect()] == [(3,)]
     spark.createDataFrame([(1,)], "x INT")
     where = "ts = TIMESTAMP'2024-03-10 12:00:00' AND abs(id) < 24"
     assert [row["id"] for row in table.read(where).collect()] == [3]

@@ -68,17 +68,17 @@ class Model:
         return shown
 
 
-def check_rows(found: pa.Table, expected: pa.Table) -> None:
+def check_rows(rows: pa.Table, expected: pa.Table) -> None:
     """The same rows in any order, floats to the bit."""
-    assert found.column_names == SCHEMA.names
-    assert len(found) == len(expected)
-    one, other = _comparable(found), _comparable(expected)
+    assert rows.column_names == SCHEMA.names
+    assert len(rows) == len(expected)
+    left, other = _comparable(rows), _comparable(expected)
     for name in SCHEMA.names:
-        assert one[name].equals(other[name]), name
+        assert left[name].equals(other[name]), name
 
 
 def _comparable(rows: pa.Table) -> pa.Table:
-    rows = rows.cast(pa.schema([(one.name, one.type) for one in SCHEMA])).sort_by("id")
+    rows = rows.cast(pa.schema([(field.name, field.type) for field in SCHEMA])).sort_by("id")
     bits = rows["score"].combine_chunks().view(pa.int64())
     return rows.set_column(rows.schema.get_field_index("score"), "score", bits)
 
@@ -98,18 +98,18 @@ class Physical:
             rows: Any = read(path, columns=["id", "season"])
             ids, seasons = (column.to_numpy().astype(np.int64) for column in rows.columns)
             self._files.append((ids // 3, seasons))
-        assert sum(map(len, (one for one, _ in self._files))) >= len(model.rows())
+        assert sum(map(len, (file for file, _ in self._files))) >= len(model.rows())
 
     def left_by_indexes(self, question: Question) -> tuple[int, int]:
         """Files and rows; a bloom filter leaves all rows of a file."""
-        return _count(self._matches(question), whole_files=question.told == "files")
+        return _count(self._matches(question), whole_files=question.index_gives == "files")
 
     def left_by_vectors(self, question: Question) -> tuple[int, int]:
         """Files and rows that are not deleted, either, nor written again since."""
         pairs = zip(self._matches(question), self._live, strict=True)
-        if question.told == "files":
-            return _count(live for found, live in pairs if found.any())
-        return _count(found & live for found, live in pairs)
+        if question.index_gives == "files":
+            return _count(live for matching, live in pairs if matching.any())
+        return _count(matching & live for matching, live in pairs)
 
     def _matches(self, question: Question) -> list[BoolArray]:
         return [question.matches[seasons, numbers] for numbers, seasons in self._files]
@@ -120,20 +120,20 @@ class Physical:
 
 
 def _count(files: Iterable[BoolArray], *, whole_files: bool = False) -> tuple[int, int]:
-    found = [one for one in files if one.any()]
-    return len(found), sum(len(one) if whole_files else int(one.sum()) for one in found)
+    hits = [file for file in files if file.any()]
+    return len(hits), sum(len(file) if whole_files else int(file.sum()) for file in hits)
 
 
-def check_plan(told: Explanation, question: Question, physical: Physical) -> None:
+def check_plan(explanation: Explanation, question: Question, physical: Physical) -> None:
     """Indexes and vectors leave exactly the files and rows that they can leave."""
-    stages = {stage.name: stage for stage in told.stages}
+    stages = {stage.name: stage for stage in explanation.stages}
     before, after = stages["file index"].before, stages["file index"].after
     assert sum(stages["file index"].dropped.values()) == before.files - after.files
     assert (after.files, after.rows) == physical.left_by_indexes(question), question.sql
     if "deletion vectors" in stages:
         after = stages["deletion vectors"].after
     assert (after.files, after.rows) == physical.left_by_vectors(question), question.sql
-    for use in told.indexes:
+    for use in explanation.indexes:
         answers = ("answered", "ruled out", "may contain it")
         assert use.outcome in answers, (question.sql, use)
 
@@ -154,5 +154,5 @@ def check_ours(path: Path, model: Model, questions: Sequence[Question] = QUESTIO
         scan = table.scan(question.sql)
         check_rows(scan.to_arrow(), model.rows(question))
         assert table.count(question.sql) == len(model.rows(question))
-        if question.told != "nothing":
+        if question.index_gives != "nothing":
             check_plan(scan.explain(), question, physical)

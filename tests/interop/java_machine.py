@@ -53,9 +53,9 @@ class JavaMachine(Machine):
 
     def check(self) -> None:
         super().check()
-        found = self.java.read(self.path)
-        assert found.column_names == list(self.now.columns)
-        assert as_text(found) == as_text(self.now.named())
+        rows = self.java.read(self.path)
+        assert rows.column_names == list(self.now.columns)
+        assert as_text(rows) == as_text(self.now.named())
         question = draw_question(self.source, self.now.columns, 0)
         if question.java is not None:
             expected = as_text(question.among(self.now.named()))
@@ -70,8 +70,8 @@ class JavaMachine(Machine):
 
     def java_append(self) -> str:
         rows = [{**dict.fromkeys(self.now.columns), **row} for row in self.draw_rows()]
-        given = self.arrow(rows, self.now.columns)
-        self.java.write(self.path, given, options=WRITE_ONLY)
+        written = self.arrow(rows, self.now.columns)
+        self.java.write(self.path, written, options=WRITE_ONLY)
         self.now = self.now.with_rows(rows)
         return f"{len(rows)} rows"
 
@@ -100,7 +100,7 @@ class JavaMachine(Machine):
             return NOTHING
         self.table.refresh()
         files, left = self.table.snapshot, self.now.schema.by_id.keys()
-        if any(files.schemas[one.file.schema_id].by_id.keys() - left for one in files.placed):
+        if any(files.schemas[placed.file.schema_id].by_id.keys() - left for placed in files.placed):
             return NOTHING  # it fails on files that have a column which was dropped
         self.java.rewrite_file_index(self.path)
         return ""

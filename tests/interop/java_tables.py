@@ -83,13 +83,13 @@ def write_ids(
 def read_ids(jvm: PaimonJvm, table: Any) -> list[int]:
     """The first column, INT, in the order of reading."""
     builder = call(jvm, "table.Table", "newReadBuilder", table)
-    found: list[int] = []
+    ids: list[int] = []
     for split in builder.newScan().plan().splits():
         rows = jvm.paimon.reader.RecordReaderIterator(builder.newRead().createReader(split))
         while rows.hasNext():
-            found.append(rows.next().getInt(0))
+            ids.append(rows.next().getInt(0))
         rows.close()
-    return found
+    return ids
 
 
 def file_meta(jvm: PaimonJvm, name: str, written: WrittenVectors) -> Any:
@@ -97,8 +97,8 @@ def file_meta(jvm: PaimonJvm, name: str, written: WrittenVectors) -> Any:
     ranges = jvm.java.util.LinkedHashMap()
     for part in written.ranges:
         cardinality = jvm.java.lang.Long.valueOf(str(part.cardinality))
-        place = (part.data_file, part.offset, part.length, cardinality)
-        ranges.put(part.data_file, jvm.paimon.index.DeletionVectorMeta(*place))
+        arguments = (part.data_file, part.offset, part.length, cardinality)
+        ranges.put(part.data_file, jvm.paimon.index.DeletionVectorMeta(*arguments))
     sizes = (len(written.data), len(written.ranges))
     return jvm.paimon.index.IndexFileMeta("DELETION_VECTORS", name, *sizes, ranges, None)
 

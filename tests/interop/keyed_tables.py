@@ -49,7 +49,7 @@ def peers(java_paimon: JavaPaimon, newest_paimon: JavaPaimon, pypaimon: PyPaimon
 def levels(path: Path, bucket: int | None = None) -> list[int]:
     """The level of every data file, of one bucket or of all; sorted."""
     entries = alcid.paimon(path).snapshot.state.entries
-    return sorted(one.file.level for one in entries if bucket in (None, one.bucket))
+    return sorted(entry.file.level for entry in entries if bucket in (None, entry.bucket))
 
 
 @dataclass
@@ -69,13 +69,13 @@ class KeyedTable:
     rows: dict[Key, Row] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        given = {
+        columns = {
             name: f"{kind} NOT NULL" if name in self.keys else kind
             for name, kind in self.columns.items()
         }
         self.peers.java.create(
             self.path,
-            given,
+            columns,
             partition_keys=self.partitions,
             primary_keys=self.keys,
             options=self.options,
@@ -89,14 +89,14 @@ class KeyedTable:
     def arrow(self, rows: Sequence[Row]) -> pa.Table:
         """Rows as they are given to a writer."""
         arrays = [
-            pa.array([row[place] for row in rows], DataType.parse(kind).to_arrow())
-            for place, kind in enumerate(self.columns.values())
+            pa.array([row[number] for row in rows], DataType.parse(kind).to_arrow())
+            for number, kind in enumerate(self.columns.values())
         ]
         return pa.Table.from_arrays(arrays, names=list(self.columns))
 
     def _key(self, row: Row) -> Key:
-        places = [list(self.columns).index(name) for name in self.keys]
-        return tuple(row[place] for place in places)
+        positions = [list(self.columns).index(name) for name in self.keys]
+        return tuple(row[position] for position in positions)
 
     def _put(self, row: Row) -> bool:
         """Whether it wins."""
@@ -124,13 +124,13 @@ class KeyedTable:
         self, who: str, rows: Sequence[Row], kinds: Sequence[RowKind], *, write_only: bool = False
     ) -> None:
         """Write rows of any kind; the model is left alone."""
-        given = self.arrow(rows)
+        table = self.arrow(rows)
         if who == "we":
-            kinded = given.append_column("what", pa.array(kinds, pa.string()))
+            kinded = table.append_column("what", pa.array(kinds, pa.string()))
             self.table.upsert(kinded, row_kind="what", write_only=write_only)
         else:
             options = WRITE_ONLY if write_only else None
-            self.peers.named(who).write(self.path, given, kinds, options=options)
+            self.peers.named(who).write(self.path, table, kinds, options=options)
 
     def compact(self, who: str) -> None:
         if who == "we":
@@ -166,10 +166,10 @@ class KeyedTable:
 
     def check_buckets(self) -> dict[Key, int]:
         """Each key is in one bucket, which has its hash if it is dynamic; the buckets of keys."""
-        found = self.peers.java.key_buckets(self.path, self.keys)
-        buckets = dict(found)
+        pairs = self.peers.java.key_buckets(self.path, self.keys)
+        buckets = dict(pairs)
         assert buckets.keys() == self.rows.keys()
-        assert len(buckets) == len(found), "a key in two buckets"
+        assert len(buckets) == len(pairs), "a key in two buckets"
         if self.options.get("bucket", "-1") == "-1":
             self._check_hashes(buckets)
         return buckets
@@ -178,7 +178,10 @@ class KeyedTable:
         indexes = self.peers.java.hash_indexes(self.path)
         for partition in {partition for partition, _ in indexes}:
             hashes = [
-                one for place, held in indexes.items() if place[0] == partition for one in held
+                number
+                for (part, _), numbers in indexes.items()
+                if part == partition
+                for number in numbers
             ]
             assert len(hashes) == len(set(hashes)), "a hash in two buckets"
         for (key, bucket), number in zip(buckets.items(), self._hashes(buckets), strict=True):

@@ -58,8 +58,8 @@ def predicate(builder: Any, question: dict[str, Any]) -> Any:
     function = question["function"]
     call = getattr(builder, FUNCTIONS.get(function, function.lower()))
     literals = question["literals"]
-    given = [literals] if function in ("IN", "NOT_IN") else literals
-    return call(question["column"], *given)
+    arguments = [literals] if function in ("IN", "NOT_IN") else literals
+    return call(question["column"], *arguments)
 
 
 class Warehouse:
@@ -127,8 +127,8 @@ class Warehouse:
 
     def snapshots(self, table: str) -> list[list[Any]]:
         """The number and the kind of every snapshot."""
-        found = self._table(table).snapshot_manager().list_snapshots()
-        return [[snapshot.id, snapshot.commit_kind] for snapshot in found]
+        snapshots = self._table(table).snapshot_manager().list_snapshots()
+        return [[snapshot.id, snapshot.commit_kind] for snapshot in snapshots]
 
     def location(self, table: str) -> str:
         return str(self._table(table).table_path)
@@ -140,11 +140,11 @@ class Warehouse:
     def column(self, table: str, column: str) -> dict[int, list[Any]]:
         """The values of a column in the order of reading, for each bucket."""
         builder = self._table(table).new_read_builder()
-        found: dict[int, list[Any]] = {}
+        values: dict[int, list[Any]] = {}
         for split in builder.new_scan().plan().splits():
             rows = builder.new_read().to_arrow([split])
-            found.setdefault(split.bucket, []).extend(rows.column(column).to_pylist())
-        return found
+            values.setdefault(split.bucket, []).extend(rows.column(column).to_pylist())
+        return values
 
     def _entries(self, table: Any) -> list[Any]:
         snapshot = table.snapshot_manager().get_latest_snapshot()
@@ -194,8 +194,8 @@ class Warehouse:
         """The positions of the vectors in an index file."""
         file_io = self.catalog.file_io
         return {
-            name: list(DeletionVector.read(file_io, DeletionFile(path, *place)).bit_map())
-            for name, *place in ranges
+            name: list(DeletionVector.read(file_io, DeletionFile(path, *location)).bit_map())
+            for name, *location in ranges
         }
 
     def vector_bytes(self, positions: list[int]) -> str:

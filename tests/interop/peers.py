@@ -62,10 +62,10 @@ def started(peer: Callable[[], AbstractContextManager[T]], needs: str) -> Iterat
     """The peer, or `unavailable` with what it needs."""
     with ExitStack() as stack:
         try:
-            found = stack.enter_context(peer())
+            started_peer = stack.enter_context(peer())
         except UNAVAILABLE as error:
             unavailable(f"{needs}: {error}")
-        yield found
+        yield started_peer
 
 
 # -- pypaimon ----------------------------------------------------------------------------------
@@ -83,13 +83,13 @@ def _environment(folder: Path, python: Path, packages: Sequence[str]) -> Path:
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:  # of several processes one makes it
         fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = "\n".join(packages)
-        if not done.exists() or done.read_text() != wanted:
+        requirements = "\n".join(packages)
+        if not done.exists() or done.read_text() != requirements:
             _run(str(python), "-m", "venv", str(folder))
             (folder / ".gitignore").write_text("*\n")
             pip = [str(inside), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
             _run(*pip, "--editable", str(ROOT), *packages)
-            done.write_text(wanted)
+            done.write_text(requirements)
     return inside
 
 
@@ -109,7 +109,7 @@ def other_python(version: str) -> Path | None:
     Looked for on the PATH, and among the versions of pyenv, whose `python3.12` on the PATH is only
     a script that may refuse.
     """
-    named = [found] if (found := shutil.which(f"python{version}")) else []
+    named = [path] if (path := shutil.which(f"python{version}")) else []
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     named += map(str, sorted(pyenv.glob(f"{version}.*/bin/python")))
     for command in named:
@@ -160,8 +160,8 @@ class PyPaimon:
     ) -> str:
         """Make a table of these columns, without rows, and return its name."""
         name = f"t_{self.new_path().name}".replace("-", "_")
-        given = {"table": name, "arrow": self.arrow_file(table), "keys": list(keys)}
-        self.ask("create", **given, partition_keys=list(partition_keys), options=options)
+        arguments = {"table": name, "arrow": self.arrow_file(table), "keys": list(keys)}
+        self.ask("create", **arguments, partition_keys=list(partition_keys), options=options)
         return name
 
     def location(self, name: str) -> Path:
@@ -181,8 +181,8 @@ class PyPaimon:
     ) -> pa.Table:
         """The rows that match; the predicate as `JavaPaimon` has it, with plain literals."""
         path = str(self.new_path())
-        given = {"where": where, "columns": columns, "options": options or {}}
-        self.ask("read", table=str(name), arrow=path, **given)
+        arguments = {"where": where, "columns": columns, "options": options or {}}
+        self.ask("read", table=str(name), arrow=path, **arguments)
         with pa.memory_map(path) as source:
             return pa.ipc.open_file(source).read_all()
 
@@ -227,11 +227,11 @@ class Jvm:
         lang = self.java.lang
         primitives = {"int": lang.Integer, "long": lang.Long}
         types = self.gateway.new_array(lang.Class, len(parameters))
-        for place, kind in enumerate(parameters):
+        for number, kind in enumerate(parameters):
             primitive = primitives.get(kind)
-            types[place] = lang.Class.forName(kind) if primitive is None else primitive.TYPE
-        found = lang.Class.forName(owner).getMethod(name, types)
-        return lang.invoke.MethodHandles.publicLookup().unreflect(found)
+            types[number] = lang.Class.forName(kind) if primitive is None else primitive.TYPE
+        java_method = lang.Class.forName(owner).getMethod(name, types)
+        return lang.invoke.MethodHandles.publicLookup().unreflect(java_method)
 
     def function(self, interface: str, handle: Any) -> Any:
         """The handle as an interface of `java.util.function`, so that Java calls Java."""

@@ -28,9 +28,9 @@ class RustWarehouse:
         partition_keys: Sequence[str] = (),
     ) -> Path:
         """Make a table without rows; where it is."""
-        given = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+        properties = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
         by = f" PARTITIONED BY ({', '.join(partition_keys)})" if partition_keys else ""
-        self.context.sql(f"CREATE TABLE rust.db.{name} ({columns}){by} WITH ({given})")
+        self.context.sql(f"CREATE TABLE rust.db.{name} ({columns}){by} WITH ({properties})")
         return self.folder / "db.db" / name
 
     def link(self, table: Path, name: str = "t") -> None:
@@ -54,8 +54,8 @@ class RustWarehouse:
 
     def read(self, where: str = "true", columns: str = "*", name: str = "t") -> pa.Table:
         """The rows for which an SQL condition holds."""
-        found = self.context.sql(f"SELECT {columns} FROM rust.db.{name} WHERE {where}")
-        return pa.Table.from_batches(found)
+        batches = self.context.sql(f"SELECT {columns} FROM rust.db.{name} WHERE {where}")
+        return pa.Table.from_batches(batches)
 
     def ids(self) -> list[int]:
         """The sorted column `id` of the table `t`."""
@@ -63,5 +63,5 @@ class RustWarehouse:
 
     def snapshots(self, name: str = "t") -> list[tuple[int, str]]:
         """The number and the kind of every snapshot."""
-        found = self._table(name).list_snapshots()
-        return sorted((snapshot.id(), snapshot.commit_kind()) for snapshot in found)
+        snapshots = self._table(name).list_snapshots()
+        return sorted((snapshot.id(), snapshot.commit_kind()) for snapshot in snapshots)

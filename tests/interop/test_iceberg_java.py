@@ -16,7 +16,7 @@ from tests.golden.iceberg_jvm import IcebergJvm
 from tests.golden.positions import SETS, WIDE_SETS, positions_of
 from tests.interop.peers import Jvm
 
-POSITIONS = {name: positions_of(given) for name, given in (SETS | WIDE_SETS).items()}
+POSITIONS = {name: positions_of(rows) for name, rows in (SETS | WIDE_SETS).items()}
 PROPERTIES = {"created-by": "alcid", "größe": '12 日本 🐧 \u2028 / \\ " \n \x01'}
 PAYLOADS = [b"", b"abc", bytes(100_000), bytes(range(256)) * 40]
 
@@ -99,8 +99,8 @@ def test_we_read_its_file(iceberg_java: IcebergJvm, codec: str) -> None:
     chosen = getattr(classes.puffin.PuffinCompressionCodec, codec)
     for number, payload in enumerate(PAYLOADS):
         content = iceberg_java.java.nio.ByteBuffer.wrap(payload)
-        given = ("kind", [number], number - 2, 2**63 - 1, content, chosen, {"n": str(number)})
-        writer.add(classes.puffin.Blob(*given))
+        arguments = ("kind", [number], number - 2, 2**63 - 1, content, chosen, {"n": str(number)})
+        writer.add(classes.puffin.Blob(*arguments))
     writer.finish()
     data = bytes(output.toByteArray())
     with puffin.open(io.BytesIO(data), footer_size=writer.footerSize()) as reader:
@@ -177,10 +177,10 @@ def delete_file(java: IcebergJvm, path: str, size: int, blob: puffin.Blob) -> An
 
 def deleted(java: IcebergJvm, index: Any) -> list[int]:
     """The positions of an index, which Iceberg goes through one by one."""
-    found = java.java.util.ArrayList()
+    java_list = java.java.util.ArrayList()
     handle = Jvm(java.gateway).method("java.util.ArrayList", "add", "java.lang.Object")
-    index.forEach(java.interface("LongConsumer", handle.bindTo(found)))
-    return [int(text) for text in found.toString()[1:-1].split(", ") if text]
+    index.forEach(java.interface("LongConsumer", handle.bindTo(java_list)))
+    return [int(text) for text in java_list.toString()[1:-1].split(", ") if text]
 
 
 def test_it_loads_our_vectors_as_a_scan_does(iceberg_java: IcebergJvm) -> None:
@@ -194,8 +194,8 @@ def test_it_loads_our_vectors_as_a_scan_does(iceberg_java: IcebergJvm) -> None:
     function = iceberg_java.interface("Function", opens.bindTo(files))
     loader = iceberg_java.iceberg.data.BaseDeleteLoader(function)
     for blob, (name, positions) in zip(blobs, POSITIONS.items(), strict=True):
-        place = delete_file(iceberg_java, "memory:ours.puffin", len(data), blob)
-        index = loader.loadPositionDeletes([place], name)
+        java_file = delete_file(iceberg_java, "memory:ours.puffin", len(data), blob)
+        index = loader.loadPositionDeletes([java_file], name)
         assert deleted(iceberg_java, index) == positions, name
         assert index.cardinality() == len(positions)
 
@@ -206,8 +206,8 @@ def check_both_directions(java: IcebergJvm, positions: list[int]) -> None:
     data, (blob,) = vectors_file({"data.parquet": positions})
     ours = data[blob.offset : blob.offset + blob.length]
     assert ours == theirs
-    place = delete_file(java, "memory:ours", len(data), blob)
-    read = java.iceberg.deletes.PositionDeleteIndex.deserialize(ours, place)
+    java_file = delete_file(java, "memory:ours", len(data), blob)
+    read = java.iceberg.deletes.PositionDeleteIndex.deserialize(ours, java_file)
     assert deleted(java, read) == positions
     assert DeletionVector.from_bytes(theirs, len(positions)).to_numpy().tolist() == positions
 
@@ -233,10 +233,10 @@ def test_its_writer_makes_the_same_file(iceberg_java: IcebergJvm) -> None:
     output = classes.inmemory.InMemoryOutputFile("memory:theirs.puffin")
     handles = lang.invoke.MethodHandles
     anything = lang.Class.forName("java.lang.Object")
-    given = handles.constant(lang.Class.forName("org.apache.iceberg.io.OutputFile"), output)
+    handle = handles.constant(lang.Class.forName("org.apache.iceberg.io.OutputFile"), output)
     no_earlier = handles.dropArguments(handles.constant(anything, None), 0, [anything])
     writer = classes.deletes.BaseDVFileWriter(
-        iceberg_java.interface("Supplier", given), iceberg_java.interface("Function", no_earlier)
+        iceberg_java.interface("Supplier", handle), iceberg_java.interface("Function", no_earlier)
     )
     path, positions = "s3://bucket/größe/data.parquet", POSITIONS["mixed_containers"]
     spec = classes.PartitionSpec.unpartitioned()

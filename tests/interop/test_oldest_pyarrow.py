@@ -33,8 +33,8 @@ def test_plans_and_reads_work_with_the_oldest_pyarrow() -> None:
     except UNAVAILABLE as error:
         unavailable(f"needs pyarrow 19 in an environment of its own: {error}")
     version = "import pyarrow; print(pyarrow.__version__)"
-    told = subprocess.run([python, "-c", version], capture_output=True, text=True, check=True)
-    assert told.stdout.startswith("19.")
+    printed = subprocess.run([python, "-c", version], capture_output=True, text=True, check=True)
+    assert printed.stdout.startswith("19.")
     ended = subprocess.run(
         [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS],
         cwd=ROOT,

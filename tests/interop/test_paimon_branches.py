@@ -15,13 +15,13 @@ COLUMNS = {"id": "INT", "name": "STRING"}
 
 
 def rows(*ids: int, extra: bool = False) -> pa.Table:
-    found = {"id": pa.array(ids, pa.int32()), "name": [f"n{number}" for number in ids]}
-    return pa.table(found | ({"more": pa.array(ids, pa.int64())} if extra else {}))
+    columns = {"id": pa.array(ids, pa.int32()), "name": [f"n{number}" for number in ids]}
+    return pa.table(columns | ({"more": pa.array(ids, pa.int64())} if extra else {}))
 
 
 def ids(table: alcid.PaimonTable, where: str | None = None) -> list[int]:
-    found = table.scan(where).to_arrow().column("id").to_pylist()
-    return sorted(found)
+    numbers = table.scan(where).to_arrow().column("id").to_pylist()
+    return sorted(numbers)
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,7 @@ def test_types_that_arrow_does_not_have_are_written_as_java_writes_them(
     ours = read_schema(tmp_path / "ours")
     create_by_java(java_paimon, tmp_path / "theirs", ours)
     assert read_schema(tmp_path / "theirs") == ours
-    assert {one["name"] for one in ours["fields"]} == set(columns)
+    assert {field["name"] for field in ours["fields"]} == set(columns)
 
 
 # -- everybody writes to tables that we made ---------------------------------------------------
@@ -138,7 +138,7 @@ def test_everybody_writes_to_a_table_that_we_made(
         java_paimon.compact(path)
     expected = sorted_rows(pa.concat_tables(parts))
     readers = (java_paimon.read, newest_paimon.read, pypaimon.read)
-    for found in (*(read(path) for read in readers), rust.read()):
-        assert sorted_rows(found) == expected
+    for rows in (*(read(path) for read in readers), rust.read()):
+        assert sorted_rows(rows) == expected
     table.refresh()
     assert sorted_rows(table.scan().to_arrow()) == expected

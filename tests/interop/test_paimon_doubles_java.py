@@ -52,8 +52,8 @@ def seen(table: PaimonTable) -> list[tuple[int, str]]:
 @pytest.fixture(params=["java_paimon", "newest_paimon"])
 def java(request: pytest.FixtureRequest) -> JavaPaimon:
     """Each of the releases."""
-    found: JavaPaimon = request.getfixturevalue(request.param)
-    return found
+    paimon: JavaPaimon = request.getfixturevalue(request.param)
+    return paimon
 
 
 def test_marks_that_a_stale_writer_has_dropped_are_made_again(
@@ -125,7 +125,7 @@ def test_keys_that_two_writers_put_into_different_buckets_are_left_once(
     assert java.read(path).num_rows == 15
     report = table.verify()
     assert (report.ok, report.keys_live_twice) == (False, 5)
-    assert {one.problem for one in report.problems if one.what == "hashes of keys"} == {
+    assert {problem.problem for problem in report.problems if problem.what == "hashes of keys"} == {
         "5 not in its hash index",
         "5 in the hash index of another bucket too",
     }
@@ -155,7 +155,7 @@ def test_what_a_repair_takes_away_no_writer_of_java_misses(
     java.write(path, rows_of(range(20), "second"))
     java.compact(path)
     table.refresh()
-    empty = [one for one in table.snapshot.state.indexes if not one.ranges]
+    empty = [index for index in table.snapshot.state.indexes if not index.ranges]
     count, report = count_repaired(table), table.verify()
     assert (report.ok, count, report.warnings) == (True, len(empty), ())
     assert len(empty) == 2

@@ -33,7 +33,7 @@ VECTORS = {"deletion-vectors.enabled": "true"}
 WIDE_VECTORS = VECTORS | {"deletion-vectors.bitmap64": "true"}
 BUCKETS = {"bucket": "3", "bucket-key": "id"}
 WRITE_ONLY = {"write-only": "true"}
-DELETED = next(one for one in QUESTIONS if one.sql.startswith("day ="))
+DELETED = next(question for question in QUESTIONS if question.sql.startswith("day ="))
 SECOND_SEASON = np.arange(1000, 3000)
 
 
@@ -134,6 +134,10 @@ def test_we_read_and_index_what_pypaimon_writes(pypaimon: PyPaimon, kind: str) -
     check_rows(table.scan().to_arrow(), model.rows())
     report = table.build_indexes()
     assert (report.indexed, report.skipped) == (len(table.snapshot.placed), ())
-    asked = [one for one in SOME_QUESTIONS if kind != "orc" or not one.sql.startswith("at")]
+    asked = [
+        question
+        for question in SOME_QUESTIONS
+        if kind != "orc" or not question.sql.startswith("at")
+    ]
     check_ours(path, model, asked)
     check_rows(pypaimon.read(name), model.rows())

@@ -37,11 +37,13 @@ KINDS: dict[str, tuple[dict[str, str], list[str]]] = {
     "bucketed": (BESIDE | VECTORS | {"bucket": "3", "bucket-key": "id"}, []),
     "partitioned": (EMBEDDED | VECTORS | {"compaction.min.file-num": "2"}, ["dt"]),
 }
-BY_SQL = {one.sql: one for one in QUESTIONS}
+BY_SQL = {question.sql: question for question in QUESTIONS}
 DELETED = BY_SQL["kind = ''"]
 ONLY = BY_SQL["kind = 'only 0'"]
 # pypaimon compares with plain literals, which those of other types are not in JSON.
-PLAIN = [one for one in QUESTIONS if one.sql.startswith(("id", "kind", "weight", "dt"))]
+PLAIN = [
+    question for question in QUESTIONS if question.sql.startswith(("id", "kind", "weight", "dt"))
+]
 
 
 def write_ours(path: Path, kind: str) -> tuple[PaimonTable, Model]:
@@ -65,9 +67,9 @@ def check_java(
     assert java.planned_files(path, leaf("id", "GREATER_THAN", ROWS * 3)) == []
     for question in questions:
         # Its answer from a bitmap to <> has the nulls, too.
-        is_told = question.told == "rows" and "<>" not in question.sql
-        found = java.read(path, question.java, exact=not is_told)
-        check_rows(found, model.rows(question))
+        gives_rows = question.index_gives == "rows" and "<>" not in question.sql
+        rows = java.read(path, question.java, exact=not gives_rows)
+        check_rows(rows, model.rows(question))
 
 
 def check_rust(rust: RustWarehouse, model: Model, questions: Sequence[Question]) -> None:
@@ -125,14 +127,14 @@ def test_a_wrong_index_hides_rows_from_java_and_rust(
     rust = RustWarehouse(tmp_path / "rust")
     rust.link(path)
     right = model.rows(ONLY)
-    for found in (java_paimon.read(path, ONLY.java), rust.read(ONLY.sql)):
-        check_rows(found, right)
-    one, other = table.snapshot.state.entries
+    for rows in (java_paimon.read(path, ONLY.java), rust.read(ONLY.sql)):
+        check_rows(rows, right)
+    first, other = table.snapshot.state.entries
     swapped = [
-        one.with_file(replace(one.file, embedded_index=other.file.embedded_index)),
-        other.with_file(replace(other.file, embedded_index=one.file.embedded_index)),
+        first.with_file(replace(first.file, embedded_index=other.file.embedded_index)),
+        other.with_file(replace(other.file, embedded_index=first.file.embedded_index)),
     ]
-    change = Change(kind="COMPACT", deleted=[one, other], added=swapped)
+    change = Change(kind="COMPACT", deleted=[first, other], added=swapped)
     table.committer().commit(lambda _: change)
     assert rust.read(ONLY.sql, "COUNT(*)").column(0).to_pylist() == [0]
     for java in (java_paimon, newest_paimon):

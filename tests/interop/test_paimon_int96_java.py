@@ -59,7 +59,7 @@ def test_java_gives_the_same_rows_before_and_after_a_build(
     table = alcid.paimon(path)
     for name in TIMES:
         assert table.scan().to_arrow()[name].cast(pa.int64()).to_pylist() == NANOS
-    report = build(table, {f"file-index.{one}.columns": ",".join(TIMES) for one in KINDS})
+    report = build(table, {f"file-index.{kind}.columns": ",".join(TIMES) for kind in KINDS})
     assert (report.indexed, report.skipped) == (1, ())
     assert answers(java_paimon, path) == before
     for row, nanos in enumerate(NANOS[:-1]):

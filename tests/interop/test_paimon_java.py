@@ -250,12 +250,12 @@ def test_paimon_finds_every_payload_of_our_container(jvm: PaimonJvm, name: str) 
     stream = jvm.paimon.fs.ByteArraySeekableStream(write_container(payloads))
     row_type = java_row_type(jvm, Table("ours", {}, {}, []))
     read = jvm.paimon.fileindex.FileIndexFormat.createReader(stream, row_type).readAll()
-    found = {
+    stored = {
         (column, index_type): bytes(payload)
         for column, indexes in read.items()
         for index_type, payload in indexes.items()
     }
-    assert found == {key: payload or b"" for key, payload in payloads.items()}
+    assert stored == {key: payload or b"" for key, payload in payloads.items()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -279,10 +279,10 @@ def test_random_columns_in_both_directions(jvm: PaimonJvm, kind: str) -> None:
         theirs = PayloadReader(jvm, column, written)
         of_ours = JavaReader(jvm, build(index_type, sql, {"c": values}, options), sql, "c")
         exact = index_type != "bloom-filter" and not is_loose(data_type)
-        for operator, given in questions(column, values):
-            question = answered(column, theirs, {"op": operator, "literals": given})
-            assert of_ours.ask(operator, given) == question["result"]
-            asking = predicate("c", operator, [literal(value, data_type) for value in given])
+        for operator, literals in questions(column, values):
+            question = answered(column, theirs, {"op": operator, "literals": literals})
+            assert of_ours.ask(operator, literals) == question["result"]
+            asking = predicate("c", operator, [literal(value, data_type) for value in literals])
             if not isinstance(asking, Unknown):
                 truth = BitMap(matching_rows({"c": values_of(array)}, types, asking))
                 loose = is_loose(data_type)

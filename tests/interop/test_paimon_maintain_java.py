@@ -32,15 +32,15 @@ UUID = "11111111-2222-3333-4444-555555555555"
 
 def java_statistics(java: JavaPaimon, table: Path) -> dict[str, tuple[int, int]]:
     """Distinct values and nulls of columns, as the newest snapshot says to Java."""
-    found = java.call("table.Table", "statistics", java._open(table)).get()
-    columns = found.colStats()
+    statistics = java.call("table.Table", "statistics", java._open(table)).get()
+    columns = statistics.colStats()
     return {
         name: (
             columns.get(name).distinctCount().getAsLong(),
             columns.get(name).nullCount().getAsLong(),
         )
         for name in columns
-    } | {"": (found.mergedRecordCount().getAsLong(), found.snapshotId())}
+    } | {"": (statistics.mergedRecordCount().getAsLong(), statistics.snapshotId())}
 
 
 def remove_orphans(java: JavaPaimon, table: Path) -> set[str]:
@@ -84,14 +84,14 @@ def test_java_shows_our_statistics_as_a_table(
     table = tmp_path / "table"
     vectors(32)(java, table)
     files = PaimonTable(Storage.open(table)).snapshot.placed
-    (deleted,) = {sum(one.entry.file.rows for one in files) - 36}
+    (deleted,) = {sum(file.entry.file.rows for file in files) - 36}
     assert deleted > 0
     compute_stats(PaimonTable(Storage.open(table)))
     (row,) = java.system_table(table, "statistics").to_pylist()
-    size = sum(one.entry.file.size for one in files) * 36 // (36 + deleted)
+    size = sum(file.entry.file.size for file in files) * 36 // (36 + deleted)
     snapshot, schema, count, merged_size, columns = row.values()
     assert (snapshot, schema, count, merged_size) == (5, 0, 36, size)
-    assert {name: one["distinctCount"] for name, one in json.loads(columns).items()} == {
+    assert {name: column["distinctCount"] for name, column in json.loads(columns).items()} == {
         "ring": 36,
         "kind": 4,
         "weight": 17,
@@ -128,7 +128,7 @@ def test_orphans_are_those_of_java(java_paimon: JavaPaimon, tmp_path: Path) -> N
         (table / path).write_bytes(b"12345")
     grow_old(table)
     ours = clean(Storage.open(table), older_than=timedelta(days=1), dry_run=True)
-    assert {one.path for one in ours.removed} == garbage
+    assert {file.path for file in ours.removed} == garbage
     assert remove_orphans(java_paimon, table) == garbage
 
 
@@ -145,7 +145,7 @@ def test_java_reads_every_snapshot_and_tag_that_is_left_after_cleaning(
         clean(Storage.open(table), older_than=timedelta(0))
         assert java_paimon.read(table).equals(rows)
         after = [java_paimon.read(table, options={"scan.tag-name": tag}) for tag in tags]
-        assert all(one.equals(other) for one, other in zip(before, after, strict=True))
+        assert all(first.equals(other) for first, other in zip(before, after, strict=True))
         grow_old(table)
         assert remove_orphans(java_paimon, table) == set()
 

@@ -38,14 +38,14 @@ WORKED_OUT = {"num-levels", "target-file-size"}
 @pytest.fixture(scope="module")
 def released(jvm: PaimonJvm) -> dict[str, Any]:
     """The options of the release: `ConfigOption` by key."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for owner in OWNERS:
         kind = jvm.java.lang.Class.forName(f"org.apache.paimon.{owner}")
         for field in kind.getFields():
             if field.getType().getSimpleName() == "ConfigOption":
                 option = field.get(None)
-                found[option.key()] = option
-    return found
+                options[option.key()] = option
+    return options
 
 
 def default_of(option: Any) -> str | None:
@@ -107,7 +107,7 @@ def test_only_options_of_later_versions_are_honoured_beyond_the_release(
 
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize(
-    "given",
+    "options",
     [
         {},
         {"num-sorted-run.compaction-trigger": "3"},
@@ -118,10 +118,10 @@ def test_only_options_of_later_versions_are_honoured_beyond_the_release(
     ids=str,
 )
 def test_what_is_worked_out_is_as_in_the_release(
-    jvm: PaimonJvm, given: dict[str, str], keyed: bool
+    jvm: PaimonJvm, options: dict[str, str], keyed: bool
 ) -> None:
-    core = jvm.paimon.CoreOptions.fromMap(_java_map(jvm, given))
-    ours = TableOptions.parse(given, has_primary_key=keyed)
+    core = jvm.paimon.CoreOptions.fromMap(_java_map(jvm, options))
+    ours = TableOptions.parse(options, has_primary_key=keyed)
     assert ours.num_levels == core.numLevels()
     assert ours.target_file_size == core.targetFileSize(keyed)
     assert ours.skips_level_0 == (keyed and core.batchScanSkipLevel0())

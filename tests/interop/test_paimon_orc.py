@@ -35,12 +35,12 @@ MOMENTS = [second * SECOND + fraction for second in SECONDS for fraction in FRAC
 
 def rows(columns: dict[str, Any]) -> pa.Table:
     """All moments in all columns, in numbers that are written as they are."""
-    known = {
+    values = {
         "id": pa.array(range(len(MOMENTS)), pa.int32()),
         "t": pa.array(MOMENTS, pa.timestamp("ns")),
         "l": pa.array(MOMENTS, pa.timestamp("ns", "UTC")),
     }
-    return pa.table({name: known[name] for name in columns})
+    return pa.table({name: values[name] for name in columns})
 
 
 @contextmanager
@@ -62,9 +62,9 @@ def test_char_is_read_without_its_padding(java_paimon: JavaPaimon, tmp_path: Pat
     java_paimon.write(
         table, pa.table({"id": pa.array(range(5), pa.int32()), "c": texts, "v": texts})
     )
-    found = alcid.paimon(table).scan().to_arrow().sort_by("id")
-    assert found.column("c").to_pylist() == texts
-    assert found.equals(java_paimon.read(table).sort_by("id").cast(found.schema))
+    rows_read = alcid.paimon(table).scan().to_arrow().sort_by("id")
+    assert rows_read.column("c").to_pylist() == texts
+    assert rows_read.equals(java_paimon.read(table).sort_by("id").cast(rows_read.schema))
     assert alcid.paimon(table).count("c = 'ab'") == 1
 
 
@@ -76,15 +76,18 @@ def test_timestamps_are_those_that_java_reads_where_it_wrote_them(
     java_paimon: JavaPaimon, tmp_path: Path, zone: str, options: dict[str, str]
 ) -> None:
     table = java_paimon.create(tmp_path / "t", BOTH, options=options)
-    given = rows(BOTH)
+    table_rows = rows(BOTH)
     with java_in(java_paimon, zone):
-        java_paimon.write(table, given)
+        java_paimon.write(table, table_rows)
         expected = java_paimon.read(table).sort_by("id")
     # All but the second before 1970 and what the clocks skipped, which are lost when written.
-    assert np.count_nonzero(expected["t"].to_numpy() == given["t"].to_numpy()) >= len(given) - 9
-    found = alcid.paimon(table).scan().to_arrow().sort_by("id")
+    assert (
+        np.count_nonzero(expected["t"].to_numpy() == table_rows["t"].to_numpy())
+        >= len(table_rows) - 9
+    )
+    read = alcid.paimon(table).scan().to_arrow().sort_by("id")
     for name in ("t", "l"):
-        assert found[name].cast(pa.int64()).equals(expected[name].cast(pa.int64())), name
+        assert read[name].cast(pa.int64()).equals(expected[name].cast(pa.int64())), name
     assert alcid.paimon(table).verify().ok
 
 
@@ -94,14 +97,14 @@ def test_indexes_of_timestamps_hide_no_rows(java_paimon: JavaPaimon, tmp_path: P
     kinds = ("bitmap", "bloom-filter", "bsi")
     indexes = {f"file-index.{kind}.columns": "t,l" for kind in kinds}
     table = java_paimon.create(tmp_path / "t", columns, options=ORC | indexes)
-    is_kept = [one // SECOND != 28_799 and one % 1_000_000 == 0 for one in MOMENTS]
-    given = rows(columns).filter(pa.array(is_kept))
+    is_kept = [moment // SECOND != 28_799 and moment % 1_000_000 == 0 for moment in MOMENTS]
+    written = rows(columns).filter(pa.array(is_kept))
     with java_in(java_paimon, "Asia/Shanghai"):
-        java_paimon.write(table, given)
+        java_paimon.write(table, written)
     ours = alcid.paimon(table)
     plain = ours.scan().to_arrow()
-    assert plain.equals(given.cast(plain.schema))
-    assert {(one.column, one.index_type) for one in ours.indexes()} == {
+    assert plain.equals(written.cast(plain.schema))
+    assert {(index.column, index.index_type) for index in ours.indexes()} == {
         (name, kind) for name in ("t", "l") for kind in kinds
     }
     assert ours.verify().ok
@@ -126,7 +129,7 @@ def test_a_file_that_does_not_name_its_zone_is_refused(
     assert alcid.paimon(table).scan(columns=["id"]).to_arrow().num_rows == len(MOMENTS)
     report = alcid.paimon(table).verify()
     assert report.ok
-    assert [one.what for one in report.warnings] == ["column 'l'"]
+    assert [warning.what for warning in report.warnings] == ["column 'l'"]
     other = java_paimon.create(tmp_path / "u", columns, options=NOT_LEGACY)
     with java_in(java_paimon, "Asia/Shanghai"):
         java_paimon.write(other, rows(columns))
@@ -147,10 +150,10 @@ def test_zones_have_the_offsets_that_java_gives_them(java_paimon: JavaPaimon) ->
             continue
         for second in seconds:
             try:
-                found = zone.offsets(np.array([second]), "a.orc").tolist()
+                offsets = zone.offsets(np.array([second]), "a.orc").tolist()
             except UnsupportedError:
                 continue
-            assert found == [java.getOffset(int(second) * 1000) // 1000], (name, second)
+            assert offsets == [java.getOffset(int(second) * 1000) // 1000], (name, second)
             compared += 1
     assert compared > 2000
 

@@ -32,8 +32,8 @@ def test_a_batch_is_known_whatever_java_commits_after_it(
     expected = OLD | {0: "a", 1: "java", 2: "java", 20: "java"}
     java_paimon.compact(tmp_path)
     assert names_of(table) == expected
-    found = java_paimon.read(tmp_path)
-    assert dict(zip(*found.select(["id", "name"]).to_pydict().values(), strict=True)) == expected
+    rows = java_paimon.read(tmp_path)
+    assert dict(zip(*rows.select(["id", "name"]).to_pydict().values(), strict=True)) == expected
 
 
 def test_a_batch_whose_snapshots_java_has_expired_is_written_again(

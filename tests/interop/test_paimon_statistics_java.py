@@ -39,17 +39,23 @@ def described(table: PaimonTable) -> tuple[list[Any], list[Any]]:
     state = table.snapshot.state
     files = [
         (
-            *(one.partition, one.bucket, one.total_buckets, one.file.level),
-            *(one.file.rows, one.file.delete_rows),
-            *(one.file.min_sequence, one.file.max_sequence),
-            *(one.file.min_key, one.file.max_key, one.file.key_stats, one.file.value_stats),
-            *(one.file.stats_columns, one.file.source, one.file.write_columns),
+            *(entry.partition, entry.bucket, entry.total_buckets, entry.file.level),
+            *(entry.file.rows, entry.file.delete_rows),
+            *(entry.file.min_sequence, entry.file.max_sequence),
+            *(entry.file.min_key, entry.file.max_key, entry.file.key_stats, entry.file.value_stats),
+            *(entry.file.stats_columns, entry.file.source, entry.file.write_columns),
         )
-        for one in state.entries
+        for entry in state.entries
     ]
     lists = [
-        (one.added, one.deleted, one.partition_stats, one.schema_id, one.spans)
-        for one in state.delta
+        (
+            manifest.added,
+            manifest.deleted,
+            manifest.partition_stats,
+            manifest.schema_id,
+            manifest.spans,
+        )
+        for manifest in state.delta
     ]
     return sorted(files, key=repr), lists
 
@@ -108,10 +114,10 @@ def test_a_table_of_old_writers_keeps_statistics_of_all_columns(
         rows = rows.set_column(rows.schema.get_field_index("at6"), "at6", times)
     java_paimon.write(tmp_path / "t", rows, options={"metadata.stats-dense-store": "false"})
     table.append(rows)
-    theirs, ours = (one.file for one in table.snapshot.state.entries)
+    theirs, ours = (entry.file for entry in table.snapshot.state.entries)
     assert (theirs.stats_columns, ours.stats_columns) == (None, None)
     assert ours.value_stats == theirs.value_stats
     name = next(name for name, kind in columns.items() if kind == "BIGINT")
-    value = next(one for one in rows[name].to_pylist() if one is not None)
-    found = java_paimon.read(tmp_path / "t", leaf(name, "EQUAL", value))[name].to_pylist()
-    assert found == [value] * 2 * rows[name].to_pylist().count(value)
+    value = next(text for text in rows[name].to_pylist() if text is not None)
+    values = java_paimon.read(tmp_path / "t", leaf(name, "EQUAL", value))[name].to_pylist()
+    assert values == [value] * 2 * rows[name].to_pylist().count(value)

@@ -20,7 +20,7 @@ from tests.interop.rust_tables import RustWarehouse
 EMBEDDED = {"file-index.in-manifest-threshold": "1 mb", "compaction.min.file-num": "2"}
 VECTORS = {"deletion-vectors.enabled": "true"}
 WRITE_ONLY = {"write-only": "true"}
-BY_SQL = {one.sql: one for one in QUESTIONS}
+BY_SQL = {question.sql: question for question in QUESTIONS}
 ASKED = [BY_SQL["kind = 'only 0'"], BY_SQL["score > 140.5"], BY_SQL["id IN (3, 31, 300, 59997)"]]
 STEP = 900
 
@@ -137,8 +137,8 @@ def test_a_table_with_a_key_that_others_write_and_we_index(
     for who in ("java", "pypaimon", "rust", "newest"):
         turns.write(who, turns.next_numbers())
     turns.then(table.build_indexes)
-    for place, who in enumerate(("pypaimon", "rust", "java")):
-        turns.write(who, np.arange(place * 900, place * 900 + 1000), season=(place + 1) % 2)
+    for number, who in enumerate(("pypaimon", "rust", "java")):
+        turns.write(who, np.arange(number * 900, number * 900 + 1000), season=(number + 1) % 2)
     turns.then(table.build_indexes)
     turns.then(lambda: newest_paimon.compact(turns.path))
     turns.then(table.build_indexes)

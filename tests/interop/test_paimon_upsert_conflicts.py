@@ -66,10 +66,10 @@ def test_what_java_does_in_the_middle_of_an_upsert_is_not_lost(
     waiting = [ACTIONS[action]]
     step = getattr(module, name)
 
-    def interrupted(*given: Any, **named: Any) -> Any:
+    def interrupted(*arguments: Any, **named: Any) -> Any:
         if waiting:
             waiting.pop()(table, java)
-        return step(*given, **named)
+        return step(*arguments, **named)
 
     monkeypatch.setattr(module, name, interrupted)
     ours = [*_rows(5, 12, "ours"), *_rows(20, 24, "ours")]
@@ -119,10 +119,10 @@ def test_java_compacts_what_we_are_about_to_compact(
     table.put(java, *_rows(4, 12, "newer"), write_only=True)
     waiting = [ACTIONS[action]]
 
-    def interrupted(*given: Any, **named: Any) -> Any:
+    def interrupted(*arguments: Any, **named: Any) -> Any:
         if waiting:
             waiting.pop()(table, java)
-        return compact_buckets(*given, **named)
+        return compact_buckets(*arguments, **named)
 
     monkeypatch.setattr(commit, "compact_buckets", interrupted)
     table.put("we", *_rows(6, 8, "ours"))

@@ -60,7 +60,7 @@ def test_java_takes_level_one_with_it_where_no_level_is_free(
 
 def _files(table: KeyedTable, level: int) -> list[str]:
     entries = alcid.paimon(table.path).snapshot.state.entries
-    return [one.file.name for one in entries if one.file.level == level]
+    return [entry.file.name for entry in entries if entry.file.level == level]
 
 
 @JAVA
@@ -137,7 +137,10 @@ def test_java_writes_to_a_bucket_whose_vectors_it_emptied_before_we_wrote_to_ano
     table = KeyedTable(tmp_path / "t", peers, COLUMNS, ["id"], VECTORS | {"bucket": "2"})
     table.put("we", *rows(0, 20, "a"))
     buckets = table.check_buckets()
-    first, second = ([key for (key,), found in buckets.items() if found == one] for one in (0, 1))
+    first, second = (
+        [key for (key,), number in buckets.items() if number == wanted_bucket]
+        for wanted_bucket in (0, 1)
+    )
     table.put("we", *((key, "b") for key in first[:4]))
     table.compact(java)
     table.check()

@@ -21,17 +21,17 @@ ONE_BUCKET = VECTORS | {"bucket": "1"}
 NAN, INFINITE = float("nan"), float("inf")
 
 
-def _order(*places: int, descending: bool = False) -> Callable[[Row, Row], bool]:
+def _order(*positions: int, descending: bool = False) -> Callable[[Row, Row], bool]:
     """Nulls are least in either order, NaN is above all numbers."""
 
     def rank(row: Row) -> list[tuple[bool, bool, float]]:
-        found = []
-        for place in places:
-            value = 0.0 if row[place] is None else float(row[place])
+        keys = []
+        for position in positions:
+            value = 0.0 if row[position] is None else float(row[position])
             is_nan = math.isnan(value)
             number = 0.0 if is_nan else -value if descending else value
-            found.append((row[place] is not None, is_nan is not descending, number))
-        return found
+            keys.append((row[position] is not None, is_nan is not descending, number))
+        return keys
 
     return lambda new, old: rank(new) >= rank(old)
 
@@ -163,15 +163,15 @@ def test_a_column_of_the_table_says_what_rows_do(
     options = ONE_BUCKET | {"rowkind.field": "op"}
     java.create(path, columns, primary_keys=["id"], options=options)
 
-    def rows(*given: tuple[int, str, str | None]) -> pa.Table:
-        ids, kinds, values = zip(*given, strict=True)
+    def rows(*changes: tuple[int, str, str | None]) -> pa.Table:
+        ids, kinds, values = zip(*changes, strict=True)
         return pa.table(
             {"id": pa.array(ids, pa.int32()), "op": kinds, "v": pa.array(values, "string")}
         )
 
     def check(*expected: tuple[int, str, str]) -> None:
-        for found in (java.read(path), alcid.paimon(path).scan().to_arrow()):
-            assert sorted(tuple(row.values()) for row in found.to_pylist()) == list(expected)
+        for rows_read in (java.read(path), alcid.paimon(path).scan().to_arrow()):
+            assert sorted(tuple(row.values()) for row in rows_read.to_pylist()) == list(expected)
 
     table = alcid.paimon(path)
     table.upsert(rows((1, "+I", "a"), (2, "+I", "a"), (3, "+I", "a"), (4, "-D", None)))

@@ -32,8 +32,8 @@ class Follower:
 
     def sees(self, *expected: tuple[Any, ...]) -> None:
         """In the snapshots since it last looked, these rows, all of one snapshot."""
-        found = self._java.stream(self._table.path, self._seen)
-        assert list(found.values()) == ([sorted(expected, key=repr)] if expected else [])
+        changes = self._java.stream(self._table.path, self._seen)
+        assert list(changes.values()) == ([sorted(expected, key=repr)] if expected else [])
         self.begin()
 
 

@@ -17,8 +17,8 @@ from alcid import DeletionVector, ThetaSketch
 from tests.golden.positions import SETS, WIDE_SETS, positions_of
 from tests.interop.peers import Jvm
 
-POSITIONS = {name: positions_of(given) for name, given in SETS.items()}
-WIDE = {name: positions_of(given) for name, given in WIDE_SETS.items()}
+POSITIONS = {name: positions_of(rows) for name, rows in SETS.items()}
+WIDE = {name: positions_of(rows) for name, rows in WIDE_SETS.items()}
 THETA = "org.apache.datasketches.theta"
 
 
@@ -56,8 +56,8 @@ def test_it_reads_the_bitmaps_of_a_64_bit_vector(spark_jvm: Jvm, name: str) -> N
     read = spark_jvm.org.roaringbitmap.longlong.Roaring64NavigableMap(False)
     stream = spark_jvm.java.io.ByteArrayInputStream(inside)
     read.deserializePortable(spark_jvm.java.io.DataInputStream(stream))
-    found = np.frombuffer(long_bytes(spark_jvm, read.toArray()), ">i8")
-    assert found.tolist() == positions
+    values = np.frombuffer(long_bytes(spark_jvm, read.toArray()), ">i8")
+    assert values.tolist() == positions
 
 
 def long_bytes(jvm: Jvm, array: Any) -> bytes:
@@ -78,8 +78,8 @@ def alpha_sketch(jvm: Jvm, values: Sequence[Any]) -> Any:
         text = isinstance(values[0], str)
         kind = "java.lang.String" if text else "long"
         update = jvm.method(f"{THETA}.UpdateSketch", "update", kind).bindTo(sketch)
-        given = jvm.texts(values) if text else jvm.numbers(values)
-        given.forEach(jvm.function("Consumer", update))
+        java_values = jvm.texts(values) if text else jvm.numbers(values)
+        java_values.forEach(jvm.function("Consumer", update))
     return sketch.compact()
 
 
@@ -107,9 +107,9 @@ def check_equal(sketch: ThetaSketch, peer: Any) -> None:
 def test_the_alpha_rule_keeps_the_same_hashes(spark_jvm: Jvm, count: int) -> None:
     """In the order of arrival, which decides what is kept beyond 4096 values."""
     values = np.random.default_rng(random.getrandbits(64)).integers(-(2**63), 2**63, count)
-    given = [*values.tolist(), *values[::3].tolist()]
-    ours = ThetaSketch().update(pa.array(given, pa.int64()))
-    theirs = alpha_sketch(spark_jvm, given)
+    stream = [*values.tolist(), *values[::3].tolist()]
+    ours = ThetaSketch().update(pa.array(stream, pa.int64()))
+    theirs = alpha_sketch(spark_jvm, stream)
     check_equal(ours, theirs)
     check_equal(ours, read_by_it(spark_jvm, ours.to_bytes()))
     packed = bytes(theirs.toByteArrayCompressed())

@@ -85,11 +85,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         **lake_settings(tmp_path_factory.mktemp("lake")),
     }
     try:
-        found = session(master="local[2]", app_name="tests", config=config)
+        started = session(master="local[2]", app_name="tests", config=config)
     except UnsupportedError as error:
         unavailable(str(error))
-    yield found
-    found.stop()
+    yield started
+    started.stop()
     close_gateway()
 
 

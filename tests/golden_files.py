@@ -210,8 +210,8 @@ def predicate(column: str, op: str, literals: Sequence[Any]) -> Predicate:
         "gt": operator.gt,
         "gte": operator.ge,
     }[op]
-    found: Predicate = comparison(it, literals[0])
-    return found
+    leaf: Predicate = comparison(it, literals[0])
+    return leaf
 
 
 def tree(question: Json, types: dict[str, DataType]) -> Predicate:

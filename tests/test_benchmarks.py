@@ -116,7 +116,7 @@ def test_a_wrong_answer_ends_the_run(right: set[str]) -> None:
 
 def test_peers_can_be_left_out() -> None:
     def sides() -> Any:
-        yield here(3, lambda: 42, lambda found: bool(found == 42))
+        yield here(3, lambda: 42, lambda answer: bool(answer == 42))
         pytest.fail("the peer's data was made")
 
     (figure,) = measure(
@@ -142,13 +142,13 @@ def test_whole_queries_are_measured_and_checked(tmp_path: Path) -> None:
     samples = json.loads(output.read_text("utf-8"))["samples"]
     keys = [(each["phase"], each["question"], each["contender"]) for each in samples]
     peers = ["alcid", "pyarrow"]
-    wanted = [
+    expected_keys = [
         (phase, question, contender)
         for phase in ("warm", "fresh")
         for question in QUESTIONS
         for contender in peers
     ]
-    assert sorted(keys) == sorted(2 * wanted)
+    assert sorted(keys) == sorted(2 * expected_keys)
     said = [each["said"].keys() for each in samples if each["contender"] == "alcid"]
     assert said == [{"data", "index"}] * (len(samples) // 2)
 
@@ -268,7 +268,7 @@ class NoSpark(PeerProcess):
         folders = ("rows", "bloom", "sorted", "indexes", "more_indexes")
         if request["do"] == "ask":
             return self.server.ask(request)
-        found: Mapping[str, dict[str, Any]] = {
+        answers: Mapping[str, dict[str, Any]] = {
             "prepare": {"sizes": dict.fromkeys(folders, 1_000_000)},
             "summary": {"rows": count, "columns": 6, "sum": [total]},
             "build": {
@@ -287,7 +287,7 @@ class NoSpark(PeerProcess):
                 "index_size": 10,
             },
         }
-        return found[request["do"]]
+        return answers[request["do"]]
 
     def __exit__(self, *_: object) -> None:
         """There is no process to end."""
@@ -558,8 +558,8 @@ def test_upserted_keys_are_new_and_old_as_they_are_meant(tmp_path: Path) -> None
     loaded = source.load(10_000)
     truth = Truth(20_000)
     truth.upsert(loaded)
-    known = set(loaded.ids.tolist())
-    assert (len(known), source.small) == (10_000, 20)
+    ids_seen = set(loaded.ids.tolist())
+    assert (len(ids_seen), source.small) == (10_000, 20)
     batches = {name: source.batch(10_000, name) for name in BATCHES}
     for name, (count, new) in {
         "large": (1_000, 500),
@@ -567,8 +567,8 @@ def test_upserted_keys_are_new_and_old_as_they_are_meant(tmp_path: Path) -> None
         "recent": (20, 0),
     }.items():
         ids = set(batches[name].ids.tolist())
-        assert (len(batches[name].ids), len(ids), len(ids - known)) == (count, count, new)
-        known |= ids
+        assert (len(batches[name].ids), len(ids), len(ids - ids_seen)) == (count, count, new)
+        ids_seen |= ids
         truth.upsert(batches[name])
     assert set(batches["recent"].ids.tolist()) <= set(loaded.ids[-200:].tolist())
     last: dict[int, int] = {}

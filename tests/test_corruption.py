@@ -67,10 +67,14 @@ def questions_of(golden: Golden) -> list[Predicate]:
             values = golden.values
         else:
             values = [row[list(types_of(golden)).index(name)] for row in golden.json["rows"][:50]]
-        known = [literal(value, data_type) for value in values if value is not None]
-        if known:
-            middle = known[len(known) // 2]
-            questions += [column.isin([known[0], middle]), column != known[-1], column < middle]
+        literals = [literal(value, data_type) for value in values if value is not None]
+        if literals:
+            middle = literals[len(literals) // 2]
+            questions += [
+                column.isin([literals[0], middle]),
+                column != literals[-1],
+                column < middle,
+            ]
     return questions
 
 
@@ -204,5 +208,5 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit)
 def test_damage_does_not_take_more_memory_than_the_file_allows(index_type: str) -> None:
     # In a process of its own: tracemalloc does not see what roaring bitmaps take.
     command = [sys.executable, "-c", PROCESS, index_type]
-    found = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert int(found.stdout) < 10 * HEAVIEST[index_type].json["size"] + 16 * MEGABYTE
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert int(ended.stdout) < 10 * HEAVIEST[index_type].json["size"] + 16 * MEGABYTE

@@ -103,10 +103,10 @@ def test_every_flip_and_truncation_is_seen(name: str) -> None:
     assert list(DeletionVector.from_bytes(data)) == said(data)
     for damage in damaged(data):
         try:
-            found = DeletionVector.from_bytes(damage.data)
+            vector = DeletionVector.from_bytes(damage.data)
         except FormatError:
             continue
-        pytest.fail(f"{damage.what} was read as {found}")
+        pytest.fail(f"{damage.what} was read as {vector}")
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -365,8 +365,8 @@ def use(data: bytes) -> None:
 def test_hostile_vectors_take_little_memory() -> None:
     # In a process of its own: tracemalloc does not see what roaring bitmaps take.
     command = [sys.executable, "-c", PROCESS]
-    found = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert int(found.stdout) < 16 * MEGABYTE
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert int(ended.stdout) < 16 * MEGABYTE
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -384,31 +384,35 @@ WRITTEN = DeletionVectorFile.write(
 def test_every_flip_and_truncation_of_a_file_is_seen() -> None:
     for damage in chain(flips(WRITTEN.data), truncations(WRITTEN.data)):
         try:
-            found = DeletionVectorFile.from_bytes(damage.data).read_all(WRITTEN.ranges)
+            vectors = DeletionVectorFile.from_bytes(damage.data).read_all(WRITTEN.ranges)
         except FormatError:
             continue
-        pytest.fail(f"{damage.what} was read as {found}")
+        pytest.fail(f"{damage.what} was read as {vectors}")
 
 
 def test_a_scan_sees_every_flip_and_every_truncation_within_a_vector() -> None:
-    starts = [place.offset for place in WRITTEN.ranges]
+    starts = [vector_range.offset for vector_range in WRITTEN.ranges]
     for damage in chain(flips(WRITTEN.data), truncations(WRITTEN.data)):
         try:
-            found = list(DeletionVectorFile.from_bytes(damage.data).scan())
+            vectors = list(DeletionVectorFile.from_bytes(damage.data).scan())
         except FormatError:
             continue
-        assert len(damage.data) in starts, f"{damage.what} was read as {found}"
-        assert len(found) == starts.index(len(damage.data))
+        assert len(damage.data) in starts, f"{damage.what} was read as {vectors}"
+        assert len(vectors) == starts.index(len(damage.data))
 
 
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("wrong_by", [-9, -8, -1, 1, 8])
 @pytest.mark.parametrize("field", ["offset", "length", "cardinality"])
 def test_a_wrong_range_is_seen(number: int, wrong_by: int, field: str) -> None:
-    place = WRITTEN.ranges[number]
-    values = {"offset": place.offset, "length": place.length, "cardinality": place.cardinality or 0}
+    vector_range = WRITTEN.ranges[number]
+    values = {
+        "offset": vector_range.offset,
+        "length": vector_range.length,
+        "cardinality": vector_range.cardinality or 0,
+    }
     values[field] += wrong_by
     file = DeletionVectorFile.from_bytes(WRITTEN.data)
     with pytest.raises(FormatError) as caught:
-        file.read(DeletionVectorRange(place.data_file, **values))
-    assert f"(data file {place.data_file!r})" in str(caught.value)
+        file.read(DeletionVectorRange(vector_range.data_file, **values))
+    assert f"(data file {vector_range.data_file!r})" in str(caught.value)

@@ -732,8 +732,8 @@ def page_tables() -> list[str]:
 
 
 def test_the_page_has_the_tables_of_the_code() -> None:
-    found = re.findall(r"(?:^\|.*\n)+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [text.strip() for text in found] == page_tables()
+    tables = re.findall(r"(?:^\|.*\n)+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [text.strip() for text in tables] == page_tables()
 
 
 def test_the_page_leaves_out_no_type() -> None:

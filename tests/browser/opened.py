@@ -100,10 +100,10 @@ class Opened:
 
 def contrasts(page: Page) -> dict[str, float]:
     """The contrast of each text that is seen to what is behind it, as WCAG counts it."""
-    found: list[list[Any]] = page.evaluate(_CONTRASTS)
-    assert found
+    texts: list[list[Any]] = page.evaluate(_CONTRASTS)
+    assert texts
     least: dict[str, float] = {}
-    for text, ratio in found:
+    for text, ratio in texts:
         least[text] = min(ratio, least.get(text, ratio))
     return least
 
@@ -111,13 +111,13 @@ def contrasts(page: Page) -> dict[str, float]:
 def colour_counts(page: Page, element: str) -> Counter[tuple[int, int, int]]:
     """How many pixels of an element, as it is seen, have each colour."""
     picture = page.locator(element).first.screenshot()
-    given = base64.b64encode(picture).decode()
-    return Counter({tuple(colour): count for colour, count in page.evaluate(_COLOURS, given)})
+    encoded = base64.b64encode(picture).decode()
+    return Counter({tuple(colour): count for colour, count in page.evaluate(_COLOURS, encoded)})
 
 
 def colour_of(page: Page, element: str) -> tuple[int, int, int]:
     """The background of an element."""
     style = "(found) => getComputedStyle(found).backgroundColor"
-    found = page.locator(element).first.evaluate(style)
-    red, green, blue = map(int, re.findall(r"\d+", found)[:3])
+    css = page.locator(element).first.evaluate(style)
+    red, green, blue = map(int, re.findall(r"\d+", css)[:3])
     return red, green, blue

@@ -59,8 +59,8 @@ class Outcome:
             self.refuse(what, f"{type(error).__name__}: {error}")
         except Exception as error:  # noqa: BLE001
             where = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{Path(where.filename).name}:{where.lineno}"
-            self.failures.append(f"{what}: {type(error).__name__}: {error} ({place})")
+            line = f"{Path(where.filename).name}:{where.lineno}"
+            self.failures.append(f"{what}: {type(error).__name__}: {error} ({line})")
 
     def refuse(self, what: str, reason: str) -> None:
         """Record a refusal, without the folder that the copy lies in."""
@@ -100,7 +100,7 @@ def _noting_warnings(outcome: Outcome) -> Iterator[None]:
         warnings.simplefilter("ignore", ResourceWarning)  # Spark's sockets
         warnings.simplefilter("always", AlcidWarning)
         yield
-    outcome.notes += sorted({str(one.message) for one in caught})
+    outcome.notes += sorted({str(warning.message) for warning in caught})
 
 
 def _inspect(outcome: Outcome, copy: Path) -> None:
@@ -232,12 +232,12 @@ class _Asked:
                     keys = ranks(column, descending=descending, nulls_first=False)
                     scan = self._table.scan(order_by=order, limit=5, use_indexes=use_indexes)
                     answered = columns_of(scan.to_arrow())[name]
-                    places = {repr(value): code for code, value in enumerate(column.values)}
+                    codes = {repr(value): code for code, value in enumerate(column.values)}
                     rank_of = dict(zip(column.codes.tolist(), keys.tolist(), strict=True))
-                    given = [
-                        rank_of[places[repr(answered.values[code])]] for code in answered.codes
+                    returned = [
+                        rank_of[codes[repr(answered.values[code])]] for code in answered.codes
                     ]
-                    assert given == np.sort(keys)[:5].tolist(), "not the first rows"
+                    assert returned == np.sort(keys)[:5].tolist(), "not the first rows"
             if outcome.is_done:
                 return
 

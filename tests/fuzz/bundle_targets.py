@@ -55,10 +55,12 @@ def _read_bundle(data: bytes) -> None:
     source = BytesSource(data, "x.bundle")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = BundleSet(open_bundles([source]), ["dt=2025-08-00/part-0.parquet"], [4000], ["v"])
-        for kind in found.kinds:
+        bundle_set = BundleSet(
+            open_bundles([source]), ["dt=2025-08-00/part-0.parquet"], [4000], ["v"]
+        )
+        for kind in bundle_set.kinds:
             if kind.index_type == "bloom-filter":
-                probe(found.coverage(kind), np.arange(1), [7], key_type(BIGINT))
+                probe(bundle_set.coverage(kind), np.arange(1), [7], key_type(BIGINT))
     assert all(issubclass(warning.category, AlcidWarning) for warning in caught)
     bundle = Bundle.open(source)
     for kind in bundle.kinds:

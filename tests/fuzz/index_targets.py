@@ -98,8 +98,8 @@ def _list_values(reader: IndexReader, keys: KeyType) -> None:
     if isinstance(reader, BitmapReader | RangeBitmapReader | BsiReader) and (
         reader.row_count <= _MOST_ROWS
     ):
-        rows, found = reader.contents()
-        assert len(rows) == len(found)
+        rows, listed = reader.contents()
+        assert len(rows) == len(listed)
 
 
 def _payload_seeds(index_type: str) -> list[bytes]:
@@ -126,9 +126,9 @@ def _built_payloads(index_type: str) -> list[bytes]:
         if index_type == "bsi" and data_type == "STRING":
             continue
         for chosen in variants.get(index_type, [{}]):
-            given = {f"file-index.{index_type}.c.{key}": value for key, value in chosen.items()}
+            settings = {f"file-index.{index_type}.c.{key}": value for key, value in chosen.items()}
             table = pa.table({"c": array})
-            index = FileIndex.build(table, {f"file-index.{index_type}.columns": "c", **given})
+            index = FileIndex.build(table, {f"file-index.{index_type}.columns": "c", **settings})
             (entry,) = index.entries
             payload = index.to_bytes()[entry.start :]
             seeds.append(bytes((TYPES.index(DataType.parse(data_type)),)) + payload)
@@ -170,6 +170,6 @@ def _container_seeds() -> list[bytes]:
     seeds = [b"\0" + golden.data for golden in golden_files("container_raw")]
     for golden in golden_files("container"):
         types = [DataType.parse(field["type"]) for field in golden.json["fields"]]
-        known = [TYPES.index(data_type) for data_type in types if data_type in TYPES]
-        seeds.append(bytes((known[0] if known else 0,)) + golden.data)
+        known_types = [TYPES.index(data_type) for data_type in types if data_type in TYPES]
+        seeds.append(bytes((known_types[0] if known_types else 0,)) + golden.data)
     return small(seeds)

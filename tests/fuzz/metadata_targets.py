@@ -84,14 +84,14 @@ def _read_schema(data: bytes) -> None:
 @cache
 def _paimon_files(prefix: str) -> list[bytes]:
     """The files of golden tables whose names begin with `prefix`."""
-    found = []
+    files = []
     for table in _TABLES:
         with tarfile.open(writer_folder() / f"{table}.tar.xz") as archive:
             for member in archive.getmembers():
                 file = archive.extractfile(member) if member.name.startswith(prefix) else None
                 if file is not None:
-                    found.append(file.read())
-    return small(found)
+                    files.append(file.read())
+    return small(files)
 
 
 def _read_metadata(data: bytes) -> None:

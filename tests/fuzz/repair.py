@@ -56,10 +56,10 @@ def puffin_file(data: bytes) -> bytes:
 
 def _blobs(payload: bytes) -> list[Any]:
     try:
-        found = json.loads(payload)
+        footer = json.loads(payload)
     except (ValueError, RecursionError):
         return []
-    blobs = found.get("blobs") if isinstance(found, dict) else None
+    blobs = footer.get("blobs") if isinstance(footer, dict) else None
     return blobs if isinstance(blobs, list) else []
 
 

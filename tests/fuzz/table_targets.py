@@ -65,9 +65,12 @@ def _vector_seeds() -> list[bytes]:
 
 def _read_vectors(data: bytes) -> None:
     with DeletionVectorFile.from_bytes(data) as file:
-        found = [replace(place, data_file=str(at)) for at, (place, _) in enumerate(file.scan())]
-        assert len(file.read_all(found)) == len(found)
-    assert len(list(vector_places(Section(BytesSource(data))))) == len(found)
+        ranges = [
+            replace(vector_range, data_file=str(at))
+            for at, (vector_range, _) in enumerate(file.scan())
+        ]
+        assert len(file.read_all(ranges)) == len(ranges)
+    assert len(list(vector_places(Section(BytesSource(data))))) == len(ranges)
 
 
 def _vector_file_seeds() -> list[bytes]:

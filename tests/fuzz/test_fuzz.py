@@ -93,16 +93,17 @@ def test_repaired_bundles_are_read_with_what_was_changed() -> None:
     kind = bundle.kinds[0]
     series = bundle.series(kind)
     assert series is not None
-    place = series.stored(0).offset + 10
-    changed = data[:place] + bytes((data[place] ^ 1,)) + data[place + 1 :]
+    position = series.stored(0).offset + 10
+    changed = data[:position] + bytes((data[position] ^ 1,)) + data[position + 1 :]
     row = int(series.directory.rows[0])
     with pytest.raises(AlcidError, match="damaged block"):
         Bundle.open(BytesSource(changed)).read(kind, row)
-    before, found = (
-        Bundle.open(BytesSource(one)).read(kind, row) for one in (data, repair.bundle(changed))
+    before, after = (
+        Bundle.open(BytesSource(content)).read(kind, row)
+        for content in (data, repair.bundle(changed))
     )
     assert before is not None
-    assert found == before[:10] + bytes((before[10] ^ 1,)) + before[11:]
+    assert after == before[:10] + bytes((before[10] ^ 1,)) + before[11:]
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "guided"])

@@ -100,9 +100,11 @@ EDGES |= {
 def _wide(count: int) -> Rows:
     """Many columns of changing types: one row full, one with nulls, one of nulls."""
     kinds = ["INT", "STRING", "BIGINT", "DECIMAL(20, 2)", "BOOLEAN", "TIMESTAMP(6)", "BYTES"]
-    types = [kinds[place % len(kinds)] for place in range(count)]
-    full = [EDGES[kind][place % len(EDGES[kind])] for place, kind in enumerate(types)]
-    some = [None if place % 3 == 1 or place == count - 1 else full[place] for place in range(count)]
+    types = [kinds[number % len(kinds)] for number in range(count)]
+    full = [EDGES[kind][number % len(EDGES[kind])] for number, kind in enumerate(types)]
+    some = [
+        None if number % 3 == 1 or number == count - 1 else full[number] for number in range(count)
+    ]
     return Rows(f"columns_{count}", types, [full, some, [None] * count])
 
 

@@ -67,7 +67,9 @@ def indexes(**options: Json) -> bytes:
     with BundleWriter(data, **options) as writer:
         for number in range(3):
             table = table_of(number)
-            known = {name: ColumnStatistics.of(table.column(name)) for name in table.column_names}
+            column_statistics = {
+                name: ColumnStatistics.of(table.column(name)) for name in table.column_names
+            }
             path = f"dt=2025-08-0{number}/part-{number}.parquet"
             row = writer.add_file(
                 FileEntry(
@@ -76,7 +78,7 @@ def indexes(**options: Json) -> bytes:
                     f'"etag-{number}"',
                     len(table),
                     99 + number,
-                    known,
+                    column_statistics,
                     SCHEMA if number else None,
                 )
             )
@@ -117,8 +119,8 @@ def statistics() -> bytes:
         for name, (low, high) in bounds.items()
     }
     second = {
-        name: ColumnStatistics(known.data_type, nulls=9 if place % 2 else None)
-        for place, (name, known) in enumerate(first.items())
+        name: ColumnStatistics(old.data_type, nulls=9 if number % 2 else None)
+        for number, (name, old) in enumerate(first.items())
     }
     second["column of INT"] = ColumnStatistics(DataType("BIGINT"), 5, 2**40, 0)
     data = io.BytesIO()
@@ -142,9 +144,9 @@ def payloads() -> bytes:
     with BundleWriter(data) as writer:
         for number, length in enumerate(lengths):
             row = writer.add_file(FileEntry(f"{number}", 1, "1", 1))
-            for place, kind in enumerate(kinds):
-                if number % 4 != place:
-                    content = bytes((number + place + i * i) & 255 for i in range(length))
+            for position, kind in enumerate(kinds):
+                if number % 4 != position:
+                    content = bytes((number + position + i * i) & 255 for i in range(length))
                     writer.add(row, kind, None if kind.column == "m[k]" else content)
     return data.getvalue()
 
@@ -182,17 +184,17 @@ def described(bundle: Bundle) -> Json:
         row["schema"] = None if schema is None else schema.hex()
     groups = [
         {
-            "column": known.column,
-            "type": str(known.data_type),
-            "values": [_plain(value) for value in known.values],
+            "column": column.column,
+            "type": str(column.data_type),
+            "values": [_plain(value) for value in column.values],
         }
-        for known in files.statistics
+        for column in files.statistics
     ]
-    held = []
+    stored = []
     for kind in bundle.kinds:
         every = [bundle.read(kind, row) for row in range(bundle.file_count)]
-        told = [None if p is None else [len(p), hashlib.sha256(p).hexdigest()] for p in every]
-        held.append({"kind": [kind.type, kind.column, kind.index_type], "payloads": told})
+        digests = [None if p is None else [len(p), hashlib.sha256(p).hexdigest()] for p in every]
+        stored.append({"kind": [kind.type, kind.column, kind.index_type], "payloads": digests})
     others = [
         [blob.type, list(blob.fields), hashlib.sha256(bundle.read_blob(blob)).hexdigest()]
         for blob in bundle.others
@@ -200,7 +202,7 @@ def described(bundle: Bundle) -> Json:
     return {
         "files": core,
         "statistics": groups,
-        "payloads": held,
+        "payloads": stored,
         "others": others,
         "replaces": list(bundle.replaces),
     }

@@ -62,20 +62,20 @@ class Tables:
         self.session.sql(f"CREATE TABLE {table} ({schema}) USING iceberg TBLPROPERTIES ({options})")
         folder = PLACE / name
         folder.mkdir(parents=True)
-        for place, (first, end) in enumerate(tasks):
+        for number, (first, end) in enumerate(tasks):
             arrays = {
                 column: arrow_array(kind.data_type, [kind.value(row) for row in range(first, end)])
                 for column, kind in columns.items()
             }
-            pq.write_table(pa.table(arrays), folder / f"part-{place}.parquet")
+            pq.write_table(pa.table(arrays), folder / f"part-{number}.parquet")
         self.session.sql(
             f"CALL {CATALOG}.system.add_files(table => 'db.{name}', "
             f"source_table => '`parquet`.`{folder}`')"
         )
-        found = self.session.sql(f"SELECT DISTINCT _file, spark_partition_id() FROM {table}")
+        files = self.session.sql(f"SELECT DISTINCT _file, spark_partition_id() FROM {table}")
         filled = sum(first < end for first, end in tasks)
-        assert len({row[0] for row in found.collect()}) == filled
-        assert len({row[1] for row in found.collect()}) == filled
+        assert len({row[0] for row in files.collect()}) == filled
+        assert len({row[1] for row in files.collect()}) == filled
         return table
 
     def fix_snapshot(self, name: str) -> None:
@@ -119,11 +119,11 @@ def write_delete(tables: Tables, folder: Path) -> None:
     deleted: dict[str, set[int]] = {}
     for name, (condition, matches) in DELETES.items():
         touched = set()
-        for place, (first, end) in enumerate(DELETE_TASKS):
-            data_file = f"file:{PLACE}/deletes/part-{place}.parquet"
-            found = {row - first for row in range(first, end) if matches(row)}
-            deleted.setdefault(data_file, set()).update(found)
-            touched |= {data_file} if found else set()
+        for number, (first, end) in enumerate(DELETE_TASKS):
+            data_file = f"file:{PLACE}/deletes/part-{number}.parquet"
+            rows = {row - first for row in range(first, end) if matches(row)}
+            deleted.setdefault(data_file, set()).update(rows)
+            touched |= {data_file} if rows else set()
         path, entries = tables.delete("deletes", condition)
         specs = {data_file: spec_of(sorted(deleted[data_file])) for data_file in touched}
         for entry in entries:

@@ -85,7 +85,7 @@ class Package:
     def __getattr__(self, name: str) -> Any:
         from py4j.java_gateway import JavaPackage
 
-        found = getattr(self._package, name)
-        found = Package(found) if isinstance(found, JavaPackage) else found
-        setattr(self, name, found)
-        return found
+        value = getattr(self._package, name)
+        value = Package(value) if isinstance(value, JavaPackage) else value
+        setattr(self, name, value)
+        return value

@@ -35,11 +35,11 @@ def state(java: JavaPaimon, table: Path, options: Mapping[str, str]) -> dict[str
 
 def answer(java: JavaPaimon, table: Path, rows: list[Json], question: Json) -> dict[str, Json]:
     """The numbers of the rows that match; with indexes or without them."""
-    found = json_rows(java.read(table, question))
-    assert found == json_rows(java.read(table, question, options=WITHOUT_INDEX)), question
-    texts = set(map(json.dumps, found))
+    answers = json_rows(java.read(table, question))
+    assert answers == json_rows(java.read(table, question, options=WITHOUT_INDEX)), question
+    texts = set(map(json.dumps, answers))
     numbers = [number for number, row in enumerate(rows) if json.dumps(row) in texts]
-    assert len(numbers) == len(found), question
+    assert len(numbers) == len(answers), question
     return {"predicate": question, "rows": numbers}
 
 
@@ -48,9 +48,13 @@ def describe(java: JavaPaimon, table: Path, questions: list[Json]) -> dict[str, 
     latest = state(java, table, {})
     snapshots: list[Json] = []
     stored = [json.loads(path.read_text()) for path in table.glob("snapshot/snapshot-*")]
-    for found in sorted(stored, key=itemgetter("id")):
-        facts = {"id": found["id"], "kind": found["commitKind"], "schema_id": found["schemaId"]}
-        options = {"scan.snapshot-id": str(found["id"])}
+    for snapshot in sorted(stored, key=itemgetter("id")):
+        facts = {
+            "id": snapshot["id"],
+            "kind": snapshot["commitKind"],
+            "schema_id": snapshot["schemaId"],
+        }
+        options = {"scan.snapshot-id": str(snapshot["id"])}
         snapshots.append(facts | state(java, table, options))
     tags: list[Json] = [
         {"tag": name, **state(java, table, {"scan.tag-name": name})}

@@ -196,10 +196,12 @@ class PaimonJvm:
 
     def indexer(self, index_type: str, sql: str, options: dict[str, str]) -> Any:
         """Paimon's factory of writers and readers of one column."""
-        given = self.paimon.options.Options()
+        java_options = self.paimon.options.Options()
         for key, value in options.items():
-            given.setString(key, value)
-        return self.paimon.fileindex.FileIndexer.create(index_type, self.data_type(sql), given)
+            java_options.setString(key, value)
+        return self.paimon.fileindex.FileIndexer.create(
+            index_type, self.data_type(sql), java_options
+        )
 
     def write(
         self, index_type: str, sql: str, options: dict[str, str], values: Sequence[Json]

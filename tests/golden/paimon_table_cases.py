@@ -53,8 +53,8 @@ QUESTIONS = [
 def rows_of(columns: dict[str, str], rows: Sequence[Sequence[Json]]) -> pa.Table:
     """Rows in their JSON form as an Arrow table."""
     arrays = [
-        arrow_array(kind.removesuffix(" NOT NULL"), [row[place] for row in rows])
-        for place, kind in enumerate(columns.values())
+        arrow_array(kind.removesuffix(" NOT NULL"), [row[number] for row in rows])
+        for number, kind in enumerate(columns.values())
     ]
     return pa.table(arrays, names=list(columns))
 

@@ -54,11 +54,11 @@ class JavaWriting(JavaCalls):
         )
         row_type = self.call("table.Table", "rowType", opened)
         location = self.jvm.paimon.fs.Path(str(path))
-        place = self.jvm.paimon.format.FormatReaderContext(
+        context = self.jvm.paimon.format.FormatReaderContext(
             self._files, location, path.stat().st_size
         )
         factory = self._parquet.createReaderFactory(row_type, row_type, self.items([]))
-        return self.call("format.FormatReaderFactory", "createReader", factory, place)
+        return self.call("format.FormatReaderFactory", "createReader", factory, context)
 
     def new_assigner(self, opened: Any) -> Any:
         """What gives dynamic buckets to keys, the only one of its table; None for other buckets."""
@@ -123,10 +123,12 @@ class _Sink:
         names = [kind] * len(rows) if isinstance(kind, str) else list(kind)
         assert len(names) == len(rows)
         kinds = self._java.jvm.paimon.types.RowKind
-        known = {name: kinds.fromShortString(name) for name in set(names)}
-        given = self._java.items(known[name] for name in names)
+        kind_of_name = {name: kinds.fromShortString(name) for name in set(names)}
+        row_kinds_of_rows = self._java.items(kind_of_name[name] for name in names)
         reader = self._java.read_file(rows, self._opened)
-        (self._write_all if self._assigner is None else self._write_by_hash)(reader, given)
+        (self._write_all if self._assigner is None else self._write_by_hash)(
+            reader, row_kinds_of_rows
+        )
 
     def _write_all(self, reader: Any, kinds: Any) -> None:
         """Write without a call of ours for each row."""

@@ -77,8 +77,8 @@ def ranges_of(bitmap: bytes) -> list[list[int]]:
 
 def distinct(values: Sequence[Json]) -> list[Json]:
     """The values without nulls and repetitions, in order of first occurrence."""
-    found = {json.dumps(value): value for value in values if value is not None}
-    return list(found.values())
+    values_by_text = {json.dumps(value): value for value in values if value is not None}
+    return list(values_by_text.values())
 
 
 def save(folder: Path, name: str, facts: dict[str, Json], data: bytes | None = None) -> None:

@@ -130,8 +130,8 @@ def test_moments() -> None:
     assert rows("TIMESTAMP(9)", nanos, it < datetime.datetime(1970, 1, 1)) == [0]
     assert rows("TIMESTAMP(9)", nanos, it == np.datetime64(1_500, "ns")) == [2]
     plus_one = datetime.timezone(datetime.timedelta(hours=1))
-    one = datetime.datetime(1970, 1, 1, 1, tzinfo=plus_one)
-    assert rows("TIMESTAMP_LTZ(9)", nanos, it == one) == [1]
+    moment = datetime.datetime(1970, 1, 1, 1, tzinfo=plus_one)
+    assert rows("TIMESTAMP_LTZ(9)", nanos, it == moment) == [1]
     days = values_of(pa.array([0, 1], pa.date32()))
     assert rows("DATE", days, it == datetime.date(1970, 1, 2)) == [1]
     assert rows("DATE", days, it > datetime.datetime(1970, 1, 1, 12)) == [1]

@@ -393,8 +393,8 @@ for path in sys.argv[2:]:
         assert os.waitpid(child, 0)[1] == 0
         continue
     before, start = peak(), time.perf_counter()
-    found = attempt(path)
-    print(json.dumps([found, time.perf_counter() - start, peak() - before]), flush=True)
+    outcome = attempt(path)
+    print(json.dumps([outcome, time.perf_counter() - start, peak() - before]), flush=True)
     os._exit(0)
 """
 

@@ -40,16 +40,16 @@ NAN = math.nan
 )
 def test_nan_equals_nan_as_a_literal(nan: Any) -> None:
     """Dataclasses of Python 3.13 compare field by field, where NaN is not equal to itself."""
-    for one, other in [
+    for first, other in [
         (col("x") == nan, col("x") == NAN),
         (col("x").isin([1.5, nan]), col("x").isin([1.5, NAN])),
         (col("x").between(nan, 1.5), Between("x", float("nan"), 1.5)),
         ((col("x") == nan) & (col("y") > 1), (col("x") == NAN) & (col("y") > 1)),
         (~(col("x") == nan), ~(col("x") == NAN)),
     ]:
-        assert one == other
-        assert hash(one) == hash(other)
-        assert {one: 1}[other] == 1
+        assert first == other
+        assert hash(first) == hash(other)
+        assert {first: 1}[other] == 1
 
 
 def test_predicates_of_another_kind_or_value_differ() -> None:

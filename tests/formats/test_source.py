@@ -31,8 +31,8 @@ def test_bytes_are_taken_from_any_buffer_and_nothing_else() -> None:
 
 
 def test_ranges_are_read_one_by_one() -> None:
-    one, other = BytesSource(b"abcdef"), BytesSource(b"012")
-    assert read_each([Range(one, 1, 2), Range(other, 0, 3)]) == [b"bc", b"012"]
+    first, other = BytesSource(b"abcdef"), BytesSource(b"012")
+    assert read_each([Range(first, 1, 2), Range(other, 0, 3)]) == [b"bc", b"012"]
 
 
 def test_a_directory_or_a_pipe_is_refused(tmp_path: Path) -> None:

@@ -170,8 +170,8 @@ def write_hash_files(jvm: PaimonJvm, table: Any) -> None:
     }
     for name, hashes in lists.items():
         array = jvm.gateway.new_array(jvm.gateway.jvm.int, len(hashes))
-        for place, number in enumerate(hashes):
-            array[place] = number
+        for index, number in enumerate(hashes):
+            array[index] = number
         _save_hash_file(name, file, file.write(array), {})
     factory = jvm.paimon.index.DynamicBucketIndexMaintainer.Factory(handler)
     previous = None

@@ -25,7 +25,7 @@ def check_rows(
     """Make sure that an answer has the right rows in the right order.
 
     Args:
-        found: The answer.
+        table: The answer.
         rows: All rows, in the order of a scan.
         question: What was asked.
         positions: The positions of all rows that match, in the order that was asked for.

@@ -272,19 +272,19 @@ class TestFilesThatDiffer:
 
     @pytest.mark.parametrize("names", ["ab", "ba"])
     @pytest.mark.parametrize(
-        ("one", "other"),
+        ("first", "other"),
         [("int64", "string"), ("double", "int64"), ("date32[day]", "timestamp[us]")],
     )
     def test_types_that_do_not_go_together_are_named_with_file_and_column(
-        self, tmp_path: Path, names: str, one: str, other: str
+        self, tmp_path: Path, names: str, first: str, other: str
     ) -> None:
         types = {str(kind): kind for kind in (pa.int64(), pa.string(), pa.float64(), pa.date32())}
         types["timestamp[us]"] = pa.timestamp("us")
-        for name, kind in zip(names, (one, other), strict=True):
+        for name, kind in zip(names, (first, other), strict=True):
             write(tmp_path, {f"{name}.parquet": {"some": pa.nulls(1, types[kind])}})
         with pytest.raises(alcid.UnsupportedError) as error:
             alcid.parquet(str(tmp_path)).scan().to_arrow()
-        for word in ("b.parquet", "some", one, other):
+        for word in ("b.parquet", "some", first, other):
             assert word in str(error.value)
 
     def test_partition_column_within_the_file_gives_way_to_the_path(self, tmp_path: Path) -> None:

@@ -14,13 +14,13 @@ ranges = st.lists(st.tuples(st.integers(0, 180), st.integers(1, 20)), min_size=1
 
 @given(ranges, st.integers(0, 20), st.integers(1, 60))
 def test_requests_cover_the_ranges_and_no_gap_that_is_too_wide(
-    wanted: list[tuple[int, int]], gap: int, largest: int
+    asked: list[tuple[int, int]], gap: int, largest: int
 ) -> None:
-    starts, lengths = np.array(wanted).T
+    starts, lengths = np.array(asked).T
     begins, ends = coalesce(starts, lengths, gap, largest)
     covered = [byte for begin, end in zip(begins, ends, strict=True) for byte in range(begin, end)]
     assert covered == sorted(set(covered))
-    needed = {byte for start, length in wanted for byte in range(start, start + length)}
+    needed = {byte for start, length in asked for byte in range(start, start + length)}
     assert needed <= set(covered)
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         unread = 0

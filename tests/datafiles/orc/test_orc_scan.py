@@ -225,8 +225,8 @@ def test_a_stripe_that_is_not_there_is_an_error(group: int) -> None:
 
 
 def test_the_checksum_of_the_footer_tells_files_apart() -> None:
-    one, other = written(rows(0, 10)), written(rows(10, 20))
-    assert scan_of(one).footer_crc == scan_of(one).footer_crc != scan_of(other).footer_crc
+    first, other = written(rows(0, 10)), written(rows(10, 20))
+    assert scan_of(first).footer_crc == scan_of(first).footer_crc != scan_of(other).footer_crc
 
 
 @pytest.mark.parametrize("data", [b"", b"ORC", b"PAR1" * 100, b"ORC" + bytes(100)])

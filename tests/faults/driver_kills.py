@@ -50,7 +50,7 @@ class DriverKills(SparkKills):
         is_killed = len(ended) < len(asked)
         if is_killed:
             self.killed += 1
-            self.told["operations cut off"] += len(asked) - len(ended)
+            self.counts["operations cut off"] += len(asked) - len(ended)
             self.close()
         for name, operation in chosen.items():
             series = self._series[name]

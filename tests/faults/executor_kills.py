@@ -50,17 +50,17 @@ class ExecutorKills(SparkKills):
                 kill([victim])
                 log.append(f"{what} killed")
                 self.killed += 1
-                self.told[f"{what} killed"] += 1
+                self.counts[f"{what} killed"] += 1
                 break
         ended = self.driver().ask("end", location=series.location)
         is_done = ended["problem"] is None
         assert is_done or not self.retries, ended["problem"]
         if is_done:
             self._seconds[name, operation] = ended["seconds"]
-        self.told["tasks lost"] += self.driver().ask("failed_tasks") - before
-        self.told["errors"] += not is_done
+        self.counts["tasks lost"] += self.driver().ask("failed_tasks") - before
+        self.counts["errors"] += not is_done
         if not self.retries:
-            self.driver().ask("settle")
+            self.driver().ask("wait_for_workers")
         self._check(series, operation, is_done=is_done)
 
     def _victim(self, source: random.Random) -> tuple[int | None, str]:

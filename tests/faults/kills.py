@@ -54,7 +54,7 @@ class Kills:
         self._subjects = {name: SUBJECTS[name](folder / name) for name in SUBJECT_NAMES}
         self.killed = 0
         """How many processes were killed; others came to their end."""
-        self.told: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
 
     def run(self, number: int) -> None:
         """Let a table go through a few operations; an error tells which."""
@@ -146,7 +146,7 @@ def main() -> int:
                 failed += 1
                 traceback.print_exc()
     seconds = time.monotonic() - begin
-    counts = "".join(f"; {count} {what}" for what, count in sorted(kills.told.items()))
+    counts = "".join(f"; {count} {what}" for what, count in sorted(kills.counts.items()))
     print(f"{len(numbers)} runs, {kills.killed} kills, {failed} failed, in {seconds:.0f} s{counts}")
     return 1 if failed else 0
 

@@ -30,7 +30,7 @@ class SparkKills:
         """Work in a folder, with drivers of these settings."""
         self.killed = 0
         """How many processes were killed while an operation was on its way."""
-        self.told: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         """What else there is to say of them."""
         self._folder, self._seed = folder, seed
         self._settings, self._python = settings, {} if python is None else {"python": python}

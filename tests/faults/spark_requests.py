@@ -103,7 +103,7 @@ class KillRequests:
         faults.plan(killing(number, die_with_children, within=within))
         self._armed.enter_context(counted_calls(faults))
 
-    def settle(self) -> None:
+    def wait_for_workers(self) -> None:
         """Wait until tasks have Python workers again.
 
         Spark keeps idle ones for later. If what has forked them was killed, the next task that is

@@ -81,8 +81,8 @@ def test_mutants_are_the_same_in_every_run_and_differ_from_their_seeds() -> None
 def test_repaired_vectors_are_refused_for_their_content_only() -> None:
     data = bytearray(DeletionVector([1, 70_000]).to_bytes())
     data[20] ^= 1
-    mended = repair.vector(bytes(data))
-    assert mended[-4:] == zlib.crc32(mended[4:-4]).to_bytes(4, "big")
+    repaired = repair.vector(bytes(data))
+    assert repaired[-4:] == zlib.crc32(repaired[4:-4]).to_bytes(4, "big")
     assert repair.vector(DeletionVector([3]).to_bytes()) == DeletionVector([3]).to_bytes()
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import alcid
 from alcid.tables.paimon.metadata.schema import TableSchema
 from tests.interop.java_machine import WRITE_ONLY, JavaMachine
-from tests.tables.paimon.keyed.upsert_machine import Fate, UpsertMachine
+from tests.tables.paimon.keyed.upsert_machine import Outcome, UpsertMachine
 from tests.tables.paimon.machine import NOTHING
 
 __all__ = ["JavaUpsertMachine"]
@@ -66,7 +66,7 @@ class JavaUpsertMachine(UpsertMachine, JavaMachine):
             options=WRITE_ONLY if write_only else None,
         )
         self._killed = set()  # Java's snapshots do not repeat who was killed
-        self.take(kinds, rows, Fate.LEFT if write_only else Fate.SETTLED)
+        self.take(kinds, rows, Outcome.LEFT if write_only else Outcome.COMPACTED)
         some = [(kind, *row.values()) for kind, row in zip(kinds, rows, strict=True)]
         return f"{some}, {write_only=}"
 

@@ -140,15 +140,15 @@ class KeyedTable:
 
     # -- what is seen --------------------------------------------------------------------------
 
-    def check(self, *, settled: bool = True) -> None:
+    def check(self, *, compacted: bool = True) -> None:
         """All see the rows; those that do not look at level 0 only if nothing is there."""
         expected = as_text(self.arrow(list(self.rows.values())))
         for who in sorted({"java", "newest"} & self.readers):
             java = self.peers.named(who)
-            assert as_text(java.read(self.path, merged=not settled)) == expected, who
+            assert as_text(java.read(self.path, merged=not compacted)) == expected, who
         merged = alcid.paimon(self.path, merge_on_read=True)
         assert as_text(merged.scan().to_arrow()) == expected
-        if settled:
+        if compacted:
             assert as_text(alcid.paimon(self.path).scan().to_arrow()) == expected
             if "pypaimon" in self.readers:
                 assert as_text(self.peers.pypaimon.read(self.path)) == expected

@@ -1,4 +1,4 @@
-"""What Java's write-only jobs left on level 0, settled and compacted here: Java sees the same."""
+"""What Java's write-only jobs left on level 0 is compacted here: Java sees the same."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rows_of(model: dict[int, tuple[str, int]]) -> pa.Table:
     )
 
 
-def settle_all(table: PaimonTable) -> None:
+def compact_level_0(table: PaimonTable) -> None:
     """Lift level 0 of all buckets, and nothing more than that needs."""
     table.refresh()
     files = table.snapshot
@@ -101,7 +101,7 @@ def test_turns_of_java_and_us(
         for _ in range(source.randrange(1, 4)):
             write(options=WRITE_ONLY)
         if source.random() < 0.6:
-            settle_all(table)
+            compact_level_0(table)
         else:
             table.compact()
             assert set(levels(table)) <= {int(table_options.get("num-levels", "6")) - 1}
@@ -166,7 +166,7 @@ def test_partitions_and_index_files_beside_the_data(
         java_paimon.write(path, batch(day, 0, "old"))
         java_paimon.write(path, batch(day, 5, "new"), options=WRITE_ONLY)
     table = alcid.paimon(path)
-    settle_all(table)
+    compact_level_0(table)
     table.refresh()
     expected = as_text(java_paimon.read(path))
     assert len(expected) == 30
@@ -210,7 +210,7 @@ def test_a_writer_that_gives_out_numbers_again_wins_as_it_does_in_java(
     java_paimon.write(copied, rows_of({50: ("one more", 0)}))  # it has to lift level 0
     runs = [entry.file.level for entry in alcid.paimon(copied).snapshot.state.entries]
     assert sorted(runs) == [2, 3, 4, 5]
-    settle_all(table)
+    compact_level_0(table)
     table.upsert(rows_of({50: ("one more", 0)}))
     values = ["java"] * 3 + ["we again" + letters] * 2 + ["we" + letters] * 5
     expected = {key: (value, 0) for key, value in enumerate(values)}

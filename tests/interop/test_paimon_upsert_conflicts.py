@@ -91,9 +91,9 @@ def test_what_java_does_in_the_middle_of_an_upsert_is_not_lost(
     if last == "theirs":
         _again(table, action)
     # Level 0 is lifted in the buckets that we write to.
-    settled = (action, kind) != ("puts on level 0", "dynamic")
-    table.check(settled=settled)
-    assert not settled or 0 not in levels(table.path)
+    compacted = (action, kind) != ("puts on level 0", "dynamic")
+    table.check(compacted=compacted)
+    assert not compacted or 0 not in levels(table.path)
     table.compact(java)
     table.check()
 

@@ -89,7 +89,7 @@ def test_the_newest_row_wins_over_level_zero_of_a_job_that_does_not_compact(
     table.put(java, *rows(0, 10, "oldest"))
     table.put(java, *rows(2, 12, "older"), write_only=True)
     table.remove(java, (0, None), (5, None), write_only=True)
-    table.check(settled=False)
+    table.check(compacted=False)
     table.put("we", *rows(4, 8, "newest"))
     table.check()
     assert 0 not in levels(table.path)
@@ -175,10 +175,10 @@ def test_somebody_finishes_an_upsert_that_was_killed_between_its_snapshots(
         patch.setattr(commit, "commit_compact", _killed)
         with pytest.raises(Killed):
             table.put("we", *rows(3, 13, "b"))
-        table.check(settled=False)
+        table.check(compacted=False)
         with pytest.raises(Killed):
             table.remove("we", (1, None), (4, None))
-        table.check(settled=False)
+        table.check(compacted=False)
     assert levels(table.path) == [0, 0, 5]
     who = java if then.startswith("java") else "we"
     if "put" in then:
@@ -199,10 +199,10 @@ def test_rows_that_nobody_compacts_are_there_for_those_who_merge(
     table.put("we", *rows(0, 10, "a"), write_only=True)
     table.put(java, *rows(5, 15, "b"), write_only=True)
     table.remove("we", (6, None), (20, None), write_only=True)
-    table.check(settled=False)
+    table.check(compacted=False)
     table.put("we", *rows(9, 11, "c"), write_only=True)
     table.remove(java, (10, None), write_only=True)
-    table.check(settled=False)
+    table.check(compacted=False)
     table.compact(java)
     table.check()
 
@@ -224,7 +224,7 @@ def test_a_java_job_that_does_not_compact_stays_open_while_we_upsert(
             for row in theirs:
                 table.rows[row[:1]] = row
             writer.commit()
-            table.check(settled=False)
+            table.check(compacted=False)
     table.put("we", (99, "last"))
     table.check()
 

@@ -109,7 +109,7 @@ def test_a_job_that_begins_late_sees_all_rows_and_goes_on(
     table.put("we", *((number, "b") for number in range(5)))
     table.remove("we", (7, None))
     table.put("we", (8, "c"), write_only=True)
-    table.check(settled=False)  # reads as such a job does first
+    table.check(compacted=False)  # reads as such a job does first
     follower = Follower(table, java)
     follower.begin()
     table.put("we", (8, "d"), (0, "d"))

@@ -1,4 +1,4 @@
-"""A settled bucket has nothing on level 0, and the newest row of each key live."""
+"""After a compaction, level 0 of a bucket is empty and only the newest row of a key is live."""
 
 from __future__ import annotations
 

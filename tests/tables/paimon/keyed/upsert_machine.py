@@ -23,16 +23,16 @@ from tests.tables.paimon.machine import NOTHING
 from tests.tables.paimon.machine_table import MachineTable
 from tests.tables.paimon.random_predicates import Row
 
-__all__ = ["Fate", "UpsertMachine"]
+__all__ = ["Outcome", "UpsertMachine"]
 
 MANY_FILES = 12  # each makes each scan slower
 ROW_KINDS: tuple[RowKind, ...] = ("+I", "+U", "-U", "-D")
 
 
-class Fate(Enum):
+class Outcome(Enum):
     """What becomes of the rows of an upsert."""
 
-    SETTLED = "settled"
+    COMPACTED = "compacted"
     LEFT = "left on level 0"
     KILLED = "killed"
 
@@ -51,7 +51,7 @@ class UpsertMachine(UpsertTable):
         self._keys_of: dict[str, tuple[set[Key], set[Key]]] = {}
         self._touched: set[Key] = set()
         self._killed: set[Key] = set()
-        self._fate = Fate.SETTLED
+        self._outcome = Outcome.COMPACTED
 
     def steps(self) -> dict[Callable[[], str], int]:
         return {
@@ -102,7 +102,7 @@ class UpsertMachine(UpsertTable):
         upserted = self.arrow(rows, names)
         if row_kind == "change":
             upserted = upserted.append_column(row_kind, pa.array(kinds, pa.string()))
-        before = set(self.model.settled) if not self.model.waiting else None
+        before = set(self.model.compacted) if not self.model.waiting else None
         try:
             report = self.table.upsert(
                 self.as_input(upserted),
@@ -110,12 +110,12 @@ class UpsertMachine(UpsertTable):
                 write_only=write_only,
                 options=options,
             )
-            self.take(kinds, rows, Fate.LEFT if write_only else Fate.SETTLED)
+            self.take(kinds, rows, Outcome.LEFT if write_only else Outcome.COMPACTED)
             self.check_report(report, before)
         except _KilledError:
-            self.take(kinds, rows, Fate.KILLED)
+            self.take(kinds, rows, Outcome.KILLED)
         some = [(kind, *row.values()) for kind, row in zip(kinds, rows, strict=True)]
-        return f"{list(names)} {some}, {row_kind=}, {write_only=}, {options=}, {self._fate}"
+        return f"{list(names)} {some}, {row_kind=}, {write_only=}, {options=}, {self._outcome}"
 
     def check_report(self, report: UpsertReport, before: set[Key] | None) -> None:
         """An upsert tells how many rows it put, deleted and replaced.
@@ -124,7 +124,7 @@ class UpsertMachine(UpsertTable):
             report: What it tells.
             before: The keys that there were, if no row was on level 0.
         """
-        if self.is_lazy or self._fate is Fate.LEFT:
+        if self.is_lazy or self._outcome is Outcome.LEFT:
             assert report.rows + report.deletes == len(self._touched)
         elif report.replaced is not None and before is not None:
             live = self.model.merged()
@@ -140,14 +140,14 @@ class UpsertMachine(UpsertTable):
         weights = self.source.choice([(1, 0, 0, 0), (4, 4, 1, 1), (1, 1, 4, 4), (0, 0, 0, 1)])
         return self.source.choices(ROW_KINDS, weights, k=count)
 
-    def take(self, kinds: Sequence[str], rows: Sequence[Row], fate: Fate) -> None:
+    def take(self, kinds: Sequence[str], rows: Sequence[Row], outcome: Outcome) -> None:
         """Let the model have the changes of an upsert."""
         numbers = {field.name: field.id for field in self.now.schema.fields}
         stored = [
             {numbers[name]: value for name, value in row.items() if name in numbers} for row in rows
         ]
         self._touched = self.model.take(zip(kinds, stored, strict=True))
-        self._fate = fate
+        self._outcome = outcome
 
     def delete(self) -> str:
         gone = self.draw_deletion()
@@ -158,7 +158,7 @@ class UpsertMachine(UpsertTable):
         rows = gone.among(self._newest().named())
         report = self.table.delete(gone.sql)
         assert report.rows == len(rows), gone.sql
-        self.take(["-D"] * len(rows), rows, Fate.SETTLED)
+        self.take(["-D"] * len(rows), rows, Outcome.COMPACTED)
         return f"{[list(row.values()) for row in rows]}: {gone.sql}"
 
     def compact(self) -> str:
@@ -205,12 +205,12 @@ class UpsertMachine(UpsertTable):
         """Find out what waits, and keep what new snapshots should hold."""
         before, merged = self.now, self._newest()
         waiting, _ = self._levels()
-        self._check_fate(waiting)
+        self._check_level_0(waiting)
         assert waiting <= self.model.waiting.keys(), "rows went back to level 0"
-        self.model.settle(waiting)
+        self.model.compact(waiting)
         self.now = self._newest()
         if not self.merges:
-            self.now = replace(self.now, rows=list(self.model.settled.values()))
+            self.now = replace(self.now, rows=list(self.model.compacted.values()))
         last = self.table.snapshot_id or 0
         for number in range(max(self.newest_of, default=0) + 1, last):
             # An upsert makes two snapshots; in the first the new rows are on level 0.
@@ -219,19 +219,19 @@ class UpsertMachine(UpsertTable):
         if last and last not in self.newest_of:
             self.past[last], self.newest_of[last] = self.now, merged
 
-    def _check_fate(self, waiting: set[Key]) -> None:
+    def _check_level_0(self, waiting: set[Key]) -> None:
         """What an upsert has left on level 0."""
         snapshot = self.table.snapshot.state.snapshot
-        if self._fate is Fate.LEFT:
+        if self._outcome is Outcome.LEFT:
             assert waiting >= self._touched, "an upsert that only writes compacted"
-        elif self._fate is Fate.KILLED:
+        elif self._outcome is Outcome.KILLED:
             self._killed |= self._touched
         elif self._touched and not self.is_lazy:
             assert not waiting & self._touched, "an upsert left rows on level 0"
             if snapshot is not None and snapshot.commit_kind == "COMPACT":
                 assert not waiting & self._killed, "an upsert did not finish one that was killed"
         self._killed &= waiting
-        self._touched, self._fate = set(), Fate.SETTLED
+        self._touched, self._outcome = set(), Outcome.COMPACTED
 
     def _newest(self) -> Rows:
         return replace(self.now, rows=list(self.model.merged().values()))

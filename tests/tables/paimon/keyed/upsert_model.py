@@ -23,7 +23,7 @@ DELETES = ("-U", "-D")
 
 @dataclass
 class UpsertModel:
-    """The rows of a table by their key: those that are settled, and changes that wait."""
+    """The rows of a table by key: compacted rows, and changes that are still on level 0."""
 
     keys: tuple[int, ...]
     """The columns of the primary key."""
@@ -32,7 +32,7 @@ class UpsertModel:
     descending: bool = False
     ignored: Collection[str] = ()
     """Kinds of rows that do nothing."""
-    settled: dict[Key, StoredRow] = field(default_factory=dict)
+    compacted: dict[Key, StoredRow] = field(default_factory=dict)
     waiting: dict[Key, list[tuple[str, StoredRow]]] = field(default_factory=dict)
 
     def key(self, row: StoredRow) -> Key:
@@ -47,18 +47,18 @@ class UpsertModel:
                 keys.add(self.key(row))
         return keys
 
-    def settle(self, besides: Collection[Key] = ()) -> None:
+    def compact(self, besides: Collection[Key] = ()) -> None:
         """Changes wait no longer, but for those of the keys `besides`."""
         for key in self.waiting.keys() - besides:
             newest = self.newest(key)
             del self.waiting[key]
-            self.settled.pop(key, None)
+            self.compacted.pop(key, None)
             if newest is not None:
-                self.settled[key] = newest
+                self.compacted[key] = newest
 
     def newest(self, key: Key) -> StoredRow | None:
         """The row of a key, those that wait among them."""
-        before = [("+I", self.settled[key])] if key in self.settled else []
+        before = [("+I", self.compacted[key])] if key in self.compacted else []
         every = [*before, *self.waiting.get(key, ())]
         # Of those that are the same in age, max takes the first.
         kind, row = max(
@@ -67,12 +67,12 @@ class UpsertModel:
         return None if kind in DELETES else row
 
     def is_changed(self, key: Key) -> bool:
-        """Whether the newest row of a key is not the one that is settled."""
-        return self.newest(key) is not self.settled.get(key)
+        """Whether the newest row of a key is not the one that is compacted."""
+        return self.newest(key) is not self.compacted.get(key)
 
     def merged(self) -> dict[Key, StoredRow]:
         """The rows as a read sees them that merges."""
-        rows = ((key, self.newest(key)) for key in self.settled.keys() | self.waiting.keys())
+        rows = ((key, self.newest(key)) for key in self.compacted.keys() | self.waiting.keys())
         return {key: row for key, row in rows if row is not None}
 
     def _age(self, row: StoredRow) -> list[Any]:

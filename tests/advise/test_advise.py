@@ -26,7 +26,7 @@ FILES = 6
 
 
 def rows_of(number: int) -> pa.Table:
-    """Of each kind of column one."""
+    """One column of each kind."""
     rng = np.random.default_rng(number)
     keys = rng.integers(0, 1000, ROWS)
     return pa.table(
@@ -134,13 +134,13 @@ def test_reasons_against_an_index(folder: Path, typical: Advice) -> None:
 
 
 def wide_texts(rng: np.random.Generator, rows: int) -> pa.Array:
-    """What makes files larger than their indexes."""
+    """The indexes are small compared with the files because of this column."""
     return pa.array(rng.integers(2**62, 2**63 - 1, rows)).cast(pa.string())
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0], ids=["none", "half", "all"])
 def test_files_without_a_page_index_are_told_so(tmp_path: Path, share: float) -> None:
-    """The share of pages is the one that a scan reads when they are known."""
+    """The share of pages that a scan reads if it knows where they are."""
     rng = np.random.default_rng(3)
     files, rows, page = 4, 60_000, 2_048
     values = [rng.permutation(np.arange(rows) // 10).astype(np.int32) for _ in range(files)]
@@ -157,7 +157,7 @@ def test_files_without_a_page_index_are_told_so(tmp_path: Path, share: float) ->
     spread = "its 2 values are spread over nearly all pages: none would be skipped"
     assert column(advice, "half").reason == spread
     advised = column(advice, "value")
-    if share < 1:  # it pays by the other files
+    if share < 1:  # because of the other files
         assert advised.index == "bsi"
         return
     hit = sum(len(np.unique(np.flatnonzero(v == 7) // page)) for v in values)
@@ -362,6 +362,6 @@ def test_what_bounds_do_is_not_said_of_the_index_that_brings_them(tmp_path: Path
             delays[17] = 900.0
         pq.write_table(pa.table({"delay": delays}), tmp_path / f"{number}.parquet")
     (advised,) = alcid.parquet(tmp_path).advise(["delay > 600"]).columns
-    assert (advised.index, advised.skip_before) == ("bloom-filter", 0.0)  # a footer knows of no NaN
+    assert (advised.index, advised.skip_before) == ("bloom-filter", 0.0)  # a footer has no NaN
     why = "min/max leave files out, which any index of it makes reliable"
     assert advised.reason == f"for ranges: {why}"

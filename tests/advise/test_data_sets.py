@@ -1,4 +1,4 @@
-"""Advice held against measured builds, on five made data sets."""
+"""Advice compared with measured builds, on five generated data sets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.advise.data_sets import FILES, SETS, DataSet
 from tests.advise.truth import true_skip
 
 SAMPLE = 12
-MOST_OFF = 0.10  # of the share that is skipped
-MOST_LARGER = 0.20  # of the bytes of indexes
+MOST_OFF = 0.10  # for the share that is skipped
+MOST_LARGER = 0.20  # for the bytes of indexes
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -34,7 +34,7 @@ def test_sizes_and_skips_come_out_as_predicted(name: str, tmp_path: Path) -> Non
 
 
 def check_column(advice: ColumnAdvice, made: DataSet, folder: Path) -> None:
-    """Every index that was judged is built, the ones that were not advised too."""
+    """Build every index that was estimated, also those that were not advised."""
     queries = [query for query in made.queries if advice.column in query]
     if advice.skip is None:
         assert (queries, advice.index, advice.candidates) == ([], "", ())

@@ -27,14 +27,14 @@ _SECONDS = 30
 
 @dataclass(frozen=True)
 class Measured:
-    """What became of a file."""
+    """The outcome for a file."""
 
     error: str
-    """What it was refused with; or how it ended otherwise."""
+    """The error that refused it, or how it ended otherwise."""
     seconds: float
-    """Of processor time."""
+    """Processor time."""
     memory: int
-    """Bytes that the peak grew by."""
+    """How much the peak grew."""
 
 
 def measure(paths: Sequence[Path]) -> list[Measured]:

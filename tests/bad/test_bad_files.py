@@ -41,7 +41,7 @@ KEPT = kept_files()
 
 @cache
 def measured_bombs(folder: Path) -> dict[str, Measured]:
-    """All in one process, as most of its time goes into its start."""
+    """All in one process, because most of the time goes into starting it."""
     paths = [folder / name for name in BOMBS]
     for path, bomb in zip(paths, BOMBS.values(), strict=True):
         path.write_bytes(bomb.data)
@@ -62,7 +62,7 @@ def test_a_bomb_is_refused_in_little_time_and_memory(name: str, folder: Path) ->
 
 
 def test_what_is_measured_is_what_is_taken(tmp_path: Path) -> None:
-    """A blob that may be read takes its size, and the time to decompress it."""
+    """A blob that may be read takes its size in memory, and the time to decompress it."""
     path = tmp_path / "allowed.puffin"
     path.write_bytes(puffin_file(zstd_zeros(100 << 20), "zstd"))
     (outcome,) = measure([path])

@@ -1,4 +1,4 @@
-"""What metadata and index files name stays within the table: no name leads to a file elsewhere."""
+"""What metadata and index files name stays within the table: no name leads to other files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRET = "secret.parquet"
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """A table with a deletion vector and an index beside its data, and a file outside of it."""
+    """A table with a deletion vector and an index next to its data, and a file outside it."""
     folder = tmp_path / "warehouse" / "t"
     options = {
         "deletion-vectors.enabled": True,
@@ -46,13 +46,13 @@ def table(tmp_path: Path) -> Path:
 
 
 def outward(table: Path) -> list[str]:
-    """Names that would lead to the file outside, or to another place."""
+    """Names that would lead to the file outside, or elsewhere."""
     secret = table.parent.parent / SECRET
     return [f"../../../{SECRET}", str(secret), f"file://{secret}", f"s3://bucket/{SECRET}", "", "."]
 
 
 def refused(table: Path) -> None:
-    """Neither reading nor checking opens what is outside, and cleaning does not remove it."""
+    """Reading and checking do not open what is outside, and cleaning does not remove it."""
     secret = table.parent.parent / SECRET
     before = secret.read_bytes()
     with pytest.raises(AlcidError):
@@ -122,7 +122,7 @@ def test_manifests_of_a_snapshot(table: Path, field: str) -> None:
 
 
 def test_paths_of_a_bundle_are_only_looked_up_among_those_that_are_listed(tmp_path: Path) -> None:
-    """A bundle that knows files elsewhere is no way to them."""
+    """A bundle that names files elsewhere does not lead to them."""
     folder, outside = tmp_path / "events", tmp_path / "outside"
     folder.mkdir()
     pq.write_table(ROWS, folder / "a.parquet")

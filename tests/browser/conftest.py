@@ -23,7 +23,7 @@ def browser() -> Iterator[Browser]:
     executable = next(filter(None, map(shutil.which, _NAMES)), None)
     if executable is None:
         unavailable("pages are opened in Chromium: install it, on Debian `apt install chromium`")
-    # Root, as in a container, has no sandbox; /dev/shm is small there.
+    # A container runs as root, for which there is no sandbox, and its /dev/shm is small.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

@@ -20,12 +20,12 @@ from alcid.scan import (
 )
 from alcid.scan.explain import FileOutcomes, GroupColumns, OutcomeCodes
 
-GROUPS = 5  # of each file that is read; a row stands in one of them
+GROUPS = 5  # of each file that is read; a row is in one of them
 
 
 @dataclass
 class Files:
-    """As much of the files of a table as outcomes ask for."""
+    """As much of the files of a table as outcomes need."""
 
     paths: pa.StringArray
     sizes: Int64Array
@@ -33,7 +33,7 @@ class Files:
 
 
 def day_paths(files: int, days: int) -> list[str]:
-    """Paths as Spark writes them, in partitions by day; each has an id of its own."""
+    """Paths as Spark writes them, in partitions by day; each with an id of its own."""
     rng = np.random.default_rng(files)
     each = -(-files // days)
     return [
@@ -44,7 +44,7 @@ def day_paths(files: int, days: int) -> list[str]:
 
 
 def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
-    """A look-up: a quarter of the files by partition, half by bounds, then by their index."""
+    """A look-up: a quarter of the files is left by the partition, half by bounds, then by index."""
     count = len(paths)
     rng = np.random.default_rng(count)
     files = Files(

@@ -1,4 +1,4 @@
-"""The page that the demo leaves, in Chromium; what it shows is made here without Spark."""
+"""The report of the demo in Chromium, with content that is made here without Spark."""
 
 from __future__ import annotations
 

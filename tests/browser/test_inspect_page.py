@@ -1,4 +1,4 @@
-"""The page of `alcid inspect --html`, as a user meets it."""
+"""The page of `alcid inspect --html` as a user sees it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OpenPage = Callable[..., Page]
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page of an index file with all types of indexes, damaged in the last."""
+    """A page for an index file with all index types; the last index is damaged."""
     folder = tmp_path_factory.mktemp("inspect")
     number = np.arange(ROWS)
     table = pa.table(
@@ -49,7 +49,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown_text(page: Page) -> str:
-    """What is shown of the box that is pointed at, or has the focus."""
+    """The text shown for the box under the pointer, or for the focused one."""
     script = """() => {
       const box = document.querySelector(".bytes-box:hover, .bytes-box:focus-visible");
       return box ? getComputedStyle(box, "::after").content : "";

@@ -1,4 +1,4 @@
-"""The page of a plan in Chromium: opened from a file, clicked, walked by keys, measured."""
+"""The page of a plan in Chromium: opened from a file, clicked, used by keyboard, measured."""
 
 from __future__ import annotations
 
@@ -140,11 +140,11 @@ def test_the_colours_of_the_bar_are_the_shares_of_files(many: str, open_page: Op
         seen = pixels[colour_of(page, f"{bar} > .{name}")]
         assert seen / pixels.total() == pytest.approx(share, abs=0.01)
     read = pixels[colour_of(page, f"{bar} > .c8")]
-    assert 0 < read / pixels.total() < 0.01  # two pixels wide, however few they are
+    assert 0 < read / pixels.total() < 0.01  # two pixels wide, however few files there are
 
 
 def test_no_file_that_is_read_is_lost_in_a_block(many: str, open_page: OpenPage) -> None:
-    """A cell stands for several files, and shows the one that got furthest."""
+    """A cell stands for several files, and shows the one that was kept longest."""
     page = open_page(many)
     texts = [text for text in page.locator(".row .count.some").all_inner_texts() if text]
     assert sum(int(text.split()[0]) for text in texts) == 12

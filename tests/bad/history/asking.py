@@ -1,4 +1,4 @@
-"""Small columns and folders with indexes, and what they answer."""
+"""Small columns and folders with indexes, and the rows that queries on them return."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ids(scan: Scan) -> list[int]:
 
 
 def outcomes(scan: Scan) -> list[tuple[str, str, int]]:
-    """Which index was asked, what became of it, and of how many files."""
+    """The index that was asked, its outcome and the number of files."""
     return [(use.index, use.outcome, use.files) for use in scan.explain().indexes]
 
 
@@ -76,7 +76,7 @@ def files_read(scan: Scan) -> list[str]:
 
 
 def file_outcomes(scan: Scan) -> FileOutcomes:
-    """What became of each file."""
+    """The outcome of each file."""
     per_file = scan.explain().outcomes
     assert per_file is not None
     return per_file

@@ -29,7 +29,7 @@ def keyed(folder: Path, **options: str) -> PaimonTable:
 
 
 def check(table: PaimonTable, left: Sequence[int], others: Sequence[int] = ()) -> None:
-    """Every id is found by the indexes, at its place, and no other."""
+    """The indexes find every id at its position, and no others."""
     for number in (*left, *others):
         scan = table.scan(f"id = {number}")
         assert ids(scan) == [number] * (number in left), number
@@ -43,9 +43,9 @@ def check(table: PaimonTable, left: Sequence[int], others: Sequence[int] = ()) -
 
 
 def test_lance_8221_an_index_after_files_were_merged(tmp_path: Path) -> None:
-    """A bloom filter gave the zones of the files of before, where the row is no more."""
+    """A bloom filter returned zones of the old files, which no longer have the row."""
     table = keyed(tmp_path)
-    for start in (0, 20, 10):  # the last one replaces rows of the others
+    for start in (0, 20, 10):  # the last file replaces rows of the others
         table.upsert(rows_of(range(start, start + 20)))
     check(table, range(40))
     table.compact()
@@ -56,7 +56,7 @@ def test_lance_8221_an_index_after_files_were_merged(tmp_path: Path) -> None:
 
 
 def test_lance_5826_a_compaction_across_many_deleted_rows(tmp_path: Path) -> None:
-    """Deleted rows went, and the places of the rows behind them were wrong in the index."""
+    """Deleted rows were removed, and the index had wrong positions for the rows behind them."""
     table = keyed(tmp_path)
     for start in (0, 50, 100):
         table.upsert(rows_of(range(start, start + 50)))
@@ -69,7 +69,7 @@ def test_lance_5826_a_compaction_across_many_deleted_rows(tmp_path: Path) -> Non
 
 
 def test_lance_3765_a_compaction_of_some_of_the_files(tmp_path: Path) -> None:
-    """A bitmap kept only rows of the files that were rewritten, and lost those of the others."""
+    """A bitmap kept only the rows of the rewritten files and lost those of the others."""
     table = create(tmp_path)
     first, second = append(table, range(10)), append(table, range(10, 20))
     append(table, range(20, 30))
@@ -90,7 +90,7 @@ def test_lance_3765_a_compaction_of_some_of_the_files(tmp_path: Path) -> None:
 
 
 def test_lance_9200_the_first_row_of_the_first_file(tmp_path: Path) -> None:
-    """An entry of row 0 of file 0 stayed, after all rows of that file had gone."""
+    """An entry for row 0 of file 0 stayed after all rows of that file had been deleted."""
     table = keyed(tmp_path)
     table.upsert(rows_of(range(10)))
     table.upsert(rows_of(range(10, 20)))

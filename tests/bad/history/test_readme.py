@@ -1,4 +1,4 @@
-"""The table of README.md names every item, and exactly the tests that there are."""
+"""The table of README.md names every item, and exactly the existing tests."""
 
 from __future__ import annotations
 

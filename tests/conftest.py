@@ -33,7 +33,7 @@ collect_ignore_glob = ["golden/make_*.py"]
 if "ALCID_GOLDEN" not in os.environ:  # they read that folder only
     collect_ignore_glob += ["test_golden_reference.py", "test_golden_paimon_tables.py"]
 
-# How long it takes is no matter: the machine may have other things to do.
+# The time does not matter: the machine may have other work.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PATIENT = settings.get_profile("patient")
 settings.register_profile("dev", PATIENT)
@@ -42,7 +42,7 @@ settings.register_profile("few", settings.get_profile("ci"), max_examples=15)
 settings.register_profile("fuzz", PATIENT, print_blob=True, max_examples=10_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
-# For every Spark that tests or what they run start, and for what starts its JVM.
+# For every Spark that the tests or their processes start, and for the process that starts its JVM.
 for _variable in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS"):
     os.environ.setdefault(_variable, " ".join(QUICK_JAVA))
 
@@ -95,7 +95,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that one process has to run all come first, so that none waits for it at the end."""
+    """Tests that must run in one process come first, so that nothing waits for it at the end."""
     items.sort(key=lambda item: _GROUPS.index(_group(item.nodeid)))
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) or _group(item.nodeid) in _WITH_SPARK:
@@ -134,7 +134,7 @@ _LONG = (
 
 
 def _group(nodeid: str) -> str:
-    """Which tests it shares a Spark, a cluster, other peers or a browser with."""
+    """Which tests share a Spark, a cluster, other peers or a browser with it."""
     page = nodeid.rpartition("[")[2].removesuffix("]")
     if nodeid.startswith("tests/browser/"):
         return "browser"

@@ -38,7 +38,7 @@ def _measure(folder: Path) -> None:
 
 
 def _together(folder: Path) -> dict[str, Any]:
-    """What all processes have reached."""
+    """What all processes reached."""
     import slipcover
 
     first, *others = (json.loads(path.read_text("utf-8")) for path in folder.glob("*.json"))
@@ -49,7 +49,7 @@ def _together(folder: Path) -> dict[str, Any]:
 
 
 def _missing(files: dict[str, Any]) -> list[str]:
-    """Lines, and branches from a line to another, that were not reached: a text for each file."""
+    """Lines, and branches between lines, that were not reached: a text for each file."""
     missing = []
     for name, file in sorted(files.items()):
         lines = [str(line) for line in file["missing_lines"]]
@@ -60,7 +60,7 @@ def _missing(files: dict[str, Any]) -> list[str]:
 
 
 def main() -> int:
-    """Say what was reached; the status is 1 if that is too little, and nothing was left out."""
+    """Report what was reached; the status is 1 if that is too little and nothing was skipped."""
     coverage = _together(Path(sys.argv[1]))
     own = {name: file for name, file in coverage["files"].items() if name.startswith(_WHOLE)}
     missing, reached = _missing(own), coverage["summary"]["percent_covered"]

@@ -67,7 +67,7 @@ def test_files_of_every_kind_are_appended_in_one_snapshot(alcid: Alcid, tmp_path
 
 
 def test_int96_is_appended_exactly(alcid: Alcid, tmp_path: Path) -> None:
-    """Arrow alone takes the first of these for the year 1816."""
+    """Arrow alone reads the first of these as a moment in 1816."""
     folder, file = tmp_path / "t", tmp_path / "rows.parquet"
     alcid("create", folder, "--schema", "coarse TIMESTAMP(6)")
     values = pa.array([int96(2_932_896, 0), java_int96(-1744877000), None], pa.binary(12))

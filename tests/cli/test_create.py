@@ -74,7 +74,7 @@ NEAR = datetime(2024, 2, 29, 12, 30, 0, 123_456, tzinfo=UTC)
 def test_int96_is_a_moment_of_the_world(
     alcid: Alcid, tmp_path: Path, values: list[Any], unit: str, kind: str
 ) -> None:
-    """As Spark has it, whose files do not say so; Arrow sees no zone."""
+    """As in Spark, whose files do not say so; Arrow sees no zone."""
     file, folder = tmp_path / "a.parquet", tmp_path / "t"
     stored = pa.list_(pa.timestamp("us")) if unit == "list" else pa.timestamp(unit)
     plain = [

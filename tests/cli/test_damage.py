@@ -47,7 +47,7 @@ def test_damaged_bytes_end_in_one_line_or_a_report(good: Path, data: st.DataObje
     command, *options = data.draw(st.sampled_from(COMMANDS), "command")
     finished = run(command, str(path), *options)
     if finished.err:
-        # A column whose name is damaged is not there any more: then the command line is wrong.
+        # If the name of a column is damaged, the column is missing, and the command line is wrong.
         assert finished.status in (1, 2)
         assert (finished.out, finished.err.count("\n")) == ("", 1)
     elif "--json" in options:

@@ -34,7 +34,7 @@ def test_a_dry_run_says_what_then_is_deleted(alcid: Alcid, table: Path) -> None:
     assert state(table) == before
     assert ids_of(table) == list(range(200))
     same = same_numbers(dry, alcid(*command))
-    is_keyed = same["files"] is None  # rows are counted by key there
+    is_keyed = same["files"] is None  # rows are counted by key in such a table
     assert same == {"rows": 5, "files": same["files"], "snapshot_id": same["snapshot_id"]}
     assert is_keyed or same["files"] == 2
     assert ids_of(table) == [*range(98), *range(103, 200)]

@@ -57,7 +57,7 @@ def diff(alcid: Alcid, tmp_path: Path) -> Diff:
 
 
 def lines(run: Run) -> list[str]:
-    """What is said below the names of the files."""
+    """The lines below the names of the files."""
     assert run.err == ""
     return run.out.splitlines()[2:]
 
@@ -123,7 +123,7 @@ def test_more_rows_in_one(diff: Diff) -> None:
 
 
 def test_nulls_that_differ_alone(diff: Diff) -> None:
-    """A row of no value and no null, which only damage can leave."""
+    """A row with neither value nor null, which only damage can leave."""
     whole = FileIndex.build(pa.table({"c": ["a", None]}), {"file-index.bitmap.columns": "c"})
     start = whole.entries[0].start
     data = bytearray(whole.to_bytes())

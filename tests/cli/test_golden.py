@@ -1,4 +1,4 @@
-"""Files of other writers: all of them can be inspected, and show what their JSON says."""
+"""Files of other writers: all of them can be inspected and show what their JSON says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`alcid inspect` of table indexes, Puffin files and what stands in them."""
+"""`alcid inspect` of table indexes, Puffin files and their contents."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_damaged_vector_is_shown_and_the_others_too(alcid: Alcid, vectors: Pat
     assert finished.status == 1
     assert [vector["state"] for vector in shown] == ["damaged", "ok", "ok"]
     assert "checksum" in shown[0]["problem"]
-    # Damage that is not shown counts too.
+    # Damage counts even if it is not shown.
     data[20] ^= 1
     data[-1] ^= 1
     vectors.write_bytes(data)

@@ -82,7 +82,7 @@ def test_rows_that_may_not_match_are_noted(alcid: Alcid, sample: Path) -> None:
 
 def test_notes_say_what_no_index_answers(alcid: Alcid, sample: Path) -> None:
     predicate = "scores > 60 OR scores < 3 OR length(name) = 2"
-    run = alcid("probe", sample, predicate)  # no type is needed where no index is asked
+    run = alcid("probe", sample, predicate)  # no type is needed if no index is asked
     assert run.out.splitlines() == [
         "any row: the indexes cannot decide",
         "note: no index of column scores",

@@ -108,7 +108,7 @@ def test_list_without_an_index_says_what_makes_one(alcid: Alcid, tmp_path: Path)
 
 
 def source_of(level: int, **files: int) -> bytes:
-    """What an entry of a primary-key index says of its data files."""
+    """What the entry of a primary-key index says about its data files."""
     parts = [struct.pack(">iii", 1, level, len(files))]
     for name, rows in files.items():
         parts += (struct.pack(">H", len(name)), name.encode(), struct.pack(">q", rows))

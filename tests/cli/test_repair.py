@@ -19,7 +19,7 @@ NEW = "index/index-99999999-0000-0000-0000-000000000000-0"
 
 
 def damaged_table(folder: Path) -> str:
-    """A table with two vectors of its only data file; the name of that."""
+    """A table with two vectors for its only data file; returns the name of the file."""
     table = paimon_table(folder)
     table.append(rows_of(0, 10))
     table.delete("id = 1")

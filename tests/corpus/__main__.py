@@ -22,7 +22,7 @@ from tests.corpus.asking import Outcome, check
 from tests.corpus.subjects import KINDS, Subject, find_subjects
 
 _SECONDS = 600
-"""A subject may take."""
+"""The seconds that a subject may take."""
 
 
 def outcomes(subjects: Iterable[Subject], questions: int) -> Iterator[Outcome]:
@@ -81,7 +81,7 @@ def _printed(folder: Path, results: Iterable[Outcome], verbose: bool) -> Iterato
 
 
 def _report(folder: Path, results: list[Outcome]) -> bool:
-    """Print the counts of a folder; whether anything failed."""
+    """Print the counts of a folder; returns whether anything failed."""
     for kind in KINDS:
         those = [outcome for outcome in results if outcome.subject.kind == kind]
         if not those:

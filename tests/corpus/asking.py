@@ -32,14 +32,14 @@ from tests.datafiles.parquet.kit import assert_same
 __all__ = ["Outcome", "check"]
 
 _MOST_FAILURES = 5
-"""Of one subject; the rest adds nothing."""
+"""For one subject; more of them would add nothing."""
 _PREFIX = "alcid-corpus-"
 _COPY = re.compile(rf"[^\s']*/{_PREFIX}\w+/")
 
 
 @dataclass
 class Outcome:
-    """How a subject was answered."""
+    """The outcome for a subject."""
 
     subject: Subject
     questions: int = 0
@@ -68,7 +68,7 @@ class Outcome:
 
     @property
     def is_refused(self) -> bool:
-        """Whether nothing could be asked."""
+        """Whether there was nothing to ask."""
         return bool(self.refusals) and not self.questions
 
     @property
@@ -77,7 +77,7 @@ class Outcome:
 
 
 def check(subject: Subject, questions: int) -> Outcome:
-    """Ask a copy of the subject so many predicates, in every way."""
+    """Ask a copy of the subject this many predicates, each in every way."""
     outcome = Outcome(subject)
     with (
         tempfile.TemporaryDirectory(prefix=_PREFIX) as folder,
@@ -116,7 +116,7 @@ def _inspect(outcome: Outcome, copy: Path) -> None:
 
 
 class _Asked:
-    """The table of a subject while it is asked."""
+    """The table of a subject while it is tested."""
 
     def __init__(self, outcome: Outcome, subject: Subject, copy: Path) -> None:
         self._outcome, self._subject, self._copy = outcome, subject, copy
@@ -146,7 +146,7 @@ class _Asked:
                 outcome.failures.append(f"verify: {report}")
 
     def _build(self, columns: Mapping[str, Column]) -> int:
-        """Build every index that each column takes; how many there are."""
+        """Build every index that a column allows; returns how many there are."""
         pairs = [
             (index_type, name)
             for name, column in columns.items()
@@ -172,7 +172,7 @@ class _Asked:
         return problems == len(self._outcome.refusals) + len(self._outcome.failures)
 
     def _all_rows(self) -> pa.Table | None:
-        """The rows that are right, as the table shows them; None where there is nothing to ask."""
+        """The correct rows, as the table shows them; None if there is nothing to ask."""
         outcome = self._outcome
         scanned: pa.Table | None = None
         with outcome.step("scan"):
@@ -243,7 +243,7 @@ class _Asked:
 
 
 def _options(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The options of one build, of index types with their columns."""
+    """The options of a build, from index types and their columns."""
     names: dict[str, list[str]] = {}
     for index_type, name in pairs:
         names.setdefault(index_type, []).append(name)
@@ -251,5 +251,5 @@ def _options(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def _texts(rows: pa.Table) -> Counter[str]:
-    """How often each row is there, whatever the order; maps are lists of pairs."""
+    """How often each row occurs, in any order; maps are lists of pairs."""
     return Counter(map(repr, zip(*(column.to_pylist() for column in rows.columns), strict=True)))

@@ -1,4 +1,4 @@
-"""A question to a table in one of the ways, held against the rows that are right."""
+"""Asks a table a question in one of the ways, and compares the answer with the correct rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _COSTS: Final[dict[str, dict[str, Any]]] = {
 
 @contextmanager
 def with_costs(level: str) -> Iterator[None]:
-    """Let plans be made as if reading had other costs."""
+    """Plan as if reading had other costs."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in _COSTS[level].items():
             patch.setattr(f"alcid.scan.{name}", value)
@@ -44,7 +44,7 @@ def with_costs(level: str) -> Iterator[None]:
 
 
 class AskedTable:
-    """A table on disk while it is asked, and all that is known of it."""
+    """A table on disk while it is tested, and everything known about it."""
 
     def __init__(self, levels: Mapping[str, str], seed: int) -> None:
         source = random.Random(seed)
@@ -73,7 +73,7 @@ class AskedTable:
         shutil.rmtree(self._folder)
 
     def ask(self, question: Question, way: str) -> None:
-        """Ask, and see that the answer is right."""
+        """Ask a question and check the answer."""
         scan = self.table.scan(**question.arguments, use_indexes=not way.startswith("plain"))
         if way.endswith("count"):
             assert scan.count() == question.count
@@ -97,13 +97,13 @@ class AskedTable:
 
 
 def ask(case: Case) -> None:
-    """Make the table of a case, and ask its question."""
+    """Make the table of a case and ask its question."""
     with AskedTable(case.levels, case.table) as asked, with_costs(case["costs"]):
         question = Question(asked.data, case["shape"], case["order"], case.question)
         asked.ask(question, case["way"])
 
 
 def described(case: Case) -> dict[str, Any]:
-    """What a scan is asked for by a case."""
+    """The arguments of the scan of a case."""
     data = Data(case.levels, random.Random(case.table))
     return Question(data, case["shape"], case["order"], case.question).arguments

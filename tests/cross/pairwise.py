@@ -11,11 +11,11 @@ __all__ = ["Combination", "Pair", "pairs", "pairwise"]
 Combination = dict[str, str]
 """The level of each factor."""
 Pair = frozenset[tuple[str, str]]
-"""Two factors with a level each."""
+"""Two factors, each with a level."""
 
 
 def pairs(chosen: Mapping[str, str]) -> set[Pair]:
-    """All pairs that a combination, or a part of one, has."""
+    """All pairs in a combination, or in a part of one."""
     return set(map(frozenset, itertools.combinations(chosen.items(), 2)))
 
 
@@ -57,7 +57,7 @@ def _complete(
     missing: set[Pair],
     source: random.Random,
 ) -> Combination | None:
-    """The rest of a combination: level by level that which covers most; None if there is none."""
+    """Complete a combination: for each factor the level that covers most pairs, or None."""
     if not allowed(chosen):
         return None
     factor = next((factor for factor in factors if factor not in chosen), None)

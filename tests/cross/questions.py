@@ -1,4 +1,4 @@
-"""Questions of each shape and order, with literals that hit, miss by little, or are odd."""
+"""Questions of each shape and order, with literals that hit, miss narrowly, or are odd."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Key:
 
 
 class Question:
-    """What a scan of a table is asked for, and the rows that are right."""
+    """What a scan of a table is asked for, and the correct rows."""
 
     def __init__(self, data: Data, shape: str, order: str, seed: int) -> None:
         self._data, self._source = data, random.Random(seed)
@@ -79,12 +79,12 @@ class Question:
 
     @cached_property
     def positions(self) -> Int64Array:
-        """The rows that match, and are not deleted."""
+        """The rows that match and are not deleted."""
         return np.flatnonzero(self._matches & self._data.is_live)
 
     @cached_property
     def ranks(self) -> Int64Array:
-        """For each row the place of its sort key among all; of rows with the same key, the same."""
+        """The position of the sort key of each row among all; rows with equal keys share it."""
         ordered = np.zeros(len(self._matches), np.int64)
         for key in self.order:
             column = self._data.columns[key.column]
@@ -94,7 +94,7 @@ class Question:
 
     @property
     def count(self) -> int:
-        """How many rows are given."""
+        """How many rows the answer has."""
         matching = len(self.positions)
         return matching if self.limit is None else min(matching, self.limit)
 
@@ -110,7 +110,7 @@ class Question:
         }
 
     def _given_where(self) -> str | Predicate | None:
-        """SQL text now and then, where it says the same."""
+        """SQL text in some cases, if it means the same."""
         if self.where is None or not self._as_text:
             return self.where
         text = str(self.where)
@@ -168,7 +168,7 @@ class Question:
         return Like(name, text[:length], prefix, negated=source.random() < 0.3)
 
     def _value(self, column: Column) -> Any:
-        """A value that is there, or one beside it, or an edge."""
+        """A value of the column, a neighbour of one, or a limit of the type."""
         source, chance = self._source, self._source.random()
         if chance < 0.15 or not column.present:
             return source.choice(edges(column.data_type))
@@ -186,7 +186,7 @@ class Question:
                 )
 
     def _forms(self, column: Column) -> Sequence[Any]:
-        """Literals of one meaning."""
+        """Literals with the same meaning."""
         chance = self._source.random()
         if chance < 0.03:
             return (None,)

@@ -1,4 +1,4 @@
-"""Every pair of levels of all factors, asked once; see `factors`."""
+"""Every pair of levels of all factors is tested once; see `factors`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cross.pairwise import pairs, pairwise
 SEED = 2026
 SHARES = 8
 BOUND = ("kind", "index", "type", "deletions", "partition", "shape")
-"""The factors whose levels are not all allowed with one another."""
+"""The factors with levels that cannot all be combined."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The tables of the cases are what their levels say; else all cases could be right for nothing."""
+"""The tables of the cases are as their levels say; otherwise all cases could pass for nothing."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_indexes_of_every_kind_answer(kind: str, index: str, tmp_path: Path) -> 
             uses = scan.explain().indexes
             asked |= {use.index for use in uses if use.outcome in ("answered", "may contain it")}
     index_types = {"bitmap-1": "bitmap", "bitmap-2": "bitmap"}
-    if index == "several":  # the one that says most is asked, after the bloom filter
+    if index == "several":  # the most precise one is asked, after the bloom filter
         assert len(asked) > 1
     else:
         assert asked == {index_types.get(index, index)}

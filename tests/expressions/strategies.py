@@ -96,7 +96,7 @@ def _not(value: bool | None) -> bool | None:
 
 
 def truth(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
-    """SQL's truth of a predicate for a row, straight from the standard's definitions."""
+    """The truth of a predicate for a row in SQL, straight from the standard's definitions."""
     match predicate:
         case Comparison(column, operator, literal):
             return _compare(operator, row[column], literal)

@@ -116,11 +116,11 @@ def test_a_lone_instant_is_made_a_day(
             "c NOT IN (TIMESTAMP '2011-12-31 00:00:00', TIMESTAMP '2012-01-01 12:00:00')",
             [0, 3],
         ),
-        # What is left of these lists is a single instant.
+        # Only a single instant is left of these lists.
         (APIA, "c IN (TIMESTAMP '2011-12-30 00:00:00')", [2]),
         (APIA, "c IN (TIMESTAMP '2011-12-31 00:00:00', DATE '2011-12-30')", [2]),
         (APIA, "c NOT IN (TIMESTAMP '2011-12-31 00:00:00', DATE '2011-12-30')", [0, 1, 3]),
-        # And there is no instant in these.
+        # These contain no instant.
         (APIA, "c IN (DATE '2011-12-30')", [1]),
         (APIA, "c IN ('2011-12-30', DATE '2011-12-31')", [1, 2]),
         (APIA, "c IN (DATE '2011-12-30', TIMESTAMP_NTZ '2000-01-01 00:00:00')", [1]),

@@ -67,7 +67,7 @@ DIGITS_37 = (
 def compare(
     predicate: str | Predicate, data_type: DataType, values: Sequence[Decimal | None]
 ) -> tuple[list[int], list[int], list[int], bool]:
-    """The rows that match, by brute force and by the filter; those an index keeps; if exact."""
+    """Rows by brute force, by the filter and by an index, and whether the index is exact."""
     parsed = parse(predicate)
     integers = data_type.root != "DECIMAL"
     column = [int(value) if integers and value is not None else value for value in values]
@@ -295,7 +295,7 @@ LITERALS = st.one_of(
 def test_rows_and_questions_agree_with_brute_force(
     data_type: DataType, literals: list[int | Decimal], data: st.DataObject
 ) -> None:
-    # Spark takes an order of integers with what is beyond all of them for TRUE, for null rows too.
+    # Spark: an integer compared with a bound beyond all integers is TRUE, also for null rows.
     assume(data_type.root == "DECIMAL" or all(-(2**62) < literal < 2**62 for literal in literals))
     bits = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
     top = 2 ** bits[data_type.root] if data_type.root in bits else 10**data_type.precision
@@ -310,7 +310,7 @@ def test_rows_and_questions_agree_with_brute_force(
 
 
 def _near(literal: int | Decimal, scale: int, top: int) -> int:
-    """The unscaled number next to a literal that a column holds."""
+    """The unscaled number closest to a literal that the column can hold."""
     scaled = Decimal(literal).scaleb(scale, EXACT)
     return max(1 - top, min(top - 1, int(scaled)))
 

@@ -1,4 +1,4 @@
-"""Where a literal lies among the keys of a column."""
+"""The position of a literal among the keys of a column."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_error_names_a_short_value_and_hides_a_long_one() -> None:
 
 
 class Nanosecond(datetime.datetime):
-    """What pandas.Timestamp adds to a datetime."""
+    """What pandas.Timestamp adds to datetime."""
 
     nanosecond = 7
 

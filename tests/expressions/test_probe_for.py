@@ -1,4 +1,4 @@
-"""The probes of leaves."""
+"""The probes of single predicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A predicate applied to rows: what keys cannot tell, and what only Spark can."""
+"""A predicate applied to rows: what keys cannot decide, and what only Spark can."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rows(
     arrow_type: Any = None,
     as_type: str = "",
 ) -> list[int]:
-    """The rows of a column `c` that match."""
+    """The matching rows of a column `c`."""
     types = {"c": DataType.parse(as_type)} if as_type else None
     mask = matching(predicate, pa.table({"c": pa.array(values, arrow_type)}), types)
     return np.flatnonzero(mask).tolist()
@@ -227,7 +227,7 @@ def test_nanoseconds_count() -> None:
     assert rows(col("c") == np.datetime64(1, "ns"), moments) == [1]
     assert rows(col("c") > np.datetime64(0, "us"), moments) == [1, 2, 3]
     assert rows("c <= '1970-01-01 00:00:00.000000999'", moments) == [0, 1, 2]
-    # What the column holds counts, though its type says less.
+    # The values count, even if the type promises less.
     table = pa.table({"c": moments})
     finer = matching("c > '1970-01-01 00:00:00.000000001'", table, {"c": "TIMESTAMP(6)"})
     assert finer.tolist() == [False, False, True, True]
@@ -258,11 +258,11 @@ def test_a_wall_clock_against_instants_where_a_zone_skips_an_hour(
 ) -> None:
     monkeypatch.setattr(config, "timezone", "Europe/Vienna")
     clocks = [datetime.datetime(2024, 3, 31, *at) for at in ((2, 15), (2, 30), (3, 0), (3, 30))]
-    # One instant is made a wall clock.
+    # A single instant becomes a wall clock.
     assert rows("c = TIMESTAMP '2024-03-31 02:30:00'", clocks, NTZ) == [3]
     assert rows("c < TIMESTAMP '2024-03-31 03:30:00'", clocks, NTZ) == [0, 1, 2]
     assert rows("c IN (TIMESTAMP '2024-03-31 03:30:00')", clocks, NTZ) == [3]
-    # Beside others, wall clocks are made instants.
+    # Next to other literals, wall clocks become instants.
     listed = "c IN (TIMESTAMP '2024-03-31 03:30:00', TIMESTAMP '2024-03-31 03:00:00')"
     assert rows(listed, clocks, NTZ) == [1, 2, 3]
     mixed = [SessionTimestamp("2024-03-31 02:30:00"), clocks[0], datetime.date(2024, 3, 31)]

@@ -1,4 +1,4 @@
-"""Expressions on rows, each with the rows that Spark gives (`tests/spark/test_scalars.py`)."""
+"""Expressions on rows, with the values from Spark (`tests/spark/test_scalars.py`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TABLE = pa.table(
 
 
 def values(text: str, *, zone: str = "UTC", ansi: bool = True) -> tuple[str, list[Any]]:
-    """The type of an expression, and its values: text, or the integers that they are held as."""
+    """The type of an expression and its values: text, or the integers that store them."""
     schema = RowSchema(TABLE.schema)
     with using(Settings(zone, case_sensitive=False, ansi=ansi)):
         bound = bind_scalar(text, schema)

@@ -1,4 +1,4 @@
-"""The driver of a Spark is killed with its JVM, while two operations are on the way.
+"""The driver of a Spark is killed together with its JVM while two operations are running.
 
 It is killed at a random moment, or kills itself at a random call to its files: most of the time
 goes by in Spark's jobs, and what tells is a few calls at the end. Another driver goes on.
@@ -19,10 +19,10 @@ from tests.spark.processes import in_session, is_running, kill, wait_for
 __all__ = ["DriverKills", "cut_off"]
 
 AT_ONCE = 2
-"""How many operations a driver has on the way when it is killed."""
+"""How many operations a driver has running when it is killed."""
 MOST_CALLS = 25
 TRIES = 6
-"""How often operations may all be done before anything is killed."""
+"""How often all operations may be finished before anything is killed."""
 
 
 class DriverKills(SparkKills):
@@ -34,7 +34,7 @@ class DriverKills(SparkKills):
                 return
 
     def _try(self, source: random.Random, log: list[str]) -> bool:
-        """Begin two operations, and look at the tables; whether one of them was cut off."""
+        """Begin two operations and check the tables; returns whether one of them was cut off."""
         names = source.sample(self._names, AT_ONCE)
         chosen = {name: self._table(name).choose(source, reads=False) for name in names}
         asked = [self._series[name].asked(operation) for name, operation in chosen.items()]
@@ -96,6 +96,6 @@ def cut_off(
         return ended
     kill(in_session(leader))
     victim.process.wait()
-    # What Java has started ends with it: what is not written by then never will be.
+    # What Java has started ends with it: what is not written by then is never written.
     wait_for(lambda: not any(map(is_running, in_session(leader))), "the end of the session")
     return ended

@@ -1,4 +1,4 @@
-"""An executor of a cluster is killed, or a Python worker, while an operation is on the way.
+"""An executor of a cluster, or a Python worker, is killed while an operation is running.
 
 On a cluster, Spark does tasks again, and nobody notices; a local Spark gives up at once.
 """
@@ -16,23 +16,23 @@ from tests.spark.processes import below, command_of, in_session, is_running, kil
 
 __all__ = ["ExecutorKills", "WorkerKills"]
 
-_WORKER = "pyspark.worker"  # in the command of Python workers, and of what forks them
+_WORKER = "pyspark.worker"  # in the command of Python workers, and of their parent
 
 
 class ExecutorKills(SparkKills):
-    """One executor of a cluster, or one of its Python workers; all goes on as if nothing was."""
+    """Kills one executor of a cluster, or one of its Python workers; all work must go on."""
 
     retries = True
 
     def __init__(
         self, folder: Path, seed: int, machines: Cluster, settings: Mapping[str, str]
     ) -> None:
-        """Kill what the machines run."""
+        """Kill a process on the machines."""
         super().__init__(folder, seed, settings, machines.python)
         self._machines = machines
 
     def use(self, driver: Driver) -> None:
-        """Take a driver that is there."""
+        """Use an existing driver."""
         self._driver = driver
 
     def _run(self, source: random.Random, log: list[str]) -> None:
@@ -76,7 +76,7 @@ class ExecutorKills(SparkKills):
 
 
 class WorkerKills(ExecutorKills):
-    """A Python worker of a local Spark: what it does fails, or goes on if it needed none."""
+    """A Python worker of a local Spark; its operation fails, or continues if it needs no worker."""
 
     retries = False
 
@@ -85,7 +85,7 @@ class WorkerKills(ExecutorKills):
         SparkKills.__init__(self, folder, seed, settings)
 
     def _victim(self, source: random.Random) -> tuple[int | None, str]:
-        # Not those below it: where what has forked them was killed, they go on alone.
+        # Not those below it: if their parent was killed, they continue alone.
         workers = [
             process for process in in_session(self.driver().process.pid) if _is_worker(process)
         ]

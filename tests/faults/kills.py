@@ -43,7 +43,7 @@ from tests.spark.cluster import cluster
 __all__ = ["Kills"]
 
 STEPS = 3
-SUBJECT_NAMES = [name for name in SUBJECTS if name != "iceberg"]  # whose catalog is in the process
+SUBJECT_NAMES = [name for name in SUBJECTS if name != "iceberg"]  # whose catalog is in this process
 
 
 class Kills:
@@ -53,11 +53,11 @@ class Kills:
         self._seed = seed
         self._subjects = {name: SUBJECTS[name](folder / name) for name in SUBJECT_NAMES}
         self.killed = 0
-        """How many processes were killed; others came to their end."""
+        """How many processes were killed; the others finished."""
         self.counts: Counter[str] = Counter()
 
     def run(self, number: int) -> None:
-        """Let a table go through a few operations; an error tells which."""
+        """Put a table through a few operations; an error says which."""
         source = random.Random(f"{self._seed} {number}")
         name = source.choice(SUBJECT_NAMES)
         subject, log = self._subjects[name], [name]
@@ -74,7 +74,7 @@ class Kills:
     def _step(
         self, subject: Subject, rows: Rows, step: int, source: random.Random, log: list[str]
     ) -> Rows:
-        """Let a process be killed; what the table holds when all is done nevertheless."""
+        """Let a process be killed; returns what the table holds once all is done nevertheless."""
         every = operations(rows, subject.kind, is_keyed=subject.is_keyed, step=step)
         chosen = source.choice([entry for entry in every if not every[entry].only_reads])
         at, within = source.randrange(90), source.random() < 0.5
@@ -84,7 +84,7 @@ class Kills:
         return every[chosen].after
 
     def _attempt(self, subject: Subject, operation: Operation, decide: Decide) -> bool:
-        """Do it in another process; whether that was killed."""
+        """Do it in another process; returns whether that was killed."""
         process = os.fork()
         if process == 0:
             status = 1
@@ -104,7 +104,7 @@ class Kills:
 
 @contextmanager
 def _opened(what: str | None, folder: Path, seed: int) -> Iterator[Kills | SparkKills]:
-    """Runs that kill something of a Spark, or processes without one."""
+    """Runs that kill a part of a Spark, or processes without one."""
     warehouse = folder / "lake"
     match what:
         case None:

@@ -1,4 +1,4 @@
-"""What is done to tables while their files fail, and what must have come of it."""
+"""What is done to tables while their files fail, and what the result must be."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ SOME = "id >= 7 AND name = 'n3'"
 
 AnyTable: TypeAlias = PaimonTable | ParquetTable | IcebergTable
 Rows: TypeAlias = tuple[tuple[int, str], ...]
-"""Ids and names, by id."""
+"""Ids and names, sorted by id."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One call of a user."""
+    """One call by a user."""
 
     run: Callable[[Any], Any]
     after: Rows
-    """What the table holds then."""
+    """The rows of the table afterwards."""
     answer: Any = None
-    """What the call gives; None: that is not looked at."""
+    """The result of the call; None: it is not checked."""
     is_repeatable: bool = True
-    """Whether it may be done again though it was done already."""
+    """Whether it may be repeated although it succeeded."""
     is_told: bool = False
-    """Whether what cannot be read is told by the answer."""
+    """Whether the answer reports what cannot be read."""
     only_reads: bool = False
     rest: Callable[[Any, Rows], Any] | None = None
     """Does what is missing, of one that may be cut off with some of its rows in the table: which
@@ -41,18 +41,18 @@ class Operation:
 
 
 def rows_of(ids: Iterable[int], prefix: str = "n") -> Rows:
-    """The rows of these ids."""
+    """The rows with these ids."""
     return tuple((key, f"{prefix}{key % 5}") for key in sorted(ids))
 
 
 def arrow_of(rows: Rows, **more: list[str]) -> pa.Table:
-    """Rows to be given to a table."""
+    """Rows as an Arrow table."""
     ids = pa.array([number for number, _ in rows], pa.int64())
     return pa.table({"id": ids, "name": [name for _, name in rows], **more})
 
 
 def shown(rows: pa.Table) -> Rows:
-    """Rows as they were read, those that are there twice too."""
+    """Rows as they were read, also duplicates."""
     pairs = zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True)
     return tuple(sorted(pairs))
 

@@ -1,4 +1,4 @@
-"""What the driver of a Spark is asked while it, or what it has started, is killed."""
+"""What the driver of a Spark is asked while it, or a process that it started, is killed."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class KillRequests:
         self._armed = ExitStack()
 
     def make_iceberg(self, location: str) -> Rows:
-        """Make a table of the catalog; what it holds."""
+        """Make a table of the catalog; returns its rows."""
         return make_iceberg(self._spark, location)
 
     def begin(self, location: str, **asked: Any) -> None:
-        """Begin an operation; this is answered when it is about to run."""
+        """Begin an operation; returns when it is about to run."""
         operation = self._operation(location=location, **asked)
         begun = threading.Event()
 
@@ -65,7 +65,7 @@ class KillRequests:
         begun.wait()
 
     def ended(self) -> list[str]:
-        """The tables on which nothing runs any more."""
+        """The tables whose operations have ended."""
         return [location for location, running in self._running.items() if running.done()]
 
     def end(self, location: str) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class KillRequests:
             return {"seconds": None, "problem": traceback.format_exc()}
 
     def check(self, *, is_done: bool, **asked: Any) -> float | None:
-        """See what an operation has left, as `check_after` does; seconds that it took again."""
+        """Check what an operation has left, as `check_after` does; returns its seconds."""
         self._armed.close()
         operation = self._operation(**asked)
         taken: list[float] = []
@@ -98,7 +98,7 @@ class KillRequests:
         return taken[0] if taken else None
 
     def die_at(self, number: int, *, within: bool) -> None:
-        """Let this process and its JVM be killed at a call to files, if no check comes before."""
+        """Let this process and its JVM be killed at a call to files, unless a check comes first."""
         faults = Faults()
         faults.plan(killing(number, die_with_children, within=within))
         self._armed.enter_context(counted_calls(faults))
@@ -121,7 +121,7 @@ class KillRequests:
         raise AssertionError(f"no {_GOOD_JOBS} jobs in a row among {_MOST_JOBS}")
 
     def failed_tasks(self) -> int:
-        """How many tasks Spark has had to do again, or has given up."""
+        """How many tasks Spark has had to repeat, or has given up."""
         tracker = self._spark.sparkContext.statusTracker()
         jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(None))
         stages = {stage for job in jobs if job is not None for stage in job.stageIds}
@@ -136,7 +136,7 @@ class KillRequests:
 
 
 class _ByTasks:
-    """Lets tasks do what a driver does by itself where a table is small; for several at a time."""
+    """Lets tasks do what a driver does itself for small tables; for several operations at once."""
 
     def __init__(self) -> None:
         self._lock, self._holders = threading.Lock(), 0
@@ -165,5 +165,5 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _rows(rows: Sequence[Sequence[Any]]) -> Rows:
-    """Rows as they were before they were JSON."""
+    """Rows as they were before they became JSON."""
     return tuple((int(key), str(name)) for key, name in rows)

@@ -1,4 +1,4 @@
-"""Tables that Spark works on while it is killed, and what they should hold."""
+"""Tables that Spark works on while it is killed, and the rows they should have."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Series:
     step: int = 0
 
     def operations(self, frame: Callable[[pa.Table], Any] | None = None) -> Mapping[str, Operation]:
-        """What can be done to it now; without `frame`, to be looked at only."""
+        """The possible operations on it now; without `frame`, only to be looked at."""
         subject = SUBJECTS[self.name]
         return operations(
             self.rows,
@@ -48,7 +48,7 @@ class Series:
         )
 
     def choose(self, source: random.Random, *, reads: bool) -> str:
-        """An operation; with `reads` also one that changes nothing, but has tasks."""
+        """An operation; with `reads` also one that changes nothing but has tasks."""
         every = self.operations()
         return source.choice(
             [
@@ -59,11 +59,11 @@ class Series:
         )
 
     def after(self, operation: str) -> Series:
-        """The table when that is done."""
+        """The table after the operation."""
         return replace(self, rows=self.operations()[operation].after, step=self.step + 1)
 
     def asked(self, operation: str) -> dict[str, Any]:
-        """An operation, as it is asked of a driver."""
+        """An operation as it is requested from a driver."""
         return {
             "name": self.name,
             "location": self.location,
@@ -75,7 +75,7 @@ class Series:
 
 @dataclass(frozen=True)
 class SparkTable:
-    """What opens the table for `check_after`."""
+    """Opens the table for `check_after`."""
 
     spark: SparkSession
     location: str
@@ -85,7 +85,7 @@ class SparkTable:
 
 
 def frames(spark: SparkSession) -> Callable[[pa.Table], Any]:
-    """Makes DataFrames of two partitions, so that two tasks have them to write."""
+    """Makes DataFrames of two partitions, so that two tasks write them."""
     return lambda rows: spark.createDataFrame(rows).repartition(2)
 
 
@@ -96,7 +96,7 @@ def make_in_folder(name: str, folder: Path) -> Series:
 
 
 def make_iceberg(spark: SparkSession, location: str) -> Rows:
-    """Three files, of which two are indexed, and a deletion vector; what the table holds."""
+    """Three files, two of them indexed, and a deletion vector; returns the rows."""
     spark.sql(
         f"CREATE TABLE {location} (id BIGINT, name STRING) USING iceberg"
         " TBLPROPERTIES ('format-version' = '3')"

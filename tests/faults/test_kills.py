@@ -1,4 +1,4 @@
-"""Some of the runs of `python -m tests.faults.kills`: the same ones in every run."""
+"""Some of the runs of `python -m tests.faults.kills`: the same ones every time."""
 
 from __future__ import annotations
 

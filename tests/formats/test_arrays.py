@@ -1,4 +1,4 @@
-"""Arrow arrays without their wrapping, also where they are too large for 32 bits."""
+"""Arrow arrays without their encoding, also if they are too large for 32 bits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_dictionary_whose_values_overflow_when_repeated_becomes_large(
     values: list[Any] = [7, 5] if arrow_type == pa.int8() else ["ab", "cd"]
 
     class Overflowing:
-        """Values that together have 2 GiB, which would take a second to repeat."""
+        """Values of 2 GiB in total, which would take a second to repeat."""
 
         type = arrow_type
 

@@ -1,4 +1,4 @@
-"""Avro containers that no writer of manifests would write: each is refused, and what is read."""
+"""Avro containers that no writer of manifests would write: each is refused early."""
 
 from __future__ import annotations
 

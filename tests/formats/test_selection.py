@@ -1,4 +1,4 @@
-"""How answers of indexes are put together: any row, no row, these rows; exact or not."""
+"""How answers of indexes are combined: any row, no row, these rows; exact or not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANSWERS = [Selection(rows, exact) for rows in SOME for exact in (False, True)]
 
 
 def holds(answer: Selection, matching: frozenset[int]) -> bool:
-    """Whether an answer is right, if these rows of a file of four match."""
+    """Whether an answer is correct if these rows of a file of four match."""
     rows = ROWS if answer.rows is None else frozenset(answer.rows)
     return matching == rows if answer.exact else matching <= rows
 

@@ -1,4 +1,4 @@
-"""Where bytes come from: what is no file of bytes is refused, and what was opened is closed."""
+"""Sources of bytes: what is not a binary file is refused, and what was opened is closed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_file_is_closed_once_and_then_not_read(tmp_path: Path) -> None:
 
 
 class Few(io.BytesIO):
-    """A file that gives two bytes at a time, as a network does."""
+    """A file that returns two bytes at a time, as a network does."""
 
     def read(self, size: int | None = -1) -> bytes:
         return super().read(min(size or 0, 2))

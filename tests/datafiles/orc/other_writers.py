@@ -1,4 +1,4 @@
-"""ORC files as pyarrow does not write them: of other time zones, or with null keys of maps."""
+"""ORC files that pyarrow does not write: in other time zones, or with null keys in maps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ZONE = 3  # the field of a stripe's footer
 
 
 def written(table: pa.Table, **options: Any) -> bytes:
-    """A file of one stripe, whose writer was in UTC."""
+    """A file of one stripe, written in UTC."""
     file = io.BytesIO()
     pyarrow.orc.write_table(table, file, **options)
     return file.getvalue()
@@ -31,7 +31,7 @@ def scan_of(data: bytes, **options: Any) -> OrcScan:
 
 
 def in_zone(data: bytes, zone: str | None) -> bytes:
-    """The same bytes, as if the writer had been elsewhere; None if it did not say where."""
+    """The same file as if written in another zone; None if the writer did not name its zone."""
     scan = scan_of(data)
     (stripe,), (streams,) = scan._footer.stripes, scan._streams
     fields = [(field, value) for field, value in streams.message if field != ZONE]

@@ -1,4 +1,4 @@
-"""Maps whose keys may be null: those with one are refused, before Arrow ends the process."""
+"""Maps whose keys may be null: one with a null key is refused before Arrow ends the process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFUSED = r"^a\.orc: column m: a map with a null key, which is not read"
 
 
 def map_file(values: list[Any], codec: str = "zstd") -> bytes:
-    """A file with a map, made of lists of pairs."""
+    """A file with a map, built from lists of pairs."""
     lists = [
         entries and [{"key": key, "value": value} for key, value in entries] for entries in values
     ]

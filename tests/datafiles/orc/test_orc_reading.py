@@ -1,4 +1,4 @@
-"""Tables with ORC files: whole stripes are read, and the rows taken out that are asked for."""
+"""Tables with ORC files: whole stripes are read, and the selected rows are taken from them."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_only_the_stripes_with_the_rows_are_read(files: OpenFiles) -> None:
     scan = files.open([0])[0]
     assert isinstance(scan, OrcScan)
     assert len(scan.group_rows) > 2
-    row = scan.group_rows[0]  # the first of the second stripe
+    row = scan.group_rows[0]  # the first row of the second stripe
     result = read(reader_of(files, "id >= 0"), [Selection(BitMap([row]))], ["text"])
     (access,) = result.opened.accesses
     assert isinstance(access, WholeAccess)

@@ -1,4 +1,4 @@
-"""Stripes of ORC files: the rows that were written, in few reads, and errors that name the file."""
+"""Stripes of ORC files: the written rows, in few reads, and errors that name the file."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def java_bytes(clocks: list[int], zone: str, offsets: list[int], kind: Any = Non
         ("America/New_York", -17_999, -18_000),
         ("America/New_York", -1, -18_000),
         ("America/New_York", 1, -18_000),
-        # Local mean time from 1900 on, before it that of today.
+        # Local mean time until 1900, then that of today.
         ("Asia/Kolkata", -2_100_000_000, 19_270),
         ("Asia/Kolkata", -3_000_000_000, 19_800),
         ("Asia/Shanghai", -2_200_000_000, 29_143),
@@ -62,7 +62,7 @@ def java_bytes(clocks: list[int], zone: str, offsets: list[int], kind: Any = Non
         ("Europe/Warsaw", 1_730_000_000, 3_600),
         ("Europe/Warsaw", 8_000_000_000, 7_200),
         ("Europe/Warsaw", 8_010_000_000, 3_600),
-        # Within the hour that the clocks showed twice, and around the change.
+        # Within the hour that clocks showed twice, and around the change.
         ("America/New_York", 1_730_597_400, -18_000),
         ("America/New_York", 1_730_593_799, -14_400),
         ("America/New_York", 1_710_054_000, -14_400),
@@ -88,7 +88,7 @@ def test_the_last_second_before_1970_was_lost_by_the_writer() -> None:
 
 def test_timestamps_within_other_values_are_converted() -> None:
     offset, clock = 28_800, 1_000_000_000_000_000_000
-    at = clock - offset * SECOND + offset * SECOND  # 2015 began as much earlier as it is read
+    at = clock - offset * SECOND + offset * SECOND  # 2015 began that much earlier than it is read
     moment = pa.timestamp("ns")
     entry = pa.struct([("key", pa.string()), ("value", moment)])
     kind = pa.struct([("a", pa.list_(moment)), ("m", pa.list_(entry)), ("n", pa.int64())])
@@ -195,6 +195,6 @@ def test_only_some_of_several_stripes_are_read() -> None:
     table = scan.read([2, 0], ["t", "id"])
     expected = [*range(starts[2], starts[3]), *range(starts[1])]
     assert table.column("id").to_pylist() == expected
-    # What counted from 2015 in UTC is shown as it was: the clock of Shanghai is as far ahead.
+    # What counted from 2015 in UTC is unchanged: the clock of Shanghai is that far ahead.
     seconds = table.column("t").cast(pa.int64()).to_numpy() // SECOND
     assert seconds.tolist() == expected

@@ -1,4 +1,4 @@
-"""Parquet footers rewritten: any writer, statistics and counts in a file that Arrow wrote."""
+"""Rewritten Parquet footers: any writer, statistics and counts in a file that Arrow wrote."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FALSE = 2
 
 @dataclass
 class Node:
-    """A Thrift struct whose fields can be set, and which is written again as it was read."""
+    """A Thrift struct whose fields can be set, and that is otherwise written as it was read."""
 
     fields: dict[int, tuple[int, Any]] = field(default_factory=dict)
 
@@ -23,11 +23,11 @@ class Node:
         return number in self.fields
 
     def set(self, number: int, kind: int, value: Any) -> None:
-        """Set a field; a list is a pair of the kind of its elements and these."""
+        """Set a field; a list is a pair: the kind of its elements, and the elements."""
         self.fields[number] = kind, value
 
     def drop(self, *numbers: int) -> None:
-        """Remove fields that are there."""
+        """Remove existing fields."""
         for number in numbers:
             self.fields.pop(number, None)
 
@@ -41,7 +41,7 @@ class Node:
 
 
 def edit_footer(data: bytes, edit: Callable[[Node], None]) -> bytes:
-    """A Parquet file with another footer; everything before it stays."""
+    """A Parquet file with another footer; everything before it is unchanged."""
     length = int.from_bytes(data[-8:-4], "little")
     begin = len(data) - 8 - length
     footer, _ = _read_struct(data, begin)

@@ -1,4 +1,4 @@
-"""Tables of every type that Arrow writes to Parquet, and rows read in the plain way."""
+"""Tables with every type that Arrow writes to Parquet, and rows read in the simplest way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from alcid.testing import CountingSource
 ROWS = 1000
 
 PAGED = {"write_page_index": True, "write_batch_size": 10, "data_page_size": 1}
-"""Pages of 10 rows, in pyarrow of any version."""
+"""Pages of 10 rows, with any version of pyarrow."""
 
 
 def _floats(bits: int) -> pa.Array:
@@ -185,7 +185,7 @@ def plain_read(
 
 
 def assert_same(table: pa.Table, expected: pa.Table, *, valid: bool = True) -> None:
-    """Equal in types, names, nulls and values, floats bit by bit; and valid, unless told not to."""
+    """Check equal types, names, nulls and values, floats bit by bit; `valid` also validates."""
     table.validate(full=valid)
     assert table.schema.equals(expected.schema, check_metadata=True)
     assert table.num_rows == expected.num_rows
@@ -196,7 +196,7 @@ def assert_same(table: pa.Table, expected: pa.Table, *, valid: bool = True) -> N
 
 
 def _bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):  # holds the values of the pages that were read
+    if pa.types.is_dictionary(column.type):  # has the values of the pages that were read
         return column.cast(column.type.value_type)
     if pa.types.is_struct(column.type) and column.num_chunks and column.type.num_fields:
         members = [_bits(member).combine_chunks() for member in column.flatten()]

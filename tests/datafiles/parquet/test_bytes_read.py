@@ -1,4 +1,4 @@
-"""Only what holds the rows is read, in as few requests as that takes."""
+"""Only what contains the rows is read, in as few requests as possible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ APART = Coalescing(gap=0)
 
 
 def pages_of(column: int, group: int) -> list[tuple[int, int]]:
-    """The places of the pages of a chunk, from their headers as Arrow's writer leaves them."""
+    """The pages of a chunk, found by their headers as Arrow's writer leaves them."""
     layout = read_layout(counted(DATA))
     offsets, sizes, rows = layout.columns[column].leaves[0].pieces
     return [
@@ -182,7 +182,7 @@ def test_a_dictionary_is_fetched_after_all_if_the_pages_need_it() -> None:
     source = counted(DATA)
     layout = read_layout(source)
     kind = layout.column("kind").leaves[0]
-    kind.groups[3] = 0  # as if the writer had said that no page uses it
+    kind.groups[3] = 0  # as if the writer had stated that no page uses it
     source.take()
     table = read_rows(source, [73], ["kind"], layout=layout, coalescing=APART)
     assert table.to_pydict() == {"kind": [2]}

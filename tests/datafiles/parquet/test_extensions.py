@@ -1,4 +1,4 @@
-"""Extension types (JSON, UUID, VARIANT ...) are read as their storage, wherever they stand."""
+"""Extension types (JSON, UUID, VARIANT ...) are read as their storage, at any level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""INT96 is read exactly, or refused by name."""
+"""INT96 is read exactly, or refused with the column's name."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def test_a_negative_time_of_day_is_that_much_before(read: Read, use_dictionary: 
     assert arrow.schema.column(0).physical_type == "INT96"
     assert arrow.read()["at"][0].as_py() == datetime(
         2554, 7, 21, 23, 34, 31, 964674
-    )  # Arrow is wrong
+    )  # Arrow is wrong here
     with int96_as("ns"):
         read_table = read(data)
     assert read_table.schema.field("at").type == pa.timestamp("ns")
     assert ticks(read_table) == [*NEGATIVE, None]
-    microseconds = [int(nanos / 1000) for nanos in NEGATIVE[:-1]]  # cut off as Spark cuts off
+    microseconds = [int(nanos / 1000) for nanos in NEGATIVE[:-1]]  # truncated as in Spark
     assert microseconds[:4] == [-1744877, 0, 0, -1]
     assert ticks(read(data)) == [*microseconds, MOST // 1000, None]
 

@@ -1,4 +1,4 @@
-"""A layout is kept as plain arrays and bytes, and rows are read by it without the footer."""
+"""A layout is stored as plain arrays and bytes, and rows are read with it without the footer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ POSITIONS = [0, 299, 300, 512, 999]
 
 
 def rebuilt(layout: FileLayout) -> FileLayout:
-    """The layout from nothing but arrays, bytes and text."""
+    """The layout rebuilt from arrays, bytes and text alone."""
     columns: list[ColumnLayout] = []
     for column in layout.columns:
         field = column.field

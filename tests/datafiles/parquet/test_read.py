@@ -156,7 +156,7 @@ def test_nested_columns_are_read_whole_beside_flat_ones(paged: bool) -> None:
 
 
 def test_a_repeated_field_is_nested() -> None:
-    # Lists of the oldest form have no group around them: a leaf that may be repeated.
+    # Lists of the oldest form have no group around them: a leaf that is repeated.
     data = written(pa.table({"a": [1, 2, 3]}), write_page_index=True, store_schema=False)
     element = read_layout(counted(data)).columns[0].field.elements[0]
     assert element[:4] == b"\x15\x04\x25\x02"  # INT64, optional

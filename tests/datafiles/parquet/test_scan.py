@@ -224,7 +224,7 @@ def test_footers_of_many_files_are_read_in_one_round_and_the_long_ones_in_a_seco
 
 
 def test_a_chunk_that_an_old_writer_gave_too_small_a_length_is_read_further() -> None:
-    # Arrow does not believe lengths of parquet-mr before 1.2.9, and reads 100 bytes more.
+    # Arrow does not trust lengths of parquet-mr before 1.2.9, and reads 100 bytes more.
     source = counted(old_writer(DATA))
     scan, report = open_scan(source), ReadReport()
     assert scan.metadata.created_by.startswith("parquet-mr version 1.2.8")

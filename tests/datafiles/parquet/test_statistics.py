@@ -1,4 +1,4 @@
-"""Every line of the table of trusted statistics, and the writers on both sides of it."""
+"""Every row of the table of trusted statistics, and the writers on both sides of each limit."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def footer_of(
     schema: Callable[[Node], None] | None = None,
     **options: Any,
 ) -> bytes:
-    """A file of one column whose statistics are those of Arrow, in the fields that are wanted."""
+    """A file of one column with Arrow's statistics, in the requested fields."""
 
     def change(footer: Node) -> None:
         footer.drop(6, 7)
@@ -123,7 +123,7 @@ OTHER = "impala version 4.0.0-SNAPSHOT (build 0)"
 CARELESS = (MR_OLD, CPP, "Polars", GO, FUSION_OLD, OTHER, None)
 
 LINES = [
-    # BOOLEAN, signed integers, and what is stored in them
+    # BOOLEAN, signed integers, and types stored as such
     *(
         (NEW, TYPE, writer, "signed", True)
         for writer in (MR, CPP, RUST, DUCKDB, "Polars", OTHER, None)
@@ -283,7 +283,7 @@ def test_values_without_a_known_order_have_no_bounds(
             element.set(6, I32, converted)
 
     data = footer_of(pa.array([b"a", b"b"]), schema=schema)
-    # Arrow refuses some of these schemas itself, which is not to be relied on.
+    # Arrow refuses some of these schemas itself, but that cannot be relied on.
     (statistics,) = FooterStatistics(parse_footer(BytesSource(data), data), "a").of_leaf(0)
     assert (bounds(statistics), statistics.nulls) == (UNKNOWN, 0)
 
@@ -357,7 +357,7 @@ def test_a_chunk_of_nan_and_null_has_no_value_to_be_a_bound() -> None:
         1,
         True,
     )
-    assert not chunk_of(values, ARROW, TYPE).is_empty  # nothing says that all are NaN
+    assert not chunk_of(values, ARROW, TYPE).is_empty  # nothing says that all values are NaN
 
 
 # Counts
@@ -403,7 +403,7 @@ def test_a_count_that_cannot_be_is_not_known(count: int) -> None:
     assert (statistics.nulls, *bounds(statistics)) == (None, -7, 3)
 
 
-# Bounds that cannot be
+# Impossible bounds
 
 
 @pytest.mark.parametrize(
@@ -457,7 +457,7 @@ def test_column_orders_must_be_as_many_as_leaf_columns(count: int, trusted: bool
         written(pa.table({"a": ["x"], "b": ["y"]})),
         lambda footer: footer.set(7, LIST, (STRUCT, [order] * count)),
     )
-    # Arrow refuses other numbers, which is not to be relied on.
+    # Arrow refuses other numbers, but that cannot be relied on.
     (statistics,) = FooterStatistics(parse_footer(BytesSource(data), data), "a").of_leaf(1)
     assert statistics.minimum == (b"y" if trusted else None)
 
@@ -485,7 +485,7 @@ def test_each_row_group_has_its_statistics_and_empty_ones_none() -> None:
 
 
 def test_a_group_without_fields_is_no_leaf_column() -> None:
-    """As in files of parquet-go: a struct of no fields has no column chunk."""
+    """As in files of parquet-go: a struct without fields has no column chunk."""
 
     def change(footer: Node) -> None:
         elements = footer.structs(2)

@@ -1,4 +1,4 @@
-"""Thrift's compact protocol: values, and what must not be read."""
+"""Thrift's compact protocol: values, and input that must be refused."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ locations = st.lists(
 def offset_index(
     pages: list[tuple[int, int, int]], *, odd: bool = False, more: bytes = b""
 ) -> bytes:
-    """An offset index; an odd one has long field headers, which no writer writes."""
+    """An offset index; `odd` ones have long field headers, which no writer writes."""
     first, two, three = (
         (b"\x06\x02", b"\x05\x04", b"\x06\x06") if odd else (b"\x16", b"\x15", b"\x16")
     )
@@ -179,7 +179,7 @@ def test_what_is_no_offset_index_is_refused(data: str) -> None:
         ("15 06 15 10 15 10 15 02 4c 15 04 15 00 15 04 15 00 15 00 15 00 11 00 00", 2),
         ("05 02 00 15 10 15 10 2c 15 04 15 00 15 06 15 06 00 00", 2),
         ("15 04 15 10 15 10 4c 15 04 15 00 00 00", -1),  # a dictionary page
-        ("15 00 15 10 15 10 5c 15 04 15 00 00 00", -1),  # version 2 in the place of 1
+        ("15 00 15 10 15 10 5c 15 04 15 00 00 00", -1),  # version 2 instead of 1
         ("15 06 15 10 15 10 2c 15 04 15 00 00 00", -1),
         ("ff" * 40, -1),
         ("00", -1),

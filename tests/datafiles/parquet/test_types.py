@@ -1,4 +1,4 @@
-"""Every type that Arrow writes is read by pages exactly as Arrow reads it whole."""
+"""Every type that Arrow writes: reading by pages equals Arrow's reading of the whole file."""
 
 from __future__ import annotations
 

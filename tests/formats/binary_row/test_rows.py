@@ -24,7 +24,7 @@ EXACT = Context(prec=60)
 
 
 def encode(values: Sequence[Any], types: Sequence[DataType]) -> bytes:
-    """A row made value by value, in the form of `alcid.testing.oracle`."""
+    """A row built value by value, in the form of `alcid.testing.oracle`."""
     nulls = bytearray((len(types) + 63 + 8) // 64 * 8)
     slots, tail = b"", b""
     for column, (value, data_type) in enumerate(zip(values, types, strict=True)):
@@ -407,7 +407,7 @@ def test_one_column_and_types_as_text_will_do() -> None:
 
 def test_a_row_beyond_two_gigabytes_is_refused_before_it_is_read() -> None:
     size = 1_200_000_000
-    nothing = pa.py_buffer(np.zeros(size, np.uint8))  # not in memory before it is touched
+    nothing = pa.py_buffer(np.zeros(size, np.uint8))  # not in memory until it is used
     offsets = pa.py_buffer(np.array([0, size], np.int64))
     half = pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, nothing])
     with pytest.raises(LimitError, match="at most 2147483647 bytes, found 2400000024"):

@@ -34,7 +34,7 @@ INT32 = st.integers(LEAST, MOST) | st.sampled_from([LEAST, LEAST + 1, -1, 0, 1, 
 
 
 def java_remainder(value: int, divisor: int) -> int:
-    """Java's `%`: the sign is that of the value."""
+    """Java's `%`: the sign is that of the dividend."""
     return abs(value) % divisor * (-1 if value < 0 else 1)
 
 
@@ -192,7 +192,7 @@ def test_restored_buckets_are_filled_in_ascending_order() -> None:
     assigner.restore(4, HashIndex([40, 41]))
     assigner.restore(1, HashIndex([10]))
     assigner.restore(0, HashIndex([1, 2, 3, 4]))
-    assigner.restore(2, HashIndex())  # as if it were not there
+    assigner.restore(2, HashIndex())  # as if it did not exist
     assert assigner.counts == {0: 4, 1: 1, 4: 2}
     assert assigner.assign([50, 41, 51, 52, 53, 1]).tolist() == [1, 4, 1, 4, 2, 0]
     assert assigner.counts == {0: 4, 1: 3, 2: 1, 4: 3}
@@ -265,7 +265,7 @@ def test_arguments_of_other_classes_are_named(misuse: Callable[[], object]) -> N
 
 def test_beyond_the_limit_hashes_are_spread_the_same_way_in_every_run() -> None:
     options = BucketOptions(target_row_num=10, max_buckets=4)
-    hashes = np.arange(0, 400_000, 4, dtype=np.int32)  # what the hashes of a channel look like
+    hashes = np.arange(0, 400_000, 4, dtype=np.int32)  # the hashes of a channel look like this
     assigner = BucketAssigner(options)
     buckets = assigner.assign(hashes)
     assert buckets[:40].tolist() == np.repeat(range(4), 10).tolist()

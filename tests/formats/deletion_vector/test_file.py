@@ -22,7 +22,7 @@ from alcid.formats.deletion_vector.file import vector_places
 from alcid.formats.source import BytesSource, FileSource, Section
 from alcid.testing import CountingSource
 
-# Two files of Paimon's own: {2, 3}, then {1}.
+# Two vectors written by Paimon: {2, 3}, then {1}.
 FILE_32 = bytes.fromhex(
     "01"
     "00000018 5e43f2d0 3a300000 01000000 00000100 10000000 02000300 c898f63d"
@@ -270,11 +270,11 @@ def test_a_path_is_closed_and_a_source_is_left_open(tmp_path: Path) -> None:
     other = tmp_path / "index-1"
     other.write_bytes(FILE_32)
     with (
-        FileSource(other),  # the system gives it the number of the one that was closed
+        FileSource(other),  # the system reuses the number of the one that was closed
         pytest.raises(AlcidError, match=r"index-0: the file is closed$"),
     ):
         file.read(RANGES_32[0])
-    file.close()  # a second time does nothing
+    file.close()  # a second time has no effect
     with FileSource(path) as source:
         with DeletionVectorFile.open(source) as file:
             assert file.read_all(RANGES_32) == VECTORS
@@ -299,7 +299,7 @@ SIZE = len(DeletionVector([1]).to_bytes())  # 30
     ("target_size", "counts"),
     [
         (0, [1, 1, 1, 1, 1]),
-        (SIZE, [1, 1, 1, 1, 1]),  # with its version a file of one is larger
+        (SIZE, [1, 1, 1, 1, 1]),  # with the version, a file of one vector is larger
         (1 + SIZE, [2, 2, 1]),  # equal is not larger
         (2 * SIZE, [2, 2, 1]),
         (1 + 2 * SIZE, [3, 2]),

@@ -64,7 +64,7 @@ def framed(body: bytes) -> bytes:
 
 
 def wide(*bitmaps: tuple[int, list[int]]) -> bytes:
-    """A vector of 64 bits that holds these bitmaps and no others."""
+    """A vector of 64 bits with exactly these bitmaps."""
     body = struct.pack("<iq", 1681511377, len(bitmaps))
     for key, values in bitmaps:
         body += struct.pack("<i", key) + BitMap(values).serialize()
@@ -359,7 +359,7 @@ def test_a_vector_cannot_be_changed() -> None:
     assert list(vector) == [1, 2**32]
 
 
-# Beside the borders of containers, of the sign and of keys; far apart, in runs, and in between.
+# Near the limits of containers, of the sign and of keys; far apart, in runs, and in between.
 BORDERS = [0, 1 << 16, 1 << 31, 1 << 32, 1 << 33, 3 << 32, 1 << 45, LARGEST]
 near_borders = st.builds(
     lambda border, distance: min(max(border + distance, 0), LARGEST),
@@ -382,7 +382,7 @@ DENSE = 1 << 40  # a vector is written with every key below its last
 
 
 def check(vector: DeletionVector, positions: set[int]) -> None:
-    """All that a vector says must be what the set says."""
+    """Check that the vector and the set agree in everything."""
     ascending = sorted(positions)
     assert list(vector) == ascending
     array = vector.to_numpy()

@@ -1,4 +1,4 @@
-"""What a bitmap index says of itself, beyond the answers that `FileIndex` takes from it."""
+"""What a bitmap index says about itself, beyond the answers that `FileIndex` takes from it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_nothing_but_nulls_has_no_contents() -> None:
 @pytest.mark.parametrize(
     ("block_size", "bounds", "said"),
     [
-        (1, [0, 16, 32, 48], 1),  # one key a block, which may be larger than it should
+        (1, [0, 16, 32, 48], 1),  # one key per block, which may be larger than it should be
         (28, [0, 28, 44], 28),
         (39, [0, 28, 44], 28),
         (40, [0, 40], 40),
@@ -84,7 +84,7 @@ def test_version_1_has_no_blocks() -> None:
     reader = opened(build(column_of(NUMBERS), version=V1))
     assert (reader.blocks, reader.block_size) == ([], None)
     assert reader.body_at == 14 + 3 * 8
-    # Java keeps no order; ours is ascending. 40 stands in row 5 only.
+    # Java keeps no order; ours is ascending. 40 is in row 5 only.
     assert list(reader.places()) == [(-3, 20, None), (9, 42, None), (40, -6, None)]
     assert [(key, list(rows)) for key, rows in reader.items()] == [
         *[(-3, [1, 4, 6]), (9, [0, 2]), (40, [5])]

@@ -94,14 +94,14 @@ def test_probing_single_bytes_equals_probing_the_whole_filter() -> None:
     absent = list(range(1, 2000, 2))
     alone = [lazy.is_in([key]).skip for key in absent]
     assert "filter" not in lazy.__dict__
-    together = [whole.is_in([key] * 1000).skip for key in absent]  # many keys: read at once
+    together = [whole.is_in([key] * 1000).skip for key in absent]  # many keys: read together
     assert "filter" in whole.__dict__
     assert alone == together
     assert 0 < alone.count(False) < 40
 
 
 class Endless:
-    """A source that states its size, and is not read."""
+    """A source that states its size and must not be read."""
 
     name = "x.index"
 

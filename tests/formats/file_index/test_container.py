@@ -22,7 +22,7 @@ def opened(data: bytes) -> Container:
 
 
 def head(body: Writer, redundant: bytes = b"") -> bytes:
-    """A container whose head holds what `body` says after the column count."""
+    """A container whose head has the content of `body` after the column count."""
     length = 16 + body.length + 4 + len(redundant)
     writer = Writer().i64(MAGIC).i32(1, length).raw(body.to_bytes())
     return writer.i32(len(redundant)).raw(redundant).to_bytes()
@@ -150,6 +150,6 @@ def test_a_broken_head_says_where_and_what(data: bytes, message: str) -> None:
 
 
 def test_beyond_two_gibibytes_is_refused_before_anything_is_joined() -> None:
-    half = bytes(1 << 30)  # the same object twice: no memory of its own
+    half = bytes(1 << 30)  # the same object twice: no extra memory
     with pytest.raises(LimitError, match="at most 2147483647 bytes: bsi of 'b' does not fit"):
         write_container({("a", "bsi"): half, ("b", "bsi"): half})

@@ -1,4 +1,4 @@
-"""What a range-bitmap says of itself, beyond the answers that `FileIndex` takes from it."""
+"""What a range-bitmap says about itself, beyond the answers that `FileIndex` takes from it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def put(offset: int, layout: str, *values: int) -> bytes:
 
 
 def test_a_head_that_ends_elsewhere_is_seen() -> None:
-    # A byte earlier the length of the dictionary reads as 0, as the maximum ends with a zero.
+    # One byte earlier, the length of the dictionary reads as 0, as the maximum ends with a zero.
     with pytest.raises(FormatError) as raised:
         opened(put(0, "i", 20))
     assert str(raised.value) == "x.index: bad head length at offset 1: found 20, expected 21"

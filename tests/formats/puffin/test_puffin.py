@@ -1,4 +1,4 @@
-"""Puffin files: bytes as Java writes them, few reads, and nothing half written."""
+"""Puffin files: the bytes are Java's, reads are few, and nothing is half written."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_source_of_the_caller_stays_open(path: Path) -> None:
 
 
 class Trickle(io.BytesIO):
-    """Gives a few bytes at a time, as a socket may."""
+    """Returns a few bytes at a time, as a socket may."""
 
     def read(self, size: int | None = -1) -> bytes:
         return super().read(min(size or 0, 7))
@@ -454,7 +454,7 @@ def test_a_finished_file_takes_nothing_more(tmp_path: Path) -> None:
 
 
 class FullDisk(io.BytesIO):
-    """Has room for a few bytes."""
+    """Has room for a few bytes only."""
 
     def write(self, data: Any) -> int:
         if self.tell() + len(data) > 10:
@@ -468,7 +468,7 @@ def test_a_failed_write_is_not_passed_over() -> None:
         writer.add("t", bytes(100))
     message = r"^the Puffin file is incomplete: nothing can be added$"
     with pytest.raises(AlcidError, match=message), writer:
-        pass  # whoever caught the first error is told again
+        pass  # a caller that caught the first error gets it again
 
 
 def test_a_file_without_a_buffer_is_written_whole(tmp_path: Path) -> None:

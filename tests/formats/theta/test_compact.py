@@ -37,7 +37,7 @@ def content(sketch: CompactTheta) -> tuple[int, list[int]]:
 
 def by_peer(sketch: CompactTheta, *, compress: bool) -> bytes:
     """The bytes that datasketches writes for the same hashes."""
-    if sketch.theta == MAX_THETA and not len(sketch.hashes):  # it would keep the seed hash 0
+    if sketch.theta == MAX_THETA and not len(sketch.hashes):  # it would have the seed hash 0
         peer = datasketches.update_theta_sketch().compact()
     else:
         peer = datasketches.compact_theta_sketch.deserialize(encode(sketch))

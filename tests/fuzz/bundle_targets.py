@@ -51,7 +51,7 @@ def bundle_targets() -> list[Target]:
 
 
 def _read_bundle(data: bytes) -> None:
-    """As a table does, which warns, and by itself, which raises."""
+    """As a table does, with warnings, and by itself, with errors."""
     source = BytesSource(data, "x.bundle")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -90,7 +90,7 @@ def _file_table_seeds() -> list[bytes]:
 
 
 def _read_pages(data: bytes) -> None:
-    """What a zstd frame holds: the input without it, so that it can be changed."""
+    """The content of a zstd frame: the input without it, so that it can be changed."""
     packed = bytes((VERSION,)) + compress("zstd", data)
     join_columns({"id": unpack_column("id", packed, file="a.parquet")}, file="a.parquet")
 

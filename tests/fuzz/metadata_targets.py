@@ -62,7 +62,7 @@ def _read_manifest(kind: str, data: bytes) -> None:
 
 
 def _manifests(kind: str) -> list[bytes]:
-    """As they are, and written anew without compression, so that records can be changed."""
+    """The files as they are, and without compression, so that records can be changed."""
     read, write = _MANIFESTS[kind]
     stored = _paimon_files(f"manifest/{kind}-")
     if kind == "manifest":

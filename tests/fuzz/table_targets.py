@@ -88,7 +88,7 @@ def _hash_seeds() -> list[bytes]:
 
 
 def _read_rows(data: bytes) -> None:
-    """The first byte says how many columns, the second which; the rest are two rows."""
+    """The first byte is the number of columns, the second chooses them; the rest are two rows."""
     count, first = (data[0] % 4, data[1]) if len(data) > 1 else (0, 0)
     types = [ROW_TYPES[(first + number) % len(ROW_TYPES)] for number in range(count)]
     middle = 2 + (len(data) - 2) // 2
@@ -138,7 +138,7 @@ def _bitmap_seeds() -> list[bytes]:
 def _read_puffin(data: bytes) -> None:
     with puffin.open(io.BytesIO(data), largest=_LARGEST) as reader:
         for blob in reader.blobs:
-            with suppress(FormatError):  # the others are to be read as well
+            with suppress(FormatError):  # the others must be readable as well
                 reader.read(blob)
         for blob in reader.blobs:
             if blob.type == puffin.DELETION_VECTOR:

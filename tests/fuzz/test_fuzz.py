@@ -23,7 +23,7 @@ from tests.fuzz.target import Target
 from tests.fuzz.targets import TARGETS
 
 SEED = 1
-# As many as a second or so is enough for.
+# As many as about a second allows.
 INPUTS = {"binary-rows": 250, "bloom-filter": 900, "bundle": 200, "container": 500}
 COMMAND_INPUTS, OTHER_INPUTS = 150, 2500
 
@@ -35,7 +35,7 @@ def inputs_of(name: str) -> int:
 @pytest.mark.parametrize("name", TARGETS)
 def test_an_input_is_answered_or_refused(name: str) -> None:
     target, count = TARGETS[name], inputs_of(name)
-    for data in target.seeds()[:1]:  # what is imported and kept by the first is not its own
+    for data in target.seeds()[:1]:  # what the first one imports and caches does not count
         try_input(target, data)
     with bounded_memory():
         for data in islice(mutants(target, SEED), count):
@@ -63,7 +63,7 @@ def test_another_error_is_a_finding() -> None:
 
 
 def test_memory_without_end_is_a_finding() -> None:
-    # Far more than other threads may give back once the limit is set.
+    # Far more than other threads may release once the limit is set.
     target = Target("large", lambda data: bytearray(len(data) << 34).clear(), lambda: [b""])
     before = resource.getrlimit(resource.RLIMIT_AS)
     with bounded_memory(), pytest.raises(Finding, match="MemoryError"):

@@ -1,4 +1,4 @@
-"""Rows for the binary-row files: every type at its edges, several columns, many, and at random."""
+"""Rows for the binary-row files: every type at its limits, several columns, many, and random."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BYTES = [b"", b"\0", b"\xff" * 6, b"\x80" * 7, bytes(8), b"\xfe" * 9, bytes(rang
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one list of types; `brief` files hold no bytes but the hashes."""
+    """Rows with the same types; `brief` files have only the hashes."""
 
     name: str
     types: list[str]
@@ -25,7 +25,7 @@ class Rows:
 
 
 def _decimals(precision: int, scale: int) -> list[Json]:
-    """Unscaled values where the shortest big-endian form grows by a byte, and the largest."""
+    """Unscaled values where the shortest big-endian form grows by a byte, and the largest value."""
     edges = {0, 1, 12_345, 10**precision - 1, 2**63 - 1, 2**63, 2**64}
     for size in range(1, 17):
         edges |= {2 ** (8 * size - 1) - 1, 2 ** (8 * size - 1), 2 ** (8 * size - 1) + 1}

@@ -1,4 +1,4 @@
-"""Which rows match, asked row by row: so that wrong answers of a release are marked as such."""
+"""Which rows match, row by row: this marks wrong answers of a release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The golden bundles: what they are made of, and what a reader must find in them."""
+"""The golden bundles: what they are made of, and what a reader must return."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from alcid.index.bundle import (
 from alcid.types import DataType
 from tests.golden.values import Json
 
-# What pyarrow writes for a schema may change with its version, so the bytes are any.
+# The bytes that pyarrow writes for a schema may change with its version, so any will do.
 SCHEMA = b"a schema message"
 INDEX_TYPES = ("bloom-filter", "bitmap", "range-bitmap", "bsi")
 
@@ -93,7 +93,7 @@ def indexes(**options: Json) -> bytes:
 
 
 def statistics() -> bytes:
-    """Statistics of every type; a column that changed its type; text that is cut; unknowns."""
+    """Statistics of every type; a column that changed its type; truncated text; unknown values."""
     moment = datetime(2025, 8, 1, 12, 30, 15, 123456)
     bounds: dict[str, tuple[object, object]] = {
         "BOOLEAN": (False, True),
@@ -162,7 +162,7 @@ def sketch_beside() -> bytes:
 
 
 def merged() -> bytes:
-    """Two bundles merged to one that replaces them; the second file of the first is stale."""
+    """Two bundles merged into one that replaces them; the second file of the first is stale."""
     bundles = open_bundles(map(BytesSource, (indexes(), sketch_beside())))
     paths = [f"dt=2025-08-0{number}/part-{number}.parquet" for number in range(3)]
     sizes, versions = [4000, 1, 4002, 1], ['"etag-0"', '"etag-1"', '"etag-2"', "1"]
@@ -177,7 +177,7 @@ def merged() -> bytes:
 
 
 def described(bundle: Bundle) -> Json:
-    """All that a bundle says, as JSON."""
+    """Everything in a bundle, as JSON."""
     files = bundle.files
     core = files.table.select(range(5)).to_pylist()
     for row, schema in zip(core, files.schemas.to_pylist(), strict=True):

@@ -11,7 +11,7 @@ from tests.golden.container_head import parse_head
 from tests.golden.paimon_jvm import PaimonJvm
 from tests.golden.values import Json, save
 
-EMBED = {"file-index.in-manifest-threshold": "100mb"}  # the bytes come back without a file
+EMBED = {"file-index.in-manifest-threshold": "100mb"}  # the bytes are returned without a file
 
 
 def write_containers(jvm: PaimonJvm, folder: Path) -> None:
@@ -85,7 +85,7 @@ def ask_container(jvm: PaimonJvm, table: Table, asking: Any, question: Json) -> 
 
 
 def java_predicate(jvm: PaimonJvm, fields: Mapping[str, str], question: Json) -> Any:
-    """Paimon's predicate of its JSON form; the fields are the names and types of all columns."""
+    """Paimon's predicate for its JSON form; the fields are names and types of all columns."""
     for word in ("and", "or"):
         if word in question:
             parts = jvm.java.util.ArrayList()
@@ -103,7 +103,7 @@ def java_predicate(jvm: PaimonJvm, fields: Mapping[str, str], question: Json) ->
 
 
 def _type_of(fields: Mapping[str, str], column: str) -> str:
-    """The type of a column; of a map key that of the map's values."""
+    """The type of a column; for a map key that of the map's values."""
     if "[" in column:
         return fields[column.split("[", 1)[0]][4:-1].split(", ", 1)[1]
     return fields[column]

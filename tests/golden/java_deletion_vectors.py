@@ -43,7 +43,7 @@ ROLLING: dict[str, tuple[int, Vectors]] = {  # with the size to roll at
     for bits in (32, 64)
 }
 ROLLING["rolled_at_target"] = 61, {f"data-{number}.parquet": (32, "zero") for number in range(7)}
-# Read back and merged with more: Java keeps a run where an array of the same size would do.
+# Read again and merged with more: Java keeps a run if an array would have the same size.
 MERGED: dict[str, tuple[str, Json]] = {
     "merged_run_kept": ("four_beside", [100]),
     "merged_runs": ("three_containers_of_runs", [[9, 12], [300_000, 300_003]]),
@@ -51,7 +51,7 @@ MERGED: dict[str, tuple[str, Json]] = {
 
 
 def set_of(name: str) -> Json:
-    """The positions of a set, by its name."""
+    """The positions of a set."""
     return SETS[name] if name in SETS else WIDE_SETS[name]
 
 
@@ -64,7 +64,7 @@ def java_vector(jvm: PaimonJvm, bits: int, positions: Sequence[int]) -> Any:
 
 
 def write_deletion_vectors(jvm: PaimonJvm, folder: Path, table_of: Callable[..., Any]) -> None:
-    """All files; index files are those of tables, made with a name and options."""
+    """All files; index files are those of tables, with a name and options."""
     for bits in CLASSES:
         for name in [*SETS, *(WIDE_SETS if bits == 64 else ())]:
             vector = java_vector(jvm, bits, positions_of(set_of(name)))

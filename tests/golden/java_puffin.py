@@ -1,4 +1,4 @@
-"""Puffin files of Iceberg's Java: written from blobs, read back with all that they say."""
+"""Puffin files of Iceberg's Java: written from blobs, and read again with all metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITER: dict[str, Json] = {"writer": "iceberg-java", "version": VERSION}
 
 @dataclass(frozen=True)
 class Blob:
-    """What the writer is given."""
+    """The input of the writer."""
 
     type: str
     data: bytes
@@ -147,7 +147,7 @@ def read_puffin(jvm: IcebergJvm, path: Path) -> tuple[dict[str, str], list[tuple
 def puffin_facts(
     jvm: IcebergJvm, path: Path, positions: Callable[[str], Json] | None = None
 ) -> dict[str, Json]:
-    """What Iceberg reads in a file; with positions, which a deletion vector must hold."""
+    """What Iceberg reads from a file; with `positions`, which a deletion vector must have."""
     properties, blobs = read_puffin(jvm, path)
     listed: list[Json] = []
     for blob, payload in blobs:

@@ -55,7 +55,7 @@ def questions(column: Column, values: list[Json]) -> Iterator[tuple[str, list[Js
 
 
 def write_payload(jvm: PaimonJvm, column: Column) -> None:
-    """Write a payload, ask the reader about it, save both."""
+    """Write a payload, ask the reader about it, and save both."""
     values = rule_values(column.rule) if column.rule else column.values
     payload = jvm.write(column.index_type, column.data_type, column.options, values)
     reader = PayloadReader(jvm, column, payload)
@@ -112,12 +112,12 @@ def top_n(column: Column, reader: PayloadReader) -> Iterator[Json]:
 
 
 def cardinality(answer: Json) -> int:
-    """How many positions an answer holds."""
+    """How many positions are in an answer."""
     return sum(end - start for start, end in answer["ranges"])
 
 
 def main() -> None:
-    """Make the folder anew."""
+    """Make the folder again."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     with paimon_jvm() as jvm:

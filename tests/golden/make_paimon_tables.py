@@ -28,7 +28,7 @@ WITHOUT_INDEX = {"file-index.read.enabled": "false"}
 
 
 def state(java: JavaPaimon, table: Path, options: Mapping[str, str]) -> dict[str, Json]:
-    """The rows of one snapshot, and their columns."""
+    """The rows of a snapshot, and their columns."""
     rows = java.read(table, options=options)
     return {"columns": rows.column_names, "rows": json_rows(rows)}
 
@@ -69,7 +69,7 @@ def describe(java: JavaPaimon, table: Path, questions: list[Json]) -> dict[str, 
 
 
 def pack(table: Path, archive: Path) -> None:
-    """The files of a table in one; what the heads of Avro files repeat then takes no room."""
+    """The files of a table in one; what the heads of Avro files repeat then takes no space."""
     with tarfile.open(archive, "w:xz", preset=9) as file:
         for path in sorted(table.rglob("*")):
             if path.is_file() and not path.name.endswith(".crc"):
@@ -80,7 +80,7 @@ def pack(table: Path, archive: Path) -> None:
 
 
 def make(artifact: str, version: str, names: Iterable[str]) -> None:
-    """The tables that one release writes."""
+    """The tables that a release writes."""
     folder = writer_folder(version)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -94,7 +94,7 @@ def make(artifact: str, version: str, names: Iterable[str]) -> None:
 
 
 def main() -> None:
-    """Make all tables anew."""
+    """Make all tables again."""
     make(BUNDLE, VERSION, CASES)
     make(NEWEST, NEWEST_VERSION, ("append", "key_dynamic", "sidecars", "types", "vectors_32"))
 

@@ -108,7 +108,7 @@ class Warehouse:
         self.written = 0
 
     def write(self, table: Table) -> bytes:
-        """The container of the one data file that the rows make."""
+        """The container of the only data file that the rows make."""
         import pyarrow as pa
 
         self.written += 1
@@ -151,7 +151,7 @@ def _sql(data_type: str) -> str:
 
 
 def write_tables() -> None:
-    """Make the folder anew."""
+    """Make the folder again."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -180,7 +180,7 @@ def write_tables() -> None:
 
 
 def main() -> None:
-    """Write here if the package is here, else in an environment of its own."""
+    """Write here if the package is installed, otherwise in another environment."""
     try:
         installed = importlib.metadata.version(PACKAGE)
     except importlib.metadata.PackageNotFoundError:

@@ -28,7 +28,7 @@ VECTORS = GOLDEN / "deletion-vectors" / f"paimon-java-{VERSION}"
 
 
 class Keys:
-    """The partition and the trimmed primary key of rows, as a table's writer takes them."""
+    """The partition and the trimmed primary key of rows, as a writer of a table takes them."""
 
     def __init__(self, jvm: PaimonJvm, types: Sequence[str]) -> None:
         self.jvm = jvm
@@ -37,7 +37,7 @@ class Keys:
         self.primary_key = self._extractor(keys="primary").trimmedPrimaryKey
 
     def _extractor(self, keys: str) -> Any:
-        """The extractor of a table whose columns are all in that key; a primary key is NOT NULL."""
+        """The extractor of a table whose columns all belong to that key, which has no nulls."""
         fields, names = self.jvm.java.util.ArrayList(), self.jvm.java.util.ArrayList()
         for number, kind in enumerate(self.types):
             data_type = self.jvm.data_type(kind)
@@ -52,7 +52,7 @@ class Keys:
         return self.jvm.paimon.table.sink.RowPartitionKeyExtractor(schema)
 
     def binary_rows(self, rows: Sequence[Sequence[Json]]) -> Iterator[Any]:
-        """The `BinaryRow` of each, valid until the next is taken."""
+        """The `BinaryRow` of each row, valid until the next one."""
         columns = [
             self.jvm.values(kind, [row[position] for row in rows])
             for position, kind in enumerate(self.types)
@@ -85,7 +85,7 @@ def write_rows(jvm: PaimonJvm, case: Rows) -> None:
 
 
 def write_formula(jvm: PaimonJvm) -> None:
-    """Which assigner takes a key, and whose a bucket is."""
+    """Which assigner is responsible for a key, and for a bucket."""
     chance = random.Random(1)
     lowest, highest = -(2**31), 2**31 - 1
     arguments = [
@@ -166,7 +166,7 @@ def write_hash_files(jvm: PaimonJvm, table: Any) -> None:
         "empty": [],
         "one": [0],
         "edges": [2**31 - 1, -(2**31), 0, -1, 1, 65_536, -65_536],
-        "repeated": [7, -7, 7, 7, 3],  # a reader must bear what no writer keeps
+        "repeated": [7, -7, 7, 7, 3],  # a reader must accept what no writer leaves
     }
     for name, hashes in lists.items():
         array = jvm.gateway.new_array(jvm.gateway.jvm.int, len(hashes))
@@ -207,7 +207,7 @@ def make_table(jvm: PaimonJvm, folder: Path, name: str, options: dict[str, str])
 
 
 def main() -> None:
-    """Make both folders anew."""
+    """Make both folders again."""
     for folder in (FOLDER, VECTORS):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

@@ -74,7 +74,7 @@ class Warehouse:
         self.tables = 0
 
     def create(self, types: Sequence[str], options: dict[str, str], key: bool) -> str:
-        """A table of columns c0, c1, ..., which may all be its key."""
+        """A table with the columns c0, c1, ...; all of them may be its key."""
         self.tables += 1
         name = f"t{self.tables}"
         columns = [
@@ -91,7 +91,7 @@ class Warehouse:
         return name
 
     def append(self, name: str, types: Sequence[str], rows: Sequence[Sequence[Json]]) -> str:
-        """Write rows in one commit; the name of their data file."""
+        """Write rows in one commit; returns the name of their data file."""
         import pyarrow as pa
 
         before = set(self.folder.glob(f"{name}/bucket-0/*.parquet"))
@@ -113,7 +113,7 @@ class Warehouse:
         builder.new_commit().commit(messages)
 
     def index_file(self, name: str) -> tuple[bytes, dict[str, Json]]:
-        """The one index file of the latest snapshot, and its entry of the index manifest."""
+        """The only index file of the latest snapshot, and its entry in the index manifest."""
         import pyarrow as pa
 
         batches = self.context.sql(f'SELECT * FROM golden.files."{name}$table_indexes"')
@@ -122,7 +122,7 @@ class Warehouse:
 
 
 def write_vectors(warehouse: Warehouse, name: str, files: list[tuple[int, list[Json]]]) -> None:
-    """A file of deletion vectors, with the data files in the order in which they are given."""
+    """A file of deletion vectors, with the data files in the given order."""
     data_files: list[str] = []
     table = ""
     while not data_files or data_files != sorted(data_files):
@@ -143,7 +143,7 @@ def write_vectors(warehouse: Warehouse, name: str, files: list[tuple[int, list[J
         facts = {"data_file": f"data-{number}.parquet", "offset": item["f1"], "length": item["f2"]}
         facts |= {"cardinality": item["_CARDINALITY"], "bits": 32}
         vectors.append(facts | {"positions": [part for spec in files[number][1] for part in spec]})
-    # It writes no runs; where they would be smaller, others write other bytes.
+    # It writes no runs; where they would be smaller, other writers write other bytes.
     exact = not any(BitMap(positions_of(item["positions"])).run_optimize() for item in vectors)
     facts = {"kind": "deletion_vector_file", **WRITER, **({} if exact else {"exact": False})}
     facts |= {"index_type": entry["index_type"], "row_count": entry["row_count"]}
@@ -151,7 +151,7 @@ def write_vectors(warehouse: Warehouse, name: str, files: list[tuple[int, list[J
 
 
 def write_hashes(warehouse: Warehouse, name: str, types: list[str], rows: list[list[Json]]) -> None:
-    """A hash file of the keys of a table with dynamic buckets, its hashes ascending."""
+    """A hash file for the keys of a table with dynamic buckets, its hashes ascending."""
     hashes: list[int] = []
     data, entry = b"", {"index_type": "", "row_count": 0}
     while not hashes or hashes != sorted(hashes):
@@ -165,7 +165,7 @@ def write_hashes(warehouse: Warehouse, name: str, types: list[str], rows: list[l
 
 
 def main() -> None:
-    """Make both folders anew."""
+    """Make both folders again."""
     assert importlib.metadata.version(PACKAGE) == VERSION
     for folder in (VECTORS, HASHES):
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Rows that Paimon's Java reads: of a snapshot, of a bucket, or what came since."""
+"""Rows that Paimon's Java reads: of a snapshot, of a bucket, or of later changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class JavaReading(JavaCalls):
         `merged` also shows what no compaction has taken in yet, as a job sees it that begins to
         follow the table.
         """
-        # Paimon does not execute a filter of columns that are not read.
+        # Paimon does not apply filters on columns that are not read.
         projected = columns if where is None else None
         builder = self._read_builder(self._open(table, options), where, projected)
         scan = builder.newStreamScan() if merged else builder.newScan()
@@ -111,7 +111,7 @@ class JavaReading(JavaCalls):
         return table, self.jvm.java.lang.String.join("\n", kinds).split()
 
     def _consumer(self, writer: Any, kinds: Any) -> Any:
-        """What takes a row in Java: the kind goes to a list, and the row to a file."""
+        """Receives rows in Java: the kind goes to a list, and the row to a file."""
         handles = self.jvm.java.lang.invoke.MethodHandles
         write = self.jvm.method("org.apache.paimon.format.FormatWriter", "addElement", 1)
         kind = self.jvm.method("org.apache.paimon.data.InternalRow", "getRowKind", 0)

@@ -1,4 +1,4 @@
-"""Whole tables in the hands of a released Paimon: its Java writes, deletes, compacts and reads.
+"""Whole tables under a released Paimon: its Java writes, deletes, compacts and reads.
 
 Paimon's connectors hand rows to these classes, and commit what they return; there is no engine
 here, so that a JVM with the bundle is enough. PySpark lends its Hadoop, without which Paimon has no

@@ -1,4 +1,4 @@
-"""What Paimon's Java does to a table that is there: delete, compact, index, expire, tag."""
+"""What Paimon's Java does to an existing table: delete, compact, index, expire, tag."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.golden.values import Json
 
 
 class JavaUpkeep(JavaCalls):
-    """The statements and procedures that write no rows of their own."""
+    """The statements and procedures that write no rows."""
 
     def delete(self, table: Path, where: Json) -> None:
         """Delete rows of a table that has no primary key, by deletion vectors."""
@@ -34,7 +34,7 @@ class JavaUpkeep(JavaCalls):
         self._commit(opened, messages)
 
     def _found_positions(self, opened: Any, where: Json) -> dict[tuple[Any, int], dict[str, Any]]:
-        """For each partition and bucket the data files that have such rows, with new vectors."""
+        """For each partition and bucket, the data files with such rows, and their new vectors."""
         vectors = self.jvm.paimon.deletionvectors
         wide = self.call("FileStore", "options", self._store(opened)).deletionVectorBitmap64()
         kind = vectors.Bitmap64DeletionVector if wide else vectors.BitmapDeletionVector
@@ -91,7 +91,7 @@ class JavaUpkeep(JavaCalls):
         writer.close()
 
     def rewrite_file_index(self, table: Path) -> None:
-        """Give every data file the indexes that the options ask for, as the procedure does."""
+        """Give every data file the indexes of the options, as the procedure does."""
         opened = self._open(table)
         process = self.jvm.paimon.index.FileIndexProcessor(opened).process
         io = self.jvm.paimon.io
@@ -109,7 +109,7 @@ class JavaUpkeep(JavaCalls):
         self._commit(opened, messages)
 
     def expire(self, table: Path, keep: int = 1) -> int:
-        """Expire all snapshots but the newest; how many there were."""
+        """Expire all snapshots except for the newest; returns how many there were."""
         config = self.jvm.paimon.options.ExpireConfig.builder()
         config.snapshotRetainMin(keep).snapshotRetainMax(keep)
         expire = self.call("table.Table", "newExpireSnapshots", self._open(table))
@@ -120,8 +120,8 @@ class JavaUpkeep(JavaCalls):
         self.call("table.Table", "createTag", self._open(table), name, snapshot, None)
 
     def branch(self, table: Path, name: str, tag: str | None = None) -> None:
-        """Make a branch: empty, or with what a tag keeps; `{"branch": name}` then opens it."""
-        # Of two arguments, the second is a tag or a flag: methods are found by their number.
+        """Make a branch: empty, or from a tag; `{"branch": name}` then opens it."""
+        # Of two arguments, the second is a tag or a flag: methods are found by their arity.
         java_arguments = [name] if tag is None else [name, tag, False]
         self.call("table.Table", "createBranch", self._open(table), *java_arguments)
 

@@ -1,4 +1,4 @@
-"""Paimon's reader of one payload, asked for predicates and top-n."""
+"""Paimon's reader of one payload, asked predicates and top-n."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PayloadReader:
         self.reader = indexer.createReader(stream, 0, len(payload))
 
     def ask(self, operator: str, literals: list[Json]) -> Json:
-        """What the reader answers to one predicate."""
+        """The answer of the reader to a predicate."""
         return self.jvm.answer(lambda: self._visit(operator, literals))
 
     def _visit(self, operator: str, literals: list[Json]) -> Any:
@@ -48,7 +48,7 @@ class PayloadReader:
         return self.jvm.method(READER, name, arguments.size() - 1).invokeWithArguments(arguments)
 
     def top_n(self, limit: int, order: tuple[str, str], strict: bool, allowed: Json) -> Json:
-        """The answer to a top-n; strict is one sort column, else a second one breaks ties."""
+        """The answer to a top-n; strict means one sort column, else a second one breaks ties."""
         predicate = self.jvm.paimon.predicate
         orders = self.jvm.java.util.ArrayList()
         for _ in range(1 if strict else 2):

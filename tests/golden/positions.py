@@ -1,4 +1,4 @@
-"""Positions of deleted rows: how a golden file names them, and the sets that every writer gets."""
+"""Positions of deleted rows: how a golden file lists them, and the sets for every writer."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def give_positions(gateway: Any, method: Any, positions: Sequence[int]) -> None:
 
 
 def _every_other(count: int, first: int = 0) -> list[int]:
-    """Arguments of a range of that many positions, none beside another."""
+    """Arguments of a range with this many positions, none next to another."""
     return [first, first + 2 * count, 2]
 
 
-# Containers hold 65,536 positions each: below, at and above the limits between array, bitset, run.
+# Containers hold 65,536 positions each: below, at and above the limits between their kinds.
 SETS: dict[str, Json] = {
     "empty": [],
     "zero": [0],

@@ -26,7 +26,7 @@ def insert(lake: SparkSession, name: str, first: int, end: int, columns: str) ->
 
 
 def deleted_by_iceberg(lake: SparkSession, name: str) -> dict[str, DeletionVector]:
-    """The rows that Iceberg does not read, by the paths of all data files."""
+    """The rows that Iceberg does not read, for the paths of all data files."""
     live = lake.sql(f"SELECT _file, _pos FROM {name}").toArrow()
     rows: dict[str, set[int]] = {
         entry["file_path"]: set(range(entry["record_count"]))

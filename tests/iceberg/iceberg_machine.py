@@ -1,4 +1,4 @@
-"""Random steps that we and Iceberg do to a table, and to the rows that it should hold."""
+"""Random steps by us and by Iceberg on a table, and on the rows that it should have."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ MANY_FILES = 12
 
 
 class IcebergMachine(IcebergMachineTable):
-    """What can be done to a table."""
+    """The possible steps on a table."""
 
     def run(self, steps: int) -> None:
-        """Do so many steps; an error tells all that were done."""
+        """Do this many steps; an error names all that were done."""
         with noted(self.log):
             for _ in range(steps):
                 self.step()
             self.finish()
 
     def steps(self) -> dict[Callable[[], str], int]:
-        """What can be done, and how often."""
+        """The possible steps, and their weights."""
         if not self.now.rows:
             return {self.append: 1, self.insert: 1}
         is_full = self.table.files >= MANY_FILES
@@ -60,7 +60,7 @@ class IcebergMachine(IcebergMachineTable):
         }
 
     def step(self) -> None:
-        """Do something, and look at the table afterwards."""
+        """Do something, and check the table afterwards."""
         if self.source.random() < 0.5:  # one of them has not seen the last steps
             self.table, self.other = self.other, self.table
         steps = self.steps()
@@ -74,13 +74,13 @@ class IcebergMachine(IcebergMachineTable):
             self.check()
 
     def remember(self) -> None:
-        """Keep what a new snapshot should hold."""
+        """Remember what a new snapshot should have."""
         number = self.table.snapshot_id
         if number is not None:
             self.past.setdefault(number, self.now)
 
     def finish(self) -> None:
-        """What the table says of itself is true, to the last file."""
+        """What the table says about itself is true, for every file."""
         self.table.refresh()
         report = self.table.verify(progress=False)
         assert report.ok, str(report)
@@ -129,7 +129,7 @@ class IcebergMachine(IcebergMachineTable):
         return gone.sql
 
     def _among_ids(self, question: Question) -> Question:
-        """Of few rows, mostly."""
+        """A deletion of a few rows, mostly."""
         if self.source.random() < 0.05:
             return question
         first = self.source.randrange(self.next_id + 1)
@@ -215,7 +215,7 @@ class IcebergMachine(IcebergMachineTable):
     # -- columns -------------------------------------------------------------------------------
 
     def change_columns(self) -> str:
-        """A column is renamed, added, widened, dropped."""
+        """A column is renamed, added, widened or dropped."""
         free = [name for name in NAMES if name not in self.now.kinds]
         some = [column for column in self.now.columns if column.name not in self.fixed_columns]
         ways: list[str] = ["add"] if free else []
@@ -247,12 +247,12 @@ class IcebergMachine(IcebergMachineTable):
         return self._alter(change)
 
     def change_partitions(self) -> str:
-        """Files that come are partitioned otherwise than those that there are."""
+        """New files are partitioned differently from the existing ones."""
         specs = self.open().metadata
         names = [field.name for field in specs.specs[specs.default_spec_id].fields]
         if names and names[-1].startswith("more_"):
             return self._alter(f"DROP PARTITION FIELD {names[-1]}")
-        # The metadata tables of Iceberg cannot be read if two of them have one name.
+        # Iceberg's metadata tables cannot be read if two of them have the same name.
         count = self.source.choice((3, 5))
         return self._alter(f"ADD PARTITION FIELD bucket({count}, id) AS more_{count}")
 

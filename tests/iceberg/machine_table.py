@@ -1,4 +1,4 @@
-"""A random Iceberg table, and what it should hold: whether it does, for us and for Iceberg."""
+"""A random Iceberg table, its expected rows, and checks by us and by Iceberg."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PLACES: dict[str, tuple[str, Sequence[Any]]] = {
     "dt, bucket(2, id)": ("INT", (1, -7, None)),
     "months(dt)": ("DATE", (date(1969, 12, 31), date(1970, 1, 1), date(2024, 2, 29), None)),
 }
-"""By what tables are partitioned: the type of `dt`, and its values."""
+"""The type of `dt`, by which tables are partitioned, and its values."""
 
 
 def spark_type(kind: str) -> str:
@@ -46,7 +46,7 @@ def spark_type(kind: str) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column, which keeps its number whatever it is called."""
+    """A column; it keeps its number under any name."""
 
     number: int
     name: str
@@ -55,7 +55,7 @@ class Column:
 
 @dataclass(frozen=True)
 class KnownRows:
-    """All rows of a table at some time, by the numbers of its columns."""
+    """All rows of a table at some time, by column number."""
 
     columns: tuple[Column, ...]
     rows: Sequence[Mapping[int, Any]] = ()
@@ -87,9 +87,9 @@ class IcebergMachineTable:
     lake: SparkSession
     name: str
     is_thorough: bool = False
-    """Look at the table in every way after each step, and not in one of them."""
+    """Check the table in every way after each step, not in one of them."""
     past: dict[int, KnownRows] = field(default_factory=dict)
-    """What each snapshot holds that has not expired."""
+    """The rows of each snapshot that has not expired."""
     log: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -125,7 +125,7 @@ class IcebergMachineTable:
 
     @property
     def fixed_columns(self) -> set[str]:
-        """Those that no change of the schema may touch."""
+        """Columns that no schema change may touch."""
         return {"id", "dt"}
 
     def draw_rows(self) -> list[Row]:
@@ -172,7 +172,7 @@ class IcebergMachineTable:
     # -- checks --------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """The rows are those that there should be, whoever is asked, and in whatever way."""
+        """Check the rows in every way of reading, by us and by Iceberg."""
         assert self.table.schema.names == list(self.now.kinds)
         question = draw_question(self.source, self.now.kinds)
         expected = as_text(question.among(self.now.named()))
@@ -192,18 +192,18 @@ class IcebergMachineTable:
             check()
 
     def check_rows(self, table: IcebergTable, expected: KnownRows) -> None:
-        """All rows of a table are these."""
+        """Check that these are all rows of a table."""
         rows_read = table.scan(use_indexes=self.source.random() < 0.5).to_arrow()
         assert rows_read.column_names == list(expected.kinds)
         assert as_text(rows_read) == as_text(expected.named())
 
     def _check_iceberg(self) -> None:
-        """What Iceberg reads: all rows, or those that match, where it compares as Spark does."""
+        """What Iceberg reads: all rows, or matching rows if it compares as Spark does."""
         every = self.lake.table(self.name)
         if self.source.random() < 0.5:
             assert as_text(every.toArrow()) == as_text(self.now.named())
             return
-        # To Iceberg 0.0 is above -0.0, and null a value of a partition, or even an error.
+        # For Iceberg, 0.0 is above -0.0, and null a value of a partition, or even an error.
         kinds = {
             name: kind
             for name, kind in self.now.kinds.items()
@@ -232,7 +232,7 @@ class IcebergMachineTable:
             assert scan.to_arrow()["id"].to_pylist() == [row["id"] for row in in_order[:5]], by
 
     def check_past(self) -> None:
-        """What snapshots hold is what they held."""
+        """Snapshots have the rows that they had."""
         numbers = list(self.past)
         if not self.is_thorough:
             numbers = self.source.sample(numbers, min(len(numbers), 2))

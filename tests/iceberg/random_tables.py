@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["RandomTable"]
 
 _REFUSED = ("format version", "partition field", "partition value")
-"""What our deletes may say."""
+"""Literals for our deletes."""
 
 
 @dataclass
@@ -47,11 +47,11 @@ class RandomTable:
     lake: SparkSession
     name: str
     columns: dict[str, str] = field(default_factory=dict)
-    """The types of all columns but `id`."""
+    """The types of all columns except `id`."""
     log: list[str] = field(default_factory=list)
     next_id: int = 0
     left_out: set[str] = field(default_factory=set)
-    """Nested columns whose type was changed, which are null in new rows."""
+    """Nested columns whose type was changed; they are null in new rows."""
     partitions: int = 0
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class RandomTable:
         return alcid.iceberg(self.name, self.lake, **when)
 
     def run(self, steps: int) -> None:
-        """Do so many steps; an error tells all that were done."""
+        """Do this many steps; an error names all that were done."""
         with noted(self.log):
             for _ in range(steps):
                 self.step()
@@ -94,7 +94,7 @@ class RandomTable:
             assert report.ok, str(report)
 
     def step(self) -> None:
-        """Do something, and look at the table afterwards."""
+        """Do something, and check the table afterwards."""
         steps: dict[Callable[[], None], int] = {
             self.insert: 8,
             self.delete: 5,
@@ -122,7 +122,7 @@ class RandomTable:
         return self.lake.sql(text)
 
     def _try(self, text: str) -> bool:
-        """What Iceberg may refuse."""
+        """Steps that Iceberg may refuse."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
@@ -340,7 +340,7 @@ class RandomTable:
     # -- checks --------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Now, and at some other time."""
+        """Now, and at some earlier time."""
         if self.source.random() < 0.5:
             self.table = self.open()
         else:

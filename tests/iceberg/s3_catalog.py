@@ -157,7 +157,7 @@ def served() -> Iterator[Server]:
 
 
 def catalogs(endpoint: str, closed: str) -> dict[str, dict[str, str]]:
-    """What each catalog of the session says of S3."""
+    """The S3 settings of each catalog of the session."""
     config = {
         "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
         "s3.endpoint": endpoint,
@@ -204,7 +204,7 @@ def started(app: Server, folder: str) -> Iterator[SparkSession]:
 
 
 def use(session: SparkSession, name: str, first: int) -> dict[str, object]:
-    """Do all there is to a table by the settings of a catalog, after an append by Iceberg."""
+    """Do everything with a table by the settings of a catalog, after an append by Iceberg."""
     rows = session.range(first, first + ROWS, 1, 1).selectExpr("id", "concat('n', id % 10) name")
     rows.writeTo(name).append()
     table = alcid.iceberg(name, session)
@@ -220,7 +220,7 @@ def use(session: SparkSession, name: str, first: int) -> dict[str, object]:
 
 
 def fail(session: SparkSession, name: str) -> dict[str, object]:
-    """The error of a table that cannot be read, and how long it took."""
+    """The error for a table that cannot be read, and how long it took."""
     begin = time.monotonic()
     try:
         alcid.iceberg(name, session).build_indexes({"file-index.bloom-filter.columns": "id"})

@@ -1,4 +1,4 @@
-"""Tables of a catalog, kept as they are at one moment: to be read again without Spark."""
+"""Tables of a catalog as they are at one moment, to be read again without Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SavedTable"]
 
 @dataclass(frozen=True)
 class SavedTable:
-    """A table that answers from memory, and cannot change; its files stay where they are."""
+    """A table that answers from memory and cannot change; its files stay where they are."""
 
     name: str
     text: str
@@ -30,7 +30,7 @@ class SavedTable:
 
     @classmethod
     def save(cls, catalog: SparkCatalogTable) -> SavedTable:
-        """Keep the metadata of a table and the entries of all its snapshots."""
+        """Save the metadata of a table and the entries of all its snapshots."""
         metadata = catalog.load()
         files = {snapshot: catalog.entries(snapshot) for snapshot in metadata.snapshots}
         metadata_json = json.loads(catalog._java.metadata()[1])

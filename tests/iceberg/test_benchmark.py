@@ -32,7 +32,7 @@ def test_all_of_it_is_measured_and_checked(lake: SparkSession, tmp_path: Path) -
     ways = ["iceberg-bloom", "scan"]
     try:
         report = measure(tables, tmp_path / "parquet", PARTS, ways, 1)
-        assert tables.totals(PLAIN)[0] == 6_000  # all are back
+        assert tables.totals(PLAIN)[0] == 6_000  # all are live again
         rows = load_rows(tmp_path / "parquet")
         rows.scores[rows.scores.argmin()] = 50.0  # as if the lowest score were no longer the lowest
         with pytest.raises(WrongAnswerError, match=r"^delete-share: \w+ left rows and sum \(5939,"):
@@ -60,10 +60,10 @@ def test_all_of_it_is_measured_and_checked(lake: SparkSession, tmp_path: Path) -
 
 
 class Wrong(Server):
-    """Finds one row less than there is."""
+    """Returns one row less than there is."""
 
     def __init__(self) -> None:
-        """There is no engine."""
+        """An engine that is not installed."""
 
     def ask(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"rows": 0, "columns": 6, "sum": [0, 0], "seconds": 1.0}

@@ -48,12 +48,12 @@ QUESTIONS = [
 
 
 BOTH = pytest.mark.parametrize("version", [2, 3])
-"""Where the two versions of the format differ."""
+"""Differences between the two versions of the format."""
 
 
 @pytest.fixture
 def version() -> int:
-    """That of the format."""
+    """The version of the format."""
     return 3
 
 
@@ -78,7 +78,7 @@ def insert(lake: SparkSession, name: str, begin: int, end: int) -> None:
 
 
 def assert_rows(lake: SparkSession, table: IcebergTable, name: str) -> None:
-    """Counts and rows are those that Iceberg gives, in one query for all questions."""
+    """Counts and rows equal Iceberg's, in one query for all questions."""
     asked = ", ".join(f"coalesce({where}, false)" for where in QUESTIONS)
     own = [tuple(row) for row in lake.sql(f"SELECT id, name, {asked} FROM {name}").collect()]
     for number, where in enumerate(QUESTIONS, 2):
@@ -222,7 +222,7 @@ def test_statistics_of_iceberg_take_the_file_and_the_next_build_keeps_them(
     assert _contents(ours) == [sketch]
     assert state(table) == dict.fromkeys(INDEXES, (4, 0))
 
-    insert(lake, name, 400, 500)  # the sketch does not describe that
+    insert(lake, name, 400, 500)  # the sketch does not describe that snapshot
     table.build_indexes(OPTIONS)
     assert table.snapshot_id is not None
     assert listed(table)[table.snapshot_id].blobs == ()

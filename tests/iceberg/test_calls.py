@@ -1,4 +1,4 @@
-"""How often Python calls Java: each call takes a tenth of a millisecond, so none for each file."""
+"""How often Python calls Java: a call takes 0.1 ms, so there may be none for each file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def made(lake: SparkSession) -> Iterator[dict[str, int]]:
 
 @pytest.fixture
 def tables(lake: SparkSession, made: dict[str, int]) -> Iterator[tuple[str, str]]:
-    """The same tables; what a test does to them is undone."""
+    """The same tables; changes by a test are undone."""
     yield FEW, MANY
     for name, snapshot in made.items():
         lake.sql(f"CALL lake.system.rollback_to_snapshot('{name}', {snapshot})")

@@ -183,7 +183,7 @@ def test_what_was_loaded_is_forgotten_with_it(fixed: SparkCatalogTable) -> None:
 
 
 def test_statistics_of_a_snapshot_that_is_not_there(table: SparkCatalogTable) -> None:
-    # Iceberg takes them, as it does those of expired snapshots.
+    # Iceberg accepts them, and those of expired snapshots.
     table.set_statistics(table.load(), statistics_of(17, "/a.stats"))
     assert list(table.load().statistics) == [17]
 

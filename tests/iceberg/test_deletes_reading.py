@@ -1,4 +1,4 @@
-"""Deleted rows of all kinds, against the rows that Iceberg itself reads."""
+"""Deleted rows of all kinds, compared with the rows that Iceberg itself reads."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def opened(lake: SparkSession, name: str) -> IcebergTable:
 
 
 def check(lake: SparkSession, name: str) -> dict[str, DeletionVector]:
-    """See that the same rows are deleted for us and for Iceberg, all at once and one by one."""
+    """Check that the same rows are deleted for us and for Iceberg, all at once and one by one."""
     expected = deleted_by_iceberg(lake, name)
     table = opened(lake, name)
     files = table.snapshot
@@ -141,7 +141,7 @@ def test_equality_deletes_of_partitions(lake: SparkSession, name: str) -> None:
     delete_equal(lake, name, {"name": (3, pa.array(["n1", "n4"]))}, partition="p=1")
     lake.sql(f"ALTER TABLE {name} DROP PARTITION FIELD p")
     insert(lake, name, 30, 60, COLUMNS)
-    delete_equal(lake, name, {"id": (1, pa.array([2, 3, 31]))})  # of no partition: everywhere
+    delete_equal(lake, name, {"id": (1, pa.array([2, 3, 31]))})  # without a partition: everywhere
     rows = check(lake, name)
     assert sum(map(len, rows.values())) == 5
 

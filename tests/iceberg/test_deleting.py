@@ -1,4 +1,4 @@
-"""`t.delete`: rows that go for us and for Iceberg, its commits, and what others do meanwhile."""
+"""`t.delete`: rows deleted for us and for Iceberg, its commits, and concurrent commits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def ids(lake: SparkSession, name: str) -> list[int]:
-    """The rows that Iceberg reads, which must be those that we read."""
+    """The rows that Iceberg reads, which must equal those that we read."""
     theirs = [row.id for row in lake.sql(f"SELECT id FROM {name} ORDER BY id").collect()]
     ours = alcid.iceberg(name, lake).scan(columns=["id"], order_by="id").to_arrow()
     assert ours["id"].to_pylist() == theirs
@@ -34,7 +34,7 @@ def ids(lake: SparkSession, name: str) -> list[int]:
 
 
 def summary(lake: SparkSession, name: str) -> dict[str, str]:
-    """What the newest snapshot says of itself."""
+    """The summary of the newest snapshot."""
     rows = lake.sql(
         f"SELECT operation, summary FROM {name}.snapshots ORDER BY committed_at"
     ).collect()
@@ -42,7 +42,7 @@ def summary(lake: SparkSession, name: str) -> dict[str, str]:
 
 
 def puffin_files(lake: SparkSession, name: str) -> set[str]:
-    """All that lie in the folder of the table."""
+    """All files in the folder of the table."""
     location = local_path(SparkCatalogTable(lake, name).load().location)
     return {str(path) for path in Path(location).rglob("*.puffin")}
 

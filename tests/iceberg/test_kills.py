@@ -14,7 +14,7 @@ from tests.spark.cluster import driver
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SECONDS = 1.0  # a driver that has just started takes longer for the first job
+SECONDS = 1.0  # a driver that has just started takes longer for its first job
 
 
 def test_what_a_driver_was_killed_in_is_finished_by_another(

@@ -1,4 +1,4 @@
-"""Manifests that are read here, beside what Iceberg's own metadata table says of them."""
+"""Manifests that are read here, compared with Iceberg's own metadata table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def rows_of(table: IcebergTable, where: str) -> list[dict[str, Any]]:
-    """The rows that match, by their id."""
+    """The matching rows, by id."""
     rows: list[dict[str, Any]] = table.scan(where, order_by="id").to_arrow().to_pylist()
     return rows
 
@@ -36,7 +36,7 @@ def in_order(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def assert_same(session: SparkSession, name: str) -> Entries:
-    """Compare the entries of every snapshot with those of Spark; give those of the current one."""
+    """Compare the entries of every snapshot with Spark's; returns those of the current one."""
     catalog = SparkCatalogTable(session, name)
     metadata = catalog.load()
     for number, snapshot in metadata.snapshots.items():
@@ -73,7 +73,7 @@ def test_what_manifests_say_is_what_entries_say(
 
 
 def test_two_partition_fields_of_one_name(lake: SparkSession, name: str) -> None:
-    """Iceberg's metadata tables refuse them, and its scan reads them."""
+    """Iceberg's metadata tables refuse them, but its scan reads them."""
     lake.sql(
         f"CREATE TABLE {name} (id INT, s STRING) USING iceberg PARTITIONED BY (truncate(1, s))"
     )
@@ -92,7 +92,7 @@ def test_two_partition_fields_of_one_name(lake: SparkSession, name: str) -> None
 
 
 def newest_metadata(lake: SparkSession, name: str) -> tuple[Path, dict[str, Any]]:
-    """The folder of the metadata of a table of the Hadoop catalog, and what the newest say."""
+    """The metadata folder of a table of the Hadoop catalog, and the newest metadata."""
     location = SparkCatalogTable(lake, name).load().location.removeprefix("file:")
     folder = Path(location) / "metadata"
     number = int((folder / "version-hint.text").read_text())
@@ -109,7 +109,7 @@ def commit(folder: Path, metadata: dict[str, Any]) -> None:
 
 
 def test_snapshots_without_a_manifest_list(lake: SparkSession, name: str) -> None:
-    """They are of the first writers; what Spark reads afterwards is as before."""
+    """The old writers wrote them; what Spark reads afterwards is as before."""
     lake.sql(f"CREATE TABLE {name} (id INT) USING iceberg TBLPROPERTIES ('format-version'='1')")
     lake.sql(f"INSERT INTO {name} VALUES (1), (2)")
     folder, metadata = newest_metadata(lake, name)

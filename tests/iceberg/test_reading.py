@@ -1,4 +1,4 @@
-"""Rows of Iceberg tables, against Iceberg's own scan in the same session."""
+"""Rows of Iceberg tables, compared with Iceberg's own scan in the same session."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_rows_are_those_of_iceberg_with_and_without_indexes(
 
     def same(strategy: str) -> None:
         for where, rows in expected.items():
-            # What only Spark evaluates, Spark has to read.
+            # What only Spark evaluates must be read by Spark.
             is_known = where is None or not any(text in where for text in ("s.x", "m['k'].v"))
             rows_read = table.scan(where).to_arrow() if is_known else table.read(where).toArrow()
             assert as_text(rows_read) == rows, (strategy, where)
@@ -127,7 +127,7 @@ def test_iceberg_is_not_asked_for_numbers_that_may_be_nan(
 def test_iceberg_is_not_asked_what_it_means_otherwise(
     lake: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own scan takes a null of a partition column for one that is in no list."""
+    """Its own scan treats a null of a partition column as not being in any list."""
     monkeypatch.setattr(ScanPlan, "is_small", False)
     lake.sql(f"CREATE TABLE {name} (id BIGINT, dt INT) USING iceberg PARTITIONED BY (dt)")
     lake.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 3), (3, 7), (4, null), (5, 9)")
@@ -262,7 +262,7 @@ def test_a_uuid_is_read_by_iceberg_and_the_rest_here(lake: SparkSession, name: s
     table = alcid.iceberg(name, lake)
     assert table.scan(f"u = '{uuid}'").to_arrow().to_pylist() == [{"id": 10, "u": uuid}]
     assert [row.id for row in table.read(f"u = '{uuid}'", columns=["id"]).collect()] == [10]
-    # As text it is the greater one; Iceberg compares with a sign.
+    # As text it is the greater one; Iceberg compares as signed numbers.
     greater = "f0000000-0000-0000-0000-000000000001"
     lake.sql(f"INSERT INTO {name} VALUES (11, '{greater}')")
     table.refresh()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def table(lake: SparkSession, name: str) -> IcebergTable:
-    """Two files, of ids 0 to 9 and 10 to 19, in two partitions."""
+    """Two files, with ids 0 to 9 and 10 to 19, in two partitions."""
     lake.sql(
         f"CREATE TABLE {name} (id BIGINT, name STRING, part INT) USING iceberg"
         " PARTITIONED BY (part)"
@@ -62,7 +62,7 @@ def without(*gone: int) -> list[int]:
 
 
 def delete_positions(table: IcebergTable, deleted: Mapping[int, Sequence[int]]) -> None:
-    """Add vectors beside those that there are, as a writer that does not look at them."""
+    """Add vectors next to the existing ones, as a writer that ignores them does."""
     catalog = catalog_of(table)
     catalog.commit_vectors(commit_of(catalog, deleted))
     table.refresh()
@@ -73,7 +73,7 @@ def repair_lines(report: RepairReport) -> set[tuple[str, str]]:
 
 
 def repaired(table: IcebergTable) -> RepairReport:
-    """Repair: a dry run says the same and changes nothing, and nothing is left to a second one."""
+    """Repair: a dry run says the same and changes nothing, and a second run has nothing to do."""
     before, files = table.snapshot_id, puffins(table)
     trial = table.repair(dry_run=True)
     table.refresh()
@@ -154,7 +154,7 @@ def test_wrong_numbers_are_put_right_and_vectors_of_no_file_dropped(table: Icebe
 
 
 def add_unchecked(table: IcebergTable, added: Sequence[VectorFile]) -> None:
-    """Commit vectors, whatever they say."""
+    """Commit vectors, whatever they contain."""
     catalog = catalog_of(table)
     metadata = json.loads(catalog._java.metadata()[1])
     current = metadata["current-snapshot-id"]
@@ -217,7 +217,7 @@ def test_what_another_deletes_meanwhile_is_looked_at_again(
     def plan(*arguments: Any) -> VectorRepair:
         vectors = plan_vectors(*arguments)
         plans.append(len(vectors.removed))
-        if len(plans) == 1:  # another writer that does not look at vectors
+        if len(plans) == 1:  # another writer that ignores vectors
             delete_positions(alcid.iceberg(table.name, catalog_of(table).session), {0: [5]})
         return vectors
 

@@ -18,14 +18,14 @@ from tests.interop.peers import ROOT, UNAVAILABLE, unavailable
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, dict[str, Any]]:
-    """What each catalog gave, in a Spark that has Iceberg's `S3FileIO`."""
+    """The result of each catalog, in a Spark that has Iceberg's `S3FileIO`."""
     pytest.importorskip("moto", reason="needs moto[server]")
     try:
         for jar in (RUNTIME, AWS):
             fetch_jar(jar)
     except UNAVAILABLE as error:
         unavailable(f"Iceberg's S3FileIO needs mvn and the network: {error}")
-    # No keys of this machine, which would do where the catalog has none.
+    # No keys of this machine, which would work where the catalog has none.
     env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     done = subprocess.run(
         [sys.executable, "-m", "tests.iceberg.s3_catalog"],
@@ -45,7 +45,7 @@ def results() -> dict[str, dict[str, Any]]:
 def test_all_works_without_storage_options(
     results: dict[str, dict[str, Any]], name: str, appends: int
 ) -> None:
-    """Credentials that the catalog gives with the table, and those of its properties."""
+    """Credentials that the catalog returns with the table, and those of its properties."""
     first, left = (appends - 1) * ROWS, appends * (ROWS - 10)
     assert results[name] == {
         "scan": [{"id": first + 7, "name": "n7"}],
@@ -73,4 +73,4 @@ def test_settings_that_do_not_work_are_an_error_within_seconds_that_says_what_to
     assert f"AWS Error {problem} during HeadObject" in error
     assert f"; read with {options} of the catalog: give storage_options for others, as" in error
     assert not any(secret in error for secret in ("secret-for-long", "AKIA"))
-    assert results[name]["seconds"] < 5  # about half a second where nothing else runs
+    assert results[name]["seconds"] < 5  # about half a second if nothing else runs

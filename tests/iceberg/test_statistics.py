@@ -1,4 +1,4 @@
-"""Distinct values of Iceberg tables: as Iceberg's own action counts them, and planned by."""
+"""Distinct values of Iceberg tables: equal to Iceberg's own action, and used by its planner."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def by_iceberg(lake: SparkSession, name: str) -> None:
 
 
 def listed(table: IcebergTable, snapshot_id: int | None = None) -> dict[int, str]:
-    """What the metadata say of a snapshot: distinct values by field id."""
+    """The distinct values in the metadata of a snapshot, by field id."""
     table.refresh()
     file = table.metadata.statistics[snapshot_id or table.snapshot_id or 0]
     assert all(blob.type == THETA_SKETCH for blob in file.blobs)
@@ -53,7 +53,7 @@ def listed(table: IcebergTable, snapshot_id: int | None = None) -> dict[int, str
 
 
 def stored(table: IcebergTable) -> dict[int, tuple[Any, ...]]:
-    """All that the statistics file of the snapshot that is read says of its sketches."""
+    """Everything that the statistics file of the snapshot says about its sketches."""
     table.refresh()
     with reader_of(table) as reader:
         return {
@@ -262,7 +262,7 @@ def test_indexes_come_back_if_iceberg_replaces_the_file_meanwhile(
 
     monkeypatch.setattr(table.catalog, "set_statistics", overtaken)
     table.compute_stats(["k"], progress=False)
-    assert listed(table) == {1: "1000", 2: "10"}  # theirs stay, too
+    assert listed(table) == {1: "1000", 2: "10"}  # the other writer's stay, too
     assert _payloads(table) == before
 
 

@@ -100,7 +100,7 @@ def test_partitions_of_every_type(lake: SparkSession, name: str, partitions: lis
     assert vector["partition"] == data["partition"]
     assert len(vector["partition"]) == len(partitions)
     assert ids(lake, name) == [0, 1, 3]
-    table.commit_vectors(commit_of(table, {0: [0, 2]}, [vector]))  # it is found by its partition
+    table.commit_vectors(commit_of(table, {0: [0, 2]}, [vector]))  # found by partition
     assert len(data_entries(table, content=1)) == 1
     assert ids(lake, name) == [1, 3]
 

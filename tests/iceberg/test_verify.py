@@ -1,4 +1,4 @@
-"""Verify of Iceberg tables: what is sound is said to be, and each thing that is wrong is found."""
+"""Verify of Iceberg tables: sound tables pass, and each kind of damage is found."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def vectors(lake: SparkSession) -> Iterator[SavedTable]:
 
 @pytest.fixture(scope="module")
 def positions(lake: SparkSession) -> Iterator[SavedTable]:
-    """A table of format 2: its deleted rows are in files of positions."""
+    """A table of format 2: its deleted rows are in position delete files."""
     with table_of(lake, 2) as catalog:
         yield SavedTable.save(catalog)
 
@@ -102,7 +102,7 @@ def current(saved: SavedTable) -> int:
 
 
 def entries(saved: SavedTable, content: int) -> list[dict[str, Any]]:
-    """The data files (0), or files of positions and vectors (1), by path and place."""
+    """The data files (0), or position deletes and vectors (1), by path and offset."""
     rows = saved.files[current(saved)].to_pylist()
     chosen = [row for row in rows if row["content"] == content]
     return sorted(chosen, key=lambda entry: (entry["file_path"], entry["content_offset"] or 0))
@@ -115,14 +115,14 @@ def with_rows(saved: SavedTable, rows: Sequence[dict[str, Any]]) -> SavedTable:
 
 
 def with_entry(saved: SavedTable, entry: dict[str, Any], **change: Any) -> SavedTable:
-    """The table with something else in one entry."""
+    """The table with a change in one entry."""
     rows = saved.files[current(saved)].to_pylist()
     assert rows.count(entry) == 1
     return with_rows(saved, [row | change if row == entry else row for row in rows])
 
 
 def with_statistics(saved: SavedTable, change: Callable[[dict[str, Any]], None]) -> SavedTable:
-    """The table with something else said of the statistics file of its current snapshot."""
+    """The table with a change in the statistics file of its current snapshot."""
     metadata = json.loads(saved.text)
     (file,) = (
         listed for listed in metadata["statistics"] if listed["snapshot-id"] == current(saved)
@@ -137,7 +137,7 @@ def statistics_path(saved: SavedTable) -> Path:
 
 @contextmanager
 def damaged(path: Path, change: Callable[[bytes], bytes | None]) -> Iterator[None]:
-    """Let a file have other bytes for a while, or be gone."""
+    """Replace the bytes of a file, or remove it, for a while."""
     before = path.read_bytes()
     after = change(before)
     path.unlink()
@@ -245,7 +245,7 @@ def test_files_of_other_formats_are_only_looked_for(vectors: SavedTable) -> None
 
 
 def forged(saved: SavedTable, path: Path, change: Callable[[IndexedFile], IndexedFile]) -> None:
-    """Write a bundle of all data files, after something of the first was changed."""
+    """Write a bundle of all data files, after a change in the first."""
     data, storage = io.BytesIO(), Storage.open("/")
     with BundleWriter(data) as writer:
         for number, entry in enumerate(entries(saved, 0)):
@@ -577,7 +577,7 @@ def test_a_statistics_file_that_was_replaced_meanwhile_is_no_problem(vectors: Sa
 
 
 class Replacing(Workers):
-    """Workers that find a bundle gone, some times."""
+    """Workers that find a bundle gone, a few times."""
 
     def __init__(self, times: int) -> None:
         super().__init__(1)

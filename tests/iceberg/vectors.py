@@ -17,7 +17,7 @@ Entry = dict[str, Any]
 
 
 def local_path(path: str) -> str:
-    """The path of a file that a manifest names."""
+    """The path of a file in a manifest."""
     return path.removeprefix("file:")
 
 
@@ -76,7 +76,7 @@ def commit_of(
     deleted: Mapping[int, Sequence[int]],
     gone: Sequence[Entry] = (),
 ) -> VectorCommit:
-    """A commit that deletes positions of data files, which go by their places among them."""
+    """A commit that deletes positions of data files, which are numbered."""
     current = catalog.load().current_snapshot_id
     assert current is not None
     files = data_entries(catalog)
@@ -86,7 +86,7 @@ def commit_of(
 
 def _partition(catalog: SparkCatalogTable, entry: Entry) -> tuple[Any, ...]:
     fields = catalog.load().specs[entry["spec_id"]].fields
-    values = entry.get("partition", {})  # without those of columns that are dropped
+    values = entry.get("partition", {})  # without those of dropped columns
     return tuple(values.get(field.name) for field in fields)
 
 

@@ -1,4 +1,4 @@
-"""Statistics from footers: they bound the values, or they are not known."""
+"""Statistics from footers: they bound the values, or they are unknown."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def array_statistics(array: pa.Array, **options: Any) -> ColumnStatistics:
 
 
 def stored(statistics: ColumnStatistics) -> dict[str, Any]:
-    """What a bundle keeps."""
+    """What a bundle stores."""
     (fields,) = statistics_array("c", statistics.data_type, [statistics])
     return {name: None if not value.is_valid else value for name, value in fields.items()}
 
@@ -61,7 +61,7 @@ def plain(value: Any) -> Any:
 
 
 def check_bounds(statistics: ColumnStatistics, values: pa.ChunkedArray) -> None:
-    """The statistics as they are stored hold for every value, and exact bounds are values."""
+    """Check that stored statistics hold for every value, and that exact bounds are values."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     kept = stored(statistics)
@@ -69,7 +69,7 @@ def check_bounds(statistics: ColumnStatistics, values: pa.ChunkedArray) -> None:
     if kept["nulls"] is not None:
         assert kept["nulls"].as_py() == values.null_count
     if pa.types.is_floating(values.type):
-        present = present.cast(pa.float64())  # Arrow 19 cannot ask half floats
+        present = present.cast(pa.float64())  # Arrow 19 cannot compare half floats
         is_nan = pc.is_nan(present)
         if kept["has_nan"] is not None:
             assert kept["has_nan"].as_py() == bool(pc.any(is_nan).as_py() or False)
@@ -101,14 +101,14 @@ def test_statistics_bound_the_values_of_every_type(name: str, nulls: str) -> Non
         footer_statistics(columns["c"], statistics),
         value_statistics(columns["c"], values),
     ):
-        if name in ("null", "duration", "decimal256"):  # no such type
+        if name in ("null", "duration", "decimal256"):  # a type without statistics
             assert bounds is None
             continue
         assert bounds is not None
         check_bounds(bounds, values)
         has_values = values.null_count < ROWS
         assert (bounds.minimum is not None) == (bounds.maximum is not None)
-        if name != "float16":  # of which footers are not asked
+        if name != "float16":  # whose footers are not used
             assert (bounds.minimum is not None) == has_values
         assert bounds.nulls == values.null_count
 
@@ -186,10 +186,10 @@ def test_values_at_hand_give_exact_statistics() -> None:
 def test_a_row_group_without_statistics_voids_those_of_the_others() -> None:
     statistics = array_statistics(pa.array([1, 2, 3]), write_statistics=False)
     assert statistics == ColumnStatistics(DataType.parse("BIGINT"))
-    # One group holds only NaN, of which a footer says nothing.
+    # One group has only NaN, about which a footer says nothing.
     statistics = array_statistics(pa.array([1.0, 2.0, math.nan, math.nan]), row_group_size=2)
     assert (statistics.minimum, statistics.maximum, statistics.nulls) == (None, None, 0)
-    # One holds only nulls: the bounds are those of the other.
+    # One has only nulls: the bounds are those of the other.
     statistics = array_statistics(pa.array([1, 2, None, None], pa.int64()), row_group_size=2)
     assert (statistics.minimum, statistics.maximum, statistics.nulls) == (1, 2, 2)
 
@@ -249,7 +249,7 @@ def test_int96_and_nested_columns_have_no_statistics() -> None:
 
 
 def spark_file(fields: list[dict[str, Any]], table: pa.Table, **keys: str) -> bytes:
-    """A file with the metadata that Spark leaves in its own."""
+    """A file with the metadata that Spark writes into its own."""
     schema = json.dumps({"type": "struct", "fields": fields})
     metadata = {"org.apache.spark.sql.parquet.row.metadata": schema}
     metadata |= {f"org.apache.spark.{name}": value for name, value in keys.items()}

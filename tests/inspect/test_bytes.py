@@ -38,7 +38,7 @@ FILE = Region("a file", 0, 9, "group", parts=(HEAD, Region("CRC-32", 5, 4, "chec
 
 
 class Tags(HTMLParser):
-    """The elements of a page: names that open, and their attributes."""
+    """The elements of a page: opening tags and their attributes."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ def test_a_bar_has_only_as_many_levels_as_can_be_told_apart() -> None:
     tags = Tags(byte_strip(_nested(4, 10))).opened
     boxes = [attributes["class"] for tag, attributes in tags if tag == "a"]
     assert len(boxes) == 1 + 10 + 100
-    assert boxes[-1] == "bytes-box bytes-rows"  # by what its bytes are for
+    assert boxes[-1] == "bytes-box bytes-rows"  # by the purpose of its bytes
     assert sum("id" in attributes for _, attributes in tags) == 1 + 10 + 100 + 1000
 
 
@@ -184,7 +184,7 @@ def test_an_index_whose_file_was_closed_shows_what_is_known(tmp_path: Path) -> N
 
 
 class FakeFormatter:
-    """IPython's formatter for HTML, as far as types are registered with it."""
+    """IPython's formatter for HTML, as far as types are registered there."""
 
     def __init__(self) -> None:
         self.functions: dict[type, Callable[[object], str]] = {}

@@ -1,4 +1,4 @@
-"""What notebooks are given to show of tables and reports."""
+"""What notebooks show for tables and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages stand alone, and show what they are given as text."""
+"""Pages need no other files, and show their content as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from alcid.inspect.page import (
 
 
 class Balanced(HTMLParser):
-    """Fails where an element is not closed by its own name."""
+    """Fails if an element is not closed by its own name."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Balanced(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag: str, _: object) -> None:
-        if tag != "meta":  # the only one here that is not closed
+        if tag != "meta":  # the only element here without an end
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -86,7 +86,7 @@ def test_nothing_is_asked_of_a_network() -> None:
     shown = page("x", style("plan.css"), script("plan.js"))
     assert "default-src 'none'" in unescape(shown)
     addresses = set(re.findall(r"https?://[^\s\"'<]+", shown))
-    assert addresses <= {"http://www.w3.org/2000/svg"}  # a name, which nobody asks
+    assert addresses <= {"http://www.w3.org/2000/svg"}  # a name, which nothing requests
     assert not re.search(r"\b(src|href)=|@import|url\(", shown)
 
 

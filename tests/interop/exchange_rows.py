@@ -23,7 +23,7 @@ from tests.golden.container_cases import leaf
 from tests.golden.values import Json, f64, timestamp
 
 ROWS = 20_000
-PARTS = 3  # commits that the rows of a season come in
+PARTS = 3  # commits in which the rows of a season arrive
 SEASONS = 2
 LONG = "a razorbill that is rung in the " + "north " * 40
 KINDS = ["auk", "murre", None, "", LONG, "puffin", "Ärger", "auk "]
@@ -97,7 +97,7 @@ def _row(number: int, season: int) -> dict[str, Any]:
 
 
 def rows_of(numbers: Sequence[int] | Int64Array, season: int = 0) -> pa.Table:
-    """The rows of these numbers, as they are in a season."""
+    """The rows with these numbers, as they are in a season."""
     return pa.Table.from_pylist([_row(int(number), season) for number in numbers], SCHEMA)
 
 
@@ -108,17 +108,17 @@ def part(number: int) -> Int64Array:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A predicate in SQL, as Java has it, and as Python says it of a row."""
+    """A predicate in SQL, in Java's form, and as a function of a row in Python."""
 
     sql: str
     java: Json
     holds: Callable[[dict[str, Any]], bool]
     index_gives: Literal["rows", "files", "nothing"] = "rows"
-    """What the indexes tell: which rows match, which files may have one, or neither."""
+    """What the indexes give: the matching rows, the files that may have one, or nothing."""
 
     @property
     def matches(self) -> BoolArray:
-        """For each season and row, whether it holds."""
+        """For each season and row, whether the predicate holds."""
         return _matches(self)
 
 
@@ -129,7 +129,7 @@ def _matches(question: Question) -> BoolArray:
 
 
 def _known(column: str, test: Callable[[Any], bool]) -> Callable[[dict[str, Any]], bool]:
-    """A test that nulls do not pass."""
+    """A condition on a column, which nulls do not meet."""
     return lambda row: row[column] is not None and test(row[column])
 
 
@@ -235,4 +235,4 @@ QUESTIONS = [
     ),
 ]
 SOME_QUESTIONS = QUESTIONS[::2]
-"""Where time is short."""
+"""For tests that must be short."""

@@ -1,4 +1,4 @@
-"""Table definitions in the hands of Paimon's Java."""
+"""Table definitions under Paimon's Java."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.golden.values import Json
 
 
 def read_schema(path: Path) -> dict[str, Any]:
-    """The first schema of a table, but for the time."""
+    """The first schema of a table, without the time."""
     schema: dict[str, Any] = json.loads((path / "schema" / "schema-0").read_text("utf-8"))
     schema.pop("timeMillis")
     return schema
@@ -37,7 +37,7 @@ def create_by_java(java: JavaPaimon, path: Path, like: dict[str, Any]) -> None:
 
 
 def _numbered(kind: Json, numbers: Iterator[int]) -> Json:
-    """A type with other ids of the fields within."""
+    """A type with other ids for the fields inside."""
     if isinstance(kind, str):
         return kind
     made = dict(kind)

@@ -1,4 +1,4 @@
-"""Our containers in the hands of Paimon's Java reader, and what it should answer."""
+"""Our containers read by Paimon's Java, and the answers that it should give."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ANSWERED = {
 
 
 class JavaReader(PayloadReader):
-    """Paimon's reader of the only index of a column in a container."""
+    """Paimon's reader for the only index of a column in a container."""
 
     def __init__(self, jvm: PaimonJvm, index: FileIndex, data_type: str, column: str) -> None:
         self.jvm = jvm
@@ -43,7 +43,7 @@ class JavaReader(PayloadReader):
         (self.reader,) = container.readColumnIndex(column)
 
     def remains(self, literals: Sequence[Json]) -> list[bool]:
-        """Whether the file remains for `= literal`, of many literals in one call."""
+        """Whether the file is kept for `= literal`, for many literals in one call."""
         visit = self.jvm.method(READER, "visitEqual", 2).bindTo(self.reader).bindTo(self.field)
         remain = self.jvm.method("org.apache.paimon.fileindex.FileIndexResult", "remain", 0)
         handle = self.jvm.java.lang.invoke.MethodHandles.filterReturnValue(visit, remain)
@@ -90,15 +90,15 @@ def rows(answer: Json) -> BitMap | None:
 
 
 def asked_of(column: Column) -> Iterator[tuple[str, list[Json]]]:
-    """The questions to which Paimon's answer is Spark's, or differs in a way that we know."""
+    """The questions to which Paimon's answer equals Spark's, or differs in a known way."""
     for operator, literals in questions(column, column.values):
-        nothing = operator == "in" and not literals  # of which a bloom filter makes a Java null
+        nothing = operator == "in" and not literals  # which a bloom filter turns into a Java null
         if trusted({"op": operator, "literals": literals}) and not nothing:
             yield operator, literals
 
 
 class BruteForce:
-    """Which rows of a column match, asked of each distinct value once."""
+    """The matching rows of a column, with each distinct value checked once."""
 
     def __init__(self, data_type: str, values: Sequence[Json]) -> None:
         self.data_type = paimon_type(data_type)
@@ -133,10 +133,10 @@ class BruteForce:
 def check_answers(
     reader: JavaReader, index: FileIndex, name: str, column: Column, force: BruteForce
 ) -> None:
-    """Hold Paimon's answers from our index against brute force."""
+    """Compare Paimon's answers from our index with brute force."""
     for operator, literals in asked_of(column):
         if column.index_type == "bloom-filter" and operator in ("eq", "in"):
-            # The same hashes and bits, so that even a false positive is found by both.
+            # The same hashes and bits, so even false positives agree.
             asked = predicate(name, operator, [literal(v, force.data_type) for v in literals])
             expected = index.evaluate(asked).rows
             assert expected is None or not force.rows(operator, literals)

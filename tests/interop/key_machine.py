@@ -1,4 +1,4 @@
-"""Steps on a table with a primary key, which Java writes to, and of which we build the indexes."""
+"""Steps on a table with a primary key that Java writes to, while we build the indexes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.tables.paimon.random_predicates import KINDS, Row, draw_question, dra
 
 __all__ = ["KeyMachine"]
 
-PARTITIONS = ["x", "y z"]  # with a slash in one, a compaction of Java's does not find its own files
+PARTITIONS = ["x", "y z"]  # with a slash, a compaction of Java's does not find its own files
 
 
 @dataclass
 class KeyMachine:
-    """A table with a key, which Java writes to, and of which we build the indexes."""
+    """A table with a key that Java writes to, and whose indexes we build."""
 
     source: random.Random
     path: Path
@@ -144,7 +144,7 @@ class KeyMachine:
         return f"{self.java.expire(self.path)} snapshots"
 
     def check(self) -> None:
-        """Java and we see the same, and with level 0 it is all that was written."""
+        """Java and we see the same rows, and with level 0 these are all that were written."""
         expected = list(self.rows.values())
         merged = alcid.paimon(self.path, merge_on_read=True)
         plain = alcid.paimon(self.path)

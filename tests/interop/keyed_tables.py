@@ -1,4 +1,4 @@
-"""Tables with a primary key in several hands: what their rows have to be, and who reads them."""
+"""Tables with a primary key that several systems use: their expected rows and their readers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Peers:
-    """Those who read and write the tables beside us."""
+    """The other systems that read and write the tables."""
 
     java: JavaPaimon
     newest: JavaPaimon
@@ -63,9 +63,9 @@ class KeyedTable:
     options: Mapping[str, str]
     partitions: Sequence[str] = ()
     wins: Callable[[Row, Row], bool] = lambda _new, _old: True
-    """Whether a new row wins against an older one of its key."""
+    """Whether a new row replaces an older one with its key."""
     readers: frozenset[str] = ALL_READERS
-    """Who is able to read such a table."""
+    """The systems that can read such a table."""
     rows: dict[Key, Row] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class KeyedTable:
     # -- rows ----------------------------------------------------------------------------------
 
     def arrow(self, rows: Sequence[Row]) -> pa.Table:
-        """Rows as they are given to a writer."""
+        """Rows as a writer takes them."""
         arrays = [
             pa.array([row[number] for row in rows], DataType.parse(kind).to_arrow())
             for number, kind in enumerate(self.columns.values())
@@ -99,7 +99,7 @@ class KeyedTable:
         return tuple(row[position] for position in positions)
 
     def _put(self, row: Row) -> bool:
-        """Whether it wins."""
+        """Whether it replaces the older row."""
         old = self.rows.get(self._key(row))
         if old is not None and not self.wins(row, old):
             return False
@@ -115,7 +115,7 @@ class KeyedTable:
         self.write(who, rows, ["+I"] * len(rows), write_only=write_only)
 
     def remove(self, who: str, *rows: Row, write_only: bool = False) -> None:
-        """Delete the rows that have the keys of these."""
+        """Delete the rows with the keys of these."""
         for row in rows:
             self.rows.pop(self._key(row), None)
         self.write(who, rows, ["-D"] * len(rows), write_only=write_only)
@@ -141,7 +141,7 @@ class KeyedTable:
     # -- what is seen --------------------------------------------------------------------------
 
     def check(self, *, compacted: bool = True) -> None:
-        """All see the rows; those that do not look at level 0 only if nothing is there."""
+        """Check that all see the rows; readers that ignore level 0 only if it is empty."""
         expected = as_text(self.arrow(list(self.rows.values())))
         for who in sorted({"java", "newest"} & self.readers):
             java = self.peers.named(who)
@@ -159,13 +159,13 @@ class KeyedTable:
         assert report.ok, str(report)
 
     def check_rows(self, *, who: str) -> None:
-        """One of Java's readers and we see the rows: what takes the least time to look at."""
+        """One of Java's readers and we see the rows: the quickest check."""
         expected = as_text(self.arrow(list(self.rows.values())))
         assert as_text(self.peers.named(who).read(self.path, merged=True)) == expected
         assert as_text(alcid.paimon(self.path).scan().to_arrow()) == expected
 
     def check_buckets(self) -> dict[Key, int]:
-        """Each key is in one bucket, which has its hash if it is dynamic; the buckets of keys."""
+        """Check that each key is in one bucket, with its hash if that is dynamic; returns buckets."""
         pairs = self.peers.java.key_buckets(self.path, self.keys)
         buckets = dict(pairs)
         assert buckets.keys() == self.rows.keys()

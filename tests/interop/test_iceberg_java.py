@@ -52,7 +52,7 @@ def read_builder(java: IcebergJvm, data: bytes) -> Any:
 
 
 def contents(java: IcebergJvm, reader: Any) -> list[bytes]:
-    """All blobs, in the order of their places."""
+    """All blobs, in the order of their offsets."""
     lists = java.iceberg.relocated.com.google.common.collect.Lists
     pairs = lists.newArrayList(reader.readAll(reader.fileMetadata().blobs()))
     return [buffer_bytes(pair.second()) for pair in pairs]
@@ -72,7 +72,7 @@ def test_it_reads_our_file(
     reader = read_builder(iceberg_java, data).build()
     metadata = reader.fileMetadata()
     assert dict(metadata.properties()) == properties
-    # What it would write of what it read is what stands in our footer.
+    # What it would write for what it read is what our footer has.
     parser = iceberg_java.iceberg.puffin.FileMetadataParser
     assert parser.toJson(metadata, False) == footer_text(data)
     assert contents(iceberg_java, reader) == [payload for payload in PAYLOADS for _ in codecs]
@@ -111,7 +111,7 @@ def test_we_read_its_file(iceberg_java: IcebergJvm, codec: str) -> None:
             assert (blob.snapshot_id, blob.sequence_number) == (number - 2, 2**63 - 1)
             assert blob.codec == (None if codec == "NONE" else "zstd")
             assert blob.properties == {"n": str(number)}
-    if codec == "NONE":  # of zstd, every writer has its own bytes
+    if codec == "NONE":  # with zstd, every writer has its own bytes
         file = io.BytesIO()
         with puffin.create(file, properties=reader.properties) as ours:
             for blob, payload in zip(reader.blobs, PAYLOADS, strict=True):
@@ -159,7 +159,7 @@ def vectors_file(vectors: Mapping[str, Iterable[int]]) -> tuple[bytes, list[puff
 
 
 def delete_file(java: IcebergJvm, path: str, size: int, blob: puffin.Blob) -> Any:
-    """What a manifest says of a vector in a Puffin file."""
+    """What a manifest says about a vector in a Puffin file."""
     spec = java.iceberg.PartitionSpec.unpartitioned()
     return (
         java.iceberg.FileMetadata.deleteFileBuilder(spec)
@@ -184,7 +184,7 @@ def deleted(java: IcebergJvm, index: Any) -> list[int]:
 
 
 def test_it_loads_our_vectors_as_a_scan_does(iceberg_java: IcebergJvm) -> None:
-    """By offset and size of the manifest; every one of a file of many."""
+    """By offset and size in the manifest; every vector of a file with many."""
     data, blobs = vectors_file(POSITIONS)
     files = iceberg_java.iceberg.inmemory.InMemoryFileIO()
     files.addFile("memory:ours.puffin", data)
@@ -201,7 +201,7 @@ def test_it_loads_our_vectors_as_a_scan_does(iceberg_java: IcebergJvm) -> None:
 
 
 def check_both_directions(java: IcebergJvm, positions: list[int]) -> None:
-    """The same bytes as Iceberg makes; it reads ours, and we read its."""
+    """The same bytes as Iceberg's; it reads ours, and we read its."""
     theirs = java.serialize(java.position_index(positions))
     data, (blob,) = vectors_file({"data.parquet": positions})
     ours = data[blob.offset : blob.offset + blob.length]

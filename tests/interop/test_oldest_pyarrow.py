@@ -1,4 +1,4 @@
-"""Our own tests once more, with the oldest pyarrow that is supported."""
+"""Our own tests once more, with the oldest supported pyarrow."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tests.interop.peers import ROOT, UNAVAILABLE, pypaimon_python, unavailable
 
 TESTS = (
     "tests/datafiles/parquet",
-    "--ignore=tests/datafiles/parquet/test_damage.py",  # damages of bytes that we parse ourselves
+    "--ignore=tests/datafiles/parquet/test_damage.py",  # damaged bytes that we parse ourselves
     "--deselect=tests/datafiles/parquet/test_read.py::test_five_thousand_columns",  # takes long
     "tests/scan/test_edges.py",
-    "--deselect=tests/scan/test_edges.py::TestManyColumns",  # counts bytes, for long
+    "--deselect=tests/scan/test_edges.py::TestManyColumns",  # counts bytes, which takes long
     "tests/scan/test_sorting.py",
     "tests/expressions/test_rows.py",
     "tests/tables/paimon/test_golden_tables.py",

@@ -1,4 +1,4 @@
-"""The quick tests once more, on every version of Python that is claimed and found."""
+"""The quick tests once more, on every listed version of Python that is installed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TESTS = (
     "tests/formats",
     "--deselect=tests/formats/deletion_vector/test_file.py",  # large files
     "tests/index/bundle",
-    "--ignore=tests/index/bundle/test_damage.py",  # damages of bytes, which know no Python
+    "--ignore=tests/index/bundle/test_damage.py",  # damaged bytes, which do not depend on Python
     "tests/scan/test_bounds.py",
     "tests/scan/test_explanation.py",
     "tests/test_file_index.py",

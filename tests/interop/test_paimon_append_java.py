@@ -1,4 +1,4 @@
-"""What we append to a Paimon table, as Java, pypaimon and pypaimon-rust read and go on with it."""
+"""Rows that we append to a Paimon table: Java, pypaimon and pypaimon-rust read and extend it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_java_reads_values_of_every_type(
     columns, rows = every_type(nanoseconds)
     ours, theirs = (create(tmp_path / name, columns, options={}) for name in ("ours", "theirs"))
     append_arrow(ours, rows)
-    times = rows.schema.get_field_index("at6")  # which Java keeps in milliseconds
+    times = rows.schema.get_field_index("at6")  # which Java stores in milliseconds
     java_paimon.write(
         tmp_path / "theirs",
         rows.set_column(times, "at6", rows["at6"].cast(pa.time32("ms"))),
@@ -83,7 +83,7 @@ def test_java_uses_the_indexes_and_the_statistics(java_paimon: JavaPaimon, tmp_p
         append_arrow(table, rows_of(100, 200))
         by_name = java_paimon.read(path, leaf("name", "EQUAL", "name 3"), exact=False)
         expected = [number for number in range(200) if number % 7 == 3 and number % 5]
-        assert ids(by_name) == expected  # only the bitmaps tell rows apart
+        assert ids(by_name) == expected  # only the bitmaps can tell the rows apart
         absent = leaf("id", "EQUAL", 1000)
         assert java_paimon.planned_files(path, absent) == []  # by statistics
         files = java_paimon.planned_files(path, leaf("id", "GREATER_OR_EQUAL", 150))

@@ -28,7 +28,7 @@ INNER: dict[str, tuple[Any, Any, list[Any]]] = {
     "bag": (
         {"type": "MULTISET", "element": "STRING NOT NULL"},
         pa.map_(pa.string(), pa.int32()),
-        [[("a", 2)], [], None, [("b", 1)]],  # of more, Java reads them in the order of hashes
+        [[("a", 2)], [], None, [("b", 1)]],  # with more, Java reads them in the order of hashes
     ),
     "moments": (
         {"type": "ARRAY", "element": "TIMESTAMP(3) WITH LOCAL TIME ZONE"},

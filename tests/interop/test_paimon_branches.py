@@ -1,4 +1,4 @@
-"""Branches that Paimon's Java made: each has schemas, snapshots and tags of its own."""
+"""Branches that Paimon's Java made: each has its own schemas, snapshots and tags."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_branch_has_its_own_snapshots_and_tags(java_paimon: JavaPaimon, table:
 def test_a_ref_is_a_tag_or_a_branch(table: Path) -> None:
     assert alcid.table(table, ref="empty").count() == 0
     assert alcid.table(table, ref="first").count() == 2
-    assert alcid.table(table, ref="old").count() == 4  # of both names, the tag
+    assert alcid.table(table, ref="old").count() == 4  # of the two with this name, the tag
     with pytest.raises(FileGoneError, match="no tag none"):
         alcid.table(table, ref="none")
 

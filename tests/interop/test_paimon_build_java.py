@@ -1,4 +1,4 @@
-"""Indexes that we build on Paimon tables, in the hands of released readers and writers."""
+"""Indexes that we build on Paimon tables, used by released readers and writers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.interop.rust_tables import RustWarehouse
 KIND = {"file-index.bitmap.columns": "kind"}
 EMBEDDED = {"file-index.in-manifest-threshold": "1 mb"}
 BESIDE = {"file-index.in-manifest-threshold": "1 b"}
-# Of a column without a value, Java's own range-bitmap answers IS NULL with two rows.
+# For a column without values, Java's own range-bitmap answers IS NULL with two rows.
 WRONG_IN_JAVA = ("evolution", "added", "range-bitmap")
 WITHOUT = {"file-index.read.enabled": "false"}
 
@@ -86,7 +86,7 @@ def test_java_answers_as_before_with_every_index_that_can_be(
 def test_java_uses_the_index(
     java_paimon: JavaPaimon, tmp_path: Path, layout: dict[str, str]
 ) -> None:
-    """A wrong index hides rows from it, so that a right one is what it goes by."""
+    """A wrong index hides rows from it, so it does use a correct one."""
     path, where = tmp_path / "t", leaf("kind", "EQUAL", "murre")
     table = two_files(java_paimon, path, layout)
     build(table, KIND)
@@ -101,7 +101,7 @@ def test_java_uses_the_index(
 
 
 def lie(table: PaimonTable) -> None:
-    """Give all files an index by which every bird is a dodo."""
+    """Give all files an index in which every bird is a dodo."""
     entries = table.snapshot.state.entries
     wrong = []
     for entry in entries:
@@ -161,7 +161,7 @@ def test_java_and_we_build_in_turn(
     java_paimon.alter(path, "setOption", "file-index.bitmap.columns", "ring")
     assert build(table).indexed == 2
     assert "kind" not in {index.column for index in indexes(table)}
-    # Not "kind": in a manifest that would be as it was at first, by which Java loses the rows.
+    # Not "kind": the manifest would be as it was at first, and Java would lose the rows.
     java_paimon.alter(path, "setOption", "file-index.bitmap.columns", "kind,weight")
     java_paimon.rewrite_file_index(path)
     assert rings(java_paimon.read(path)) == list(range(45))

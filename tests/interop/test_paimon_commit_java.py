@@ -48,7 +48,7 @@ def test_java_reads_merged_manifests_and_expires_the_old_ones(
     left = {path.name for path in (tmp_path / "manifest").glob("manifest-[!l]*")}
     assert left == {meta.name for meta in table.snapshot.state.manifests}
     write(java_paimon, tmp_path, range(60, 70))
-    for number in range(70, 80):  # on what Java wrote
+    for number in range(70, 80):  # on top of what Java wrote
         append(table, [number])
     java_paimon.compact(tmp_path)
     assert java_ids(java_paimon, tmp_path) == ids(table) == list(range(80))

@@ -39,7 +39,7 @@ def rows_of(model: dict[int, tuple[str, int]]) -> pa.Table:
 
 
 def compact_level_0(table: PaimonTable) -> None:
-    """Lift level 0 of all buckets, and nothing more than that needs."""
+    """Compact level 0 of all buckets, and nothing more than that needs."""
     table.refresh()
     files = table.snapshot
     keyed = keyed_table(table, "compact")
@@ -54,7 +54,7 @@ def compact_level_0(table: PaimonTable) -> None:
 
 
 def levels(table: PaimonTable) -> list[int]:
-    """Of all files, sorted."""
+    """For all files, sorted."""
     table.refresh()
     return sorted(entry.file.level for entry in table.snapshot.state.entries)
 
@@ -84,7 +84,7 @@ def test_turns_of_java_and_us(
     kinds: list[RowKind] = ["+I"] if "sequence.field" in options else ["+I", "+I", "-D"]
 
     def write(**how: Any) -> None:
-        """Rows, or deletes, by Java."""
+        """Rows, or deletes, written by Java."""
         kind = source.choice(kinds)
         keys = source.sample(range(40), source.choice([1, 8, 25]))
         batch = {key: (chr(97 + key) * source.randrange(60), source.randrange(9)) for key in keys}
@@ -110,7 +110,7 @@ def test_turns_of_java_and_us(
         assert as_text(java_paimon.read(path)) == as_text(rows_of(model))
         assert as_text(alcid.paimon(path).scan().to_arrow()) == as_text(rows_of(model))
         if source.random() < 0.5:
-            write()  # it opens the bucket, sees to its runs, and compacts
+            write()  # it opens the bucket, checks its runs, and compacts
             if table_options["deletion-vectors.enabled"] == "true":
                 assert as_text(java_paimon.read(path)) == as_text(rows_of(model))
         report = alcid.paimon(path).verify(progress=False)
@@ -207,7 +207,7 @@ def test_a_writer_that_gives_out_numbers_again_wins_as_it_does_in_java(
     assert numbers[0] < numbers[3]
     copied = tmp_path / "copied"
     shutil.copytree(path, copied)
-    java_paimon.write(copied, rows_of({50: ("one more", 0)}))  # it has to lift level 0
+    java_paimon.write(copied, rows_of({50: ("one more", 0)}))  # it has to compact level 0
     runs = [entry.file.level for entry in alcid.paimon(copied).snapshot.state.entries]
     assert sorted(runs) == [2, 3, 4, 5]
     compact_level_0(table)

@@ -1,4 +1,4 @@
-"""Rows that we delete are gone for every other reader; and both sides go on from there."""
+"""Rows that we delete are gone for every other reader, and both sides continue from there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITE_ONLY = {"write-only": "true"}
 
 
 def make(java: JavaPaimon, path: Path, options: dict[str, str]) -> PaimonTable:
-    """Three commits of 100 rows, in two partitions, of which one is null."""
+    """Three commits of 100 rows, in two partitions, one of them null."""
     columns = {"id": "INT", "dt": "STRING", "name": "STRING"}
     table_options = {"deletion-vectors.enabled": "true"} | options
     java.create(path, columns, partition_keys=["dt"], options=table_options)
@@ -135,7 +135,7 @@ def test_java_follows_when_vectors_become_wider(java_paimon: JavaPaimon, tmp_pat
 def test_pypaimon_does_not_see_what_we_delete(
     java_paimon: JavaPaimon, pypaimon: PyPaimon, tmp_path: Path, layout: str
 ) -> None:
-    """Of the two kinds of vectors it reads that of 32 bits."""
+    """Of the two kinds of vectors it reads only that of 32 bits."""
     table = make(java_paimon, tmp_path / "table", LAYOUTS[layout])
     delete(table, "id < 150 AND name = 'n3'")
     delete(table, "id < 20")

@@ -1,4 +1,4 @@
-"""Tables that we write, as others read them, and go on with them: before and after their upkeep."""
+"""Tables that we write: others read them and continue to write, before and after maintenance."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def write_ours(path: Path, kind: str) -> tuple[PaimonTable, Model]:
 def check_java(
     java: JavaPaimon, path: Path, model: Model, questions: Sequence[Question] = QUESTIONS
 ) -> None:
-    """Equal rows; where our indexes tell rows, no other ones are even looked at."""
+    """Equal rows; if our indexes give the matching rows, no other rows are even looked at."""
     check_rows(java.read(path), model.rows())
     assert java.planned_files(path, leaf("id", "GREATER_THAN", ROWS * 3)) == []
     for question in questions:
-        # Its answer from a bitmap to <> has the nulls, too.
+        # Its answer from a bitmap to <> includes the nulls.
         gives_rows = question.index_gives == "rows" and "<>" not in question.sql
         rows = java.read(path, question.java, exact=not gives_rows)
         check_rows(rows, model.rows(question))
@@ -78,7 +78,7 @@ def check_rust(rust: RustWarehouse, model: Model, questions: Sequence[Question])
         expected = model.rows(question)
         if len(expected):
             check_rows(rust.read(question.sql), expected)
-        else:  # of which it does not say the columns
+        else:  # whose columns it does not list
             assert rust.read(question.sql, "COUNT(*)").column(0).to_pylist() == [0]
 
 
@@ -118,7 +118,7 @@ def test_others_read_what_we_write_and_we_what_they_make_of_it(
 def test_a_wrong_index_hides_rows_from_java_and_rust(
     java_paimon: JavaPaimon, newest_paimon: JavaPaimon, tmp_path: Path
 ) -> None:
-    """So a right one is what they go by."""
+    """So it does use a correct one."""
     path = tmp_path / "t"
     table = alcid.create_table(path, SCHEMA, options=INDEXES | EMBEDDED)
     model = Model()

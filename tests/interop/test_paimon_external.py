@@ -1,4 +1,4 @@
-"""Data files outside of the folder of their table (`data-file.external-paths`), written by Java."""
+"""Data files outside the folder of their table (`data-file.external-paths`), written by Java."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows(*ids: int) -> pa.Table:
 
 @pytest.fixture
 def table(java_paimon: JavaPaimon, tmp_path: Path) -> Path:
-    """Rows in two folders outside, and since then some within; indexes beside the data."""
+    """Rows in two folders outside, and later ones inside; indexes next to the data."""
     java, indexes = java_paimon, {"file-index.bloom-filter.columns": "name"}
     in_files = {
         "file-index.in-manifest-threshold": "1 b",

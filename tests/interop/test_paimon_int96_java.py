@@ -1,4 +1,4 @@
-"""TIMESTAMP(7..9) as Paimon's Java writes it: its rows before and after we build indexes."""
+"""TIMESTAMP(7..9) as Paimon's Java writes it: equal rows before and after we build indexes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = ("bitmap", "bloom-filter", "bsi")
 
 
 def answers(java: JavaPaimon, path: Path) -> list[list[int]]:
-    """The rows of each value of each column, and those before 1970."""
+    """The rows for each value of each column, and those before 1970."""
     asked = [
         leaf(name, "EQUAL", timestamp(*divmod(nanos, 10**6)))
         for name in TIMES

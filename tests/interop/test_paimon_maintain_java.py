@@ -1,4 +1,4 @@
-"""Statistics and orphans of Paimon tables, held against the released Paimon."""
+"""Statistics and orphans of Paimon tables, compared with the released Paimon."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UUID = "11111111-2222-3333-4444-555555555555"
 
 
 def java_statistics(java: JavaPaimon, table: Path) -> dict[str, tuple[int, int]]:
-    """Distinct values and nulls of columns, as the newest snapshot says to Java."""
+    """Distinct values and nulls of columns, as Java reads them from the newest snapshot."""
     statistics = java.call("table.Table", "statistics", java._open(table)).get()
     columns = statistics.colStats()
     return {
@@ -44,7 +44,7 @@ def java_statistics(java: JavaPaimon, table: Path) -> dict[str, tuple[int, int]]
 
 
 def remove_orphans(java: JavaPaimon, table: Path) -> set[str]:
-    """What Java's own cleaning removes of files older than a day."""
+    """What Java's own cleaning removes from files older than a day."""
     before = files_of(table)
     until = int((time.time() - DAY) * 1000)
     cleaning = java.jvm.paimon.operation.LocalOrphanFilesClean(java._open(table), until, False)
@@ -100,7 +100,7 @@ def test_java_shows_our_statistics_as_a_table(
 
 
 def test_java_leaves_the_sketches_alone(java_paimon: JavaPaimon, tmp_path: Path) -> None:
-    """Beside its own statistics it would remove them, which is why they lie elsewhere."""
+    """Next to its own statistics it would remove them, so they are elsewhere."""
     table = tmp_path / "table"
     vectors(32)(java_paimon, table)
     compute_stats(PaimonTable(Storage.open(table)))

@@ -1,4 +1,4 @@
-"""Paimon's released Java is asked for its options: none is unknown here, and defaults agree."""
+"""The options of Paimon's released Java: none is unknown here, and the defaults agree."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OWNERS = (
     "globalindex.btree.BTreeIndexOptions",
     "iceberg.IcebergOptions",
 )
-# Options without a default, which Paimon works out from others.
+# Options without a default, which Paimon derives from others.
 WORKED_OUT = {"num-levels", "target-file-size"}
 
 
@@ -65,7 +65,7 @@ def test_every_key_is_honoured_refused_or_listed_as_harmless(released: dict[str,
 def test_keys_of_the_writers_of_files_are_listed_too(released: dict[str, Any]) -> None:
     listed = {key for keys in HARMLESS.values() for key in keys.split()}
     by_form = {key for key in released if is_harmless(key) and key not in listed}
-    assert by_form == {"orc.timestamp-ltz.legacy.type"}  # honoured
+    assert by_form == {"orc.timestamp-ltz.legacy.type"}  # supported
 
 
 def test_older_names_are_those_of_the_release(released: dict[str, Any]) -> None:

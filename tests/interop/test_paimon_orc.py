@@ -1,4 +1,4 @@
-"""ORC files that Java wrote: values that Arrow reads otherwise."""
+"""ORC files that Java wrote: values that Arrow reads differently."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LTZ = "TIMESTAMP(9) WITH LOCAL TIME ZONE"
 BOTH = {"id": "INT", "t": "TIMESTAMP(9)", "l": LTZ}
 ORC = {"file.format": "orc"}
 NOT_LEGACY = ORC | {"orc.timestamp-ltz.legacy.type": "false"}
-# Old dates, the seconds around 1970 in several zones and in UTC, changes of the clocks, far years.
+# Old dates, the seconds around 1970 in several zones and in UTC, clock changes, distant years.
 SECONDS = [
     *(-3_000_000_000, -2_208_988_801, -2_208_988_800, -2_177_481_943, -2_019_705_670),
     *(-28_802, -28_800, -19_802, -18_002, -5, -2, -1, 0, 1, 17_998, 18_002, 19_798, 28_798, 28_799),
@@ -34,7 +34,7 @@ MOMENTS = [second * SECOND + fraction for second in SECONDS for fraction in FRAC
 
 
 def rows(columns: dict[str, Any]) -> pa.Table:
-    """All moments in all columns, in numbers that are written as they are."""
+    """All moments in all columns, in numbers that are written unchanged."""
     values = {
         "id": pa.array(range(len(MOMENTS)), pa.int32()),
         "t": pa.array(MOMENTS, pa.timestamp("ns")),
@@ -45,7 +45,7 @@ def rows(columns: dict[str, Any]) -> pa.Table:
 
 @contextmanager
 def java_in(java: JavaPaimon, zone: str) -> Iterator[None]:
-    """Java, wherever its process is."""
+    """Java, in whatever time zone its process runs."""
     zones = java.jvm.java.util.TimeZone
     before = zones.getDefault()
     zones.setDefault(zones.getTimeZone(zone))
@@ -80,7 +80,7 @@ def test_timestamps_are_those_that_java_reads_where_it_wrote_them(
     with java_in(java_paimon, zone):
         java_paimon.write(table, table_rows)
         expected = java_paimon.read(table).sort_by("id")
-    # All but the second before 1970 and what the clocks skipped, which are lost when written.
+    # All except the second before 1970 and the skipped hours, which are lost when written.
     assert (
         np.count_nonzero(expected["t"].to_numpy() == table_rows["t"].to_numpy())
         >= len(table_rows) - 9
@@ -92,7 +92,7 @@ def test_timestamps_are_those_that_java_reads_where_it_wrote_them(
 
 
 def test_indexes_of_timestamps_hide_no_rows(java_paimon: JavaPaimon, tmp_path: Path) -> None:
-    """Java's, as we build none; of what it does not lose when it writes."""
+    """Java's indexes, as we build none, on values that Java does not lose when it writes."""
     columns = {"id": "INT", "t": "TIMESTAMP(6)", "l": LTZ.replace("9", "3")}
     kinds = ("bitmap", "bloom-filter", "bsi")
     indexes = {f"file-index.{kind}.columns": "t,l" for kind in kinds}
@@ -119,7 +119,7 @@ def test_indexes_of_timestamps_hide_no_rows(java_paimon: JavaPaimon, tmp_path: P
 def test_a_file_that_does_not_name_its_zone_is_refused(
     java_paimon: JavaPaimon, tmp_path: Path
 ) -> None:
-    """Java names it for TIMESTAMP only; its own readers elsewhere read other values."""
+    """Java names the zone for TIMESTAMP only; its own readers in other zones read other values."""
     columns = {"id": "INT", "l": LTZ}
     table = java_paimon.create(tmp_path / "t", columns, options=ORC)
     with java_in(java_paimon, "Asia/Shanghai"):
@@ -145,7 +145,7 @@ def test_zones_have_the_offsets_that_java_gives_them(java_paimon: JavaPaimon) ->
         java = zones.getTimeZone(name)
         try:
             zone = find_writer_zone(name, "a.orc")
-        except UnsupportedError:  # PST, SystemV/EST5 and others are names of Java's only
+        except UnsupportedError:  # PST, SystemV/EST5 and others are names that only Java knows
             assert "/" not in name or name.startswith("SystemV/"), name
             continue
         for second in seconds:

@@ -42,7 +42,7 @@ NAMES = {kind: f"p{number}" for number, kind in enumerate(VALUES)}
 
 
 def rows() -> pa.Table:
-    """A value of each type in a row, and nulls where there is none left."""
+    """A value of each type in a row, and nulls once a type has none left."""
     columns = zip(*zip_longest(*VALUES.values()), strict=True)
     arrays = {
         NAMES[kind]: pa.array(values, DataType.parse(kind).to_arrow())

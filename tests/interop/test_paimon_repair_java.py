@@ -1,4 +1,4 @@
-"""Repaired tables, read and written on by Paimon's Java."""
+"""Repaired tables: Paimon's Java reads them and continues to write."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ids(rows: pa.Table) -> list[int]:
 def test_java_reads_and_writes_a_table_that_was_repaired(
     java: JavaPaimon, tmp_path: Path, layout: str
 ) -> None:
-    """Two vectors of a file, one of no file, an index file of no vectors, a damaged index."""
+    """Two vectors for a file, one for no file, an index file without vectors, a damaged index."""
     path, kind_of_table = tmp_path / "table", LAYOUTS[layout]
     options = {"deletion-vectors.enabled": "true", **INDEXES, **kind_of_table.get("options", {})}
     columns = {"id": "BIGINT NOT NULL", "name": "STRING"}

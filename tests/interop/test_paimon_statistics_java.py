@@ -1,4 +1,4 @@
-"""Statistics that we write into manifests, held against those that Java writes of the same rows."""
+"""Statistics that we write into manifests, compared with Java's for the same rows."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.tables.paimon.small_tables import create
 
 
 def both_write(java: JavaPaimon, folder: Path, table: PaimonTable, rows: pa.Table) -> PaimonTable:
-    """Append rows to our table, and let Java append them to one like it."""
+    """Append rows to our table, and let Java append them to an equal one."""
     create_by_java(java, folder, read_schema(Path(table.location)))
     table.append(rows)
-    if "at6" in rows.column_names:  # which Java keeps in milliseconds
+    if "at6" in rows.column_names:  # which Java stores in milliseconds
         times = rows["at6"].cast(pa.time32("ms"))
         rows = rows.set_column(rows.schema.get_field_index("at6"), "at6", times)
     java.write(folder, rows)
@@ -35,7 +35,7 @@ def both_write(java: JavaPaimon, folder: Path, table: PaimonTable, rows: pa.Tabl
 
 
 def described(table: PaimonTable) -> tuple[list[Any], list[Any]]:
-    """What the manifests say of files, and lists of manifests."""
+    """What the manifests and manifest lists say about files."""
     state = table.snapshot.state
     files = [
         (
@@ -84,7 +84,7 @@ def without_nan(rows: pa.Table) -> pa.Table:
 def test_statistics_differ_from_those_of_java_in_two_kinds_of_columns(
     java_paimon: JavaPaimon, tmp_path: Path
 ) -> None:
-    """With a NaN, which Java says is the greatest; and finer than microseconds, without bounds."""
+    """With a NaN, which is the greatest for Java; and finer than microseconds, without bounds."""
     ours = create(tmp_path / "t", {"x": "DOUBLE", "at": "TIMESTAMP(9)"}, options={})
     moments = pa.array([1, 5, -1], pa.timestamp("ns"))
     rows = pa.table({"x": [1.5, math.nan, 2.5], "at": moments})
@@ -98,7 +98,7 @@ def test_statistics_differ_from_those_of_java_in_two_kinds_of_columns(
         bounds.append((repr(floats.to_pylist()), times.cast(pa.int64()).to_pylist()))
         assert stats.null_counts == (0, 0)
     assert bounds == [("[None, None]", [-1, 5]), ("[1.5, nan]", [None, None])]
-    # So a reader that goes by ours finds as much.
+    # So a reader that uses ours finds as much.
     where = leaf("at", "EQUAL", timestamp(0, 5))
     assert java_paimon.read(tmp_path / "t", where)["at"].cast(pa.int64()).to_pylist() == [5]
 
@@ -106,10 +106,10 @@ def test_statistics_differ_from_those_of_java_in_two_kinds_of_columns(
 def test_a_table_of_old_writers_keeps_statistics_of_all_columns(
     java_paimon: JavaPaimon, tmp_path: Path
 ) -> None:
-    """As Java does where it is asked to, to the byte; and Java finds the rows of all files."""
+    """Equal to Java's, to the byte, if asked for; and Java finds the rows of all files."""
     columns, rows = every_type()
     table = create(tmp_path / "t", columns, options={})
-    if "at6" in rows.column_names:  # which Java keeps in milliseconds
+    if "at6" in rows.column_names:  # which Java stores in milliseconds
         times = rows["at6"].cast(pa.time32("ms"))
         rows = rows.set_column(rows.schema.get_field_index("at6"), "at6", times)
     java_paimon.write(tmp_path / "t", rows, options={"metadata.stats-dense-store": "false"})

@@ -1,4 +1,4 @@
-"""Bundles for the tests: random ones, and what they hold as plain Python."""
+"""Bundles for the tests, random ones among them, and their content as plain Python."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def write(files: Sequence[File], **options: Any) -> bytes:
 
 
 def content(bundle: Bundle) -> list[dict[str, object]]:
-    """All that a bundle says, file by file; what is not there is left out."""
+    """Everything in a bundle, file by file, without what is missing."""
     files = bundle.files
     listed = []
     for row, core in enumerate(files.table.select(range(6)).to_pylist()):
@@ -72,7 +72,7 @@ def reopened(files: Sequence[File]) -> Bundle:
 
 
 def some_files(count: int = 3) -> list[File]:
-    """Few files with small payloads of every kind, the same in every run."""
+    """A few files with small payloads of every kind, the same in every run."""
     return [
         File(
             FileEntry(
@@ -137,7 +137,7 @@ def _payload(size: int, seed: int) -> bytes:
 
 
 def data_files(paths: st.SearchStrategy[str] = texts) -> st.SearchStrategy[list[File]]:
-    """Files with random statistics and payloads; of few sizes and versions, so that some agree."""
+    """Files with random statistics and payloads; sizes and versions are few, so some agree."""
     statistics = st.one_of(*map(_statistics, sorted(VALUES)))
     entries = st.builds(
         FileEntry,
@@ -157,7 +157,7 @@ def data_files(paths: st.SearchStrategy[str] = texts) -> st.SearchStrategy[list[
 
 
 def expected(files: Sequence[File]) -> list[dict[str, object]]:
-    """What `content` must give for these files, from their description alone."""
+    """What `content` must return for these files, derived from their description alone."""
     listed = []
     for file in files:
         entry = file.entry
@@ -178,7 +178,7 @@ def expected(files: Sequence[File]) -> list[dict[str, object]]:
 
 
 def stored_statistics(statistics: ColumnStatistics) -> pa.StructScalar:
-    """One column's statistics as they must be stored, told without the code under test."""
+    """The statistics of a column as they must be stored, derived without the code under test."""
     low, high, low_exact, high_exact = statistics.minimum, statistics.maximum, True, True
     arrow: Any = statistics.data_type.to_arrow()
     has_nan: bool | None = False

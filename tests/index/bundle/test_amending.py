@@ -1,4 +1,4 @@
-"""Blobs of others beside a bundle, or without one."""
+"""Blobs of other writers in a file with a bundle, or without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bloom filters of many files in one round of reads, as each would answer for itself."""
+"""Bloom filters of many files in one round of reads, with the answers of single filters."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bloom_of(values: Sequence[object], data_type: DataType, **options: float) ->
 
 
 def bundles_of(parts: Sequence[Sequence[bytes]]) -> tuple[BundleSet, list[CountingSource]]:
-    """Bundles of the files 0, 1, 2 ... with these filters, and file `none` without."""
+    """Bundles of the files 0, 1, 2 ... with these filters, and a file `none` without a filter."""
     sources, number = [], 0
     for part in parts:
         files = []
@@ -90,7 +90,7 @@ def test_each_filter_answers_as_it_would_alone(
 
 
 def test_text_is_probed_too_in_chunks_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probing, "_MOST_BITS", 200)  # of which 64 may be looked at for each key
+    monkeypatch.setattr(probing, "_MOST_BITS", 200)  # 64 of them may be looked at for each key
     bundle_set, _ = bundles_of([[bloom_of([f"name {n}"], STRING, fpp=1e-9) for n in range(20)]])
     answer = probe(
         bundle_set.coverage(BLOOM), np.arange(21), [b"name 3", b"name 9"], key_type(STRING)
@@ -227,7 +227,7 @@ def test_no_key_is_in_no_file() -> None:
 def test_a_single_probe_equals_the_batch_however_it_reads(
     payloads: list[bytes], keys: list[Key], first: int, then: int
 ) -> None:
-    """Against a plain look at every bit: one filter, stacked filters, and those of a bundle."""
+    """Compared with a plain check of every bit: single, stacked and bundled filters."""
     hashes = hash_keys(keys, key_type(BIGINT))
     expected = np.array(
         [

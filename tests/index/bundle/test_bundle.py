@@ -1,4 +1,4 @@
-"""Bundles: what is written is read, with few reads."""
+"""Bundles: what is written is read again, in few reads."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_blobs_have_the_ids_of_an_iceberg_table() -> None:
             for blob in reader.blobs
         }
     assert ids == {
-        "alcid-index-v1": ((), 11, 3),  # the last of them is of a column without an id
+        "alcid-index-v1": ((), 11, 3),  # the last of them is for a column without an id
         "alcid-pages-v1": ((7,), 11, 3),
         "alcid-container-v1": ((), 11, 3),
         "alcid-directory-v1": ((), 11, 3),
@@ -178,7 +178,7 @@ def test_a_higher_minor_version_and_its_blobs_are_read() -> None:
 
 
 def with_version(version: str) -> bytes:
-    """Some files in a bundle of another version, with a blob that we do not know."""
+    """Some files in a bundle of another version, with a blob of an unknown type."""
     from alcid.index.bundle.format import closing_properties
 
     data = io.BytesIO()

@@ -1,4 +1,4 @@
-"""The bundles of a table against its files: a plain model in Python says what is fresh."""
+"""The bundles of a table and its files: a plain model in Python says which entries are fresh."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks, and the source that checks them."""
+"""Blocks, and the source that verifies them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packed pages: the layout comes back as it was, and damage never gives another one."""
+"""Packed pages: the layout is the same after unpacking, and damage never gives another one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def packed(layout: FileLayout) -> dict[str, bytes]:
 
 
 def content(layout: FileLayout) -> tuple[Any, ...]:
-    """All that a layout says, as plain values."""
+    """Everything in a layout, as plain values."""
     return layout.starts.tolist(), [
         (
             column.field,
@@ -133,7 +133,7 @@ def small_layout() -> FileLayout:
 
 
 def unpacked(payload: bytes) -> FileLayout | str:
-    """A layout, or the error that was raised in place of it."""
+    """A layout, or the error that was raised instead."""
     try:
         return unpack_pages({"id": payload}, file="a.parquet")
     except REFUSED as error:
@@ -165,12 +165,12 @@ def test_damaged_content_is_refused_at_the_latest_when_rows_are_read_by_it() -> 
             seen += 1
             continue
         assert content(result) != content(small_layout()), damage.what
-        table = read(result)  # some other error than one of ours would end the test
+        table = read(result)  # any error other than ours would end the test
         if isinstance(table, str):
             assert table.startswith("a.parquet: "), damage.what
         elif table.schema.field(0).type == pa.int64():
             assert table.num_rows == 2, damage.what
-    assert seen > len(data)  # more than half; texts and the writer's name may be any
+    assert seen > len(data)  # more than half; texts and the writer's name are not checked
 
 
 def test_every_flip_and_truncation_of_the_payload_is_noticed() -> None:
@@ -179,7 +179,7 @@ def test_every_flip_and_truncation_of_the_payload_is_noticed() -> None:
         result = unpacked(damage.data)
         if isinstance(result, str):
             assert "a.parquet: pages of 'id'" in result, damage.what
-        else:  # zstd has bits that mean nothing
+        else:  # zstd has bits without a meaning
             assert content(result) == content(small_layout()), damage.what
 
 

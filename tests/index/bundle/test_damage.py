@@ -1,4 +1,4 @@
-"""Damage: no flipped byte and no missing end goes unseen, and no file is lost by it."""
+"""Damage: no flipped byte and no missing end goes unnoticed, and no file is lost because of it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_flipped_byte_is_noticed() -> None:
             continue
         assert entries == expected(some_files()), damage.what
         unseen.append(position_of_flip(damage.what))
-    # A zstd frame has a few bits that mean nothing; its content has a CRC.
+    # A zstd frame has a few bits without a meaning; its content has a CRC.
     assert set(unseen) <= set(FILES)
     assert len(unseen) <= 8
 
@@ -172,7 +172,7 @@ def test_a_merge_leaves_out_a_blob_beside_that_is_damaged() -> None:
 
 
 def forged(blob_type: str, change: dict[str, str], edit: bytes | None = None) -> bytes:
-    """A bundle with right checksums, whose first blob of some type is not what it should be."""
+    """A bundle with correct checksums, in which the first blob of a type is replaced."""
     data = io.BytesIO()
     properties = {"alcid.bundle-version": "1.0"}
     with (

@@ -1,4 +1,4 @@
-"""No row is lost by statistics that writers got wrong: in footers, and in bundles built of them."""
+"""Wrong statistics of other writers lose no row: in footers, and in bundles built from them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def by_writer(
     edit: Callable[[Node], None],
     order: int | None = TYPE,
 ) -> bytes:
-    """A file whose writer and statistics are others than those of Arrow."""
+    """A file whose writer and statistics differ from Arrow's."""
 
     def change(footer: Node) -> None:
         footer.set(6, BINARY, created_by.encode())
@@ -163,7 +163,7 @@ def test_no_row_is_lost_by_statistics_of_such_a_writer(
     pq.write_table(rows.drop_columns("c"), tmp_path / "b.parquet")
     table = alcid.parquet(tmp_path)
     if indexed:
-        table.build_indexes({"file-index.bitmap.columns": "id"})  # the other has the column `c`
+        table.build_indexes({"file-index.bitmap.columns": "id"})  # the other file has `c`
         table = alcid.parquet(tmp_path)
     values = table.scan(where, columns=["c"]).to_arrow()["c"].to_pylist()
     absent = [None] * _rows(data) if where == "c IS NULL" else []
@@ -175,7 +175,7 @@ def _rows(data: bytes) -> int:
 
 
 def test_a_footer_that_counts_nan_rules_out_what_is_greater(tmp_path: Path) -> None:
-    """In Spark's order NaN is above all numbers: without a count it may be there."""
+    """In Spark's order NaN is above all numbers: without a count there may be one."""
     for name, count in (("without.parquet", None), ("none.parquet", 0)):
 
         def edit(said: Node, count: int | None = count) -> None:
@@ -242,7 +242,7 @@ def entry(name: str, arrow_type: pa.DataType, statistics: ColumnStatistics) -> F
 
 
 def kept(statistics: ColumnStatistics, arrow_type: pa.DataType, version: str) -> dict[str, object]:
-    """The statistics that a set gives of a bundle of a version."""
+    """The statistics that a set takes from a bundle of some version."""
     file = io.BytesIO()
     with BundleWriter(file) as writer:
         writer.add_file(entry("a.parquet", arrow_type, statistics))
@@ -251,7 +251,7 @@ def kept(statistics: ColumnStatistics, arrow_type: pa.DataType, version: str) ->
     bundles = BundleSet([bundle], ["a.parquet"], [900], ["1"])
     (column,) = bundles.statistics("c")
     values: dict[str, object] = column.values[0].as_py()
-    assert bundles.live()[1].statistics[0].values.equals(column.values)  # what a merge writes
+    assert bundles.live()[1].statistics[0].values.equals(column.values)  # as a merge writes them
     return {name: values[name] for name in ("min", "max", "nulls", "has_nan")}
 
 

@@ -1,4 +1,4 @@
-"""Bundles of every released version: they are read for ever, and nothing in them changes."""
+"""Bundles of every released version: they stay readable forever, and nothing in them changes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_no_damage_to_a_golden_bundle_goes_unseen(golden: Golden) -> None:
     kept = ("files", "statistics", "payloads", "others", "replaces")
     expected = {key: golden.json[key] for key in kept}
     seen = 0
-    # An odd step, so that all bytes of the numbers have their turn.
+    # An odd step, so that every byte of the numbers is reached.
     for damage in islice(flips(golden.data), 0, None, len(golden.data) // 150 * 2 + 1):
         try:
             result = described(Bundle.open(BytesSource(damage.data)))

@@ -1,4 +1,4 @@
-"""Merging: which bundles are chosen, what that costs over many builds, and that nothing changes."""
+"""Merging: which bundles are chosen, what that costs over many builds, and equal answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ candidates = st.builds(
 
 
 def test_bundles_of_one_file_beside_a_large_one_are_merged_without_it() -> None:
-    """39 builds of one file on a table of 200 rewrote all bundles, again and again."""
+    """39 builds of one file on a table of 200 files rewrote all bundles again and again."""
     bundles: list[int] = [200]
     merges: list[list[int]] = []
     for _ in range(39):
@@ -63,7 +63,7 @@ def test_bytes_rewritten_over_many_builds_grow_with_a_logarithm(step: int) -> No
         assert len(bundles) <= MOST
     assert sum(bundles) == builds * step
     assert rewritten <= builds * step * math.log2(builds)
-    everything = sum(range(MOST, builds, MOST)) * step  # what merging all of them rewrote
+    everything = sum(range(MOST, builds, MOST)) * step  # as merging all of them would rewrite
     assert 25 * rewritten < everything
 
 
@@ -85,7 +85,7 @@ def test_choices_leave_few_small_bundles_and_large_ones_alone(
     sizes = [bundles[number].size for number in small]
     assert len(left) - sum(sizes) // FULL <= most
     taken = sorted(bundles[number].size for number in small if number in chosen)
-    assert max(taken, default=0) <= min(left, default=FULL)  # the smallest of them
+    assert max(taken, default=0) <= min(left, default=FULL)  # the smallest ones
     if len(small) - sum(sizes) // FULL <= most:
         is_cheap = sum(taken) <= (cheap or 0)
         doubles = taken[-1:] <= [sum(bundles[p].size for p in first) + sum(taken[:-1])]

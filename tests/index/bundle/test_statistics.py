@@ -1,4 +1,4 @@
-"""Statistics: bounds that hold in Spark's order, whatever the type."""
+"""Statistics: bounds that hold in Spark's order, for every type."""
 
 from __future__ import annotations
 

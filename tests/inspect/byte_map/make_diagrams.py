@@ -116,7 +116,7 @@ SAMPLES: dict[str, Callable[[], tuple[Region, bytes]]] = {
     "puffin": _puffin,
     "bundle": _bundle,
 }
-"""What is drawn, by the name of its picture."""
+"""What is drawn, by the name of the picture."""
 
 
 def diagram(name: str) -> str:
@@ -189,7 +189,7 @@ def _hexadecimal(data: bytes) -> str:
 
 
 def _cut(text: str, width: float) -> str:
-    """As much of a text as has room."""
+    """As much of a text as fits."""
     letters = int(width / _LETTER)
     return text if len(text) <= letters else f"{text[: letters - 3]}..."
 

@@ -33,7 +33,7 @@ _METHODS = """
 class Group:
     heading: str
     more: str
-    """Where it is described."""
+    """The page that describes it."""
     names: tuple[str, ...]
 
 
@@ -128,7 +128,7 @@ WITHIN = {
     "tidy",
     "with_level_zero",
 }
-"""What modules of tables ask each other for."""
+"""What modules of tables call in each other."""
 
 
 def python_reference() -> str:

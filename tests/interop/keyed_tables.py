@@ -165,7 +165,7 @@ class KeyedTable:
         assert as_text(alcid.paimon(self.path).scan().to_arrow()) == expected
 
     def check_buckets(self) -> dict[Key, int]:
-        """Check that each key is in one bucket, with its hash if that is dynamic; returns buckets."""
+        """Check that each key is in one bucket, with its hash if it is dynamic; returns buckets."""
         pairs = self.peers.java.key_buckets(self.path, self.keys)
         buckets = dict(pairs)
         assert buckets.keys() == self.rows.keys()

@@ -102,7 +102,7 @@ def test_we_read_what_java_writes(
 
 @pytest.mark.parametrize("kind", ["bucketed", "partitioned", "key merge"])
 def test_we_read_what_rust_writes(tmp_path: Path, kind: str) -> None:
-    """Also with its indexes; it writes vectors only in tables with row ids: we cannot read these."""
+    """Also with its indexes; its vectors are only in tables with row ids, which we cannot read."""
     made, rust, model = KINDS[kind], RustWarehouse(tmp_path), Model()
     columns = [f"{name} {data_type}" for name, data_type in COLUMNS.items()]
     if made.primary_keys:

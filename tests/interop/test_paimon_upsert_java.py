@@ -19,7 +19,7 @@ COLUMNS = {"id": "INT", "v": "STRING"}
 ONE_BUCKET = VECTORS | {"bucket": "1"}
 JAVA = pytest.mark.parametrize("java", ["java", "newest"])
 NONE: Mapping[str, str] = {}
-# Compactions only where level 0 has to be emptied.
+# Compact only where level 0 must be emptied.
 LAZY = {"num-sorted-run.compaction-trigger": "100", "num-levels": "6"}
 
 

@@ -1,4 +1,4 @@
-"""Options that say which row of a key wins, and what a row does: we follow them as Java does."""
+"""Options that choose the row of a key, and what a row does: we follow them as Java does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAN, INFINITE = float("nan"), float("inf")
 
 
 def _order(*positions: int, descending: bool = False) -> Callable[[Row, Row], bool]:
-    """Nulls are least in either order, NaN is above all numbers."""
+    """Nulls are lowest in either order, NaN is above all numbers."""
 
     def rank(row: Row) -> list[tuple[bool, bool, float]]:
         keys = []
@@ -45,7 +45,7 @@ ORDERS: dict[str, tuple[dict[str, str], Callable[[Row, Row], bool]]] = {
     "two fields": ({"sequence.field": "at,more"}, _order(1, 2)),
     "floats": ({"sequence.field": "more"}, _order(2)),
 }
-# What is written one after the other; of the keys 0 to 5 each step gives some another rank.
+# Written one after the other; each step gives some of the keys 0 to 5 another rank.
 RANKS: list[list[tuple[int | None, float | None]]] = [
     [(5, 1.0), (5, None), (None, 2.0), (7, -1.0), (3, NAN), (-4, -INFINITE)],
     [(5, 2.0), (4, 9.0), (0, 1.0), (7, -2.0), (3, INFINITE), (-4, 0.5)],
@@ -54,7 +54,7 @@ RANKS: list[list[tuple[int | None, float | None]]] = [
 ]
 
 
-# Paimon 1.4.2 compares floats in one way within a batch, and in another one between files.
+# Paimon 1.4.2 compares floats differently within a batch and between files.
 TURNS = [
     (order, java, turns)
     for order, java in product(ORDERS, ("java", "newest"))
@@ -100,7 +100,7 @@ def test_a_delete_that_is_older_by_the_sequence_field_deletes_nothing(
     table.write(who, [(key, key + 3, None, None) for key in range(5)], ["-D"] * 5)
     table.rows = {(key,): (key, 5, None, "a") for key in (0, 1)}
     table.check()
-    # One that was deleted comes back with any rank, since nothing is left of the delete.
+    # A deleted key comes back with any rank, since nothing is left of the delete.
     table.put(who, (4, 1, None, "b"))
     table.check()
 

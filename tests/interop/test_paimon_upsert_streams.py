@@ -1,4 +1,4 @@
-"""Jobs of Java that follow a table see each upsert and each delete of ours, and once."""
+"""Java jobs that follow a table see each of our upserts and deletes exactly once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Follower:
         self._seen = alcid.paimon(self._table.path).snapshot_id or 0
 
     def sees(self, *expected: tuple[Any, ...]) -> None:
-        """In the snapshots since it last looked, these rows, all of one snapshot."""
+        """The snapshots since the last look have these rows, all in one snapshot."""
         changes = self._java.stream(self._table.path, self._seen)
         assert list(changes.values()) == ([sorted(expected, key=repr)] if expected else [])
         self.begin()

@@ -76,7 +76,7 @@ STEPS = [
 
 
 class Turns:
-    """Rows that are drawn, and who writes them."""
+    """Random rows, and who writes them."""
 
     def __init__(self, table: KeyedTable, seed: str) -> None:
         self.table, self._source, self._step = table, random.Random(seed), 0
@@ -91,7 +91,7 @@ class Turns:
         return list(drawn.values())
 
     def ask(self) -> None:
-        """Java and we find the rows of a step, by the indexes that there are."""
+        """Java and we find the rows of a step, through the existing indexes."""
         value = f"step {self._source.randint(1, self._step)}"
         matching = [row for row in self.table.rows.values() if row[2] == value]
         expected = as_text(self.table.arrow(matching))
@@ -216,7 +216,7 @@ def test_we_leave_keys_in_the_buckets_that_java_gave_them(
     assert {key: after[key] for key in buckets if key in after} == {
         key: bucket for key, bucket in buckets.items() if key not in {(2,), (33,)}
     }
-    # A key that was deleted comes back to its bucket.
+    # A deleted key comes back to its bucket.
     table.put("we", (2, "c"), (33, "c"))
     table.check()
     assert buckets[2,] == table.check_buckets()[2,]

@@ -82,7 +82,7 @@ def test_it_reads_our_vector(name: str) -> None:
     assert positions(vector) == POSITIONS[name]
     if (
         POSITIONS[name] and POSITIONS[name][0] < 2**32
-    ):  # it makes no column of an empty first bitmap
+    ):  # it makes no column from an empty first bitmap
         assert vector.to_vector().to_pylist() == POSITIONS[name]
 
 

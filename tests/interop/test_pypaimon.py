@@ -70,7 +70,7 @@ def test_it_reads_our_vectors(pypaimon: PyPaimon) -> None:
 
 @pytest.mark.parametrize("name", SETS)
 def test_we_read_its_vectors(pypaimon: PyPaimon, name: str) -> None:
-    """It makes no runs: arrays and bitsets come where others write something shorter."""
+    """It makes no runs: it has arrays and bitsets where others write something shorter."""
     positions = positions_of(SETS[name])
     data = bytes.fromhex(pypaimon.ask("vector_bytes", positions=positions))
     vector = DeletionVector.from_bytes(data, len(positions))
@@ -126,7 +126,7 @@ def test_a_table_whose_hash_index_it_wrote_and_we_extend(pypaimon: PyPaimon) -> 
         assert HashIndex.from_bytes(data).hashes.tolist() == ours.hashes.tolist()
         assert ours.to_bytes() == data  # both in ascending order
 
-    # Of these keys no row exists, but our file says that they belong to a bucket that is full.
+    # No row has these keys, but our file says that they belong to a bucket that is full.
     added = pa.array(range(5000, 5050), pa.int32())
     grown = HashIndex.from_bytes(paths[1].read_bytes()).union(hash_rows([added]))
     paths[1].write_bytes(grown.to_bytes())
@@ -169,7 +169,7 @@ def test_hashes_of_edge_values(pypaimon: PyPaimon, data_type: str) -> None:
 
 @pytest.mark.parametrize("types", KEY_TYPES, ids=",".join)
 def test_hashes_of_2000_random_keys(pypaimon: PyPaimon, types: list[str]) -> None:
-    """Keys hold no null; for one in a long decimal it would reserve no room, as Java does."""
+    """Keys hold no null; for one in a long decimal it would reserve no space, as Java does."""
     types = [data_type.replace(NANOSECONDS, "TIMESTAMP(6)") for data_type in types]
     check_hashes(pypaimon, types, random_rows(types, 2000))
 

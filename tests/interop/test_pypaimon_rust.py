@@ -36,7 +36,7 @@ def id_batch(ids: Iterable[int]) -> pa.RecordBatch:
 
 
 def write_two_files(warehouse: RustWarehouse, path: Path) -> list[str]:
-    """A long data file with the ids from 0, and a short one with those from 5000; their names."""
+    """A long data file with ids from 0, and a short one with ids from 5000; returns their names."""
     warehouse.write(id_batch(range(5000)))
     warehouse.write(id_batch(range(5000, 5300)))
     files = sorted(path.glob("bucket-0/*.parquet"), key=lambda file: file.stat().st_size)
@@ -114,7 +114,7 @@ def test_a_table_whose_hash_index_it_wrote_and_we_change(warehouse: RustWarehous
 
 @pytest.mark.parametrize("types", KEY_TYPES, ids=",".join)
 def test_hashes_of_random_keys(warehouse: RustWarehouse, types: list[str]) -> None:
-    """Of every key a hash is kept, in the file of its bucket."""
+    """A hash of every key is kept, in the file of its bucket."""
     types = [kind for kind in types if not kind.startswith("TIME(")]  # its SQL has no such type
     columns = arrow_columns(types, random_rows(types, 1000))
     names = [f"c{number}" for number in range(len(types))]

@@ -61,7 +61,7 @@ def vector_files(jvm: PaimonJvm, path: Path, target_size: int = 2**21) -> tuple[
 
 
 def random_positions(chance: np.random.Generator, bits: Bits) -> list[int]:
-    """Some runs and some scattered rows, over one or more containers and keys."""
+    """Some runs and some scattered rows, in one or more containers and keys."""
     positions: set[int] = set()
     for _ in range(chance.integers(1, 6)):
         key = int(chance.integers(0, 4)) << 32 if bits == 64 else 0
@@ -122,7 +122,7 @@ def test_it_reads_one_vector_by_its_place(jvm: PaimonJvm, tmp_path: Path, bits: 
 
 @pytest.mark.parametrize("bits", KINDS)
 def test_it_writes_the_same_file(jvm: PaimonJvm, tmp_path: Path, bits: Bits) -> None:
-    """Byte for byte, with the same places; random positions too."""
+    """Byte for byte, at the same offsets; also for random positions."""
     files, folder = vector_files(jvm, tmp_path)
     chance = np.random.default_rng(random.getrandbits(64))
     expected = {f"data-{number}": random_positions(chance, bits) for number in range(20)}
@@ -191,7 +191,7 @@ def test_it_merges_as_we_unite(jvm: PaimonJvm, bits: Bits) -> None:
 
 @pytest.mark.parametrize("bits", KINDS)
 def test_it_skips_the_rows_of_our_vectors(jvm: PaimonJvm, tmp_path: Path, bits: Bits) -> None:
-    """A table of two data files, with a file of vectors that we wrote and it committed."""
+    """A table of two data files, with a file of vectors that we wrote and Java committed."""
     path = tmp_path / "table"
     table = create_table(jvm, path, {"id": "INT"}, VECTORS)
     write_ids(jvm, table, range(300))
@@ -211,7 +211,7 @@ def test_it_skips_the_rows_of_our_vectors(jvm: PaimonJvm, tmp_path: Path, bits: 
 
 
 def int_array(jvm: PaimonJvm, values: Sequence[int]) -> Any:
-    """An `int[]`, made of a buffer, so that one call is enough."""
+    """An `int[]`, made from a buffer, so that one call is enough."""
     buffer = jvm.java.nio.ByteBuffer.wrap(np.array(values, ">i4").tobytes()).asIntBuffer()
     array = jvm.gateway.new_array(jvm.gateway.jvm.int, len(values))
     buffer.get(array)
@@ -253,7 +253,7 @@ def test_a_table_whose_hash_index_it_wrote_and_we_extend(jvm: PaimonJvm, tmp_pat
         keys = pa.array([key for key in buckets if buckets[key] == bucket], pa.int32())
         assert HashIndex.from_bytes(file.read_bytes()) == HashIndex(hash_rows([keys]))
 
-    # Keys without a row are known to the assigner, if it reads what we wrote.
+    # The assigner knows keys without a row, if it reads what we wrote.
     added = hash_rows([pa.array(range(5000, 5050), pa.int32())])
     files[1].write_bytes(HashIndex.from_bytes(files[1].read_bytes()).union(added).to_bytes())
     indexes = {bucket: HashIndex.from_bytes(file.read_bytes()) for bucket, file in files.items()}
@@ -297,7 +297,7 @@ def check_rows(jvm: PaimonJvm, types: list[str], rows: list[list[Json]]) -> None
 
 
 def test_rows_of_edge_values_and_nulls(jvm: PaimonJvm) -> None:
-    """Four columns at a time, in which every type has its turn."""
+    """Four columns at a time; every type is used."""
     chance = random.Random(random.getrandbits(64))
     names = chance.sample(list(EDGES), len(EDGES))
     for first in range(0, len(names), 4):

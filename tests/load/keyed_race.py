@@ -28,7 +28,7 @@ Rows = dict[int, str]
 
 
 def race(location: str, rounds: int) -> Rows:
-    """Let workers go at once; the rows as if each commit had come after the one before it."""
+    """Start workers together; returns the rows as if the commits had come one after the other."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     commands = [
         [sys.executable, "-m", __name__, str(worker), str(rounds), location]
@@ -42,12 +42,12 @@ def race(location: str, rounds: int) -> Rows:
     assert [process.returncode for process in running] == [0] * WORKERS
     ended = [json.loads(line) for text in outputs for line in text.splitlines()]
     deletes = {line["snapshot"]: line["round"] for line in ended if line["snapshot"] is not None}
-    assert len(ended) - len(deletes) <= WORKERS * rounds // 10  # who gave up is rare
+    assert len(ended) - len(deletes) <= WORKERS * rounds // 10  # giving up is rare
     return _replayed(location, deletes)
 
 
 def _replayed(location: str, deletes: dict[int, str]) -> Rows:
-    """The rows by the commits in their order; a delete has a commit for its rows, then one more."""
+    """The rows after all commits in order; a delete has a commit for its rows, then one more."""
     snapshots = alcid.paimon(location).folder.snapshots
     every = [snapshots.get(number) for number in snapshots.numbers()]
     users = {entry.commit_user: deletes[entry.id] for entry in every if entry.id in deletes}
@@ -73,7 +73,7 @@ def _upsert(rows: Rows, name: str) -> None:
 
 
 def _range(name: str) -> tuple[str, int]:
-    """Which names a round deletes, and from which key on."""
+    """The names that a round deletes, and from which key on."""
     source = random.Random(name)
     return f"{source.randrange(WORKERS)}-", source.randrange(KEYS)
 

@@ -1,4 +1,4 @@
-"""Deletion vectors that grow, merge, are written and read in any order, against Python's sets."""
+"""Deletion vectors that grow, merge, are written and read in any order, and Python's sets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Held = tuple[DeletionVector, frozenset[int]]
 
 
 class Vectors(RuleBasedStateMachine):
-    """Every vector is held beside the set that it must equal."""
+    """Pairs of a vector and the set that it must equal."""
 
     vectors = Bundle("vectors")
 

@@ -1,4 +1,4 @@
-"""Every index type against brute force: each comparison of a column, for every type it takes."""
+"""Every index type compared with brute force: each comparison of a column, for every type."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.properties.kit import (
 )
 
 PAIRS = 10_000
-"""Of columns and predicates, at the least, for every index type."""
+"""Columns and predicates, at least, for every index type."""
 CASES = [
     pytest.param(kind, data_type, id=f"{kind.name}-{data_type}")
     for kind in KINDS

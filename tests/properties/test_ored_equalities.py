@@ -1,4 +1,4 @@
-"""Equalities joined by OR, which are bound as one IN: the rows stay those of each by itself."""
+"""Equalities joined by OR, which become one IN: the rows are those of the single equalities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A predicate applied to rows against brute force: every type, every comparison, trees of them."""
+"""A predicate applied to rows, compared with brute force: all types, comparisons, and trees."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from tests.properties.kit import (
 )
 
 PAIRS = 20_000
-"""Of columns and predicates, at the least, over all types."""
+"""Columns and predicates, at least, over all types."""
 ROWS = 40
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 
 def ignores_nulls(leaf: Predicate) -> bool:
-    """Whether Spark takes a comparison of an integer column for TRUE, for null rows too."""
+    """Whether Spark considers a comparison of an integer column TRUE, for null rows too."""
     match normalize(leaf):
         case Comparison(_, "<" | "<=", int() | Decimal() as literal):
             return literal >= 2**63

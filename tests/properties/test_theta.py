@@ -1,4 +1,4 @@
-"""Theta sketches against models in plain Python: one hash at a time, and sets."""
+"""Theta sketches compared with models in plain Python: one hash at a time, and sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CUTS = st.lists(st.floats(0, 1), max_size=5)
 
 
 def alpha(hashes: Iterable[int], k: int) -> Content:
-    """What an Alpha sketch keeps: theta, and the hashes below."""
+    """The content of an Alpha sketch: theta, and the hashes below."""
     theta, accepted, kept = MAX_THETA, 0, dict[int, None]()
     for value in hashes:
         if value == 0 or value >= theta or value in kept:

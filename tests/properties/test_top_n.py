@@ -1,4 +1,4 @@
-"""Top-n of range-bitmap against a sort."""
+"""Top-n of range-bitmap compared with a sort."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def _without_ties(
     among: set[int] | None,
     order: dict[str, Any],
 ) -> BitMap:
-    """The rows that belong to the first `k` whichever of equal ones are chosen."""
+    """The rows that belong to the first `k` for every choice among equal ones."""
     if len(best) <= k:
         return best
-    # Fewer than k rows are better than the last one: those are the top of k - 1, k - 2, ...
+    # Fewer than k rows are better than the last one: they are the top k - 1, k - 2, ...
     smaller = (BitMap(top_rows(values, data_type, n, among=among, **order)) for n in range(k)[::-1])
     return next((rows for rows in smaller if len(rows) <= k), BitMap())

@@ -1,4 +1,4 @@
-"""Predicates of several columns, each with an index type of its own, against brute force."""
+"""Predicates over several columns, each with its own index type, compared with brute force."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.properties.kit import (
     run,
 )
 
-# Every column with the indexes that it has: with two, the second answers what the first cannot.
+# Every column with its indexes: with two, the second answers what the first cannot.
 LAYOUTS: list[dict[str, list[Kind]]] = [
     {"a": [RANGE_BITMAP], "b": [BITMAP_V2], "c": [BSI]},
     {"a": [BITMAP_V1, BSI], "b": [RANGE_BITMAP]},
@@ -95,4 +95,4 @@ def test_answers_to_trees_keep_every_row_that_matches(kinds: dict[str, list[Kind
 
     run(check, str(kinds), examples=20)
     assert asked >= 20 * TREES
-    assert exact  # how many is up to the types that were drawn
+    assert exact  # their number depends on the types that were drawn

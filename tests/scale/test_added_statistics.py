@@ -1,4 +1,4 @@
-"""Counting again after files were added: only they are read, and the sketches are the same."""
+"""Counting again after files were added: only these are read, and the sketches are the same."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Opened = list[str]
 
 @pytest.fixture
 def said(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
-    """What the log says of the last count."""
+    """What the log says about the last count."""
     caplog.set_level(logging.INFO, "alcid")
 
     def last() -> str:
@@ -68,7 +68,7 @@ def rows_of(seed: int, count: int) -> pa.Table:
 
 
 def sketches(data: bytes) -> dict[str, bytes]:
-    """The sketches of a Puffin file, by their columns or fields."""
+    """The sketches of a Puffin file, by column or field."""
     reader = PuffinReader(BytesSource(data))
     return {
         str(blob.properties.get("column", blob.fields)): reader.read(blob)
@@ -78,12 +78,12 @@ def sketches(data: bytes) -> dict[str, bytes]:
 
 
 def newest(table: Path) -> dict[str, bytes]:
-    """The sketches that a folder or a Paimon table has kept last."""
+    """The latest sketches of a folder or a Paimon table."""
     return sketches(max((table / "_alcid").glob("statistics-*.puffin")).read_bytes())
 
 
 def without_statistics(table: Path, copy: Path) -> Path:
-    """The same table, with the same times of change, of which nothing was counted."""
+    """The same table, with the same modification times, but nothing counted yet."""
     shutil.copytree(table, copy)
     for path in (copy / "_alcid").glob("statistics-*.puffin"):
         path.unlink()
@@ -239,7 +239,7 @@ def delete_rows(table: alcid.PaimonTable, _: Any) -> None:
 
 
 def rewrite(table: alcid.PaimonTable, entry: Any) -> None:
-    """As a compaction does: the same rows in another file."""
+    """As after a compaction: the same rows in another file."""
     added = small_tables.write_file(table, small_tables.rows_of(range(10)))
     small_tables.commit(table, Change(kind="COMPACT", deleted=[entry], added=[added]))
 
@@ -302,7 +302,7 @@ class CountingCatalog(MemoryCatalog):
 
 
 def rows_by_name(first: int, count: int) -> Mapping[str, Sequence[Any]]:
-    """Rows of which the first fifth has no name."""
+    """Rows; the first fifth has no name."""
     names = [None if number < count // 5 else f"n{first + number}" for number in range(count)]
     return {"id": range(first, first + count), "name": names}
 
@@ -360,7 +360,7 @@ def lose_counts(catalog: CountingCatalog) -> int:
 
 
 def replace_by_another(catalog: CountingCatalog) -> int:
-    """As another tool does, whose sketches are not made as ours."""
+    """As another tool does, whose sketches differ from ours."""
     for path in catalog.puffins():
         data = path.read_bytes()
         path.write_bytes(data.replace(b'"Alcid ', b'"Other '))

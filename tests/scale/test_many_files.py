@@ -1,4 +1,4 @@
-"""Scans of some hundred files: rows as a plain filter gives them, damage said and kept."""
+"""Scans of some hundred files: rows equal those of a plain filter; damage is reported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OPTIONS = {
 
 @pytest.fixture(autouse=True)
 def every_index_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those of files so small that reading them would take less."""
+    """Also indexes of files so small that reading the files would take less."""
 
     def worth(cost: Any, *_: Any, **__: Any) -> Any:
         return np.ones(len(cost), bool)
@@ -42,7 +42,7 @@ def every_index_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows_of(number: int) -> pa.Table:
-    """Rows of a file: kinds that lie far apart, so that bounds tell nothing; some are null."""
+    """Rows of a file: the kinds are far apart, so bounds do not help; some are null."""
     rng = np.random.default_rng(number)
     kinds = rng.choice(np.append(rng.integers(1, 60, 3), [0, 99]), ROWS)
     score = rng.normal(0, 1 + number % 7, ROWS)
@@ -162,7 +162,7 @@ def test_a_damaged_bitmap_of_a_folder_is_said_and_its_file_kept(tmp_path: Path) 
 
 
 def test_a_damaged_bitmap_of_a_paimon_table_is_said_and_its_file_kept(tmp_path: Path) -> None:
-    """It has no checksum; what is damaged of its structure is seen, though the key is not there."""
+    """It has no checksum; damage of its structure is noticed, even if the key is missing."""
     table = paimon(tmp_path / "t")
     damaged = sorted((tmp_path / "t" / "bucket-0").glob("*.index"))[7]
     good = damaged.read_bytes()
@@ -200,7 +200,7 @@ def test_over_a_network_sizes_of_index_files_are_listed(
 
 
 def test_damaged_index_files_among_many_are_said_and_their_files_kept(tmp_path: Path) -> None:
-    """Of most the heads are alike and read at once; these are read alone, and say what is wrong."""
+    """Most heads are alike and read together; these are read alone, and say what is wrong."""
     table = paimon(tmp_path / "t")
     beside = [f"bucket-0/{placed.file.index_files[0]}" for placed in table.snapshot.placed]
     good = (tmp_path / "t" / beside[0]).read_bytes()
@@ -244,7 +244,7 @@ def test_index_files_that_are_not_held_whole_are_asked_the_same(
 
 
 def test_files_of_other_heads_are_read_with_those_that_are_alike(tmp_path: Path) -> None:
-    """Indexes of some files are of other columns, and lie in their manifests or are none."""
+    """Some files have indexes on other columns, in their manifests, or none."""
     table = paimon(tmp_path / "t")
     types = {"kind": "INT", "word": "STRING", "score": "DOUBLE"}
     for number in range(0, FILES, 7):

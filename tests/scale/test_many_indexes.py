@@ -1,4 +1,4 @@
-"""Indexes of many files that are asked at once say what each of them says alone."""
+"""Indexes of many files that are asked together give the answers of single indexes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BITMAP = PayloadKind.index("c", "bitmap")
 
 
 def column_of(kind: str, values: Sequence[int]) -> KeyColumn:
-    """Small numbers as values of a type; one that is negative is null."""
+    """Small numbers as values of a type; negative ones become null."""
     data_type = DataType.parse(kind)
     plain: list[Any] = [None if value < 0 else value for value in values]
     if kind == "STRING":
@@ -92,7 +92,7 @@ def test_a_search_in_vain_means_that_there_is_no_row(kind: str, version: int) ->
             keys = keys_of(kind, literals)
             search = BitmapSearch(keys, key_type(DataType.parse(kind)))
             is_there = bool(reader_of("bitmap", payload, kind).is_in(keys).rows)
-            # Of version 1 nothing but text is searched, which a checksum must have shown to be so.
+            # In version 1 only text is searched, after a checksum has proved it intact.
             is_known = kind == "STRING" or version == 2
             assert search.contains_none(payload, is_checked=True) == (is_known and not is_there)
             is_known = kind != "STRING" and version == 2
@@ -139,7 +139,7 @@ def test_what_a_reader_finds_damaged_is_not_usual(kind: str, values: list[int]) 
 
 
 def is_raised(payload: bytes, kind: str) -> bool:
-    """Whether a look at all keys of an index, and no bitmap, raises."""
+    """Whether reading all keys of an index, but no bitmap, raises an error."""
     try:
         list(reader_of("bitmap", payload, kind).places())  # type: ignore[attr-defined]
     except FormatError:
@@ -170,7 +170,7 @@ def test_heads_are_read_as_one_by_one() -> None:
     every += [container({("id", "bloom-filter"): 9}), container({}), container({names[1]: 2})]
     heads = ContainerHeads()
     for data in (*every, *every):
-        for begin in (data, data[:20]):  # with all of it at hand, and with too little
+        for begin in (data, data[:20]):  # with all of it available, and with too little
             source = BytesSource(data)
             assert tuple(heads.read(source, begin)) == Container.open(source).entries
 
@@ -196,7 +196,7 @@ def test_a_head_of_a_known_shape_with_damage_says_so() -> None:
 
 
 def entries_of(heads: ContainerHeads, every: Sequence[bytes], most: int) -> list[Any]:
-    """What is read of containers at once, of each by its names; None: to be read alone."""
+    """The entries of containers that are read together, by name; None: must be read alone."""
     entries: list[Any] = [None] * len(every)
     for like in heads.read_like([entry[:most] for entry in every], [len(entry) for entry in every]):
         for row, member in enumerate(like.members.tolist()):
@@ -207,7 +207,7 @@ def entries_of(heads: ContainerHeads, every: Sequence[bytes], most: int) -> list
 
 
 def alone(data: bytes) -> dict[tuple[str, str], tuple[int, int]] | None:
-    """The same by the plain reader; None if it is damaged."""
+    """The same with the plain reader; None if the container is damaged."""
     try:
         entries = Container.open(BytesSource(data)).entries
     except FormatError:
@@ -223,7 +223,7 @@ def test_heads_that_are_alike_are_read_at_once_as_one_by_one() -> None:
         taken = names[: rng.integers(0, 4)] if rng.random() < 0.3 else names
         every.append(container({name: int(rng.integers(0, 300)) for name in taken}))
     every += [container({names[0]: None, names[1]: 4}), b"", b"short", bytes(40)]
-    for most in (1 << 20, 120, 60, 20):  # with all of them at hand, and with less and less
+    for most in (1 << 20, 120, 60, 20):  # with all of them available, and with less and less
         entries = entries_of(ContainerHeads(), every, most)
         read = [number for number, pairs in enumerate(entries) if pairs is not None]
         assert [entries[number] for number in read] == [alone(every[number]) for number in read]
@@ -251,7 +251,7 @@ def test_the_first_of_many_heads_may_be_damaged() -> None:
     good = container({("id", "bloom-filter"): 5, ("id", "bitmap"): 6})
     heads = ContainerHeads()
     assert entries_of(heads, [good + b"x", good, good], 1 << 20) == [None, None, None]
-    heads.read(BytesSource(good), good)  # as whoever reads those alone does
+    heads.read(BytesSource(good), good)  # as a reader of single heads does
     assert entries_of(heads, [good + b"x", good], 1 << 20) == [None, alone(good)]
 
 
@@ -292,7 +292,7 @@ def test_bitmaps_of_a_bundle_are_searched_in_one_read() -> None:
         build(column_of("INT", list(range(100, 400)))),  # of several blocks
         build(column_of("INT", [*range(100, 400), 77])),
         build(column_of("INT", list(range(100, 9_000)))),  # too large to be read whole
-        None,  # of which nothing is written
+        None,  # nothing is written for it
     ]
     sizes = [len(payload or b"") for payload in payloads]
     assert sizes[3] > 1020

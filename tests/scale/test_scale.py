@@ -1,4 +1,4 @@
-"""Tables of many files: exactly the files that must be left, in memory that does not grow."""
+"""Tables of many files: exactly the right files are left, in memory that does not grow."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_benchmark_runs_and_prints_a_table(base: Path) -> None:
 
 
 def test_each_file_is_as_expected(base: Path) -> None:
-    """What is expected was found by asking each file alone; this is what it comes to."""
+    """The expected files were found by asking each file alone; these are their numbers."""
     expected_files = expected_of(base)
     point, category, between, top = (question.name for question in questions(FILES))
     assert FILES // 3 in expected_files[point]
@@ -91,4 +91,4 @@ def test_the_best_rows_of_a_paimon_table_need_few_index_files(base: Path) -> Non
     explanation = table.scan(**top.query).explain()
     read = table.snapshot.traffic - before
     assert len(left_files(explanation)) == 20
-    assert read.requests < 8 * 20  # each a size, a head, a footer and what it leads to
+    assert read.requests < 8 * 20  # for each a size, a head, a footer and what it points to

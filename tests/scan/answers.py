@@ -1,4 +1,4 @@
-"""What has to hold for the answer to a question, and for its explanation."""
+"""Checks of the answer to a question, and of its explanation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_rows(
         assert set(given_positions) <= set(positions.tolist()), "a row that does not match"
         if question.order:
             _check_order(given_positions, expected, ranks)
-        elif question.limit is not None:  # any rows that match, but in the order of the files
+        elif question.limit is not None:  # any matching rows, but in the order of the files
             assert given_positions == sorted(given_positions), (
                 "rows without an order are not in that of the files"
             )
@@ -65,7 +65,7 @@ def _check_order(returned: Sequence[int], expected: Positions, ranks: Positions)
 
 
 def check_explanation(explanation: Any, file_count: int) -> None:
-    """Make sure that the numbers of an explanation belong together."""
+    """Check that the numbers of an explanation are consistent."""
     assert str(explanation)
     stages = json.loads(explanation.to_json())["stages"]
     assert stages[0]["before"]["files"] == file_count

@@ -33,7 +33,7 @@ from tests.scan.question import AnyLike, OrderKey
 
 
 class Oracle:
-    """A table in DuckDB, and the places of the rows that answer a question."""
+    """A table in DuckDB, and the positions of the rows that answer a question."""
 
     def __init__(self, rows: pa.Table, kinds: Mapping[str, ColumnKind]) -> None:
         """Take the rows in the order in which a scan without ORDER BY gives them."""
@@ -53,14 +53,14 @@ class Oracle:
     def positions(
         self, where: Predicate | None, order: Sequence[OrderKey] = ()
     ) -> NDArray[np.int64]:
-        """All rows that match: sorted by the keys, and among equals by their place."""
+        """All matching rows: sorted by the keys, and by position among equals."""
         condition = "TRUE" if where is None else self.render(where)
         sql = f"SELECT place FROM rows WHERE {condition} "
         rows = self._run(sql + f"ORDER BY {', '.join([*self._keys(order), 'place'])}")
         return np.array([position for (position,) in rows], np.int64)
 
     def ranks(self, order: Sequence[OrderKey]) -> NDArray[np.int64]:
-        """For each row, its place among the distinct sort keys."""
+        """For each row, the position of its sort key among the distinct ones."""
         keys = ", ".join(self._keys(order))
         rows = self._run(f"SELECT dense_rank() OVER (ORDER BY {keys}) FROM rows ORDER BY place")
         return np.array([rank for (rank,) in rows], np.int64)
@@ -123,7 +123,7 @@ def _loadable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _common_type(kind: ColumnKind, literals: Sequence[Any]) -> str | None:
-    """The type of DuckDB in which a column and literals of one class are compared."""
+    """The DuckDB type in which a column and literals of one class are compared."""
     data_type = kind.data_type
     match data_type.root:
         case "BOOLEAN" | "VARCHAR" | "BINARY" | "VARBINARY":

@@ -1,4 +1,4 @@
-"""What became of files agrees with what the stages say."""
+"""The outcomes of files agree with the stages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from alcid.scan import Explanation, Stage
 
 
 def check_outcomes(explanation: Explanation) -> None:
-    """The outcomes of files and row groups add up to the numbers of the stages."""
+    """Check that the outcomes of files and row groups add up to the numbers of the stages."""
     outcomes = explanation.outcomes
     assert outcomes is not None
     stages = {stage.name: stage for stage in explanation.stages}

@@ -1,4 +1,4 @@
-"""Least and greatest values rule out no file with a match, and are certain only of whole files."""
+"""Minimum and maximum rule out no file with a match, and are certain only for whole files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables at the edges: few rows, many columns, odd names, files that differ, files that go."""
+"""Unusual tables: few rows, many columns, odd names, files that differ or disappear."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write(folder: Path, files: Mapping[str, Mapping[str, Any] | pa.Table], **opt
 
 
 def with_indexes(folder: Path, *columns: str, **arguments: Any) -> Any:
-    """The table, after bitmaps and range-bitmaps were built."""
+    """The table with bitmaps and range-bitmaps."""
     table = alcid.parquet(str(folder), **arguments)
     listed = ",".join(columns)
     table.build_indexes(
@@ -42,7 +42,7 @@ def with_indexes(folder: Path, *columns: str, **arguments: Any) -> Any:
 
 
 def rows(table: Any, where: Any = None, **arguments: Any) -> list[dict[str, Any]]:
-    """The answer, after its count and its explanation were looked at."""
+    """The answer, after checks of its count and its explanation."""
     scan = table.scan(where, **arguments)
     listed: list[dict[str, Any]] = scan.to_arrow().to_pylist()
     check_explanation(scan.explain(), table.files)
@@ -314,7 +314,7 @@ class TestFloats:
         return request.param
 
     def table_of(self, folder: Path, kind: Any, *files: list[float | None]) -> Any:
-        """Each file with its values, and `n` that counts all rows."""
+        """Each file with its values, and `n`, which numbers all rows."""
         first = 0
         for number, values in enumerate(files):
             count = numbers(*range(first, first + len(values)))
@@ -446,7 +446,7 @@ class TestFilesThatChange:
 
 
 def keep_listing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """From now on, files that go are still listed."""
+    """From now on, removed files are still listed."""
     listed: Callable[..., Any] = Storage.list
     kept = listed(Storage.open(str(folder)), "")
     names = {"under", "suffix", "hidden"}
@@ -487,7 +487,7 @@ class TestArguments:
         assert [column.to_pylist() for column in result.columns] == [[2], [2]]
 
     def test_what_only_spark_can_evaluate_is_an_error(self, table: Any) -> None:
-        """It is said by `scan`, whether or not a row depends on it."""
+        """`scan` says it, whether or not a row depends on it."""
         for where in (
             "soundex(y) = 'A000'",
             "soundex(y) = 'A000' AND x > 5",
@@ -537,7 +537,7 @@ def test_fields_of_structs_are_looked_into(tmp_path: Path) -> None:
 
 
 def test_sizes_are_those_of_the_listing(tmp_path: Path) -> None:
-    """A file that is half written when it is listed is not taken for what it becomes."""
+    """A file that is half written when it is listed is not confused with the finished one."""
     write(tmp_path, {"a.parquet": {"x": numbers(1)}})
     table = with_indexes(tmp_path, "x")
     before = (tmp_path / "a.parquet").stat()

@@ -1,4 +1,4 @@
-"""Why a file was kept or an index not used, and numbers that add up."""
+"""Why a file was kept or an index not used, and consistent numbers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def outcomes(explanation: Explanation) -> list[tuple[str, str, int]]:
 
 
 def check(explanation: Explanation) -> None:
-    """The numbers of an explanation belong together."""
+    """Check that the numbers of an explanation are consistent."""
     for earlier, later in pairwise(explanation.stages):
         left, begun = earlier.after, later.before
         for name in ("files", "row_groups", "pages", "rows", "bytes"):
@@ -234,7 +234,7 @@ def test_a_file_of_another_type_goes_without_its_index(folder: Path) -> None:
     write(folder / "day=1" / "9.parquet", 9, id_type="int32")
     table = alcid.parquet(folder)
     table.build_indexes(INDEXES)
-    scan = table.scan("id = 9 OR id = 40")  # narrower integers are asked all the same
+    scan = table.scan("id = 9 OR id = 40")  # narrower integers are asked nevertheless
     scan.to_arrow()
     assert {(index, outcome) for index, outcome, _ in outcomes(scan.explain())} == {
         ("bloom-filter", "ruled out"),
@@ -424,7 +424,7 @@ def test_requests_of_other_readers_are_not_counted(
 def test_an_index_is_asked_where_rows_that_are_left_cost_more(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     amounts = rng.integers(0, 8000, 200_000)
-    amounts[5] = 20_000  # so that bounds do not tell
+    amounts[5] = 20_000  # so that bounds do not help
     kinds = rng.integers(0, 20_000, 200_000)
     kinds[9] = 30_000
     columns = {f"c{number}": rng.random(200_000) for number in range(8)}
@@ -436,7 +436,7 @@ def test_an_index_is_asked_where_rows_that_are_left_cost_more(tmp_path: Path) ->
     assert scan.to_arrow().num_rows == 0
     explanation = scan.explain()
     assert outcomes(explanation) == [("bitmap", "answered", 1), ("bsi", "answered", 1)]
-    assert sum(stage.bytes_read for stage in explanation.stages) < 1_000_000  # a page has as much
+    assert sum(stage.bytes_read for stage in explanation.stages) < 1_000_000  # a page is as large
     few = table.scan("kind = 30000 AND amount > 9000", columns=["kind"])  # of one row
     assert few.to_arrow().num_rows == 0
     assert outcomes(few.explain()) == [("bitmap", "answered", 1), ("bsi", "not worth it", 1)]
@@ -460,7 +460,7 @@ def test_scans_that_share_a_table_count_their_own_requests_only(folder: Path) ->
         rows, stages, *_ = explained(where)
         spent = table.snapshot.traffic - before
         assert rows > 0
-        # What its threads read counts for it, too.
+        # Reads by its threads count for it, too.
         assert sum(stage.requests for stage in stages) == spent.requests > 0
         assert sum(stage.bytes_read for stage in stages) == spent.bytes_read
     readers = 2 * len(predicates)

@@ -1,4 +1,4 @@
-"""Scans over a network: how many requests and bytes they take, and what happens when it fails."""
+"""Scans over a network: how many requests and bytes they take, and what happens on failures."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def rows_of(file: int) -> pa.Table:
 
 @pytest.fixture
 def bucket(moto_port: int, request: pytest.FixtureRequest) -> str:
-    """One with a table that the library of `open_s3` made."""
+    """A bucket with a table that the library of `open_s3` made."""
     return filled_bucket(moto_port, request.node.callspec.params["open_s3"])
 
 
 @cache  # the tests only read it
 def filled_bucket(moto_port: int, library: str) -> str:
-    """One with a table of three files of 7 MB, with its indexes."""
+    """A bucket with a table of three files of 7 MB, with its indexes."""
     name = new_bucket(moto_port)
     options = KEYS | {"endpoint_url": f"http://127.0.0.1:{moto_port}", "library": library}
     storage = Storage.open(f"s3://{name}/table", options)
@@ -73,7 +73,7 @@ def test_a_row_is_found_with_few_requests_and_few_bytes(
     storage = open_s3()
     table = ParquetTable(storage)
     opened = storage.traffic
-    # Two listings; of the one bundle its size, its end and its head.
+    # Two listings; for the only bundle its size, its end and its head.
     assert (opened.lists, opened.requests <= 6) == (2, True), opened
     rows = table.scan(f"id = {expected['id'][0]}").to_arrow()
     assert rows.equals(expected)

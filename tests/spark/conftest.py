@@ -1,4 +1,4 @@
-"""What the tests on Spark share beside Spark itself."""
+"""What the tests on Spark share, apart from Spark itself."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ def attempts(
     spark: SparkSession,  # noqa: ARG001 - there is a Java
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LostAttempts]:
-    """A session whose tasks that write fail once."""
+    """A session in which each writing task fails once."""
     with lost_attempts(tmp_path_factory.mktemp("attempts")) as running:
         yield running

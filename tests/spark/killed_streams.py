@@ -24,7 +24,7 @@ STEPS = {
 
 
 def stop_at_steps() -> None:
-    """Let commits to the table in the folder of a step come as far as that."""
+    """Let commits to the table in the folder of a step go exactly that far."""
     make, calls = SnapshotWriter.write, Counter[str]()
 
     def counted(maker: SnapshotWriter, *arguments: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A session in a process of its own, whose tasks that write fail once, after all was written."""
+"""A session in a separate process, in which each writing task fails once after writing all."""
 
 from __future__ import annotations
 

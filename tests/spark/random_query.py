@@ -38,13 +38,13 @@ JOINS = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT
 
 
 class RandomQuery:
-    """Makes one query after another."""
+    """Makes one query after the other."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
 
     def query(self) -> tuple[str, bool]:
-        """A query, and whether its rows come in an order."""
+        """A query, and whether its rows are ordered."""
         shapes: list[Callable[[], str]] = [
             self._select,
             self._join,

@@ -1,4 +1,4 @@
-"""`append`: plain Spark reads of the folder afterwards what was given, and each row once."""
+"""`append`: plain Spark then reads from the folder exactly the rows that were given."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def everything(spark: SparkSession, rows: int = 100) -> DataFrame:
 
 
 def _columns(text: str) -> list[str]:
-    """The expressions of a SELECT: commas within brackets part nothing."""
+    """The expressions of a SELECT: commas inside brackets do not separate."""
     columns, depth = [""], 0
     for letter in text:
         depth += (letter in "([") - (letter in ")]")
@@ -70,7 +70,7 @@ def _columns(text: str) -> list[str]:
 
 
 def rows_of(df: DataFrame, order: str = "id") -> list[str]:
-    """Rows as text, so that NaN is NaN."""
+    """Rows as text, so that NaN equals NaN."""
     return [repr(row) for row in df.orderBy(order).collect()]
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("spark")
 def alcid(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Alcid:
-    """Runs in a folder that has what the examples name."""
+    """Runs in a folder with the files that the examples name."""
     make_folder(tmp_path)
     monkeypatch.chdir(tmp_path)
     return runner(capsys)

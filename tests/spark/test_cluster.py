@@ -1,4 +1,4 @@
-"""Every operation on a cluster: as in this process or plain Spark, and executors are killed."""
+"""Every operation on a cluster: equal to this process or plain Spark, also if executors die."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ APPENDED = {"file-index.bitmap.columns": "class_id", "file-index.bloom-filter.co
 
 @pytest.fixture(scope="module")
 def folder(remote: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table that is not changed, with indexes that were built on the cluster."""
+    """A table that does not change, with indexes that were built on the cluster."""
     root = tmp_path_factory.mktemp("table")
     fill(Storage.open(root), FILES)
     report = remote.ask("build", folder=str(root), options=OPTIONS)
@@ -41,7 +41,7 @@ def tables_of(folder: Path) -> dict[str, pa.Table]:
 
 
 def check_bytes(folder: Path, options: dict[str, Any]) -> None:
-    """Every file has its indexes, byte for byte those that are built of its rows in memory."""
+    """Check that every file has its indexes, byte for byte those built from its rows in memory."""
     storage = Storage.open(folder)
     check_indexes(opened(FolderIndexes(storage), storage), tables_of(folder), options)
 
@@ -132,7 +132,7 @@ def test_append(remote: Driver, tmp_path: Path) -> None:
 
 
 def check_appended(remote: Driver, folder: Path, count: int) -> None:
-    """The table has these rows, each once, and all indexes; and nothing else is left."""
+    """Check that the table has exactly these rows, all indexes, and nothing else."""
     assert remote.ask("plain", folder=str(folder), where="true") == sorted(
         repr({"class_id": n % 7, "id": n, "name": f"n{n}", "score": n / 8}) for n in range(count)
     )
@@ -193,10 +193,10 @@ def test_speculative_attempt_doubles_nothing(remote: Driver, tmp_path: Path) -> 
     folder, gate = tmp_path / "table", Gate(tmp_path / "gate", (1,))
     folder.mkdir()
     asked = {"folder": str(folder), "numbers": [0, 2000], "tasks": 2, "options": APPENDED}
-    # Task 1 waits for ever, until Spark lets another executor do it too.
+    # Task 1 waits forever, until Spark lets another executor run it too.
     how = {"target_file_bytes": 1, "speculation": True}
     report = remote.ask("append", gate=str(gate), **how, **asked)
-    # On a busy machine the first attempt may be ended before it gets as far as to wait.
+    # On a busy machine the first attempt may be ended before it begins to wait.
     assert gate.attempts() | {(1, 0)} == {(0, 0), (1, 0), (1, 1)}
     assert (report["files"], report["rows"], report["bundles"]) == (4, 2000, 2)
     check_appended(remote, folder, 2000)

@@ -1,4 +1,4 @@
-"""The demo, end to end on few rows: its answers, its report, and the command."""
+"""The demo, end to end on a few rows: its answers, its report, and the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ten queries that Paimon's document on file indexes shows, on a partitioned folder."""
+"""The ten queries from Paimon's document on file indexes, on a partitioned folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAYS = ("20250731", "20250801", "20250802")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two files a day; a score occurs once at most, so that the first ten are certain."""
+    """Two files a day; a score occurs at most once, so the first ten are unambiguous."""
     root = tmp_path_factory.mktemp("document")
     rng = np.random.default_rng(5)
     scores = rng.permutation(ROWS * 6) / (ROWS * 6 / 100)
@@ -108,7 +108,7 @@ def test_query_of_the_document(spark: SparkSession, table: ParquetTable, query: 
 def test_leg_that_no_day_bounds_keeps_rows_of_every_day(
     spark: SparkSession, table: ParquetTable
 ) -> None:
-    """AND binds tighter than OR: high scores of all days are asked for."""
+    """AND binds tighter than OR: this asks for high scores of all days."""
     query = (
         "SELECT * FROM TABLE WHERE dt = '20250801' AND class_id = 1 AND score < 60 OR score > 80"
     )

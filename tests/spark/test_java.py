@@ -1,4 +1,4 @@
-"""Which Java Spark is started with."""
+"""Which Java starts Spark."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def script(path: Path, text: str = PRINTS_ARGUMENTS) -> Path:
 
 
 def java(home: Path, version: str) -> Path:
-    """A Java as it is installed: the program, and a file that tells its version."""
+    """A Java as it is installed: the program, and a file with its version."""
     program = script(home / "bin" / "java")
     (home / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
     return program
 
 
 def asked(answer: str) -> str:
-    """A Java without that file, which has to be asked."""
+    """A Java without that file, which must be asked."""
     return f"#!/bin/sh\n[ \"$1\" = -version ] && echo '{answer}' >&2\n"
 
 

@@ -1,4 +1,4 @@
-"""Verify, clean and statistics on Spark: the same as in this process."""
+"""Verify, clean and statistics on Spark: equal to the results of this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`append` of a DataFrame to a Paimon table: each row once, in one snapshot, where it belongs."""
+"""`append` of a DataFrame to a Paimon table: each row once, in one snapshot, in its bucket."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_rows_are_those_that_an_append_without_spark_gives(
         each_table.scan(order_by="id").to_arrow().to_pylist() for each_table in (table, other)
     )
     assert rows == expected
-    if buckets or keys:  # the same places, and in each the rows in one file
+    if buckets or keys:  # the same buckets, and in each the rows in one file
         assert report.files == other.files
         assert sorted(placed.folder for placed in table.snapshot.placed) == sorted(
             placed.folder for placed in other.snapshot.placed
@@ -125,7 +125,7 @@ def test_a_task_that_is_tried_again_doubles_nothing(attempts: LostAttempts, tmp_
     table.refresh()
     assert (table.files, table.snapshot_id) == (3, 1)
     assert np.array_equal(ids(table), np.arange(1000))
-    assert len(files_below(tmp_path / "table")) == 12  # what was lost lies there, and is not read
+    assert len(files_below(tmp_path / "table")) == 12  # the lost files are there, and are not read
 
 
 def test_types_of_spark_go_into_those_of_the_table(spark: SparkSession, tmp_path: Path) -> None:

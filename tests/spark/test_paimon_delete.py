@@ -1,4 +1,4 @@
-"""Deletes by predicate whose rows are looked for in tasks of Spark."""
+"""Deletes by predicate; tasks of Spark search for the rows."""
 
 from __future__ import annotations
 

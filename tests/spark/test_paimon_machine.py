@@ -1,4 +1,4 @@
-"""Random steps on Paimon tables that a session of Spark works on: the rows are those of a model."""
+"""Random steps on Paimon tables in a session of Spark: the rows equal those of a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS = 20
 
 
 class SparkMachine(Machine):
-    """Rows come from a DataFrame, and go into one."""
+    """Rows come from a DataFrame, and are read into one."""
 
     def as_input(self, rows: pa.Table) -> Any:
         kinds = {name: self.now.columns[name] for name in rows.column_names}

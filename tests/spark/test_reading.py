@@ -1,4 +1,4 @@
-"""`read` gives the columns and rows that plain Spark gives, whichever strategy they are read."""
+"""`read` returns the columns and rows of plain Spark, in every strategy."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def day_of(number: int) -> datetime.date:
 
 
 def some_rows(source: random.Random, start: int) -> pa.Table:
-    """Rows of every type that Spark reads as it is; each tenth value is null."""
+    """Rows of every type that Spark reads unchanged; every tenth value is null."""
     numbers = range(start, start + ROWS)
 
     def column(draw: Any, arrow_type: Any) -> pa.Array:
@@ -109,7 +109,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def table(folder: Path, spark: SparkSession) -> alcid.ParquetTable:
-    """The folder with every index that its columns can have."""
+    """The folder with every index that its columns allow."""
     table = alcid.parquet(folder, spark)
     options = {
         "file-index.bloom-filter.columns": "i,name,amount,raw,at",
@@ -124,7 +124,7 @@ def table(folder: Path, spark: SparkSession) -> alcid.ParquetTable:
 
 @pytest.fixture
 def plain(folder: Path, spark: SparkSession) -> Iterator[DataFrame]:
-    """The same files, as Spark reads them by itself."""
+    """The same files, as Spark reads them itself."""
     before = {key: spark.conf.get(key) for key in PLAIN}
     for key, value in PLAIN.items():
         spark.conf.set(key, value)
@@ -257,7 +257,7 @@ def test_counts_are_made_by_tasks_where_much_is_read(
 def test_columns_that_spark_reads_otherwise_are_read_by_tasks(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark's own reader knows no nanoseconds, and no column that is narrower in some files."""
+    """Spark's own reader has no nanoseconds, and no column that is narrower in some files."""
     rows = {
         "n": pa.array([0, 2**32 - 1], pa.uint32()),
         "big": pa.array([2**64 - 1, 1], pa.uint64()),
@@ -397,7 +397,7 @@ def test_names_go_by_the_case_rule_that_the_session_has_now(
 
 
 def test_dates_of_the_old_calendar_are_read_by_spark(tmp_path: Path, spark: SparkSession) -> None:
-    """In which they are ten days off: Arrow does not know of that."""
+    """They are ten days off there, which Arrow does not know."""
     key = "spark.sql.parquet.datetimeRebaseModeInWrite"
     spark.conf.set(key, "LEGACY")
     try:
@@ -420,7 +420,7 @@ def test_dates_of_the_old_calendar_are_read_by_spark(tmp_path: Path, spark: Spar
 
 
 def test_collated_columns_are_refused(tmp_path: Path, spark: SparkSession) -> None:
-    """As plain text, other rows of them would match."""
+    """As plain text, other rows would match."""
     text = "CASE WHEN id = 1 THEN 'A' ELSE 'b' END COLLATE UTF8_LCASE AS word"
     spark.range(3).selectExpr("id", text).write.parquet(str(tmp_path / "words"))
     reader = alcid.parquet(tmp_path / "words", spark)
@@ -439,12 +439,12 @@ def test_collated_columns_are_refused(tmp_path: Path, spark: SparkSession) -> No
 def test_nan_is_not_passed_over_by_statistics(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Arrow's footers know nothing of NaN, which Spark has above every number."""
+    """Arrow's footers do not show NaN, which is above every number in Spark."""
     values = pa.array([0.5, float("nan")])
     inside = pa.array([{"x": 0.5}, {"x": float("nan")}])
     pq.write_table(pa.table({"d": values, "pair": inside}), tmp_path / "a.parquet")
     assert spark.conf.get("spark.sql.parquet.filterPushdown") == "true"
-    # Which Spark gets wrong by itself; if that is fixed, so that floats can be filtered again:
+    # Spark itself gets this wrong; once that is fixed, floats can be filtered again:
     assert spark.read.parquet(str(tmp_path)).where("d > 1").count() == 0
     reader = alcid.parquet(tmp_path, spark)
     monkeypatch.setattr(reading, "_DRIVER_ROWS", 0)
@@ -519,13 +519,13 @@ def quoted_names(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 def test_literals_mean_what_they_mean_to_the_session(
     spark: SparkSession, quoted_names: Path, escaped: str, rest: str
 ) -> None:
-    """Backslashes are escapes, or stand for themselves, as the session says."""
+    """Backslashes are escapes or themselves, depending on the session."""
     key = "spark.sql.parser.escapedStringLiterals"
     before = spark.conf.get(key)
     spark.conf.set(key, escaped)
     try:
         table = alcid.parquet(quoted_names, spark)
-        for number, name in enumerate(NAMES):  # a literal that no text has been made of
+        for number, name in enumerate(NAMES):  # a literal that was not made from text
             rows = table.read((alcid.col("name") == name) & parse("id >= 0" + rest))
             assert [row.id for row in rows.collect()] == [number]
         texts = (r"'a\\b'", r"'a\b'", r"'it\'s'", r"'50\%'", '"it\'s"', r"'a\nb'", r"r'a\b'")

@@ -1,4 +1,4 @@
-"""Expressions that are evaluated in process, beside Spark: values, types, errors and refusals."""
+"""Expressions evaluated in process, compared with Spark: values, types, errors and refusals."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ EXPRESSIONS = [
 ]
 
 
-# Rows for which little fails under ANSI rules.
+# Rows on which little fails under ANSI rules.
 TAME: dict[str, Any] = {
     "t": [1, 2, None, -3],
     "h": [7, -9, None],
@@ -308,7 +308,7 @@ TABLES = {
     "tame_rows": pa.table([TAME.get(n, TABLE[n]) for n in TABLE.column_names], TABLE.column_names),
 }
 FAILURES = 16
-"""One of so many failures is asked of Spark, a query each."""
+"""Spark is asked about one of this many failures, with a query each."""
 
 
 @pytest.fixture(scope="module")
@@ -339,7 +339,7 @@ def _session(spark: SparkSession, zone: str, ansi: bool) -> Iterator[None]:
 
 
 def _evaluated(name: str, texts: Sequence[str]) -> tuple[dict[str, Values], list[str], list[str]]:
-    """The values of expressions, those that fail for a row, and those that are left to Spark."""
+    """The values of expressions, the ones that fail for a row, and the ones left to Spark."""
     schema = RowSchema(TABLES[name].schema)
     table = RowTable(TABLES[name], schema)
     values, failing, refused = dict[str, Values](), list[str](), list[str]()

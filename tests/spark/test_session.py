@@ -1,4 +1,4 @@
-"""A session that is started here, and one that is running already."""
+"""A session that is started here, and one that is already running."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ OWN_SETTINGS = """
 
 
 def test_settings_of_the_user_win_and_nothing_is_printed(spark: SparkSession) -> None:
-    del spark  # where it cannot be started, neither can another
+    del spark  # where it cannot be started, another one cannot either
     ended = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(OWN_SETTINGS)],
         env=os.environ | {"PYSPARK_PYTHON": "python-of-mine"},

@@ -1,4 +1,4 @@
-"""`spark.read.format("alcid")` against plain Spark on the same files."""
+"""`spark.read.format("alcid")` compared with plain Spark on the same files."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ FILTERS = [
 
 
 def answers(spark: SparkSession, rows: DataFrame) -> dict[str, list[int]]:
-    """The rows that each filter finds; in one query, as each costs its time."""
+    """The rows for each filter; in one query, as each takes its time."""
     rows.createOrReplaceTempView("asked")
     parts = [f"SELECT {n} AS n, id FROM asked WHERE {f}" for n, f in enumerate(FILTERS)]
     table_rows = spark.sql(" UNION ALL ".join(parts)).toArrow().sort_by("id")
@@ -109,7 +109,7 @@ PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 
 @pytest.fixture(params=["false", "true"], ids=["push-down off", "push-down on"])
 def push_down(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Spark's switch for filters of Python data sources, which a user may have turned on."""
+    """Spark's setting for filters of Python data sources, which a user may have turned on."""
     spark.conf.set(PUSH_DOWN, request.param)
     yield
     spark.conf.unset(PUSH_DOWN)
@@ -283,7 +283,7 @@ def test_spark_asks_for_a_slice_where_there_is_none(folder: Path) -> None:
 
 
 def test_nanoseconds_are_compared_as_spark_sees_them(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark cuts them to microseconds, so a row that is not equal for us is equal for it."""
+    """Spark truncates to microseconds, so a row that is not equal for us is equal for Spark."""
     moments = pa.array([1_000_000_500, 1_000_001_500], pa.timestamp("ns"))
     pq.write_table(pa.table({"id": [0, 1], "t": moments}), tmp_path / "a.parquet")
     frame = spark.read.format("alcid").load(str(tmp_path))
@@ -402,7 +402,7 @@ def test_the_option_where_goes_by_the_time_zone_that_is_given(
 
 
 def test_spark_mixes_up_filters_that_a_source_takes(spark: SparkSession) -> None:
-    """Why ours takes none. When this fails, Spark has fixed it, and ours may."""
+    """Why our source takes no filters. When this fails, Spark has fixed it, and ours can."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo
 
     class Reader(DataSourceReader):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What `alcid.sql` asks of tables, and that it leaves the user's session alone."""
+"""What `alcid.sql` asks tables for, and that it leaves the user's session alone."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ WHERE = {
 }
 
 
-# Equalities of one column that are ORed are evaluated as one IN.
+# Equalities on one column that are joined by OR are evaluated as one IN.
 BOUND = {"s = 'it''s' OR s = \"\"": r"s IN ('it\'s', '')"}
 
 
@@ -292,7 +292,7 @@ def test_explanation_is_text_and_json(tables: Beside) -> None:
 def test_current_time_is_the_same_for_the_index_and_for_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A row of a moment after the plan must neither be pruned and then wanted, nor come later."""
+    """A row written after the plan must neither be pruned and then needed, nor appear later."""
     rows = spark.sql(
         "SELECT id, timestamp_micros(unix_micros(now()) + id) AS ts FROM range(3000000)"
     )
@@ -362,7 +362,7 @@ def test_name_of_a_table_is_gone_afterwards(spark: SparkSession, tables: Beside)
 
 
 def test_view_over_a_view_over_a_table(spark: SparkSession, tables: Beside) -> None:
-    """A view is text: the name in it means the table for as long as the query runs."""
+    """A view is text: the name in it means the table while the query runs."""
     spark.sql("CREATE TEMP VIEW low AS SELECT * FROM t WHERE k < 4")
     spark.sql("CREATE TEMP VIEW lower AS SELECT id, k FROM low WHERE k < 3")
     try:
@@ -528,7 +528,7 @@ def test_part_of_a_plan_that_is_not_known_means_every_row(
 
 
 class Connected:
-    """A session that does not show its JVM, as one of Spark Connect."""
+    """A session that hides its JVM, as Spark Connect does."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -575,7 +575,7 @@ def test_without_a_jvm_views_of_the_session_stay(spark: SparkSession, tables: Be
 
 
 def test_side_session_shows_no_rows_to_the_optimiser(spark: SparkSession) -> None:
-    """Were it known that there are none, nothing would be asked of any table."""
+    """If it were known that there are none, no table would be asked anything."""
     from alcid.spark.schema import spark_schema
 
     side = SideSession(spark)

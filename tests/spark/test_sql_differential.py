@@ -1,4 +1,4 @@
-"""`alcid.sql` gives the rows that Spark gives on the same files without it."""
+"""`alcid.sql` returns the rows that Spark returns on the same files without it."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ FILTERS = [
 
 @pytest.fixture(scope="module")
 def plain_rows(tables: Beside) -> dict[str, list[str]]:
-    """The rows that match each filter, all evaluated by plain Spark in one query."""
+    """The matching rows of each filter, all evaluated by plain Spark in one query."""
     chosen = ", ".join(f"({condition}) AS `{number}`" for number, condition in enumerate(FILTERS))
     query = "SELECT {} FROM t ORDER BY id"
     rows = shown(tables.plain(query.format("*")))

@@ -1,4 +1,4 @@
-"""`upsert` of a DataFrame: each key once, in its bucket, as an upsert without Spark gives it."""
+"""`upsert` of a DataFrame: each key once, in its bucket, as in an upsert without Spark."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def keyed(
 
 
 def columns_of(step: int) -> list[str]:
-    """Rows that depend on `id` and on the step; the day of a key stays."""
+    """Rows that depend on `id` and on the step; a key keeps its day."""
     return [
         "id",
         f"if(id % 5 = 0, NULL, concat('n', (id + {step}) % 7)) AS NAME",
@@ -142,7 +142,7 @@ def test_rows_of_few_tasks_are_shared_out_to_all_channels(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = keyed(tmp_path, DYNAMIC, spark=spark)
-    # Both channels get new keys, and fill up the buckets that they own: even or odd ones.
+    # Both channels get new keys, and fill the buckets that they own: even or odd ones.
     assert table.upsert(spark.range(0, 100, 1, 1).selectExpr(*columns_of(0))).rows == 100
     assert {placed.entry.bucket for placed in table.snapshot.placed} == {0, 1, 2, 3}
     again = table.upsert(spark.range(0, 100, 1, 4).selectExpr(*columns_of(1)))
@@ -175,7 +175,7 @@ def test_what_does_not_fit_is_told_in_a_line_and_the_table_stays_as_it_was(
 ) -> None:
     table = keyed(tmp_path, buckets, by_day=True, spark=spark)
     day = "DATE'2025-01-01' AS dt"
-    # Of these rows one is wrong: the other tasks may have written theirs.
+    # One of these rows is wrong: the other tasks may have written theirs.
     rows = spark.range(0, 10, 1, 2)
     for wrong, problem in {
         "if(id = 9, NULL, id) AS id": r"^column id: found null, expected NOT NULL$",
@@ -314,5 +314,5 @@ def test_a_task_that_is_tried_again_doubles_nothing(
     assert [(row["id"], row["name"]) for row in rows_in(table)] == [
         (number, "new") for number in range(1000)
     ]
-    assert len(files_below(table)) == before + 6  # what was lost lies there, and is not read
+    assert len(files_below(table)) == before + 6  # the lost files are there, and are not read
     assert (verified := table.verify(progress=False)).ok, verified

@@ -1,4 +1,4 @@
-"""Random upserts from DataFrames, and rows that are hard for many tasks to get right."""
+"""Random upserts from DataFrames, and rows that are difficult for many tasks."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_of_rows_with_one_key_the_last_of_the_last_task_is_kept(
 ) -> None:
     table = create(spark, tmp_path, options)
     changes = spark.range(0, 12_000, numPartitions=4).selectExpr(
-        # Nine of ten rows have one key.
+        # Nine of ten rows have the same key.
         "1 AS dt",
         "IF(id % 10 = 0, id, 7) AS id",
         "CONCAT('n', id) AS name",

@@ -1,4 +1,4 @@
-"""A dry run sees its own changes; the files stay as they are."""
+"""A dry run sees its own changes; the files do not change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_what_is_written_is_seen_there_and_nowhere_else(real: Storage) -> None:
 
 def test_names_are_taken_by_what_is_there_and_what_was_written(real: Storage) -> None:
     dry_run = real.dry_run()
-    dry_run.put("a", b"a")  # the same bytes: an answer that got lost
+    dry_run.put("a", b"a")  # the same bytes: an answer that was lost
     dry_run.put("new", b"1")
     for path in ("a", "new"):
         with pytest.raises(NameTakenError):

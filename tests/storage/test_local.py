@@ -1,4 +1,4 @@
-"""Files on a disk: names that appear whole, links, and what other programs leave about."""
+"""Files on a disk: names that appear complete, links, and files of other programs."""
 
 from __future__ import annotations
 

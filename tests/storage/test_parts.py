@@ -215,7 +215,7 @@ def test_the_status_behind_an_error_decides(status: int, transient: bool, gone: 
 
 
 def tries_of(failures: list[Exception], policy: Retry) -> tuple[int, int]:
-    """How often it was called, and how often told to be a retry."""
+    """How often it was called, and how often as a retry."""
     calls, retries = [0], [0]
 
     def call() -> None:

@@ -28,7 +28,7 @@ def test_requests_cover_the_ranges_and_no_gap_that_is_too_wide(
             unread = 0 if byte in needed else unread + 1
             assert unread <= gap
     unlimited, _ = coalesce(starts, lengths, gap, 1 << 40)
-    assert set(unlimited) <= set(begins)  # a limit only cuts further
+    assert set(unlimited) <= set(begins)  # a limit only divides further
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=6), st.integers(0, 20))

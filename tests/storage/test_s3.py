@@ -1,4 +1,4 @@
-"""S3 against a real server: requests counted on the wire, and every kind of bad answer."""
+"""S3 and a real server: requests counted on the wire, and every kind of bad answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.storage.conftest import KEYS, Opener
 from tests.storage.fault_proxy import Fault, FaultProxy
 
 DATA = random.Random(11).randbytes(400_000)
-SMALL, LARGE = (5, 10), (1000, 200_000)  # an error's text fits into the second only
+SMALL, LARGE = (5, 10), (1000, 200_000)  # the error's text fits into the second only
 
 
 def reads(seen: list[str]) -> list[str]:
@@ -133,7 +133,7 @@ def test_a_refusal_is_not_tried_again(
     s3.put("a", DATA)
     source = s3.source("a", len(DATA))
     source.read(0, 1)
-    for method in ("GET", "HEAD"):  # Arrow asks why when it could not read the first answer
+    for method in ("GET", "HEAD"):  # Arrow asks for the reason of a failed first read
         proxy.fail(Fault("status", 403, "AccessDenied"), 9, method=method)
     with proxy.watch() as seen, pytest.raises(StorageError) as caught:
         source.read(*where)

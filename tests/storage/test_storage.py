@@ -1,4 +1,4 @@
-"""What holds for every storage: the same listing, bytes and errors, wherever the files lie."""
+"""What holds for every storage: the same listing, bytes and errors."""
 
 from __future__ import annotations
 

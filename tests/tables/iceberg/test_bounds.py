@@ -25,7 +25,7 @@ LAST = 2**31 - 1
 
 
 def metrics(data_type: DataType, *files: dict[str, Any]) -> list[Any]:
-    """The statistics of column 7, of files that say what is given; there are others around it."""
+    """The statistics of column 7 for files with these metrics; there are others around it."""
 
     def around(file: dict[str, Any], name: str, other: Any) -> Any:
         if name not in file:
@@ -152,13 +152,13 @@ def test_a_nested_column_has_no_bounds() -> None:
     ("file", "expected"),
     [
         (longs(3, 2), None),  # crossed
-        (longs(1, 2) | {"nulls": 10}, None),  # a bound, and yet no value
+        (longs(1, 2) | {"nulls": 10}, None),  # a bound that is not a value
         (longs(1, 2) | {"nulls": 11}, None),  # more nulls than rows
         (longs(1, 2) | {"nulls": -1}, stats_row(1, 2, None)),
         (longs(1, 2) | {"values": 9}, stats_row(1, 2, None)),
         (longs(1, 2) | {"values": 9, "nulls": 10}, stats_row(1, 2, None)),
         (longs(1, 2) | {"least": b"\x01"}, stats_row(None, 2)),
-        (longs(1, 2) | {"rows": 0, "values": 0}, None),  # a bound of no rows
+        (longs(1, 2) | {"rows": 0, "values": 0}, None),  # a bound for no rows
     ],
     ids=str,
 )

@@ -40,7 +40,7 @@ def projected(
 
 @pytest.fixture
 def scan(tmp_path: Path) -> ParquetScan:
-    """Three rows in two row groups; the names are nobody's."""
+    """Three rows in two row groups; no table has these names."""
     inner = pa.struct([numbered("p", pa.int32(), 4), numbered("q", pa.string(), 5)])
     schema = pa.schema(
         [
@@ -229,7 +229,7 @@ def test_a_default_that_cannot_be_is_said(text: str, json_value: Any) -> None:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> MemoryCatalog:
-    """Two files; the column that they call `name` was dropped since, and another has its name."""
+    """Two files; their column `name` was dropped later, and another column has the name now."""
     made = MemoryCatalog(tmp_path / "t")
     made.add({"a.parquet": {"id": [1, 2], "name": ["x", "y"]}})
     made.add({"b.parquet": {"id": [3], "name": ["x"]}})

@@ -1,4 +1,4 @@
-"""Settings of S3, as catalogs have them."""
+"""Settings of S3 in catalogs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_credentials_that_the_catalog_gives_win_where_they_are_for() -> None:
 
 
 class RemoteCatalog(MemoryCatalog):
-    """A table whose metadata say that it lies in S3."""
+    """A table whose metadata say that it is in S3."""
 
     options: Mapping[str, Any] = {}
 

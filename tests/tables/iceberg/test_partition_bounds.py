@@ -1,4 +1,4 @@
-"""What partitions of data files say about columns, under specs that change."""
+"""Bounds from the partitions of data files, under changing specs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_values_count_only_for_files_whose_spec_has_the_field() -> None:
     specs = [
         spec(0, (1, 1000, "old", "identity"), (2, 1001, "b", "bucket[4]")),
         spec(1, (2, 1001, "b", "bucket[4]")),
-        spec(2, (1, 1000, "new", "identity")),  # the same field, which was given another name
+        spec(2, (1, 1000, "new", "identity")),  # the same field, renamed
     ]
     partitions = parted(
         specs,

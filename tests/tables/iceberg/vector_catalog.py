@@ -30,9 +30,9 @@ class VectorCatalog(MemoryCatalog):
         super().__init__(folder)
         self.metadata["format-version"] = 3
         self.meanwhile: list[Callable[[], object]] = []
-        """What others do before a commit of vectors, each once."""
+        """Actions of others before a commit of vectors, each done once."""
         self.changes: list[VectorCommit] = []
-        """What was committed."""
+        """The commits."""
 
     @property
     def current(self) -> list[dict[str, Any]]:
@@ -41,7 +41,7 @@ class VectorCatalog(MemoryCatalog):
 
     @property
     def vectors(self) -> list[dict[str, Any]]:
-        """Those of deletion vectors."""
+        """The entries of deletion vectors."""
         return [entry for entry in self.current if entry["content"] == 1]
 
     def puffin_files(self) -> list[Path]:
@@ -53,7 +53,7 @@ class VectorCatalog(MemoryCatalog):
         return IcebergTable(self)
 
     def entries(self, snapshot_id: int) -> pa.Table:
-        """The files of a snapshot, with the places of vectors."""
+        """The files of a snapshot, with the ranges of vectors."""
         table = super().entries(snapshot_id)
         for name, kind in _PLACE.items():
             values = [file.get(name) for file in self.files[snapshot_id]]
@@ -61,7 +61,7 @@ class VectorCatalog(MemoryCatalog):
         return table
 
     def commit_vectors(self, change: VectorCommit) -> int:
-        """Replace vectors; a file that is gone, or another vector of it, is a conflict."""
+        """Replace vectors; a file that is gone, or another vector for it, is a conflict."""
         while self.meanwhile:
             self.meanwhile.pop(0)()
         gone = {(file.path, file.offset) for file in change.removed}

@@ -1,4 +1,4 @@
-"""Equality deletes: which rows of a data file have the values of a deleted one."""
+"""Equality deletes: the rows of a data file that have the values of a deleted one."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_any_rows(rows: list[Any], deleted: list[list[Any]]) -> None:
 
 
 class DataFile:
-    """Counts what is read of data files, which all have the same rows."""
+    """Counts what is read from data files, which all have the same rows."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, tuple[str, ...]]] = []

@@ -1,4 +1,4 @@
-"""Files of positions, and vectors in Puffin files, as manifests place them."""
+"""Position delete files, and vectors in Puffin files at the offsets in manifests."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_a_vector_is_read_with_its_data_file(tmp_path: Path) -> None:
     location = {"content_offset": stored.offset, "content_size_in_bytes": stored.length}
     row = vector(stored.path, 2, "a", file_size_in_bytes=stored.size, record_count=2, **location)
     loaded = positions(entries_of([data_file("a", 1), deletes_of("gone", 2), row]))
-    loaded.load([0])  # without the file of positions, which the vector replaces
+    loaded.load([0])  # without the position delete file, which the vector replaces
     assert loaded[0] == DeletionVector([1, 2])
 
 

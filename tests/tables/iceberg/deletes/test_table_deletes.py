@@ -1,4 +1,4 @@
-"""The deleted rows of a table: what is read here, and when, and what a new vector replaces."""
+"""The deleted rows of a table: what is read, when it is read, and what a new vector replaces."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def metadata_of(location: Path) -> TableMetadata:
 
 
 def read_fields(_file: int, fields: Sequence[Field]) -> pa.Table:
-    """Three rows, as every data file has them."""
+    """Three rows, as in every data file."""
     columns = {"number": pa.array([1, 2, 3]), "gone": pa.array(["x", "y", None])}
     return pa.table({field.name: columns[field.name] for field in fields})
 

@@ -1,4 +1,4 @@
-"""Deletion vectors that others have written, and what is committed of ours."""
+"""Deletion vectors of other writers, and our own commits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def catalog(tmp_path: Path) -> VectorCatalog:
 
 
 def test_vectors_of_a_table_that_was_moved_are_sound(catalog: VectorCatalog) -> None:
-    """Metadata were written anew for the new place; footers still have the old one."""
+    """The metadata were rewritten for the new folder; footers still have the old one."""
     catalog.open().delete("id = 3", progress=False)
     now = str(catalog.folder / "data" / "a.parquet")
     before = "x" * len(str(catalog.folder)) + "/data/a.parquet"
@@ -53,7 +53,7 @@ def test_a_vector_of_another_partition_than_its_data_file_is_not_written(
 def test_vectors_of_two_snapshots_in_one_file_are_not_merged(
     catalog: VectorCatalog, is_of_snapshots: bool
 ) -> None:
-    """As DuckLake keeps what was deleted at which time: the later one holds, not both."""
+    """As DuckLake records when rows were deleted: the later one is valid, not both."""
     data_file = str(catalog.folder / "data" / "a.parquet")
     file = io.BytesIO()
     with PuffinWriter(file) as writer:

@@ -1,4 +1,4 @@
-"""Buckets, against pyiceberg and the hashes that Iceberg publishes."""
+"""Buckets, compared with pyiceberg and with the hashes that Iceberg publishes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KNOWN = [  # hashes from Iceberg's specification, appendix B
 def test_known_hashes(value: Any, data_type: DataType, expected: int) -> None:
     values = pa.array([value], data_type.to_arrow())
     assert has_buckets(data_type)
-    # Modulo so many buckets, little of the hash is lost.
+    # Modulo this many buckets, little of the hash is lost.
     assert bucket_of(values, data_type, ALL).tolist() == [(expected & ALL) % ALL]
     assert bucket_of(values, data_type, 16).tolist() == [(expected & ALL) % 16]
 

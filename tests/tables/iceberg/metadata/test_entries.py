@@ -18,7 +18,7 @@ COLUMNS = [
 
 
 def given_entries(count: int = 4, **changes: Any) -> pa.Table:
-    """As Spark gives them: what is within maps and lists is not nullable."""
+    """As Spark returns them: the contents of maps and lists are not nullable."""
     bounds = pa.map_(pa.int32(), pa.field("value", pa.binary(), nullable=False))
     columns = {
         "sequence_number": pa.array([4, 3, 2, 1]),

@@ -1,4 +1,4 @@
-"""Manifest lists and manifests as other writers make them, and damaged ones."""
+"""Manifest lists and manifests of other writers, and damaged ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def manifest(
     entry: Sequence[Record] = (),
     more: Sequence[Record] = (),
 ) -> bytes:
-    """A manifest of version 1, with further fields."""
+    """A manifest of version 1, with additional fields."""
     parts = {"type": "record", "name": "r102", "fields": list(partition)}
     data_file = [
         field("file_path", "string", 100),
@@ -222,7 +222,7 @@ def test_values_beyond_the_types_of_python_stay_as_they_are() -> None:
 
 
 def test_fields_of_one_name_or_one_id_are_told_apart() -> None:
-    """Of version 1, which gave ids anew, and of a field that got the name of a dropped one."""
+    """Version 1 assigned new ids, and a field got the name of a dropped one."""
     specs = {
         0: PartitionSpec(0, (PartitionField(1, 1000, "p", "truncate[2]"),)),
         1: PartitionSpec(1, (PartitionField(2, 1000, "q", "identity"),)),

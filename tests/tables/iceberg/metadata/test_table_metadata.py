@@ -179,7 +179,7 @@ def test_a_table_without_snapshots(number: int | None) -> None:
         ({"ref": "first"}, 10),
         ({"ref": "main"}, 30),
         ({"as_of_ms": 1_000}, 10),
-        ({"as_of_ms": 2_999}, 20),  # 25 never was the current one
+        ({"as_of_ms": 2_999}, 20),  # 25 was never the current one
         ({"as_of_ms": 9_999}, 30),
     ],
     ids=str,
@@ -333,7 +333,7 @@ def test_a_format_that_is_not_known(version: int) -> None:
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place within JSON."""
+    """All paths within JSON."""
     inner: Any = ()
     if isinstance(value, dict):
         inner = value.items()

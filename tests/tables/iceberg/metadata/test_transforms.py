@@ -1,4 +1,4 @@
-"""Bounds from partition values, against pyiceberg's transforms."""
+"""Bounds from partition values, compared with pyiceberg's transforms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MICROS = {"hour": 3_600_000_000, "day": 86_400_000_000}
 ints = st.integers(-(2**31), 2**31 - 1)
 longs = st.integers(-(2**63), 2**63 - 1)
 widths = st.integers(1, 2**31 - 1) | st.integers(1, 20)
-dates = st.integers(-710_000, 2_930_000)  # Python has no more than the years 1 to 9999
+dates = st.integers(-710_000, 2_930_000)  # Python has only the years 1 to 9999
 micros = dates.flatmap(
     lambda day: st.integers(day * MICROS["day"], (day + 1) * MICROS["day"] - 1)
 ) | st.integers(-5 * MICROS["day"], 5 * MICROS["day"])
@@ -33,7 +33,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 
 
 def bounds(transform: str, values: Any, data_type: DataType) -> list[tuple[Any, Any]]:
-    """What Python sees of them; days and microseconds as numbers."""
+    """How Python reads them; days and microseconds as numbers."""
     transformed = transform_bounds(transform, values, data_type)
     assert transformed is not None
     assert transformed.lower.type == transformed.upper.type

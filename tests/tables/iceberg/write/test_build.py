@@ -1,4 +1,4 @@
-"""Indexes of Iceberg tables: built by field ids, kept in statistics files, found by snapshots."""
+"""Indexes of Iceberg tables: built by field ids, stored in statistics files, found by snapshot."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def catalog(tmp_path: Path) -> MemoryCatalog:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the data files that builds read, in their order."""
+    """The names of the data files that builds read, in order."""
     paths: list[str] = []
 
     def note(*args: Any, **named: Any) -> Any:
@@ -60,19 +60,19 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def dear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is so cheap that it is taken over for that."""
+    """No bundle is copied only because that is cheap."""
     monkeypatch.setattr(making, "CHEAP_BYTES", 0)
     monkeypatch.setattr(making, "_CHEAP_TIMES", 0)
 
 
 def rows(number: int) -> dict[str, Sequence[Any]]:
-    """The even numbers of a range, and names: bounds of no file say what is in it."""
+    """The even numbers of a range, and names: the bounds of no file exclude anything."""
     ids = range(1000 + number, 3000 + number, 200)
     return {"id": list(ids), "name": [f"n{number}-{i % 3}" for i in range(ROWS)]}
 
 
 def index_states(table: IcebergTable) -> dict[tuple[str, str], tuple[int, int]]:
-    """How many files have an index, and how many not."""
+    """How many files have an index, and how many have none."""
     return {(i.column, i.index_type): (i.fresh, i.absent) for i in table.indexes()}
 
 
@@ -86,12 +86,12 @@ def names(bundle: Bundle) -> list[str]:
 
 
 def answered(table: IcebergTable, where: str) -> dict[str, int]:
-    """What became of the indexes of a predicate."""
+    """The outcomes of the indexes for a predicate."""
     return {f"{use.index} {use.outcome}": use.files for use in table.explain(where).indexes}
 
 
 def put_sketch(catalog: MemoryCatalog, snapshot: int, by: str = "Iceberg") -> None:
-    """A statistics file of one sketch in place of what is listed: Iceberg's own action."""
+    """A statistics file of one sketch replaces what is listed: Iceberg's own action."""
     data = io.BytesIO()
     with alcid.puffin.create(data, properties={"created-by": by}) as writer:
         writer.add(
@@ -231,7 +231,7 @@ def test_what_a_killed_build_has_staged_is_used_by_the_next(
     assert read == []
     assert (report.indexed, report.fresh, report.bundles) == (0, 2, 1)
     assert index_states(table) == {("id", "bloom-filter"): (2, 0)}
-    # It may be another's that still runs, so it stays for a day; and adds nothing from now on.
+    # It may belong to a running writer, so it stays for a day, and adds nothing from now on.
     assert len(catalog.staged()) == 1
     assert table.build_indexes(BLOOM).bundles == 0
 

@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md speaks of the code as it is."""
+"""ARCHITECTURE.md describes the current code."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ GROUPS = {
 
 
 def run_benchmark(output: Path, *chosen: str) -> tuple[str, list[dict[str, Any]]]:
-    """What it prints, and the outcomes in its file."""
+    """Its output, and the results in its file."""
     options = ["--scale", "0.001", "--no-peer", *chosen, "--output", str(output)]
     ended = subprocess.run(
         [sys.executable, "-m", "benchmarks.table_index", *options],
@@ -192,7 +192,7 @@ def test_indexes_that_cost_more_than_they_bring_are_found(seconds: float, fails:
 
 
 class Parrot(PeerProcess):
-    """Always gives the same answer."""
+    """Always returns the same answer."""
 
     def __init__(self, **answer: Any) -> None:
         self.answer = answer
@@ -254,7 +254,7 @@ def test_spark_is_measured_and_checked(tmp_path: Path) -> None:
 
 
 class NoSpark(PeerProcess):
-    """Answers as a process with a Spark does, from what alcid reads without one."""
+    """Answers like a process with a Spark, from what alcid reads without one."""
 
     def __init__(self, cores: int, base: Path) -> None:
         self.ready, self.base = {"version": "none"}, base
@@ -374,7 +374,7 @@ def test_aims_of_builds_on_spark_are_of_a_core(indexes: str, wall: float, met: b
 
 
 class Careless(NoSpark):
-    """Loses a row, or does not build something."""
+    """Loses a row, or does not build an index."""
 
     def __init__(self, base: Path, **wrong: Any) -> None:
         super().__init__(2, base)
@@ -581,7 +581,7 @@ def test_upserted_keys_are_new_and_old_as_they_are_meant(tmp_path: Path) -> None
 
 
 class Idler(PeerProcess):
-    """Says that it has done everything, and found what it is told to."""
+    """Reports that it did everything, and found what it was told to find."""
 
     def __init__(self, **answer: Any) -> None:
         self.answer = answer
@@ -606,7 +606,7 @@ def test_a_wrong_table_with_a_key_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_memory_of_a_process_that_is_started_counts() -> None:
-    # In a process of its own: beside the gigabytes of a Spark it would not be noticed.
+    # In a separate process: next to the gigabytes of a Spark it would not be noticeable.
     script = """
 import subprocess, sys
 from benchmarks.upsert.memory import watch_memory

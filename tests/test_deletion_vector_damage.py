@@ -1,4 +1,4 @@
-"""Damaged deletion vectors: what the checksum catches, and what is caught without its help."""
+"""Damaged deletion vectors: what the checksum catches, and what is caught without it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SAMPLES = {
 
 
 def framed(body: bytes) -> bytes:
-    """A body with the length and the checksum that fit it."""
+    """A body with its correct length and checksum."""
     return struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
@@ -52,7 +52,7 @@ def damaged(data: bytes) -> Iterator[Damage]:
 
 
 def said(data: bytes) -> list[int]:
-    """The positions that bytes say, read to the letter and without a check."""
+    """The positions in these bytes, read literally and without a check."""
     body = data[4:-4]
     if body[:4] == NARROW:
         return _said_by_bitmap(body, 4)[0]
@@ -129,7 +129,7 @@ def test_the_message_of_a_checksum() -> None:
 
 
 def check_consistent(data: bytes) -> None:
-    """Refused, or read as the very positions that the bytes say."""
+    """Refused, or read as exactly the positions in the bytes."""
     try:
         vector = DeletionVector.from_bytes(data)
     except FormatError:
@@ -183,7 +183,7 @@ def u16(*values: int) -> bytes:
 
 
 def plain(*containers: Container, count: int | None = None, shift: int = 0) -> bytes:
-    """A bitmap without runs, maybe with another count or with offsets that are shifted."""
+    """A bitmap without runs, possibly with another count or with shifted offsets."""
     number = len(containers) if count is None else count
     head = struct.pack("<II", 12346, number)
     head += b"".join(u16(key, cardinality - 1) for key, cardinality, _ in containers)
@@ -349,7 +349,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit)
 
 
 def use(data: bytes) -> None:
-    """Do all that can be done with a vector, if it is one."""
+    """Do everything possible with a vector, if it is one."""
     try:
         vector = DeletionVector.from_bytes(data)
         vector.contains(np.arange(100_000, step=7))
@@ -363,7 +363,7 @@ def use(data: bytes) -> None:
 
 
 def test_hostile_vectors_take_little_memory() -> None:
-    # In a process of its own: tracemalloc does not see what roaring bitmaps take.
+    # In a separate process: tracemalloc does not see the memory of roaring bitmaps.
     command = [sys.executable, "-c", PROCESS]
     ended = subprocess.run(command, check=True, capture_output=True, text=True)
     assert int(ended.stdout) < 16 * MEGABYTE

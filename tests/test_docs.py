@@ -65,7 +65,7 @@ def blocks_of(page: Path) -> list[Block]:
 def test_page_runs_as_written(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    if page.name in SPARK_PAGES:  # alcid.session() then gives the one that the tests share
+    if page.name in SPARK_PAGES:  # alcid.session() then returns the shared one
         spark = request.getfixturevalue("spark")
         if page.name in ICEBERG_PAGES and not jvm.has_class(spark, RUNTIME_CLASS):
             unavailable("Iceberg's Spark runtime needs mvn and the network")
@@ -139,7 +139,7 @@ def commands_of(block: Block) -> Iterator[tuple[str, str]]:
 
 
 def check_bash(block: Block) -> None:
-    """Commands that are too slow to run here: what they name must exist."""
+    """Commands that are too slow to run here: the files that they name must exist."""
     targets = TARGET.findall((ROOT / "Makefile").read_text("utf-8"))
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
         "optional-dependencies"
@@ -166,7 +166,7 @@ def check_bash(block: Block) -> None:
 
 
 def test_the_iceberg_tables_of_the_readme_are_made_in_a_new_process(tmp_path: Path) -> None:
-    """As somebody who copies them: a session of its own, and a warehouse below the folder."""
+    """As users copy them: a separate session, and a warehouse below the folder."""
     try:
         jar = fetch_jar(RUNTIME)
     except UNAVAILABLE:
@@ -236,7 +236,7 @@ def anchors_of(page: Path) -> list[str]:
 
 def test_every_page_has_a_name_of_its_own_and_a_place_in_the_site() -> None:
     names = [page.name for page in PAGES]
-    assert sorted(set(names)) == sorted(names)  # tests are told apart by them
+    assert sorted(set(names)) == sorted(names)  # the names of tests depend on them
     site = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
     assert sorted(pages_in(site["nav"])) == [
         str(page.relative_to(ROOT / "docs")) for page in sorted(PAGES[1:], key=str)

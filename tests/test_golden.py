@@ -57,7 +57,7 @@ def payload_type(golden: Golden) -> DataType:
 
 
 def build(index_type: str, data_type: DataType, values: Sequence[Json], options: Json) -> bytes:
-    """Our payload, with Paimon's default of `items` where none is given."""
+    """Our payload, with Paimon's default of `items` if none is given."""
     settings = {f"file-index.{index_type}.c.{key}": value for key, value in options.items()}
     if index_type == "bloom-filter":
         settings.setdefault("file-index.bloom-filter.c.items", PAIMON_ITEMS)
@@ -118,7 +118,7 @@ def is_loose(data_type: DataType) -> bool:
 
 
 def check(selection: Selection, truth: BitMap, question: Json, *, exact: bool, loose: bool) -> None:
-    """Hold an answer against brute force and, where it is one to give, the writer's own answer."""
+    """Compare an answer with brute force and, if it is usable, with the writer's own answer."""
     rows, result = selection.rows, question["result"]
     if rows is not None:
         assert truth <= rows
@@ -181,7 +181,7 @@ def check_top_n(
     if question["result"] == "REMAIN":
         assert rows == among
         return
-    if data_type.root == "CHAR":  # which Spark orders padded, and the index does not
+    if data_type.root == "CHAR":  # which Spark orders padded, but the index does not
         assert rows == among
         return
     theirs = rows_of(question["result"]["ranges"]) if question["result"] != "SKIP" else BitMap()
@@ -371,7 +371,7 @@ def test_vectors(golden: Golden) -> None:
 
 @pytest.mark.parametrize("golden", golden_files("errors"), ids=golden_id)
 def test_what_the_writer_refuses(golden: Golden) -> None:
-    """Types are refused alike; what fails in Java for a single value does not fail here."""
+    """Types are refused alike; but what fails in Java for a single value does not fail here."""
     index_type = next(
         name
         for prefix, name in (

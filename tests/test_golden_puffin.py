@@ -51,7 +51,7 @@ def facts_of(blob: puffin.Blob) -> dict[str, object]:
 
 
 def write_again(reader: puffin.PuffinReader, file: Path | BinaryIO) -> None:
-    """Write all that a reader tells of a file."""
+    """Write everything that a reader returns for a file."""
     with puffin.create(file, properties=reader.properties) as writer:
         for blob in reader.blobs:
             writer.add(

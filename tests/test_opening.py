@@ -1,4 +1,4 @@
-"""`alcid.table` opens what a text names; what opens one kind has tests with its tables."""
+"""`alcid.table` opens what a text names; the functions for single kinds are tested elsewhere."""
 
 from __future__ import annotations
 

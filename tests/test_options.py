@@ -1,4 +1,4 @@
-"""`file-index.*` options: what they ask for, and every way to get them wrong."""
+"""`file-index.*` options: what they request, and every way to get them wrong."""
 
 from __future__ import annotations
 

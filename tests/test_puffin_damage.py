@@ -1,4 +1,4 @@
-"""Damaged Puffin files: refused with a reason, or read as they are; never more than they hold."""
+"""Damaged Puffin files: refused with a reason, or read correctly; never more than they hold."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_file_that_lost_its_beginning_is_refused(data: bytes) -> None:
 
 
 def as_stored(data: bytes, blob: puffin.Blob) -> Any:
-    """What a blob is, by other means than the reader's."""
+    """What a blob is, determined without the reader."""
     stored = data[blob.offset : blob.offset + blob.length]
     if is_vector(blob):
         return DeletionVector.from_bytes(stored)
@@ -105,10 +105,10 @@ def test_a_changed_byte_is_refused_or_read_as_it_is(name: str) -> None:
             error.add_note(damage.what)
             raise
         if read is not None:
-            assert position in blobs or position in payload, damage.what  # never in what is fixed
+            assert position in blobs or position in payload, damage.what  # never in fixed parts
             assert read == [(b, as_stored(damage.data, b)) for b, _ in read], damage.what
         if position in blobs and name in {"plain", "lz4-footer"}:
-            assert read is not None, damage.what  # nothing there that could be checked
+            assert read is not None, damage.what  # nothing there could be checked
             assert [blob for blob, _ in read] == [blob for blob, _ in whole]
         elif position in blobs or name == "lz4-footer":
             assert read in (None, whole), damage.what  # a checksum covers it
@@ -116,7 +116,7 @@ def test_a_changed_byte_is_refused_or_read_as_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["plain", "zstd", "vectors"])
 def test_json_that_stays_valid_is_read_as_it_says(name: str) -> None:
-    """A changed letter of a type or digit of an id is not damage that anyone could see."""
+    """A changed letter in a type, or digit in an id, is damage that nobody could notice."""
     data = SAMPLES[name]
     for damage in flips(data):
         try:

@@ -1,4 +1,4 @@
-"""What Paimon's Java gets wrong or fails at, and this does not."""
+"""What Paimon's Java gets wrong or fails at, and Alcid does not."""
 
 from __future__ import annotations
 

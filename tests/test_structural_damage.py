@@ -1,4 +1,4 @@
-"""Damages of single fields, made by hand, which must be seen and named."""
+"""Damage in single fields, made by hand, which must be noticed and named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundles of a folder: their names, merging, removal, and what is done about damaged ones."""
+"""Bundles of a folder: names, merging, removal, and the handling of damaged ones."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_many_bundles_are_merged_and_the_old_removed_later(
     check_indexes(bundles, tables)
     assert bundles.statistics("id")[0].values[:3].equals(statistics)
     assert bundles.schemas.null_count == 0
-    # The next build finds them too young, one after the time of grace does not.
+    # The next build finds them too young, one after the grace period does not.
     indexes.build(OPTIONS)
     assert bundle_names(local) == names
     monkeypatch.setattr(bundle_folder, "GRACE", timedelta(0))
@@ -366,7 +366,7 @@ def test_markers_of_folders_are_no_data_but_empty_parquet_files_are(local: Stora
 def test_a_merge_rewrites_the_small_bundles_and_leaves_the_large_one_alone(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """39 builds of one file on a table of 200 rewrote all 41 bundles; now the new ones."""
+    """39 builds of one file on a table of 200 rewrote all 41 bundles; now only the new ones."""
     monkeypatch.setattr(bundle_folder, "GRACE", timedelta(0))
     count, builds = 200, 39
     options = {"file-index.bitmap.columns": "class_id"}
@@ -386,7 +386,7 @@ def test_a_merge_rewrites_the_small_bundles_and_leaves_the_large_one_alone(
         assert indexes.build(options).indexed == 1
         assert set(states(opened(indexes, local), KINDS[0])) == {"FRESH"}
     bundles = opened(indexes, local)
-    assert merges == [(1,) * 16, (16, *[1] * 15)]  # 15 footers weigh as much as 16 merged
+    assert merges == [(1,) * 16, (16, *[1] * 15)]  # 15 footers are as large as 16 merged ones
     assert [bundle.file_count for bundle in bundles.bundles] == [count, 31, *[1] * 8]
     check_indexes(bundles, tables, options)
 

@@ -1,4 +1,4 @@
-"""Files that were written before the type of a column was changed."""
+"""Files that were written before a column changed its type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Json = Any
 
 
 def field(kind: Json) -> Field:
-    """A column of a type, as a schema file has it."""
+    """A column of a type, as in a schema file."""
     described = {"id": 0, "name": "v", "type": kind}
     empty = {"partitionKeys": [], "primaryKeys": [], "options": {}, "highestFieldId": 0, "id": 0}
     return TableSchema.parse(json.dumps({**empty, "fields": [described]}).encode()).fields[0]
@@ -37,7 +37,7 @@ def row(*fields: tuple[int, str, Json]) -> Json:
 
 
 def converted(own: Json, current: Json, values: Sequence[Any], kind: pa.DataType) -> list[Any]:
-    """Values of one type as those of another, in two chunks of which one is a slice."""
+    """Values of one type converted to another, in two chunks, one of them a slice."""
     convert_column = convert(field(own), field(current))
     assert convert_column is not None
     whole = pa.array([None, *values], kind)
@@ -190,7 +190,7 @@ def test_a_value_that_java_does_not_read_either_is_an_error(
         ("DOUBLE", "STRING"),  # 1.0E10, and 1e+10
         ("STRING", "CHAR(3)"),  # Paimon pads it
         ("BYTES", "BINARY(3)"),
-        ("TIMESTAMP(6)", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),  # by the zone of the reader
+        ("TIMESTAMP(6)", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),  # in the zone of the reader
         ("TIME(3)", "STRING"),
         ("INT", {"type": "ARRAY", "element": "INT"}),
     ],

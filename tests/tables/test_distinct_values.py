@@ -1,4 +1,4 @@
-"""Statistics of a table: counts of distinct values, and the file that keeps them."""
+"""Statistics of a table: counts of distinct values, and the file that stores them."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_many_values_are_counted_within_some_percent_and_by_any_workers(local: S
         exact = len(whole[name].drop_null().unique())
         assert (rows, nulls) == (200_000, whole[name].null_count)
         assert ndv == exact if exact <= 4096 else abs(ndv - exact) <= 0.05 * exact, name
-    # The same as of one sketch for each file, united in the order of the files.
+    # Equal to the union of one sketch for each file, in the order of the files.
     united = ThetaSketch()
     for table in tables:
         united = united.union(ThetaSketch().update(table["number"]))
@@ -124,7 +124,7 @@ def test_many_values_are_counted_within_some_percent_and_by_any_workers(local: S
 
 
 def test_a_column_has_the_type_of_the_table_in_every_file(local: Storage) -> None:
-    """As the same number is two values in two types; and one file does not have the column."""
+    """The same number is two values in two types; and one file lacks the column."""
     put_table(local, "a.parquet", pa.table({"n": pa.array([1, 2, None], pa.int32())}))
     put_table(local, "b.parquet", pa.table({"N": pa.array([2, 3], pa.int64())}))
     put_table(local, "c.parquet", pa.table({"other": ["x"]}))

@@ -1,4 +1,4 @@
-"""Columns that are given, as columns of a table: by name, widened, null where they are missing."""
+"""Given columns fitted to a table: by name, widened, null if they are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One schema for files of several."""
+"""One schema for several files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder as a table: what a user holds, and what happens when files change beneath it."""
+"""A folder as a table, and changes of its files while it is in use."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_file_of_the_same_size_and_time_but_another_footer_is_not_trusted(fold
     assert path.stat().st_size == size
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     fresh = alcid.parquet(folder)
-    # What its bounds say cannot be known to be wrong before the file is opened.
+    # That its bounds are wrong cannot be known before the file is opened.
     assert fresh.scan("score < 0").count() == 0
     scan = fresh.scan("id >= 0", columns=["score"], use_indexes=False)
     with pytest.warns(DamagedIndexWarning, match=r"part-1\.parquet: another footer"):
@@ -240,7 +240,7 @@ def test_int96_is_an_instant_beside_other_instants(tmp_path: Path) -> None:
 
 
 def test_extension_columns_are_read_as_their_storage(tmp_path: Path) -> None:
-    """JSON, UUID and what is nested: every predicate on other columns works, and on these too."""
+    """JSON, UUID and nested columns: every predicate on other columns works, and on these too."""
     text = [f'{{"a": {row}}}' if row % 7 else None for row in range(90)]
     raw = pa.array([row.to_bytes(16, "big") for row in range(90)], pa.binary(16))
     json = pa.ExtensionArray.from_storage(pa.json_(), pa.array(text))
@@ -319,7 +319,7 @@ def test_advice_on_text_that_is_no_utf_8(tmp_path: Path) -> None:
 
 
 def test_int96_before_1970_is_indexed_as_spark_reads_it(tmp_path: Path) -> None:
-    """Of a negative time of day, which Paimon's Java writes, Arrow alone makes the year 2554."""
+    """Arrow alone reads a negative time of day, which Paimon's Java writes, as the year 2554."""
     nanos = [-1744877000, -86_400 * 10**9, 0, 1_500_000]
     data = int96_written(
         pa.table({"id": range(4), "at": pa.array(map(java_int96, nanos), pa.binary(12))})

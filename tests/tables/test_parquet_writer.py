@@ -1,4 +1,4 @@
-"""Files as they are written: small pages, the types that Spark writes, indexes of their rows."""
+"""Written files: small pages, the types that Spark writes, indexes of their rows."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_dictionaries_are_small(written: WrittenFile) -> None:
         for leaf in column.leaves:
             firsts = np.searchsorted(leaf.pieces[2], layout.starts[:-1])
             dictionary = leaf.pieces[0][firsts] - leaf.groups[2]
-            assert dictionary.max() <= 100 << 10, column.field.name  # found after a batch too many
+            assert dictionary.max() <= 100 << 10, column.field.name  # detected one batch too late
 
 
 def test_the_rows_are_read_again_with_their_types(rows: pa.Table, written: WrittenFile) -> None:
@@ -284,7 +284,7 @@ def test_values_at_the_edges_stay() -> None:
 
 
 def test_a_column_with_nan_has_no_bounds_in_the_footer() -> None:
-    """Spark takes NaN for the greatest number, and would pass over it by Arrow's greatest value."""
+    """For Spark, NaN is the greatest number; it would skip files by Arrow's maximum."""
     nan = float("nan")
     inner = pa.struct([("x", pa.float64()), ("y", pa.float32())])
     rows = pa.table(

@@ -1,4 +1,4 @@
-"""How far work is: a function, or lines at most every so often."""
+"""Progress of work: a function, or lines that are printed at intervals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alcid.tables.progress import ProgressLines, track_progress
 
 
 class Clock:
-    """A time that goes on as the test says."""
+    """A clock that the test sets."""
 
     now = 100.0
 

@@ -49,13 +49,13 @@ def write(path: Path, rows: pa.Table) -> None:
 
 
 def turned(rows: pa.Table) -> pa.Table:
-    """The rows of each row group from the last to the first: its footer stays the same."""
+    """The rows of each row group in reverse: its footer stays the same."""
     groups = [rows.slice(start, GROUP) for start in range(0, rows.num_rows, GROUP)]
     return pa.concat_tables([group.take(list(range(group.num_rows))[::-1]) for group in groups])
 
 
 def replace(path: Path, change: Callable[[pa.Table], pa.Table] = turned) -> None:
-    """Write other rows over a file, and let its size and time be what they were."""
+    """Overwrite a file with other rows, and restore its modification time."""
     before = path.stat()
     write(path, change(pq.read_table(path)))
     assert path.stat().st_size == before.st_size
@@ -64,7 +64,7 @@ def replace(path: Path, change: Callable[[pa.Table], pa.Table] = turned) -> None
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two files with indexes, of which the first has been replaced since."""
+    """Two files with indexes; the first was replaced afterwards."""
     for part in range(2):
         write(tmp_path / f"part-{part}.parquet", rows_from(part * ROWS))
     alcid.parquet(tmp_path).build_indexes(OPTIONS, progress=False)
@@ -83,7 +83,7 @@ def noticed() -> pytest.WarningsRecorder:
         ("id = 7", [7]),
         ("id IN (7, 8, 25000)", [8, 7, 25000]),
         ("id = 7 OR id = 19000", [7, 19000]),
-        ("id = 7 AND name LIKE 'n%'", [7]),  # the index tells of a part of it
+        ("id = 7 AND name LIKE 'n%'", [7]),  # the index gives a part of it
         ("id = 7 AND name LIKE '%x'", []),
         ("score >= 10 AND score < 12", [11, 10]),
     ],
@@ -122,7 +122,7 @@ def test_the_best_rows_are_compared_with_the_index_that_names_them(
     with noticed():
         scan = alcid.parquet(folder).scan("id >= 0", columns=["name"], order_by="score", limit=3)
         assert scan.to_arrow()["name"].to_pylist() == ["n0", "n1", "n2"]
-    with noticed():  # rows that an index names, and of these the best by another
+    with noticed():  # rows that an index names, and the best of these by another one
         scan = alcid.parquet(folder).scan("id IN (7, 70, 700)", order_by="score DESC", limit=2)
         assert scan.to_arrow()["id"].to_pylist() == [700, 70]
 
@@ -190,7 +190,7 @@ def test_the_footer_is_compared_when_pages_are_looked_up_in_the_file(
 
 
 def test_deleted_rows_stay_deleted(folder: Path) -> None:
-    deleted = {"part-0.parquet": DeletionVector([GROUP - 1 - 8])}  # of id 8, as it is now
+    deleted = {"part-0.parquet": DeletionVector([GROUP - 1 - 8])}  # with id 8, in its current state
     with noticed():
         rows = alcid.parquet(folder).with_deletions(deleted).scan("id IN (7, 8)").to_arrow()
     assert rows["id"].to_pylist() == [7]
@@ -222,7 +222,7 @@ def test_a_task_notices_another_footer(tmp_path: Path) -> None:
     assert sum(map(len, rows)) == 18_994
 
 
-# Tables that have their files in metadata.
+# Tables whose metadata list their files.
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def iceberg_table(path: Path) -> IcebergTable:
 
 
 def _turned(path: Path) -> bytes:
-    """A file with its rows from the last to the first, and of the same size."""
+    """A file with its rows in reverse, and the same size."""
     rows, sink = pq.read_table(path), pa.BufferOutputStream()
     groups = pq.ParquetFile(path).metadata.row_group(0).num_rows
     pq.write_table(rows.take(list(range(rows.num_rows))[::-1]), sink, row_group_size=groups)

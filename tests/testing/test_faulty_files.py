@@ -1,4 +1,4 @@
-"""Files that fail: exactly as they are told, and no others."""
+"""Files that fail: exactly as planned, and no others."""
 
 from __future__ import annotations
 

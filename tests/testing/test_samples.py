@@ -1,4 +1,4 @@
-"""Samples and strategies: what is promised to be among the values and the literals."""
+"""Samples and strategies: the values and literals that they promise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables with a primary key whose index files are made to say what is not so."""
+"""Tables with a primary key whose index files are changed to be wrong."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def seen(table: PaimonTable) -> list[tuple[int, str]]:
     """Key and text of all rows, as readers see them."""
     table.refresh()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AlcidWarning)  # of level 0
+        warnings.simplefilter("ignore", AlcidWarning)  # on level 0
         rows = table.scan(columns=["id", "v"]).to_arrow()
     return sorted(zip(rows["id"].to_pylist(), rows["v"].to_pylist(), strict=True))
 
@@ -70,18 +70,18 @@ def buckets(table: PaimonTable) -> Buckets:
 
 
 def count_repaired(table: PaimonTable) -> int:
-    """Repair a table; how many rows and hashes were repaired."""
+    """Repair a table; returns how many rows and hashes were repaired."""
     return sum(repair.count for repair in table.repair().repaired)
 
 
 def drop_vectors(table: PaimonTable) -> None:
-    """Lose all deletion vectors, as a writer that does not know of them."""
+    """Lose all deletion vectors, as a writer that does not know them."""
     entries = [entry for bucket in buckets(table) for entry in bucket.vectors]
     commit(table, Change(kind="COMPACT", index_deleted=entries))
 
 
 def swap_levels(table: PaimonTable, bucket: Bucket) -> None:
-    """Let two files of a bucket change their levels, and with it their ages."""
+    """Swap the levels of two files of a bucket, and with them their ages."""
     first, second = (file.entry for file in bucket.sorted_files)
     moved = [
         file.with_file(replace(file.file, level=other.file.level))
@@ -122,7 +122,7 @@ def put_hashes(table: PaimonTable, bucket: Bucket, hashes: HashIndex) -> None:
 
 
 def homes(table: PaimonTable) -> dict[int, list[int]]:
-    """The buckets of each hash, as the hash indexes have them."""
+    """The buckets of each hash, according to the hash indexes."""
     bucket_numbers: dict[int, list[int]] = {}
     for bucket in buckets(table):
         for hash_ in read_hashes(keyed_of(table), bucket).hashes.tolist():

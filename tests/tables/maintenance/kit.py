@@ -29,7 +29,7 @@ Files = dict[str, IndexedFile]
 
 
 class Workers(Threads):
-    """An engine of several workers, to which work goes and from which results come in bytes."""
+    """An engine of several workers that exchanges work and results as bytes."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -59,12 +59,12 @@ def verified(storage: Storage, **options: Any) -> VerifyReport:
 
 
 def checks(report: VerifyReport) -> dict[str, IndexCheck]:
-    """What was found, by `bitmap of 'id'`."""
+    """The checks, by `bitmap of 'id'`."""
     return {f"{index.index_type} of {index.column!r}": index for index in report.indexes}
 
 
 def problems(report: VerifyReport) -> list[tuple[str, str]]:
-    """File and place of each problem."""
+    """File and part of each problem."""
     assert len(report.problems) == report.problem_count
     return [(problem.file, problem.what) for problem in report.problems]
 
@@ -74,7 +74,7 @@ def forge(
     options: Mapping[str, str | int | float],
     change: Callable[[Files], None],
 ) -> str:
-    """Write a bundle of all files with right checksums, after something in it was changed."""
+    """Write a bundle of all files with correct checksums, after a change in its content."""
     listing = list_data_files(storage)
     columns = listing.paths.to_pylist(), listing.sizes.tolist(), listing.versions.to_pylist()
     files: Files = {}
@@ -105,6 +105,6 @@ def with_entry(indexed: IndexedFile, **change: Any) -> IndexedFile:
 
 
 def set_age(path: str, seconds: float) -> None:
-    """Let a file on the disk have been changed so long ago."""
+    """Set the modification time of a file on the disk to this long ago."""
     status = os.stat(path)  # noqa: PTH116
     os.utime(path, (status.st_atime, status.st_mtime - seconds))

@@ -40,7 +40,7 @@ def rows_of(ids: Iterable[int]) -> pa.Table:
 
 
 def made(path: Path, kind: str = "any bucket", options: Mapping[str, str] = {}) -> PaimonTable:
-    """Two files, of ids 0 to 9 and 10 to 19; 1 and 11 are deleted."""
+    """Two files, with ids 0 to 9 and 10 to 19; 1 and 11 are deleted."""
     settings = KINDS[kind]
     table = create(
         path, **{**settings, "options": {**VECTORS, **settings.get("options", {}), **options}}
@@ -63,7 +63,7 @@ def without(*gone: int) -> list[int]:
 
 
 def data_files(path: Path) -> list[str]:
-    """The names of the data files that hold 0 and 10."""
+    """The names of the data files with ids 0 and 10."""
     table = alcid.paimon(path)
     keys_by_name = {
         placed.file.name: pa.parquet.read_table(path / placed.path, partitioning=None)["id"][
@@ -76,7 +76,7 @@ def data_files(path: Path) -> list[str]:
 
 
 def change_entries(path: Path, change: Callable[[IndexEntry], IndexEntry]) -> None:
-    """Let the index manifest say otherwise of all files of vectors."""
+    """Change the index manifest's entries for all files of vectors."""
     forge(path, indexes=lambda every: [change(entry) if entry.ranges else entry for entry in every])
 
 
@@ -87,7 +87,7 @@ def repair_lines(report: RepairReport) -> list[tuple[str, str, str, str]]:
 
 
 def repaired(table: PaimonTable, *, commits: int = 1) -> RepairReport:
-    """Repair: a dry run says the same and changes nothing, and nothing is left to a second one."""
+    """Repair: a dry run says the same and changes nothing, and a second run has nothing to do."""
     files = {path: path.stat().st_mtime_ns for path in Path(table.location).rglob("*")}
     before, forged = table.snapshot_id, {leftover.path for leftover in table.verify().leftovers}
     trial = table.repair(dry_run=True)
@@ -113,7 +113,7 @@ def repaired(table: PaimonTable, *, commits: int = 1) -> RepairReport:
 
 
 def damage(path: Path, data_file: str) -> tuple[Path, bytes]:
-    """Flip a bit in the vector of a data file; its index file, and what that was."""
+    """Flip a bit in the vector of a data file; returns its index file and the original bytes."""
     for entry in vector_entries(path):
         for vector_range in entry.ranges or ():
             if vector_range.data_file == data_file:

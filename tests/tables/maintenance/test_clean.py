@@ -1,4 +1,4 @@
-"""Clean: what is merged, what is removed, and what is left alone."""
+"""Clean: what is merged, what is removed, and what is kept."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def build_one_by_one(storage: Storage, count: int, first: int = 0) -> FolderInde
 
 
 def named(moment: datetime) -> str:
-    """A name that was given at another time."""
+    """A name as it would have been given at another time."""
     return moment.strftime("%Y%m%dT%H%M%S.%fZ") + new_name()[23:].removesuffix(".puffin")
 
 
@@ -242,8 +242,8 @@ def test_jobs_are_removed_when_all_of_them_is_old(local: Storage) -> None:
     days = 86400.0
     recent = named(datetime.now(UTC) - HOUR)
     stage(OLD, [3 * days, 2 * days])
-    stage("20200101T000000.000000Z-aaaaaaaaaaaa", [3 * days, 0])  # still at work after years
-    stage(recent, [3 * days])  # moved there, with the time that it had
+    stage("20200101T000000.000000Z-aaaaaaaaaaaa", [3 * days, 0])  # still running after years
+    stage(recent, [3 * days])  # moved there, with the modification time it had
     stage("by-hand", [2 * days])
     report = cleaned(local)
     gone = [OLD, "by-hand"]

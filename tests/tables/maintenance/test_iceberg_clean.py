@@ -1,4 +1,4 @@
-"""Clean beside an Iceberg table's metadata: what goes, and all that is left alone."""
+"""Clean next to an Iceberg table's metadata: what is removed, and all that is kept."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NO_FILES = pa.table(
 
 
 def metadata_json(folder: Path) -> str:
-    """A table with one snapshot, which has no data, and lists one statistics file."""
+    """A table with one snapshot, which has no data and lists one statistics file."""
     statistics = {
         "snapshot-id": 7,
         "statistics-path": f"file:{folder}/metadata/{LISTED}",
@@ -83,13 +83,13 @@ def metadata_json(folder: Path) -> str:
 
 @pytest.fixture
 def metadata(tmp_path: Path) -> Path:
-    """The folder of metadata, with files of others and one that the snapshot lists; all are old."""
+    """The folder of metadata, with unrelated files and one that the snapshot lists; all are old."""
     folder = tmp_path / "t" / "metadata"
     (folder / "_alcid").mkdir(parents=True)
     (folder.parent / "data").mkdir()
     for name in ("v3.metadata.json", "snap-7.avro", "version-hint.text", "../data/a.parquet"):
         (folder / name).write_bytes(b"any bytes")
-    for name in (LOST, "cut.stats"):  # which are no business of ours there
+    for name in (LOST, "cut.stats"):  # which do not concern us there
         (folder / "../data" / name).write_bytes(b"any bytes")
     put_bundle(folder / LISTED)
     with alcid.puffin.create(folder / "7-of-others.stats", properties={"created-by": "Iceberg"}):
@@ -129,7 +129,7 @@ def test_what_is_listed_and_what_is_not_ours_stays(metadata: Path) -> None:
 
 
 def test_what_a_killed_delete_was_writing_beside_the_data_goes(metadata: Path) -> None:
-    """Nobody else removes it: Iceberg's own procedures pass over names that begin with a dot."""
+    """Nothing else removes it: Iceberg's own procedures skip names that begin with a dot."""
     before = everything(metadata)
     (metadata / "../data/city=Graz").mkdir()
     left = [metadata / "../data" / DRAFT, metadata / "../data/city=Graz" / DRAFT]
@@ -145,7 +145,7 @@ def test_what_a_killed_delete_was_writing_beside_the_data_goes(metadata: Path) -
 
 @pytest.mark.parametrize("key", ["statistics", "partition-statistics", "newer-statistics"])
 def test_a_statistics_file_that_any_field_names_stays(metadata: Path, key: str) -> None:
-    """Also one of two for the same snapshot, of which readers take the other."""
+    """Also one of two for the same snapshot, if readers take the other."""
     put_bundle(metadata / LOST)
     content = json.loads(metadata_json(metadata.parent))
     (listed,) = content["statistics"]
@@ -223,7 +223,7 @@ def test_other_files_among_the_bundles_stay(metadata: Path, name: str) -> None:
 def test_what_is_registered_while_files_are_listed_stays(
     metadata: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The metadata are loaded after the listing, so a file that is found is not taken for lost."""
+    """The metadata are loaded after the listing, so no listed file is mistaken for a lost one."""
     put_bundle(metadata / LOST)
     saved = SavedTable("lake.db.t", metadata_json(metadata.parent), {7: NO_FILES})
     later = replace(saved, text=saved.text.replace(LISTED, LOST))

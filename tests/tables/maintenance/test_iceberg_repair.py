@@ -1,4 +1,4 @@
-"""Repair of indexes and statistics of Iceberg tables, by a catalog in memory."""
+"""Repair of indexes and statistics of Iceberg tables, with a catalog in memory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def table(catalog: MemoryCatalog) -> IcebergTable:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the data files that builds read, in their order."""
+    """The names of the data files that builds read, in order."""
     names: list[str] = []
 
     def note(*args: Any, **named: Any) -> Any:
@@ -66,14 +66,14 @@ def indexes(table: IcebergTable) -> dict[tuple[str, str], int]:
 
 
 def ndv(catalog: MemoryCatalog) -> dict[int, str]:
-    """What the metadata say of distinct values, by field."""
+    """The distinct values in the metadata, by field."""
     (file,) = (file for file in catalog.metadata["statistics"] if file["snapshot-id"] == SNAPSHOT)
     blobs = file["blob-metadata"]
     return {blob["fields"][0]: blob["properties"]["ndv"] for blob in blobs}
 
 
 def repaired(table: IcebergTable, catalog: MemoryCatalog, commits: int) -> RepairReport:
-    """Repair: a dry run says the same and changes nothing, and nothing is left to a second one."""
+    """Repair: a dry run says the same and changes nothing, and a second run has nothing to do."""
     before, listed = catalog.commits, catalog.listed()
     trial = table.repair(dry_run=True)
     assert (catalog.commits, catalog.listed()) == (before, listed)
@@ -179,7 +179,7 @@ def test_numbers_that_metadata_make_up_are_put_right(
         (f"{THETA_SKETCH} of fields [2]", "written anew, as far as it is sound"),
     }
     assert ndv(catalog) == {2: "7"}
-    assert (indexes(table), read) == (INDEXES, [])  # they were carried over
+    assert (indexes(table), read) == (INDEXES, [])  # they were copied
 
 
 def test_a_sketch_that_does_not_count_what_it_says_is_counted_again(

@@ -1,4 +1,4 @@
-"""Indexes against columns: the options found in them, and what they say of each row."""
+"""Indexes compared with columns: the options found in them, and their answer for each row."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_rows_beyond_all_measure_are_damage_and_take_no_memory(index_type: str) 
 
 
 def test_keys_of_a_bitmap_that_share_their_rows_are_counted_or_damage() -> None:
-    """Damage could let each of thousands of keys have all rows."""
+    """Damage could give all rows to each of thousands of keys."""
 
     def sharing(column: KeyColumn) -> bytes:
         payload = bytearray(BUILDERS["bitmap"](column, version=1))
@@ -170,7 +170,7 @@ def test_keys_of_a_bitmap_that_share_their_rows_are_counted_or_damage() -> None:
 
     payload = bytearray(BUILDERS["bitmap"](column, version=1))
     size = (len(payload) - 34) // 2
-    payload[-size:] = payload[-2 * size : -size]  # the rows of the first key, once more
+    payload[-size:] = payload[-2 * size : -size]  # the rows of the first key once more
     assert compare_index("bitmap", bytes(payload), column, name="x") == Difference(2, 2, 2)
     payload[1:5] = (3).to_bytes(4, "big")
     with pytest.raises(FormatError, match=r"x: too many rows with a key .* found 4, expected at"):
@@ -178,7 +178,7 @@ def test_keys_of_a_bitmap_that_share_their_rows_are_counted_or_damage() -> None:
 
 
 def test_the_same_keys_in_another_order_are_the_same_index() -> None:
-    """As Paimon's own bitmap of version 1, whose keys come in the order of a hash table."""
+    """Like Paimon's own bitmap of version 1, whose keys are in the order of a hash table."""
     column = column_of([7, 3, 7, 3], "INT")
     payload = BUILDERS["bitmap"](column, version=1)
     head, body = payload[:10], payload[26:]
@@ -235,7 +235,7 @@ def test_a_value_above_the_greatest_of_a_bsi_is_damage() -> None:
 
 
 def answers(reader: Any, keys: list[Any]) -> list[object]:
-    """What an index says to every question that it answers about some keys."""
+    """An index's answers to every question that it supports about some keys."""
     asked = [reader.is_null(), reader.is_not_null(), reader.is_not_in(keys[:1])]
     for key in keys:
         asked += (reader.is_in([key]), reader.between(None, key), reader.between(key, None))

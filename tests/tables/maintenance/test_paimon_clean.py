@@ -1,4 +1,4 @@
-"""Clean on Paimon tables: what no snapshot needs goes, and nothing else."""
+"""Clean on Paimon tables: what no snapshot needs is removed, and nothing else."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def rows_of(table: Path, **at: Any) -> list[dict[str, Any]]:
 
 
 def forget(table: Path, *numbers: int) -> None:
-    """Let snapshots expire, and leave all that they named."""
+    """Let snapshots expire, but keep everything that they named."""
     for number in numbers:
         (table / f"snapshot/snapshot-{number}").unlink()
 
@@ -224,11 +224,11 @@ def test_nothing_is_removed_if_what_is_needed_cannot_be_told(tmp_path: Path) -> 
 def test_a_commit_after_the_listing_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it wrote before is named when snapshots are read; what it writes is not listed."""
+    """What it wrote before is named when snapshots are read; what it writes later is not listed."""
     table = unpack_table("append", tmp_path)
     latest = table / "snapshot/snapshot-2"
     snapshot = latest.read_bytes()
-    latest.unlink()  # its files are there, and it is not yet
+    latest.unlink()  # its files exist, but it does not yet
 
     def listed(storage: Storage) -> Any:
         files = list_files(storage)
@@ -254,7 +254,7 @@ def test_a_snapshot_that_expires_meanwhile_is_no_error(
         return real(self, requests)
 
     monkeypatch.setattr(Storage, "read_many", expire)
-    # Both were listed; the one that is gone already is passed over.
+    # Both were listed; the one that is already gone is skipped.
     lists = (snapshot["baseManifestList"], snapshot["deltaManifestList"])
     assert removed(cleaned(table)) == {f"manifest/{name}": "manifest" for name in lists}
 
@@ -307,7 +307,7 @@ def test_what_a_field_of_a_newer_paimon_names_is_kept(tmp_path: Path, case: str)
 
 
 def _set_manifest_sizes(table: Path) -> None:
-    """Let manifest lists say how large manifests are."""
+    """Add the sizes of manifests to manifest lists."""
     for path in (table / "manifest").glob("manifest-list-*"):
         read = fastavro.reader(io.BytesIO(path.read_bytes()))
         schema, records = read.writer_schema, [cast("dict[str, Any]", record) for record in read]

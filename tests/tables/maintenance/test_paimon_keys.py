@@ -1,4 +1,4 @@
-"""Keys that are live twice are found by verify, and repaired by a repair."""
+"""Keys that are live twice: verify finds them, and repair corrects them."""
 
 from __future__ import annotations
 
@@ -114,10 +114,10 @@ def test_marks_that_are_there_stay(tmp_path: Path) -> None:
 
 
 def test_a_level_counts_more_than_a_number(tmp_path: Path) -> None:
-    """A writer that opened the bucket earlier gives out numbers that others have used."""
+    """A writer that opened the bucket earlier uses sequence numbers that others have used."""
     table = doubled(tmp_path)
     (bucket,) = buckets(table)
-    swap_levels(table, bucket)  # now what has the lower numbers is on the lower level
+    swap_levels(table, bucket)  # now the lower numbers are on the lower level
     assert count_repaired(table) == 10
     assert seen(table) == all_of(old=range(100))
 
@@ -238,7 +238,7 @@ def test_a_bucket_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -
 
 
 def racing(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[int], object]) -> list[int]:
-    """Let something happen between the look at the keys and the commit; the list counts."""
+    """Let something happen between the check of the keys and the commit; the list counts checks."""
     looks: list[int] = []
 
     def look(*arguments: Any) -> list[BucketKeys]:
@@ -300,7 +300,7 @@ def test_a_commit_to_another_bucket_is_no_conflict(
 
 
 def _keys(bucket: int) -> list[int]:
-    """The keys up to 39 that are in a bucket of two."""
+    """The keys up to 39 in one of two buckets."""
     hashes = hashes_of(range(40)).tolist()
     return [key for key, hash_ in enumerate(hashes) if abs(hash_) % 2 == bucket]
 
@@ -453,7 +453,7 @@ def test_an_index_of_nothing_that_belongs_to_it_is_removed(tmp_path: Path) -> No
 
 
 def test_different_keys_of_a_hash_stay_where_they_are(tmp_path: Path) -> None:
-    """Marks cannot bring them together; both rows are right."""
+    """Marks cannot bring them together; both rows are valid."""
     keys = np.random.default_rng(0).integers(0, 1 << 62, 200_000)
     hashes = hashes_of(keys)
     order = np.argsort(hashes, kind="stable")

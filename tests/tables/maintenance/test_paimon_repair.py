@@ -1,4 +1,4 @@
-"""Repair of Paimon tables as a whole: in one commit, beside others; leftovers; the report."""
+"""Repair of whole Paimon tables: in one commit, next to others; leftovers; the report."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def test_keys_that_show_only_when_vectors_are_repaired_are_repaired_with_them(
         table.upsert(rows.set_column(1, "name", pa.array([text] * 10)))
     oldest = min(state_of(tmp_path).entries, key=lambda entry: entry.file.max_sequence).file.name
     (entry,) = vector_entries(tmp_path)
-    # The marks of the file between are lost, and the oldest has two vectors.
+    # The marks of the middle file are lost, and the oldest has two vectors.
     kept = tuple(range_ for range_ in entry.ranges or () if range_.data_file == oldest)
     forge(tmp_path, indexes=lambda _: [replace(entry, ranges=kept, rows=1)])
     put_vectors(tmp_path, {oldest: DeletionVector([0])})
     table = alcid.paimon(tmp_path)
-    assert table.verify().keys_live_twice == 0  # it cannot be told
+    assert table.verify().keys_live_twice == 0  # it cannot be determined
     report = repaired(table)
     assert [(repair.what, repair.done, repair.count) for repair in report.repaired] == [
         ("deletion vectors", "merged to one, of 10 rows", 1),
@@ -114,7 +114,7 @@ def test_what_another_deletes_meanwhile_stays_deleted(
     monkeypatch.setattr(VectorRepairer, "repair", repair)
     report = table.repair()
     assert (looks, report.repaired, report.commits, report.ok) == ([1], (), 0, True)
-    assert ids(table) == without(1, 2, 11, 12)  # the delete has written all anew
+    assert ids(table) == without(1, 2, 11, 12)  # the delete has rewritten everything
     names = {index.name for index in state_of(tmp_path).indexes}
     assert {path.name for path in (tmp_path / "index").iterdir()} > names
     assert all(not leftover.path.startswith("index/") for leftover in table.verify().leftovers)
@@ -123,7 +123,7 @@ def test_what_another_deletes_meanwhile_stays_deleted(
 def test_a_repair_that_comes_too_late_leaves_a_damaged_vector_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What stays of an index file is no file of the repair, to be removed with the others."""
+    """An index file that stays is not a file of the repair, to be removed with the others."""
     made(tmp_path)
     first, second = data_files(tmp_path)
     change_entries(tmp_path, partial(_lie, data_file=second))
@@ -134,7 +134,7 @@ def test_a_repair_that_comes_too_late_leaves_a_damaged_vector_where_it_is(
     def repair(*arguments: Any) -> BucketRepair:
         repairs = original(*arguments)
         looks.append(len(repairs.repaired))
-        if len(looks) == 1:  # another compacts both files away
+        if len(looks) == 1:  # another writer compacts both files away
             entries = state_of(tmp_path).entries
             change = Change(kind="OVERWRITE", deleted=entries, index_deleted=repairs.deleted)
             commit(alcid.paimon(tmp_path), change)
@@ -144,7 +144,7 @@ def test_a_repair_that_comes_too_late_leaves_a_damaged_vector_where_it_is(
     monkeypatch.setattr(VectorRepairer, "repair", repair)
     report = table.repair()
     assert (looks, report.repaired, report.ok) == ([1], (), True)
-    assert index.read_bytes() != before  # it is there, for the snapshots of the past
+    assert index.read_bytes() != before  # it is kept for the snapshots of the past
     assert len(list((tmp_path / "index").iterdir())) == 1
 
 

@@ -1,4 +1,4 @@
-"""Repair of file indexes and hash indexes: built anew from the data, as the table asks."""
+"""Repair of file indexes and hash indexes: rebuilt from the data, as the table's options say."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_a_container_that_cannot_be_read_is_built_as_the_table_asks(
         (f"bucket-0/{first}", "index", "built anew")
     ]
     assert index_sizes(table) == {"bitmap of name": 2, "bloom-filter of id": 2}
-    assert other in state_of(tmp_path).entries  # nobody has touched it
+    assert other in state_of(tmp_path).entries  # unchanged
     assert table.scan("name = 'n3' AND id < 10").to_arrow()["id"].to_pylist() == [3, 8]
 
 
 def test_an_index_that_lies_is_built_anew_and_the_others_are_kept(tmp_path: Path) -> None:
     table = made(tmp_path)
-    table.build_indexes(  # which the options of the table do not ask for
+    table.build_indexes(  # which the options of the table do not request
         {
             "file-index.bitmap.columns": "name",
             "file-index.range-bitmap.columns": "id",

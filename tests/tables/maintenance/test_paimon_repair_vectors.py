@@ -1,4 +1,4 @@
-"""Repair of deletion vectors: what is wrong is repaired, or told, and no row comes back."""
+"""Repair of deletion vectors: mistakes are corrected or reported, and no row comes back."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_no_commit_gives_a_file_a_second_vector(tmp_path: Path) -> None:
 
 
 def test_nothing_is_deleted_by_one_of_two_vectors(tmp_path: Path) -> None:
-    """To write the vectors of a bucket anew would lose the other."""
+    """Rewriting the vectors of a bucket would lose the other one."""
     made(tmp_path, "buckets")
     first, _ = data_files(tmp_path)
     put_vectors(tmp_path, {first: DeletionVector([3])})
@@ -200,7 +200,7 @@ def test_ranges_that_were_lost_are_taken_from_an_older_snapshot(
     known_snapshot = table.snapshot_id
     table.compute_stats(["id"])  # a snapshot that keeps the index manifest
     change_entries(tmp_path, lambda entry: replace(entry, ranges=ranges, rows=0))
-    assert {1, 11} <= set(ids(table))  # they have come back
+    assert {1, 11} <= set(ids(table))  # they came back
     report = repaired(table)
     assert {(repair.what, repair.done) for repair in report.repaired} == {
         ("deletion vectors", f"taken as snapshot {known_snapshot} has it")
@@ -257,7 +257,7 @@ def test_a_damaged_vector_stays_and_all_else_is_repaired(tmp_path: Path, kind: s
 
 
 def test_two_vectors_of_which_one_is_damaged_stay_two(tmp_path: Path) -> None:
-    """The other would have to be trusted alone, and rows come back."""
+    """Trusting the other one alone would bring rows back."""
     made(tmp_path)
     first, _ = data_files(tmp_path)
     index, before = damage(tmp_path, first)

@@ -1,4 +1,4 @@
-"""Verify on Paimon tables: golden ones are sound, and each thing that is wrong is found."""
+"""Verify on Paimon tables: golden tables are sound, and each kind of damage is found."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def verified(table: Path, engine: Engine | None = None, **options: Any) -> Verif
 
 
 def problem_lines(report: VerifyReport) -> list[tuple[str, str, str]]:
-    """All problems: file, place, and what is wrong."""
+    """All problems: file, part, and what is wrong."""
     assert len(report.problems) == report.problem_count
     return [(problem.file, problem.what, problem.problem) for problem in report.problems]
 
@@ -64,7 +64,7 @@ def first_entry(table: Path) -> ManifestEntry:
 
 
 def only(table: Path, **change: Any) -> str:
-    """Describe one file otherwise; its path."""
+    """Change the description of a file; returns its path."""
     first = first_entry(table)
     forge(
         table,
@@ -238,7 +238,7 @@ BIRD_TYPES = [DataType.parse(kind) for kind in ("INT", "STRING", "BIGINT", "DOUB
 
 
 def bird_statistics(table: Path, **change: Any) -> Any:
-    """The statistics of the first file, with a column in place of its own."""
+    """The statistics of the first file, with a column that replaces its own."""
     rows = pq.read_table(table / placed(table, first_entry(table)), partitioning=None)
     for name, values in change.items():
         position = rows.column_names.index(name)
@@ -375,7 +375,7 @@ def test_an_index_of_a_column_that_the_file_lacks_is_wrong(tmp_path: Path) -> No
 
 
 def test_a_flipped_byte_in_an_index_is_found(tmp_path: Path) -> None:
-    """Every byte of the bitmap of a file: damaged, or wrong about a row, or told otherwise."""
+    """Every byte of the bitmap of a file: damaged, wrong about a row, or otherwise reported."""
     table = unpack_table("append", tmp_path)
     entry = first_entry(table)
     data = entry.file.embedded_index
@@ -416,7 +416,7 @@ def test_a_damaged_vector_is_found_and_others_are_read(tmp_path: Path, name: str
 
 
 def forge_vectors(table: Path, **change: Any) -> tuple[str, IndexEntry]:
-    """Describe the first file of vectors otherwise."""
+    """Change the description of the first file of vectors."""
     entry, path = vectors_of(table)
     new = replace(entry, **change)
     forge(
@@ -442,7 +442,7 @@ def test_a_vector_of_another_cardinality_is_found(tmp_path: Path) -> None:
 
 
 def put_vectors(table: Path, vectors: dict[str, DeletionVector]) -> str:
-    """Let the vectors of a table be these, in one file."""
+    """Replace the vectors of a table by these, in one file."""
     entry, path = vectors_of(table)
     written = DeletionVectorFile.write(vectors)
     name = "index-00000000-0000-0000-0000-000000000000-0"

@@ -1,4 +1,4 @@
-"""Repair of folders of Parquet files: what bundles have that is wrong is made again."""
+"""Repair of folders of Parquet files: wrong parts of bundles are built again."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def indexes(table: ParquetTable) -> dict[tuple[str, str], int]:
 
 
 def repaired(table: ParquetTable) -> RepairReport:
-    """Repair: a dry run says the same and changes nothing, and nothing is left to a second one."""
+    """Repair: a dry run says the same and changes nothing, and a second run has nothing to do."""
     files = {path: path.stat().st_mtime_ns for path in Path(table.location).rglob("*")}
     trial = table.repair(dry_run=True)
     assert {path: path.stat().st_mtime_ns for path in Path(table.location).rglob("*")} == files
@@ -94,7 +94,7 @@ def test_a_sound_table_is_left_alone(table: ParquetTable, read: list[str]) -> No
 def test_an_index_that_lies_is_built_again_of_its_file_only(
     table: ParquetTable, read: list[str]
 ) -> None:
-    """A file was changed, and neither its time nor its size shows it."""
+    """A file was changed, but neither its time nor its size shows it."""
     path = Path(table.location, "1.parquet")
     before = path.stat()
     names = pa.array([f"n{id_ % 7 + 1}" for id_ in range(1000)])

@@ -1,4 +1,4 @@
-"""Findings are typed: with all messages reworded, a repair does exactly the same."""
+"""Findings are typed: even with all messages reworded, a repair does exactly the same."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def parquet_indexes(path: Path) -> AnyTable:
-    """An index payload that is damaged, a file that was replaced, one that cannot be read."""
+    """A damaged index payload, a file that was replaced, and one that cannot be read."""
     path.mkdir()
     for number in range(4):
         pq.write_table(rows_of(range(number * 10, number * 10 + 10)), path / f"{number}.parquet")
@@ -61,7 +61,7 @@ def parquet_indexes(path: Path) -> AnyTable:
 
 
 def parquet_bundles(path: Path) -> AnyTable:
-    """A bundle that is damaged in part, and another of which nothing can be read."""
+    """A bundle with partial damage, and another one that cannot be read at all."""
     path.mkdir()
     for number in range(2):
         pq.write_table(rows_of(range(10)), path / f"{number}.parquet")
@@ -75,7 +75,7 @@ def parquet_bundles(path: Path) -> AnyTable:
 
 
 def paimon(path: Path, kind: str) -> AnyTable:
-    """Two vectors of a file, one of no file, one that is damaged, wrong counts, a container."""
+    """Two vectors for a file, one for no file, a damaged one, wrong counts, a container."""
     made(path, kind, INDEXES)
     first, second = data_files(path)[:2]
     put_vectors(path, {second: DeletionVector([3]), "gone": DeletionVector([0])}, 1)
@@ -87,7 +87,7 @@ def paimon(path: Path, kind: str) -> AnyTable:
 
 
 def paimon_indexes(path: Path) -> AnyTable:
-    """An index of another file, and a data file that is gone."""
+    """An index of another file, and a missing data file."""
     made(path, options=INDEXES)
     first, second = data_files(path)
     indexes = {entry.file.name: entry.file.embedded_index for entry in state_of(path).entries}
@@ -103,7 +103,7 @@ def paimon_indexes(path: Path) -> AnyTable:
 
 
 def paimon_keys(path: Path) -> AnyTable:
-    """Keys that are live twice, as their marks are lost, and a hash index that is gone."""
+    """Keys that are live twice because their marks are lost, and a missing hash index."""
     options = {**VECTORS, "bucket": "-1", "dynamic-bucket.target-row-num": "10"}
     table = create(path, primary_keys=["id"], options=options)
     table.upsert(rows_of(range(20)))
@@ -115,7 +115,7 @@ def paimon_keys(path: Path) -> AnyTable:
 
 
 def iceberg_statistics(path: Path) -> AnyTable:
-    """An index and a sketch that are damaged, and metadata that say otherwise than the file."""
+    """A damaged index and a damaged sketch, and metadata that contradict the file."""
     catalog = MemoryCatalog(path)
     catalog.add({f"{name}.parquet": {"id": [1, 2], "name": ["x", "y"]} for name in "ab"})
     table = IcebergTable(catalog)
@@ -133,7 +133,7 @@ def iceberg_statistics(path: Path) -> AnyTable:
 
 
 def iceberg_bundle(path: Path) -> AnyTable:
-    """A statistics file that cannot be read, and a data file that is gone."""
+    """A statistics file that cannot be read, and a missing data file."""
     catalog = MemoryCatalog(path)
     catalog.add({f"{name}.parquet": {"id": [1, 2], "name": ["x", "y"]} for name in "ab"})
     table = IcebergTable(catalog)
@@ -145,7 +145,7 @@ def iceberg_bundle(path: Path) -> AnyTable:
 
 
 def iceberg_vectors(path: Path) -> AnyTable:
-    """A vector whose number of rows is wrong, and one of a file that is not live."""
+    """A vector with a wrong number of rows, and one for a file that is not live."""
     catalog = VectorCatalog(path)
     catalog.add({f"{name}.parquet": {"id": [1, 2, 3], "name": ["x"] * 3} for name in "ab"})
     catalog.open().delete("id = 3", progress=False)
@@ -174,7 +174,7 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{8}T[\d.]+Z-[0-9
 
 @contextmanager
 def reworded() -> Iterator[None]:
-    """Let every finding have another text, which says nothing, or something else."""
+    """Replace the text of every finding by one that says nothing, or something else."""
     numbers, append = count(), Findings.append
 
     def append_reworded(findings: Findings, finding: Finding) -> None:

@@ -1,4 +1,4 @@
-"""Verify: what is sound is said to be, and each thing that is wrong is found and counted."""
+"""Verify: sound tables pass, and each kind of damage is found and counted."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def indexes_only(report: Any) -> dict[str, IndexCheck]:
 
 
 def every_type(seed: int) -> pa.Table:
-    """Columns of every type that an index takes, with nulls."""
+    """Columns of every type that an index allows, with nulls."""
     rng = np.random.default_rng(seed)
     numbers = [None if number % 11 == 0 else int(number) for number in rng.integers(0, 100, 300)]
 
@@ -316,13 +316,13 @@ def test_an_index_that_a_column_cannot_have_is_wrong(local: Storage) -> None:
 def test_statistics_that_are_not_true_are_found(
     local: Storage, column: str, change: dict[str, Any], problem: str | None
 ) -> None:
-    """Of columns that are indexed, and of those of which the footer alone was read."""
+    """Of indexed columns, and of those of which only the footer was read."""
     folders.fill(local, 2)
 
     def lie(files: Files) -> None:
         files[SECOND] = with_statistics(files[SECOND], column, **change)
 
-    if problem == "":  # which no bundle can hold
+    if problem == "":  # which no bundle can store
         with pytest.raises(TypeError, match="a least value above the greatest"):
             forge(local, OPTIONS, lie)
         return
@@ -482,7 +482,7 @@ def test_wrong_rows_footer_and_schema_are_found(local: Storage) -> None:
     report = verified(local)
     assert problems(report) == [(FIRST, "rows"), (SECOND, "footer"), (third, "schema")]
     assert report.problems[0].problem == "found 61, expected 60"
-    # Without a schema options are not known, and indexes are compared by what they say.
+    # Without a schema options are unknown, and indexes are compared by their answers.
     assert checks(report)["bitmap of 'class_id'"].sound == 3
 
 
@@ -569,7 +569,7 @@ def test_what_is_missing_stale_or_gone_is_counted_and_no_problem(local: Storage)
     assert (report.ok, report.files, report.checked, report.unindexed) == (True, 5, 2, 3)
     assert (report.gone, report.gone_example) == (1, path_of(0))
     for check in indexes_only(report).values():
-        # That the last file has no such column is not known: nothing was indexed of it.
+        # It is not known that the last file has no such column: nothing was indexed for it.
         assert (check.sound, check.stale, check.missing) == (2, 1, 2)
     FolderIndexes(local).build({"file-index.bitmap.columns": "class_id"})
     check = checks(verified(local))["bitmap of 'class_id'"]

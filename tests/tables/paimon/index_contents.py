@@ -1,4 +1,4 @@
-"""What indexes Paimon tables have, for the tests of those that are built."""
+"""The indexes of Paimon tables, for tests that build them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def entries(table: PaimonTable) -> tuple[ManifestEntry, ...]:
 
 
 def payloads(table: PaimonTable) -> list[Payloads | str | None]:
-    """The indexes of each data file; text where its container is damaged."""
+    """The indexes of each data file; a text if its container is damaged."""
     contents: list[Payloads | str | None] = []
     for container in read_containers(table.storage, indexable_files(table.snapshot)[0]):
         if isinstance(container, Container):
@@ -77,7 +77,7 @@ def sidecars(table: PaimonTable) -> list[str]:
 
 
 def set_table_options(table: PaimonTable, options: Mapping[str, str]) -> None:
-    """Give a table these options alone, as ALTER TABLE does."""
+    """Set exactly these options of a table, as ALTER TABLE does."""
     before = table.folder.latest_schema()
     change_schema(table, replace(before, options=dict(options)))
 
@@ -89,7 +89,7 @@ def change_schema(table: PaimonTable, schema: TableSchema) -> None:
 
 
 def hides(table: PaimonTable, where: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The ids that a predicate finds, with indexes asked whatever they cost."""
+    """The ids that match a predicate, with indexes asked whatever they cost."""
     with monkeypatch.context() as patch:
         ask_always(patch)
         ids: list[int] = table.scan(where, columns=["id"]).to_arrow().column("id").to_pylist()

@@ -1,4 +1,4 @@
-"""Random rows of a primary-key table, and Paimon's order of values written out in Python."""
+"""Random rows of a primary-key table, and Paimon's order of values in plain Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TEXTS = [
 ]
 _MOMENTS = [datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(1970, 1, 1), datetime(2026, 1, 2)]
 
-# Few values of each type, so that keys meet.
+# Few values of each type, so that keys occur repeatedly.
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "boolean": (pa.bool_(), [False, True]),
     "tinyint": (pa.int8(), [-128, -1, 0, 1, 127]),
@@ -103,7 +103,7 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def rank(row: Rank, *, descending: bool = False) -> Rank:
-    """What Python compares as Paimon compares the row."""
+    """A key that Python compares as Paimon compares the row."""
     ranks = (None if value is None else _rank(value) for value in row)
     if descending:
         return tuple((0,) if value is None else (1, _Turned(value)) for value in ranks)
@@ -120,7 +120,7 @@ def _rank(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Turned:
-    """A value before which the greater ones come."""
+    """A value with the reverse order."""
 
     value: Any
 

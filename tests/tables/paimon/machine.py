@@ -1,4 +1,4 @@
-"""Random steps that are done to a Paimon table, and to the rows that it should hold."""
+"""Random steps on a Paimon table, and on the rows that it should have."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from tests.tables.paimon.random_predicates import KINDS, WIDER, Question, draw_q
 __all__ = ["NOTHING", "Machine"]
 
 NOTHING = "nothing"
-"""What a step tells that left the table as it was."""
+"""What a step returns if it left the table unchanged."""
 
 
 class Machine(MachineTable):
-    """What can be done to a table."""
+    """The possible steps on a table."""
 
     def run(self, steps: int) -> None:
-        """Do so many steps; an error tells all that were done."""
+        """Do this many steps; an error names all that were done."""
         with noted(self.log):
             for _ in range(steps):
                 self.step()
             self.finish()
 
     def steps(self) -> dict[Callable[[], str], int]:
-        """What can be done, and how often."""
+        """The possible steps, and their weights."""
         return {
             self.append: self._append_weight(),
             self.delete: 8 if self.has_vectors else 4,
@@ -52,14 +52,14 @@ class Machine(MachineTable):
         }
 
     def step(self) -> None:
-        """Do something, and look at the table afterwards."""
+        """Do something, and check the table afterwards."""
         if self.source.random() < 0.5:  # one of them has not seen the last steps
             self.table, self.other = self.other, self.table
         steps = self.steps()
         (do,) = self.source.choices(list(steps), list(steps.values()))
         self.log.append(do.__name__)
         with warnings.catch_warnings():
-            # The options of a table may name columns that are gone.
+            # The options of a table may name dropped columns.
             warnings.filterwarnings("ignore", ".*not in the table|.*takes no", AlcidWarning)
             result = do()
         self.log[-1] = f"{len(self.log)}. {self.log[-1]} {result}"
@@ -69,13 +69,13 @@ class Machine(MachineTable):
             self.check()
 
     def remember(self) -> None:
-        """Keep what a new snapshot should hold."""
+        """Remember what a new snapshot should have."""
         number = self.table.snapshot_id
         if number is not None:
             self.past.setdefault(number, self.now)
 
     def _append_weight(self) -> int:
-        """Begin with rows, and go on to few files: each makes each scan slower."""
+        """Begin with rows, and stop at few files: each of them slows down every scan."""
         if not self.table.files:
             return 60
         return 12 if self.table.files < (8 if self.is_thorough else 3) else 1
@@ -93,11 +93,11 @@ class Machine(MachineTable):
         return f"{len(rows)} rows of {list(names)}, options={options}"
 
     def as_input(self, rows: pa.Table) -> Any:
-        """Rows as they are given to `append`."""
+        """Rows as `append` takes them."""
         return rows
 
     def draw_deletion(self) -> Question:
-        """Of few rows, mostly."""
+        """A deletion of a few rows, mostly."""
         question = draw_question(self.source, self.now.columns, 1)
         if self.source.random() < 0.2:
             return question
@@ -136,7 +136,7 @@ class Machine(MachineTable):
         return f"{command}: {report.indexed} files"
 
     def _asked_by_table(self) -> set[str]:
-        """The columns that the options of the table name, and that it still has."""
+        """The existing columns that the options of the table name."""
         listed = (
             value.split(",")
             for key, value in self.now.schema.options.items()
@@ -158,7 +158,7 @@ class Machine(MachineTable):
         return f"{columns}, {types}: {dropped} files"
 
     def change_columns(self) -> str:
-        """A column is renamed, added, widened, dropped."""
+        """A column is renamed, added, widened or dropped."""
         before = self.now.schema
         free = [name for name in NAMES if name not in before.names]
         some = [field for field in before.fields if field.name not in self.fixed_columns]
@@ -212,7 +212,7 @@ class Machine(MachineTable):
         self.now = replace(self.now, schema=after)
 
     def change_options(self) -> str:
-        """The table asks for other indexes, of columns that it has."""
+        """The table requests other indexes, on existing columns."""
         kept = {
             key: value
             for key, value in self.now.schema.options.items()
@@ -234,7 +234,7 @@ class Machine(MachineTable):
         return f"{len(report.removed)} files"
 
     def expire(self) -> str:
-        """Forget old snapshots; the files that only they need are left to `clean`."""
+        """Expire old snapshots; the files that only they need are left to `clean`."""
         numbers = sorted(self.past)
         if not numbers:
             return NOTHING
@@ -261,7 +261,7 @@ class Machine(MachineTable):
         return ""
 
     def finish(self) -> None:
-        """What the table says of itself is true, to the last file."""
+        """What the table says about itself is true, for every file."""
         self.table.refresh()
         report = self.table.verify(progress=False)
         assert report.ok, str(report)

@@ -1,4 +1,4 @@
-"""Metadata of a Paimon that is newer than all there are: with fields that nobody knows."""
+"""Metadata of a future Paimon: with fields that nobody knows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import fastavro
 __all__ = ["add_fields", "avro_records", "change_snapshot", "find", "newer_file"]
 
 Fields = Mapping[tuple[str, ...], tuple[Any, Any]]
-"""By the names that lead to it the type and the value of a field; `*`: of all items."""
+"""Type and value of a field, by the names that lead to it; `*`: of all items."""
 
 
 def avro_records(data: bytes) -> list[Any]:
@@ -21,7 +21,7 @@ def avro_records(data: bytes) -> list[Any]:
 
 
 def add_fields(data: bytes, fields: Fields) -> bytes:
-    """The same container with more fields, or with other values of those that there are."""
+    """The same container with more fields, or with other values in existing ones."""
     reader = fastavro.reader(io.BytesIO(data))
     schema: Any = json.loads(reader.metadata["avro.schema"])
     records: list[Any] = list(reader)
@@ -39,7 +39,7 @@ def add_fields(data: bytes, fields: Fields) -> bytes:
 
 
 def find(record: Any, path: tuple[str, ...]) -> Any:
-    """What a field says; of items a list."""
+    """The value of a field; a list for items."""
     for number, name in enumerate(path):
         if name == "*":
             return [find(item, path[number + 1 :]) for item in record]
@@ -48,12 +48,12 @@ def find(record: Any, path: tuple[str, ...]) -> Any:
 
 
 def newer_file(path: Path, fields: Fields) -> None:
-    """Let a file of the manifest folder have more fields; its size need not be right."""
+    """Add fields to a file of the manifest folder; its size need not be correct."""
     path.write_bytes(add_fields(path.read_bytes(), fields))
 
 
 def change_snapshot(table: Path, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """Let the latest snapshot say otherwise; it does not say how large manifest lists are."""
+    """Change the latest snapshot, and omit the sizes of manifest lists."""
     path = max((table / "snapshot").glob("snapshot-*"), key=lambda path: int(path.name[9:]))
     snapshot: dict[str, Any] = json.loads(path.read_bytes())
     for name in ("baseManifestListSize", "deltaManifestListSize"):

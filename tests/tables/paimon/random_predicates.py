@@ -34,7 +34,7 @@ def _single(value: float) -> float:
 KINDS: dict[str, Callable[[random.Random], Any]] = {
     "SMALLINT": lambda source: source.choice([-7, 0, 3, 32_767, source.randrange(20)]),
     "INT": lambda source: source.choice([-7, 0, 3, 2**31 - 1, source.randrange(100)]),
-    # Of the least there is, Java cannot build a bsi.
+    # Java cannot build a bsi of the smallest one.
     "BIGINT": lambda source: source.choice([1 - 2**63, 2**40, 3, source.randrange(100)]),
     "FLOAT": lambda source: _single(source.choice([*_FLOATS, source.randrange(20) / 4])),
     "DOUBLE": lambda source: source.choice([*_FLOATS, source.randrange(20) / 4]),
@@ -46,7 +46,7 @@ KINDS: dict[str, Callable[[random.Random], Any]] = {
         datetime(1969, 12, 31) + timedelta(microseconds=source.randrange(9) * 10_000_000_001)
     ),
 }
-"""Types of columns, each with what draws a value."""
+"""Types of columns, each with a function that draws a value."""
 
 WIDER = {
     "SMALLINT": "INT",
@@ -54,7 +54,7 @@ WIDER = {
     "FLOAT": "DOUBLE",
     "DECIMAL(9, 2)": "DECIMAL(18, 2)",
 }
-"""What a type may become."""
+"""The types that a type may become."""
 
 KINDS["DECIMAL(18, 2)"] = KINDS["DECIMAL(9, 2)"]
 
@@ -66,19 +66,19 @@ def draw_value(source: random.Random, kind: str, nulls: float = 0.15) -> Any:
 
 @dataclass(frozen=True)
 class Question:
-    """A predicate: as SQL, and as a function that gives True, False or None of a row."""
+    """A predicate: as SQL, and as a function of a row that returns True, False or None."""
 
     sql: str
     matches: Callable[[Row], bool | None]
     java: Any = None
-    """The same in the form that Java is asked in, where it has one."""
+    """The same in Java's form, if it has one."""
 
     def among(self, rows: Sequence[Row]) -> list[Row]:
         return [row for row in rows if self.matches(row)]
 
 
 def order_key(value: Any, *, descending: bool = False) -> Any:
-    """What sorts values as Spark does: null first, NaN last; the other way round if descending."""
+    """Sorts values as Spark does: null first, NaN last; reversed if descending."""
     if value is None:
         return (1,) if descending else (0,)
     if isinstance(value, float):
@@ -182,7 +182,7 @@ def _of(value: Any, test: Callable[[Any], bool]) -> bool | None:
 
 
 def _crosses(kind: str) -> bool:
-    """Whether values of a type are themselves in JSON."""
+    """Whether values of a type are the same in JSON."""
     return kind in ("SMALLINT", "INT", "BIGINT", "STRING", "BOOLEAN")
 
 

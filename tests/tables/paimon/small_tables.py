@@ -1,4 +1,4 @@
-"""Small Paimon tables without a key, whose files and entries are made by hand."""
+"""Small Paimon tables without a key, whose files and entries are built by hand."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def append(
 
 
 def commit(table: PaimonTable, change: Change) -> Snapshot:
-    """Commit a change as it is."""
+    """Commit a change unchanged."""
     made = table.committer().commit(lambda _: change)
     assert made is not None
     table.refresh()
@@ -128,7 +128,7 @@ def commit(table: PaimonTable, change: Change) -> Snapshot:
 
 
 def swap_index(table: PaimonTable, entry: ManifestEntry, name: str) -> ManifestEntry:
-    """Commit the same file with another index file, which is not there."""
+    """Commit the same file with another index file, which does not exist."""
     new = entry.with_file(replace(entry.file, extra_files=(name,)))
     commit(table, Change(kind="COMPACT", deleted=[entry], added=[new]))
     return new

@@ -1,4 +1,4 @@
-"""Deletes by predicate: which rows go, which files are written, what others may do meanwhile."""
+"""Deletes by predicate: deleted rows, written files, and what others may do meanwhile."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_without_buckets_files_end_at_the_target_size(tmp_path: Path) -> None:
     table = create(tmp_path, options=VECTORS | {"deletion-vector.index-file.target-size": "40 b"})
     files = [append(table, [number]).file.name for number in range(5)]
     delete(table, "true")
-    # A vector of one row takes 30 bytes, so a file is beyond 40 with its second one.
+    # A vector of one row takes 30 bytes, so a file exceeds 40 with its second one.
     assert [len(names(entry)) for entry in vector_files(table)] == [2, 2, 1]
     assert set(read_vectors(table)) == set(files)
 
@@ -291,7 +291,7 @@ def test_vectors_of_files_that_went_are_left_out(tmp_path: Path, options: dict[s
 
 
 def marks(table: PaimonTable, *rows: int) -> VectorChanges:
-    """A delete that has found rows of the first file, and goes on later."""
+    """A delete that has found rows of the first file, and continues later."""
     deleted = [DeletedRows(table.snapshot.placed[0], DeletionVector(rows))]
     return VectorChanges(table.storage, table.snapshot.options, deleted)
 
@@ -343,7 +343,7 @@ def test_a_file_that_went_meanwhile_is_a_conflict(tmp_path: Path) -> None:
 
 
 class Disturbed(PaimonTable):
-    """Another replaces its files whenever a delete has looked at them; a few times."""
+    """Another writer replaces its files whenever a delete has looked at them; a few times."""
 
     times = 0
 

@@ -1,4 +1,4 @@
-"""Deletes of a table without vectors: which files are replaced, and by what."""
+"""Deletes in a table without vectors: which files are replaced, and by what."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_files_that_have_such_rows_are_replaced_in_one_commit(tmp_path: Path) ->
     assert second.file.name in names(table)
     assert not {first.file.name, third.file.name} & names(table)
     rows = table.scan("id < 10").to_arrow().column("id").to_pylist()
-    assert rows == [0, 1, 2, 4, 6, 7, 8, 9]  # in their order
+    assert rows == [0, 1, 2, 4, 6, 7, 8, 9]  # in order
     assert alcid.paimon(tmp_path, snapshot_id=3).count() == 30
     assert table.verify().ok
 
@@ -149,7 +149,7 @@ def test_a_file_that_another_replaces_meanwhile_is_looked_at_again(
     assert table.delete("id IN (1, 2)") == DeleteReport(1, 1, 3)
     assert ids(table) == [0, *range(3, 10)]
     live = names(table)
-    assert len(data_files(table)) == 3  # of the three snapshots; what lost was removed
+    assert len(data_files(table)) == 3  # of the three snapshots; what the loser wrote was removed
     assert live <= data_files(table)
 
 

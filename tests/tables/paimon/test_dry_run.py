@@ -19,7 +19,7 @@ from alcid.errors import UnsupportedError
 
 COLUMNS = pa.schema([("id", pa.int64()), ("day", pa.string()), ("name", pa.string())])
 OPTIONS = {"deletion-vectors.enabled": "true", "file-index.bitmap.columns": "name"}
-_UNKNOWN = ("files_after", "rows", "bytes_written", "snapshot_id")  # of a compaction
+_UNKNOWN = ("files_after", "rows", "bytes_written", "snapshot_id")  # for a compaction
 
 Step = tuple[str, Any]
 numbers = st.integers(0, 30)
@@ -52,7 +52,7 @@ def rows_of(rows: list[tuple[int, str]]) -> pa.Table:
 
 
 def work(table: PaimonTable, step: Step) -> Callable[[bool], Any] | None:
-    """What a step does, in earnest or not; None if the table is not for it."""
+    """The report of a step, as a dry run or not; None if the table does not support it."""
     name, what = step
     is_keyed = bool(table.snapshot.schema.primary_keys)
     match name:
@@ -76,7 +76,7 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def check(dry: Any, real: Any) -> None:
-    """See that all that a dry run says is what was done."""
+    """Check that everything in a dry run's report was then done."""
     if isinstance(real, int):
         assert dry == real
         return

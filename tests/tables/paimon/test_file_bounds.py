@@ -33,7 +33,7 @@ CUT = {"min_exact": False, "max_exact": False}
 
 
 def is_kept_whole(data_type: DataType) -> bool:
-    """Whether bounds are read as they were: not where a row keeps less, or may have kept less."""
+    """Whether bounds are read unchanged: not if a row stores less, or may have stored less."""
     most = {"TIME": 3, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
     return data_type.precision <= most.get(data_type.root, data_type.precision)
 
@@ -222,11 +222,11 @@ def test_what_is_collected_is_what_is_read(data: st.DataObject, data_type: DataT
     tables = [pa.table({"a": sample.to_arrow()}) for sample in samples]
     try:
         stats = [collect(table, [data_type], [FULL]) for table in tables]
-    except UnsupportedError:  # seconds of which there are too many milliseconds
+    except UnsupportedError:  # seconds with too many milliseconds
         reject()
     bounds = bounds_of(stats, 0, [data_type], np.array([len(table) for table in tables], np.int64))
     expected = [as_in_manifests(ColumnStatistics.of(table["a"], data_type)) for table in tables]
-    if data_type.root in ("CHAR", "VARCHAR"):  # whole, where those of a bundle are cut
+    if data_type.root in ("CHAR", "VARCHAR"):  # whole, whereas a bundle truncates them
         whole = [stats_row(each.minimum, each.maximum, each.nulls, **CUT) for each in expected]
         assert bounds.to_pylist() == whole
     else:

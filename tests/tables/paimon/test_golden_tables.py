@@ -1,4 +1,4 @@
-"""Tables that the released Paimon wrote are read as Paimon reads them, with indexes and without."""
+"""Tables that the released Paimon wrote are read as Paimon reads them, with or without indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TIMESTAMP(7..9) as Java writes it: INT96, of which Arrow alone reads some values wrong."""
+"""TIMESTAMP(7..9) as Java writes it: INT96, of which Arrow alone misreads some values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def table(tmp_path: Path) -> PaimonTable:
 
 
 def answers(table: PaimonTable) -> list[list[int]]:
-    """The rows of each value of each column, and those before 1970."""
+    """The rows for each value of each column, and those before 1970."""
     scans = [
         table.scan(col(name) == np.datetime64(nanos, "ns"), columns=["id"])
         for name in ("at", "coarse")
@@ -92,7 +92,7 @@ def test_values_before_1970_are_read_and_indexed(table: PaimonTable) -> None:
 
 
 def test_indexes_of_the_year_2554_are_found_and_built_anew(tmp_path: Path) -> None:
-    """What was built when Arrow's microseconds were believed: other values than the file's."""
+    """What was built when Arrow's microseconds were trusted: other values than the file's."""
     wrong = create(tmp_path / "wrong", COLUMNS, options={**VECTORS, **EMBEDDED})
     later = [None if nanos is None else nanos + 200 * 365 * DAY for nanos in NANOS]
     put(wrong, [None if nanos is None else java_int96(nanos) for nanos in later], later)

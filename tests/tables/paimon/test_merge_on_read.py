@@ -1,4 +1,4 @@
-"""Rows that lose against newer ones, compared with a dictionary of the newest."""
+"""Merging on read: the rows that are superseded, compared with a dictionary of the newest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that are made and opened, and what is wrong with those that are not."""
+"""Tables that are made and opened, and the errors for those that cannot be."""
 
 from __future__ import annotations
 

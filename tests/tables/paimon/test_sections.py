@@ -1,4 +1,4 @@
-"""Files whose keys overlap, compared with asking every pair."""
+"""Files whose keys overlap, compared with a check of every pair."""
 
 from __future__ import annotations
 

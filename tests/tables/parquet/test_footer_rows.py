@@ -1,4 +1,4 @@
-"""Files whose footer states another number of rows than its row groups have."""
+"""Files whose footer states another number of rows than their row groups have."""
 
 from __future__ import annotations
 

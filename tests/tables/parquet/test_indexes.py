@@ -1,4 +1,4 @@
-"""Indexes of a folder: built for what lacks them, kept while they are fresh, dropped."""
+"""Indexes of a folder: built if they are missing, kept while they are fresh, dropped."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from alcid.tables.parquet.partitions import (
 )
 from alcid.types import DataType
 
-# What is inferred, and how values come to one type, was seen with Spark 4.1.4.
+# The inferred types, and the common type of values, were observed in Spark 4.1.4.
 ESCAPED_BY_SPARK = {*map(chr, range(1, 0x20)), *"\"#%'*/:=?\\\x7f{[]^"}
 
 

@@ -1,4 +1,4 @@
-"""From rows to files of a table: what is staged, what is moved, and what is left when it fails."""
+"""From rows to files of a table: what is staged, what is moved, and what a failure leaves."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_files_end_where_they_are_long_enough_and_where_rows_take_much_memory(
     )
     (staged,) = by_memory.write(batches, 0)
     assert [file.rows for file in staged.files] == [GROUP_ROWS] * 3 + [400_000 - 3 * GROUP_ROWS]
-    assert ParquetTable(base.storage).files == 0  # nothing that is staged is seen
+    assert ParquetTable(base.storage).files == 0  # staged files are invisible
     publish(by_memory, [staged])
     assert ParquetTable(base.storage).scan().to_arrow()["id"].to_pylist() == [*range(400_000)]
 

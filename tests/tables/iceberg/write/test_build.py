@@ -323,7 +323,7 @@ def test_a_table_of_the_past_is_not_indexed(catalog: MemoryCatalog) -> None:
 def test_indexes_are_remembered_when_all_files_are_rewritten(
     catalog: MemoryCatalog, read: list[str]
 ) -> None:
-    """As by a compaction, after which the snapshots with the statistics files are expired."""
+    """As by a compaction, after which the snapshots with the statistics files expire."""
     table = IcebergTable(catalog)
     table.build_indexes(BLOOM)
     table.build_indexes(BITMAP)
@@ -600,7 +600,7 @@ def test_a_bundle_that_is_gone_is_told_and_built_again(
     table.build_indexes(BLOOM)
     (path,) = catalog.puffins()
     path.unlink()
-    assert table.count("id = 1201") == 1  # opened before, and gone since
+    assert table.count("id = 1201") == 1  # opened before, and removed since
     (note,) = table.explain("id = 1201").notes
     assert note.startswith("indexes of snapshot 1000 are not used until they are rebuilt:")
     assert path.name in note

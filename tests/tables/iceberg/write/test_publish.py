@@ -55,7 +55,7 @@ def bundle() -> bytes:
 
 
 def put_foreign(catalog: MemoryCatalog, snapshot: int, name: str = "foreign.stats") -> None:
-    """What Iceberg's own action does: a new file in place of what is listed."""
+    """What Iceberg's own action does: a new file replaces what is listed."""
     data = sketch_file(snapshot, by="Iceberg")
     path = catalog.folder / "metadata" / name
     path.write_bytes(data)
@@ -66,7 +66,7 @@ def put_foreign(catalog: MemoryCatalog, snapshot: int, name: str = "foreign.stat
 
 
 class Maker:
-    """Gives the same bytes, and notes what it was asked."""
+    """Returns the same bytes, and records its arguments."""
 
     def __init__(self, snapshot: int, content: bytes | StatisticsFile | None) -> None:
         self.snapshot, self.content = snapshot, content
@@ -157,7 +157,7 @@ def test_a_file_that_another_listed_before_the_commit_is_taken_into_account(
     published = publish(catalog, PLACES, 1000, maker)
     assert published is not None
     assert maker.seen == [(None, []), ("foreign.stats", [])]
-    # What was made first is gone; what another tool wrote is left to it.
+    # The first file is gone; the other tool's file is left to that tool.
     assert {path.name for path in catalog.puffins()} == {Path(published.path).name, "foreign.stats"}
     assert catalog.listed() == {1000: Path(published.path).name}
 

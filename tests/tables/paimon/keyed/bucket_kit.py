@@ -1,4 +1,4 @@
-"""A table with a primary key and one bucket, whose files are put on any level by hand."""
+"""A table with a primary key and one bucket, whose files are put on levels by hand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KINDS = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
 
 
 class BucketTable:
-    """A table of columns `id` (the key), `v`, and `at`."""
+    """A table with columns `id` (the key), `v`, and `at`."""
 
     def __init__(self, folder: Path, options: Mapping[str, str] | None = None) -> None:
         self.table = create(
@@ -50,7 +50,7 @@ class BucketTable:
 
     @property
     def bucket(self) -> Bucket:
-        """The bucket as it is."""
+        """The current bucket."""
         self.table.refresh()
         files = self.table.snapshot
         paths = table_paths(files.schema, files.options)
@@ -93,12 +93,12 @@ class BucketTable:
         return written.placed
 
     def upsert(self, rows: Mapping[int, str]) -> None:
-        """Upsert rows as another would, who has opened the table himself."""
+        """Upsert rows as another writer that opened the table separately."""
         upserted = pa.table({"id": pa.array(rows, pa.int32()), "v": list(rows.values())})
         PaimonTable(self.table.storage).upsert(upserted)
 
     def mark(self, marks: Mapping[str, Sequence[int]]) -> None:
-        """Commit deletion vectors, by the names of their files, in place of all that there are."""
+        """Commit deletion vectors, by the names of their files, which replace all existing ones."""
         bucket = self.bucket
         entry = write_vectors(
             self.keyed, bucket, {name: DeletionVector(rows) for name, rows in marks.items()}
@@ -108,7 +108,7 @@ class BucketTable:
         commit(self.table, change)
 
     def commit(self, compaction: BucketCompaction | None) -> None:
-        """Let a compaction count."""
+        """Commit a compaction."""
         assert compaction is not None
         commit(self.table, compact_change([compaction]))
 
@@ -124,7 +124,7 @@ class BucketTable:
         return {file.file.name: file.file.level for file in self.bucket.files}
 
     def rows(self, *, merge_on_read: bool = False) -> dict[int, str]:
-        """What is read; no key twice."""
+        """The rows that are read; no key twice."""
         table = PaimonTable(self.table.storage, merge_on_read=merge_on_read)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*not yet compacted", AlcidWarning)

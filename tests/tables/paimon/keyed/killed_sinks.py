@@ -21,7 +21,7 @@ BATCHES = {5: {0: "five", 10: "five"}, 6: {0: "six", 1: "six", 11: "six"}}
 
 
 def _on(snapshot: int, *, after: bool) -> Callable[[], None]:
-    """Die before or after the file of a snapshot is made, counted from here."""
+    """Die before or after a snapshot's file is made; snapshots are counted from here."""
 
     def arm() -> None:
         make, calls = SnapshotWriter.write, list[None]()

@@ -32,11 +32,11 @@ from tests.tables.paimon.small_tables import commit
 SEQUENCE = {"sequence.field": "at"}
 NO_VECTORS = {"deletion-vectors.enabled": "false"}
 MERGING = {"deletion-vectors.merge-on-read": "true"}
-LARGE_FILES = {"target-file-size": "1 kb"}  # of which no file of a test is less than 70 %
+LARGE_FILES = {"target-file-size": "1 kb"}  # no file of a test has less than 70 % of it
 
 
 def only_file(table: BucketTable) -> PlacedFile:
-    """The one file of the bucket."""
+    """The only file of the bucket."""
     (file,) = table.bucket.files
     return file
 
@@ -109,7 +109,7 @@ def test_without_new_marks_the_index_file_stays(tmp_path: Path) -> None:
     old = table.put({1: "a", 2: "b"}, level=5)
     table.mark({old.file.name: [0]})
     (before,) = table.bucket.vectors
-    table.put({1: "A", 9: "i"})  # the row of key 1 is marked already
+    table.put({1: "A", 9: "i"})  # the row of key 1 is already marked
     compaction = compact_bucket(table.keyed, table.bucket)
     assert compaction is not None
     assert compaction.vectors == before
@@ -135,7 +135,7 @@ def test_vectors_of_files_that_are_gone_are_dropped(tmp_path: Path) -> None:
 
 
 def test_an_index_file_without_vectors_goes(tmp_path: Path) -> None:
-    """Java leaves one when a bucket has none any more; written anew, no writer would open it."""
+    """Java leaves one when a bucket has none any more; a rewritten one would open for no writer."""
     table = BucketTable(tmp_path)
     table.put({1: "a"})
     bucket = table.bucket
@@ -183,7 +183,7 @@ def test_rows_that_delete_are_not_written_again(tmp_path: Path) -> None:
 
 
 def test_rows_that_delete_are_found_though_the_manifest_counts_none(tmp_path: Path) -> None:
-    """pypaimon writes so; a file that is lifted as it is would show its deletes as rows."""
+    """pypaimon writes such files; moved up unchanged, their deletes would become rows."""
     table = BucketTable(tmp_path)
     lying = table.put({1: None, 2: "b"})
     entry = lying.entry.with_file(replace(lying.file, delete_rows=0, extra_files=("x",)))
@@ -243,7 +243,7 @@ def test_a_file_whose_keys_are_not_in_order_is_an_error(tmp_path: Path) -> None:
 
 
 def _repeat(table: BucketTable, placed: PlacedFile, rows: list[int]) -> PlacedFile:
-    """Replace a file by one with some of its rows, in another order or twice."""
+    """Replace a file by one with some of its rows, in another order, or twice."""
     storage = table.table.storage
     data = pq.read_table(io.BytesIO(storage.source(placed.path).read(0, placed.file.size)))
     out = io.BytesIO()
@@ -280,7 +280,7 @@ def test_large_files_are_lifted_as_they_are(tmp_path: Path) -> None:
 
 
 def test_level_zero_wins_whatever_the_numbers(tmp_path: Path) -> None:
-    """A writer of Java that opened the bucket before others wrote gives out numbers again."""
+    """A Java writer that opened the bucket before others wrote assigns numbers again."""
     table = BucketTable(tmp_path)
     old = table.put({1: "a", 2: "b"}, level=5, number=100)
     middle = table.put({2: "B"}, level=4, number=200)
@@ -411,7 +411,7 @@ def test_small_files_of_the_top_level_are_not_written_again_for_nothing(tmp_path
     )
     assert (
         compaction is not None
-    )  # what has no count of deletes is written anew, with its neighbour
+    )  # a file without a count of deletes is rewritten together with its neighbour
     assert len(compaction.removed) == 2
     assert compact_bucket(table.keyed, bucket, full=True) is None
 
@@ -437,7 +437,7 @@ def test_without_vectors_only_a_full_compaction_does_anything(tmp_path: Path) ->
 def test_files_that_share_keys_never_come_to_one_level(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Java's writers would not open the bucket any more: it is looked at once more in the end."""
+    """Java's writers would not open the bucket any more: it is checked again at the end."""
     table = BucketTable(tmp_path, LARGE_FILES)
     table.put({1: "a", 5: "e", 7: "g"})
     table.put({3: "C", 5: "E", 9: "I"})
@@ -462,7 +462,7 @@ def test_vectors_of_a_bucket_without_files_go(tmp_path: Path) -> None:
 
 
 def test_work_does_the_same_elsewhere(tmp_path: Path) -> None:
-    """On Spark it is pickled, and so is what it gives."""
+    """On Spark it is pickled, and so is its result."""
     table = BucketTable(tmp_path)
     old = table.put({1: "a", 2: "b"}, level=5)
     table.put({2: "B"})

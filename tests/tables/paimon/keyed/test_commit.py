@@ -1,4 +1,4 @@
-"""Others who commit between the plan of an upsert and its commits."""
+"""Others commit between the plan of an upsert and its commits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def names_by_id(path: Path) -> dict[int, str]:
 def between(
     monkeypatch: pytest.MonkeyPatch, path: Path, act: Act, *, commit: int, times: int = 1
 ) -> list[int]:
-    """Let another act before a commit, counted from 1, and before as many after it."""
+    """Let another writer act before a commit, counted from 1, and before as many after it."""
     real, seen = Committer.commit, [0]
 
     def committing(self: Committer, *arguments: Any, **named: Any) -> Any:
@@ -58,7 +58,7 @@ def replace_all(table: alcid.PaimonTable) -> None:
     put(table, [9, 10, 11], "other")
 
 
-# Of each: who acts, before which of our commits, and what is there in the end.
+# For each: who acts, before which of our commits, and the rows at the end.
 ACTS: dict[str, tuple[Act, int, dict[int, str]]] = {
     "replace": (replace_all, 1, {1: "ours", 10: "other", 11: "other"}),
     "upsert": (lambda t: put(t, [1, 9], "other"), 1, {1: "ours", 2: "base", 3: "base"}),

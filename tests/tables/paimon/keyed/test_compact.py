@@ -51,7 +51,7 @@ def kinds(table: PaimonTable) -> list[str]:
 
 
 def data_files(table: PaimonTable) -> set[str]:
-    """What lies in the folders of data and of indexes, whoever names it."""
+    """All files in the folders of data and of indexes, whoever names them."""
     paths = table.storage.list().paths.to_pylist()
     return {path for path in paths if "bucket-" in path or path.startswith("index/")}
 
@@ -213,7 +213,7 @@ def test_a_table_without_vectors_is_compacted(tmp_path: Path) -> None:
 
 
 def meddle(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], object]) -> list[int]:
-    """After each round of work another does a step; how many buckets each round had."""
+    """After each round of work, another writer does a step; returns the buckets of each round."""
     left, rounds = list(steps), list[int]()
     real = compact_buckets
 
@@ -307,7 +307,7 @@ def test_a_schema_that_came_meanwhile_is_taken(
     other = PaimonTable(table.table.storage)
     rounds = meddle(monkeypatch, lambda: set_options(other, snapshot__num_retained__min="3"))
     report = compact(table.table)
-    assert rounds == [1, 0]  # what was written is of the schema before, and good
+    assert rounds == [1, 0]  # was written under the previous schema, and is valid
     assert report.buckets == 1
     assert table.rows() == {1: "a", 2: "B"}
     assert {placed.file.schema_id for placed in table.bucket.files} == {0}

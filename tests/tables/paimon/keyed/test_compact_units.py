@@ -1,4 +1,4 @@
-"""A compaction takes level 0, and as many runs as make room for it."""
+"""A compaction takes level 0, and as many runs as are needed to make room for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVELS = 6
 
 
 def file_of(name: str, level: int, size: int, *, delete_rows: int | None = 0) -> PlacedFile:
-    """A file of which nothing but its level and its size matter."""
+    """A file of which only level and size matter."""
     file = DataFile(
         name=name,
         size=size,
@@ -37,7 +37,7 @@ def file_of(name: str, level: int, size: int, *, delete_rows: int | None = 0) ->
 
 
 def bucket_of(sizes: Mapping[int, Sequence[int]], vectors: Sequence[str] | None = None) -> Bucket:
-    """Files by level, called `<level>-<number>`; and an index file of vectors of some."""
+    """Files by level, named `<level>-<number>`, and an index file of vectors for some."""
     files = [
         file_of(f"{level}-{number}", level, size)
         for level, some in sizes.items()
@@ -102,7 +102,7 @@ def test_what_is_on_the_top_level_is_taken_only_for_its_deleted_rows() -> None:
     assert pick_all(bucket_of({5: [1, 1]}), LEVELS) is None
     assert pick_all(bucket_of({5: [1, 1]}, []), LEVELS) is None
     assert pick_all(bucket_of({5: [1, 1]}, ["5-1"]), LEVELS) is not None
-    for deleted_count in (1, None):  # a count that is unknown makes readers merge
+    for deleted_count in (1, None):  # an unknown count makes readers merge
         files = (file_of("a", 5, 1, delete_rows=deleted_count),)
         assert pick_all(Bucket(EMPTY, 0, "bucket-0/", files), LEVELS) is not None
 

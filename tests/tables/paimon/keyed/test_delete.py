@@ -1,4 +1,4 @@
-"""Deletes by predicate from tables with a primary key: exact rows, and rows that delete."""
+"""Deletes by predicate from tables with a primary key: exact rows, and delete records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VECTORS = {"deletion-vectors.enabled": "true"}
 
 
 def table_of(path: Path, options: dict[str, str]) -> alcid.PaimonTable:
-    """Keys 0 to 99 in several files; the name is the key modulo 5, of every third key newer."""
+    """Keys 0 to 99 in several files; the name is the key modulo 5, newer for every third key."""
     table = create(path, primary_keys=["id"], options=options)
     table.upsert(rows_of(range(100)))
     table.upsert(rows_of(range(0, 100, 3), "newer"))
@@ -51,7 +51,7 @@ def test_exactly_the_rows_that_match_go(tmp_path: Path, options: dict[str, str])
     assert report.rows == len(gone)
     left = sorted(set(range(100)) - gone)
     assert ids_of(table) == left
-    table.upsert(rows_of(range(1, 7, 5)))  # 1 and 6 come again
+    table.upsert(rows_of(range(1, 7, 5)))  # 1 and 6 are inserted again
     assert ids_of(table) == sorted([*left, 1, 6])
     table.compact()
     assert ids_of(table) == sorted([*left, 1, 6])
@@ -82,7 +82,7 @@ def test_nothing_that_matches_makes_no_snapshot(tmp_path: Path) -> None:
 def test_rows_that_are_not_compacted_count_as_they_are(tmp_path: Path) -> None:
     table = table_of(tmp_path, VECTORS)
     table.upsert(rows_of(range(2), "unseen"), write_only=True)
-    # 0 was "newer" and 1 was "n1": what they are now counts, though batch reads do not see it.
+    # 0 was "newer" and 1 was "n1": the current values count, though batch reads do not see them.
     assert table.delete("name IN ('newer', 'n1') AND id < 3").rows == 0
     assert table.delete("name = 'unseen'").rows == 2
     assert ids_of(table) == list(range(2, 100))

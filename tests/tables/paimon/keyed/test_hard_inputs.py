@@ -1,4 +1,4 @@
-"""Upserts of rows that are hard to get right: many, few, the same, skewed, incomplete, wrong."""
+"""Upserts of difficult rows: many, few, the same, skewed, incomplete, wrong."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def rows_of(ids: Any, text: str = "n") -> pa.Table:
 
 
 def rows(table: PaimonTable) -> list[tuple[Any, ...]]:
-    """All rows, sorted; a table that was opened again says the same."""
+    """All rows, sorted; the same if the table is opened again."""
     table_rows = table.scan().to_arrow()
     again = alcid.paimon(table.location).scan().to_arrow()
     assert again.equals(table_rows)
@@ -62,7 +62,7 @@ def rows(table: PaimonTable) -> list[tuple[Any, ...]]:
 
 
 def expected(*tables: pa.Table) -> list[tuple[Any, ...]]:
-    """The rows of tables, the later one in place of the earlier of the same key."""
+    """The rows of tables, where a later row replaces an earlier one with its key."""
     newest = {row["id"]: tuple(row.values()) for table in tables for row in table.to_pylist()}
     return sorted(newest.values(), key=repr)
 
@@ -216,7 +216,7 @@ def test_of_rows_with_one_key_the_greatest_sequence_field_is_kept(
     assert rows(table) == [(1, "a", 5), (2, "d", None)]
     upsert((1, "e", 4), (2, "f", -9))  # an older one is dropped, any number is above null
     assert rows(table) == [(1, "a", 5), (2, "f", -9)]
-    upsert((1, "g", 5), (2, "h", None))  # of equal ones the later is kept
+    upsert((1, "g", 5), (2, "h", None))  # among equal ones the later is kept
     assert rows(table) == [(1, "g", 5), (2, "f", -9)]
     assert is_sound(table)
 

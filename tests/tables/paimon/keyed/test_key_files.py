@@ -1,4 +1,4 @@
-"""Files of a table with a primary key are what Java writes of the same rows."""
+"""Files of a table with a primary key equal those that Java writes for the same rows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def keyed_table(
 def run_of(
     keyed: KeyedTable, rows: dict[str, list[Any]], kinds: list[int] | None = None
 ) -> SortedRun:
-    """Rows with the sequence numbers 10, 11, ...; columns that are not given are null."""
+    """Rows with the sequence numbers 10, 11, ...; missing columns are null."""
     count = len(next(iter(rows.values())))
     stored = stored_schema(keyed.schema)
     table = pa.Table.from_arrays(
@@ -80,7 +80,7 @@ def run_of(
 
 
 def values_of(file: DataFile, schema: TableSchema) -> list[Any]:
-    """The bounds and nulls of the columns of a file."""
+    """The bounds and null counts of the columns of a file."""
     stats = file.value_stats
     kinds = [schema.types[name] for name in file.stats_columns or schema.names]
     bounds = unpack_rows([stats.minimum, stats.maximum], kinds)
@@ -149,7 +149,7 @@ def test_keys_of_several_columns_stand_in_front_in_the_order_of_the_key(tmp_path
     kinds = [DataType.parse("STRING"), DataType("INT")]
     keys = unpack_rows([file.min_key, file.max_key], kinds)
     assert [key.to_pylist() for key in keys] == [["a", "b" * 20], [7, 5]]
-    # Of each column its own bounds, and nothing is cut.
+    # Each column has its own bounds, and nothing is truncated.
     bounds = unpack_rows([file.key_stats.minimum, file.key_stats.maximum], kinds)
     assert [bound.to_pylist() for bound in bounds] == [["a", "b" * 20], [5, 7]]
     assert (file.level, file.source, file.delete_rows) == (5, 1, 0)
@@ -356,7 +356,7 @@ def test_java_writes_the_same(tmp_path: Path, version: str, name: str) -> None:
             "max_sequence", "schema_id", "level", "delete_rows", "source", "stats_columns",
         ):  # fmt: skip
             assert getattr(ours, attribute) == getattr(java, attribute), attribute
-        # A least value of 0.0 is -0.0 in ours.
+        # A minimum of 0.0 is -0.0 in ours.
         assert values_of(ours, files.schema) == values_of(java, files.schema)
         assert written.entry.total_buckets == placed.entry.total_buckets
         own, theirs = (

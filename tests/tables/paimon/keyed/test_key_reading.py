@@ -1,4 +1,4 @@
-"""Rows of files with keys are read as the table has them now, whatever wrote them and when."""
+"""Rows of files with keys are read in the current schema, whoever wrote them and when."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OLD = TableSchema.of(
     [],
     {"bucket": "1", "sequence.field": "age"},
 )
-NEW = replace(  # the key is renamed and wider, `name` comes last, `added` is new
+NEW = replace(  # the key is renamed and widened, `name` is last, `added` is new
     OLD,
     id=1,
     fields=(
@@ -79,7 +79,7 @@ def reader(folder: Path, schema: TableSchema = NEW) -> KeyReader:
 
 
 def written(folder: Path, rows: pa.Table, name: str = "data-0.parquet") -> PlacedFile:
-    """A file of row groups, or stripes, of three rows, of the old schema."""
+    """A file with row groups, or stripes, of three rows, in the old schema."""
     (folder / "bucket-0").mkdir(exist_ok=True)
     path = folder / "bucket-0" / name
     if name.endswith("orc"):

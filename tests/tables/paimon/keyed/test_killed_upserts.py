@@ -1,4 +1,4 @@
-"""An upsert that is killed: nothing of it is seen, or all of it, once somebody compacts."""
+"""A killed upsert: none of it is seen, or all of it, once somebody compacts."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_a_search_finds_what_ranking_finds(
 
     def both(values: list[int]) -> tuple[KeyRows, KeyRows]:
         rows = replace(rows_of([0] * len(values)), keys=[keys(values)])
-        # Of two columns the first is the same everywhere: such keys are ranked.
+        # The first of two columns is constant: such keys are ranked.
         return rows, replace(rows, keys=[pa.array([0] * len(values), pa.int8()), keys(values)])
 
     files = [both(sorted(values)) for values in older]

@@ -1,4 +1,4 @@
-"""Processes that upsert at once: as if they had upserted one after the other."""
+"""Concurrent upserts by processes: as if they had upserted one after the other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_upserts_of_four_processes_are_as_if_one_after_the_other(
             names.append(snapshot.commit_user)
             _apply(rows, rows_of_round(snapshot.commit_user))
     assert len(set(names)) == len(names)
-    # A round whose rows only delete what is not there makes no snapshot.
+    # A round that only deletes missing rows makes no snapshot.
     every = {f"{worker}-{number}" for worker in range(WORKERS) for number in range(ROUNDS)}
     assert set(names) <= every
     assert len(names) > len(every) * 0.9

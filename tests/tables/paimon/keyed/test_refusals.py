@@ -1,4 +1,4 @@
-"""What an upsert, or a compaction, cannot follow is refused by name, before anything is written."""
+"""What an upsert or a compaction does not support is refused by name, before any write."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def files_of(table: PaimonTable) -> list[str]:
 
 
 def refused(table: PaimonTable, operation: str) -> str:
-    """What the operation says; nothing has been written."""
+    """The error of the operation; nothing has been written."""
     before = files_of(table)
     run: Callable[[], object] = table.compact
     if operation == "upsert":
@@ -65,7 +65,7 @@ def refused(table: PaimonTable, operation: str) -> str:
     return str(error.value)
 
 
-# Key, value, why, and whether compactions are refused too.
+# Key, value, reason, and whether compactions are refused too.
 PARQUET_ONLY = (
     "only parquet is written; after Paimon's ALTER TABLE ... SET ('file.format' = 'parquet') "
     "new files are, and old ones stay"
@@ -178,7 +178,7 @@ def test_a_compaction_refuses_what_files_and_commits_must_do(
     if compacts:
         assert refused(table, "compact") == f"{key}={value}: cannot compact the table: {why}"
     else:
-        table.compact()  # of a table without rows
+        table.compact()  # for a table without rows
         assert table.snapshot_id is None
 
 
@@ -307,7 +307,7 @@ def test_a_delete_on_a_table_that_ignores_deletes_is_refused(tmp_path: Path) -> 
     assert files_of(table) == before
 
 
-# What only matters where rows come, new partitions above all.
+# What only matters for new rows, above all in new partitions.
 NOT_OF_DELETES = {
     "bucket-function.type",
     "metastore.partitioned-table",

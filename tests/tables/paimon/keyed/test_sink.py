@@ -1,4 +1,4 @@
-"""`upsert_sink`: a batch is in the table once, whoever gives it again, and whatever was killed."""
+"""`upsert_sink`: a batch is in the table once, whoever sends it again, and whatever was killed."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_of_two_live_sinks_the_older_is_refused(tmp_path: Path) -> None:
 
 
 class Interrupted(Storage):
-    """A storage in whose way something happens, once, before a snapshot gets its name."""
+    """A storage in which something happens, once, before a snapshot gets its name."""
 
     happens: Any = None
     snapshots = 1
@@ -237,7 +237,7 @@ def test_a_batch_is_seen_whole_though_another_takes_over_in_its_midst(tmp_path: 
     assert sink(ours, 0) is not None
     everything = dict.fromkeys(range(10), "this") | {0: "other"}
     assert names_of(table) == everything
-    # Who takes over compacts the other batch along with its own.
+    # The successor compacts the other batch along with its own.
     assert history(table, 2) == [(2, "APPEND", 0), (3, "APPEND", 1), (4, "COMPACT", 1)]
     assert other(theirs, 1) is None  # the last snapshot says that it has batch 1
     with pytest.raises(ConflictError, match="another sink of this name is live"):
@@ -248,7 +248,7 @@ def test_a_batch_is_seen_whole_though_another_takes_over_in_its_midst(tmp_path: 
 
 
 def give_all(location: str, number: int, batches: int) -> int:
-    """Give batches to sinks, each time to a new one after a conflict; how many were written."""
+    """Send batches to sinks, to a new one after each conflict; returns how many were written."""
     written = 0
     sink = alcid.upsert_sink(alcid.paimon(location), "s")
     for batch in range(batches):
@@ -359,7 +359,7 @@ def levels(table: PaimonTable) -> dict[int, list[int]]:
 
 
 class Unanswered(Storage):
-    """A storage that makes a file, but does not say so, nor whether it is there; once."""
+    """A storage that makes a file once without confirming it, or that it exists."""
 
     silences = 2
 

@@ -1,4 +1,4 @@
-"""Rows by their places, out of many chunks."""
+"""Rows by position, from many chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where rows of an upsert go: one channel for each bucket, one bucket for each key."""
+"""The targets of the rows of an upsert: one channel for each bucket, one bucket for each key."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def job_of(table: PaimonTable, routing: Routing) -> UpsertJob:
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PaimonTable]:
-    """Tables of 3 partitions with the keys 0 to 299, of one assigner and many buckets."""
+    """Tables of 3 partitions with the keys 0 to 299, with one assigner and many buckets."""
     made = {}
     for name, bucket in (("dynamic", "-1"), ("fixed", "5")):
         options = {"bucket": bucket, "deletion-vectors.enabled": "true"}

@@ -1,4 +1,4 @@
-"""Random upserts, deletes and compactions, done to a table and to the rows that it should hold."""
+"""Random upserts, deletes and compactions of a table, and of the rows that it should have."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.tables.paimon.random_predicates import Row
 
 __all__ = ["Outcome", "UpsertMachine"]
 
-MANY_FILES = 12  # each makes each scan slower
+MANY_FILES = 12  # each of them slows down every scan
 ROW_KINDS: tuple[RowKind, ...] = ("+I", "+U", "-U", "-D")
 
 
 class Outcome(Enum):
-    """What becomes of the rows of an upsert."""
+    """The outcome of the rows of an upsert."""
 
     COMPACTED = "compacted"
     LEFT = "left on level 0"
@@ -42,12 +42,12 @@ class _KilledError(BaseException):
 
 
 class UpsertMachine(UpsertTable):
-    """What can be done to a table with a primary key."""
+    """The possible steps on a table with a primary key."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.newest_of: dict[int, Rows] = {}
-        """What each snapshot holds if level 0 is merged."""
+        """The rows of each snapshot if level 0 is merged."""
         self._keys_of: dict[str, tuple[set[Key], set[Key]]] = {}
         self._touched: set[Key] = set()
         self._killed: set[Key] = set()
@@ -131,17 +131,17 @@ class UpsertMachine(UpsertTable):
             new = {key for key in self._touched if key in live and self.model.is_changed(key)}
             gone = (before - live.keys()) & self._touched
             assert report.replaced == len(new & before) + len(gone)
-            # Where a bucket was not looked through, rows that lose and deletes of nothing count.
+            # Where a bucket was not searched, outdated rows and deletes of nothing count too.
             assert len(new) <= report.rows <= len(self._touched) - report.deletes
             assert len(gone) <= report.deletes
 
     def draw_kinds(self, count: int) -> list[RowKind]:
-        """What rows do: mostly put, or mostly delete."""
+        """The kinds of rows: mostly inserts, or mostly deletes."""
         weights = self.source.choice([(1, 0, 0, 0), (4, 4, 1, 1), (1, 1, 4, 4), (0, 0, 0, 1)])
         return self.source.choices(ROW_KINDS, weights, k=count)
 
     def take(self, kinds: Sequence[str], rows: Sequence[Row], outcome: Outcome) -> None:
-        """Let the model have the changes of an upsert."""
+        """Apply the changes of an upsert to the model."""
         numbers = {field.name: field.id for field in self.now.schema.fields}
         stored = [
             {numbers[name]: value for name, value in row.items() if name in numbers} for row in rows
@@ -202,7 +202,7 @@ class UpsertMachine(UpsertTable):
     # -- what is to be seen --------------------------------------------------------------------
 
     def remember(self) -> None:
-        """Find out what waits, and keep what new snapshots should hold."""
+        """Find out what is on level 0, and remember what new snapshots should have."""
         before, merged = self.now, self._newest()
         waiting, _ = self._levels()
         self._check_level_0(waiting)
@@ -220,7 +220,7 @@ class UpsertMachine(UpsertTable):
             self.past[last], self.newest_of[last] = self.now, merged
 
     def _check_level_0(self, waiting: set[Key]) -> None:
-        """What an upsert has left on level 0."""
+        """Check what an upsert has left on level 0."""
         snapshot = self.table.snapshot.state.snapshot
         if self._outcome is Outcome.LEFT:
             assert waiting >= self._touched, "an upsert that only writes compacted"
@@ -237,7 +237,7 @@ class UpsertMachine(UpsertTable):
         return replace(self.now, rows=list(self.model.merged().values()))
 
     def _levels(self) -> tuple[set[Key], dict[Key, set[int]]]:
-        """Keys of rows that wait for a compaction; and the buckets that each key is in."""
+        """Keys of rows that wait for a compaction, and the buckets of each key."""
         waiting: set[Key] = set()
         buckets: dict[Key, set[int]] = {}
         for placed in self._live_files():
@@ -255,7 +255,7 @@ class UpsertMachine(UpsertTable):
         return place_files(snapshot.state.entries, table_paths(snapshot.schema, snapshot.options))
 
     def _read_keys(self, placed: PlacedFile) -> tuple[set[Key], set[Key]]:
-        """The keys in a file, and those of rows that delete."""
+        """The keys in a file, and those of its delete records."""
         names = self.now.schema.primary_keys
         with pq.ParquetFile(self.path / placed.path) as file:
             rows = file.read(columns=[*names, "_VALUE_KIND"]).to_pylist()
@@ -265,7 +265,7 @@ class UpsertMachine(UpsertTable):
     # -- checks --------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Look at the rows; in most machines after every other step, for the time that it takes."""
+        """Check the rows; in most machines after every other step, to save time."""
         if not self.is_thorough and self.source.random() < 0.5:
             return
         super().check()
@@ -279,7 +279,7 @@ class UpsertMachine(UpsertTable):
 
     @contextmanager
     def _merged(self) -> Iterator[None]:
-        """Look at level 0 too."""
+        """Check level 0 too."""
         usual = self.table, self.now
         self.table, self.now = self._open(merge_on_read=True), self._newest()
         yield
@@ -294,7 +294,7 @@ class UpsertMachine(UpsertTable):
             self.check_rows(then, self.newest_of[number])
 
     def check_buckets(self) -> None:
-        """Each key is in one bucket, and no bucket has more keys than it may."""
+        """Each key is in one bucket, and no bucket has more keys than allowed."""
         self.table.refresh()
         _, buckets = self._levels()
         assert {key: numbers for key, numbers in buckets.items() if len(numbers) > 1} == {}

@@ -31,7 +31,7 @@ class UpsertModel:
     """The columns that say which row is newer; among equal ones it is the later."""
     descending: bool = False
     ignored: Collection[str] = ()
-    """Kinds of rows that do nothing."""
+    """Kinds of rows that are ignored."""
     compacted: dict[Key, StoredRow] = field(default_factory=dict)
     waiting: dict[Key, list[tuple[str, StoredRow]]] = field(default_factory=dict)
 
@@ -39,7 +39,7 @@ class UpsertModel:
         return tuple(row[number] for number in self.keys)
 
     def take(self, changes: Iterable[tuple[str, StoredRow]]) -> set[Key]:
-        """Let changes wait, and tell of which keys there are any."""
+        """Put changes on level 0; returns their keys."""
         keys = set()
         for kind, row in changes:
             if kind not in self.ignored:
@@ -48,7 +48,7 @@ class UpsertModel:
         return keys
 
     def compact(self, besides: Collection[Key] = ()) -> None:
-        """Changes wait no longer, but for those of the keys `besides`."""
+        """Compact the changes, except for those of the keys `besides`."""
         for key in self.waiting.keys() - besides:
             newest = self.newest(key)
             del self.waiting[key]
@@ -57,10 +57,10 @@ class UpsertModel:
                 self.compacted[key] = newest
 
     def newest(self, key: Key) -> StoredRow | None:
-        """The row of a key, those that wait among them."""
+        """The row of a key, changes on level 0 included."""
         before = [("+I", self.compacted[key])] if key in self.compacted else []
         every = [*before, *self.waiting.get(key, ())]
-        # Of those that are the same in age, max takes the first.
+        # Among those of the same age, max takes the first.
         kind, row = max(
             reversed(every), key=lambda change: self._age(change[1]), default=("-D", {})
         )
@@ -71,7 +71,7 @@ class UpsertModel:
         return self.newest(key) is not self.compacted.get(key)
 
     def merged(self) -> dict[Key, StoredRow]:
-        """The rows as a read sees them that merges."""
+        """The rows that a merging read sees."""
         rows = ((key, self.newest(key)) for key in self.compacted.keys() | self.waiting.keys())
         return {key: row for key, row in rows if row is not None}
 
@@ -80,7 +80,7 @@ class UpsertModel:
 
 
 def _rank(value: Any, *, descending: bool) -> tuple[Any, ...]:
-    """Null below all; the others in the order of Java, the other way round if descending."""
+    """Null below all; the others in Java's order, reversed if descending."""
     if value is None:
         return (0,)
     if isinstance(value, datetime):

@@ -35,7 +35,7 @@ VECTORS = {"deletion-vectors.enabled": "true"}
 
 
 class UpsertTable(Machine):
-    """A table with a primary key. `id` is in no two rows: it tells which row of a key is live."""
+    """A table with a primary key. No two rows have the same `id`: it shows which row is live."""
 
     partition_values: ClassVar[Mapping[str, Sequence[Any]]] = PARTITIONS
 
@@ -137,7 +137,7 @@ class UpsertTable(Machine):
 
     @property
     def merges(self) -> bool:
-        """Whether any read of the table sees what is on level 0."""
+        """Whether any read of the table sees level 0."""
         options = self.now.schema.options
         return not self.has_vectors or "deletion-vectors.merge-on-read" in options
 
@@ -151,7 +151,7 @@ class UpsertTable(Machine):
         return {*super().fixed_columns, *self.key_columns, "v", "w", "op"}
 
     def draw_rows(self) -> list[Row]:
-        """Some rows, of new keys or old ones, without some of the columns."""
+        """Some rows, with new keys or old ones, without some of the columns."""
         columns = self.now.columns
         optional = [name for name in columns if name not in self.fixed_columns]
         left_out = set(optional[:1]) if self.source.random() < 0.2 else set()
@@ -190,7 +190,7 @@ class UpsertTable(Machine):
         }
 
     def draw_sequence(self, kind: str) -> Any:
-        """Often one that was there before."""
+        """Often a key that existed before."""
         if self.source.random() < 0.1:
             return None
         number = self.source.randrange(6)

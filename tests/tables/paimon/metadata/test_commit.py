@@ -1,4 +1,4 @@
-"""Commits: many at once, killed ones, late ones; and manifests that are merged on the way."""
+"""Commits: concurrent, killed and late ones; and manifests that are merged on the way."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from tests.tables.paimon.small_tables import (
 
 
 def check_race(table: PaimonTable, done: list[Done]) -> None:
-    """All that was done is there, once, in snapshots without a gap; all of them can be read."""
+    """All work is there, once, in snapshots without a gap; all of them can be read."""
     made = sorted(number for racer in done for number in racer.snapshots)
     assert made == list(range(1, len(made) + 1))
     snapshots = table.folder.snapshots
@@ -85,7 +85,7 @@ def test_processes_that_commit_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_processes_that_commit_at_once_to_s3_lose_nothing(moto_port: int, bucket: str) -> None:
-    """Arrow cannot ask S3 for a name that is free: s3fs does that, for it."""
+    """Arrow cannot create a file on S3 only if the name is free, so s3fs does it."""
     if is_missing("s3fs"):
         pytest.skip("needs s3fs")
     options = KEYS | {"endpoint_url": f"http://127.0.0.1:{moto_port}", "library": "arrow"}
@@ -144,7 +144,7 @@ def test_a_commit_that_is_killed_is_there_with_its_snapshot_or_not_at_all(
 
 
 class Interrupted(Storage):
-    """A storage in whose way something happens, once, before a snapshot gets its name."""
+    """A storage in which something happens, once, before a snapshot gets its name."""
 
     happens: Any = None
 
@@ -177,7 +177,7 @@ def test_who_comes_second_plans_again_on_what_the_first_has_made(tmp_path: Path)
     assert made is not None
     assert (made.id, seen) == (3, [1, 2])
     assert ids(other) == list(range(15))
-    # What the first try has written is gone: three files of each snapshot, one more of the base.
+    # The files of the first try are gone: three of each snapshot, and one more of the base.
     named = {snapshot.base_manifest_list for snapshot in map(late.folder.snapshots.get, (1, 2, 3))}
     named |= {
         snapshot.delta_manifest_list for snapshot in map(late.folder.snapshots.get, (1, 2, 3))
@@ -194,7 +194,7 @@ def test_the_number_of_a_snapshot_that_has_expired_is_not_taken(tmp_path: Path, 
     append(other, range(5))
 
     def overtake() -> None:
-        """Three commits; the first snapshots expire, or those up to the number that is wanted."""
+        """Three commits; the first snapshots expire, or those up to the given number."""
         for start in (5, 10, 15):
             append(other, range(start, start + 5))
         other.storage.delete([f"snapshot/snapshot-{number}" for number in range(1, 5 - kept + 1)])
@@ -235,7 +235,7 @@ def test_a_snapshot_that_expires_right_away_was_made_all_the_same(tmp_path: Path
 
 
 def java_commit(table: PaimonTable, numbers: range) -> None:
-    """Commit as Java does on a disk: over a snapshot that came between its look and its rename."""
+    """Commit as Java does on a disk: over a snapshot that appeared between its check and rename."""
     entry = write_file(table, rows_of(numbers))
     beside = PaimonTable(Storage.open(table.location))
     (path,) = (Path(table.location) / "snapshot").glob("snapshot-2")
@@ -283,7 +283,7 @@ def test_a_commit_is_not_based_on_a_snapshot_that_java_has_replaced(tmp_path: Pa
 
     late.committer().commit(plan)
     assert [snapshot.id for snapshot in seen] == [2, 2]
-    assert ids(late) == list(range(15))  # that of 100 is lost, by the renaming
+    assert ids(late) == list(range(15))  # that of 100 is lost by the renaming
 
 
 def test_a_schema_that_changed_is_a_conflict(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_a_hundred_commits_leave_few_manifests(tmp_path: Path) -> None:
 
 
 def test_merging_keeps_the_order_of_manifests(tmp_path: Path) -> None:
-    """Writers of Java refuse a file that comes behind the entry by which it went."""
+    """Java's writers refuse a file that comes after the entry that removed it."""
     table = create(tmp_path, options={"manifest.merge-min-count": "4"})
     entry = append(table, [0])
     for number in range(1, 12):
@@ -345,7 +345,7 @@ def test_merging_keeps_the_order_of_manifests(tmp_path: Path) -> None:
 
 
 def test_a_large_table_loses_what_went(tmp_path: Path) -> None:
-    """All manifests are written anew when most of what they say is over, however large they are."""
+    """All manifests are rewritten if most of their entries are outdated, however large they are."""
     options = {"manifest.target-file-size": "3 kb", "manifest.merge-min-count": "1000"}
     table = create(tmp_path, options=options)
     entries = [append(table, [number]) for number in range(4)]
@@ -375,7 +375,7 @@ def test_merged_manifests_are_cut_to_their_size(tmp_path: Path) -> None:
     for number in range(201, 220):
         append(table, [number])
     after = [meta.name for meta in table.snapshot.state.manifests]
-    assert after[:2] == names  # large ones are not written again
+    assert after[:2] == names  # large ones are not rewritten
     assert ids(table) == list(range(220))
 
 
@@ -388,7 +388,7 @@ def entry(tmp_path_factory: pytest.TempPathFactory) -> ManifestEntry:
 def test_merging_at_any_time_changes_nothing_of_what_is_live(
     entry: ManifestEntry, steps: list[tuple[int, int]], data: st.DataObject
 ) -> None:
-    """Files come and go, and come with another index; now and then some manifests are merged."""
+    """Files come and go, and get other indexes; now and then some manifests are merged."""
 
     def version(file: int, number: int) -> ManifestEntry:
         described = replace(entry.file, name=f"data-{file}", extra_files=(f"{number}.index",))
@@ -448,7 +448,7 @@ def test_what_is_not_known_survives_commits_that_merge_manifests(tmp_path: Path)
         newer_file(folder / snapshot[name], fields)
     table.refresh()
 
-    append(table, [3])  # manifests stay, and are listed anew
+    append(table, [3])  # manifests stay, and are listed again
     snapshot_json = json.loads((tmp_path / "snapshot/snapshot-4").read_bytes())
     assert (snapshot_json["newThings"], snapshot_json.keys() & {"uuid", "writerVersion"}) == (
         {"a": [1]},
@@ -464,7 +464,7 @@ def test_what_is_not_known_survives_commits_that_merge_manifests(tmp_path: Path)
     snapshot_json = json.loads((tmp_path / "snapshot/snapshot-5").read_bytes())
     assert snapshot_json["newThings"] == {"a": [1]}
     (merged,) = avro_records((folder / snapshot_json["baseManifestList"]).read_bytes())
-    assert "_EXTRA_FILES" not in merged  # nothing lies beside the new manifest
+    assert "_EXTRA_FILES" not in merged  # nothing is left next to the new manifest
     written = avro_records((folder / merged["_FILE_NAME"]).read_bytes())
     news = {
         record["_FILE"]["_FILE_NAME"]: (record["_NEW"], record["_FILE"]["_NEW"])

@@ -100,7 +100,7 @@ def test_what_is_no_avro_file() -> None:
 
 
 def arrow_type(kind: Any) -> Any:
-    """The type that Java gives to a field of a manifest in ORC, out of its type in Avro."""
+    """The type that Java gives to a field of a manifest in ORC, derived from its type in Avro."""
     match kind:
         case ["null", inner] | {"type": ["null", inner]}:
             return arrow_type(inner)
@@ -146,7 +146,7 @@ def test_damage_to_orc_is_named(manifests: list[Path]) -> None:
 
 
 def test_sparse_wide_entries_of_one_block_are_read() -> None:
-    """As Java writes them: thousands of files in a block that is next to nothing."""
+    """As Java writes them: thousands of files in a tiny block."""
     columns, files = 300, 1500
     packed = pack_rows([pa.nulls(1)] * columns, [DataType("INT")] * columns)[0]
     stats = RowStats(packed, packed, (7,) * columns)

@@ -1,4 +1,4 @@
-"""The options of a Paimon table: what they mean, and that none is passed over in silence."""
+"""The options of a Paimon table: what they mean, and that none is ignored silently."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_some_code_reads_every_option_that_is_honoured() -> None:
 
 
 def _read_attributes() -> Iterator[str]:
-    """The attributes of options that code of Paimon tables reads, wherever it has them from."""
+    """The attributes of options that the code of Paimon tables reads."""
     package = Path(tables.__file__).parent
     for path in (*package.glob("paimon/**/*.py"), *package.glob("maintenance/*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

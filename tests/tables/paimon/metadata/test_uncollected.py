@@ -1,4 +1,4 @@
-"""No garbage is looked for while many objects are made, and always again thereafter."""
+"""The garbage collector is off while many objects are made, and always on again thereafter."""
 
 from __future__ import annotations
 

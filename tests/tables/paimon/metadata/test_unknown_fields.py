@@ -1,4 +1,4 @@
-"""Fields that only a newer Paimon knows: they are read, and written again as they were."""
+"""Fields that only a newer Paimon knows: they are read, and written again unchanged."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ LEVELS: dict[str, tuple[Any, Any, list[tuple[str, ...]]]] = {
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """A file of each kind, with records in it."""
+    """A file of each kind, with records."""
     table = unpack_table("vectors_32", tmp_path_factory.mktemp("tables"))
     contents: dict[str, bytes] = {}
     for path in sorted((table / "manifest").iterdir()):

@@ -1,4 +1,4 @@
-"""Appends to Paimon tables: which files and entries are written, which rows are taken."""
+"""Appends to Paimon tables: which files and entries are written, which rows are accepted."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ def test_statistics_are_those_that_the_table_asks_for(
     )
     append_arrow(table, rows)
     (file,) = entries(table)
-    assert file.stats_columns == columns  # never those of nested values, as Paimon has it
+    assert file.stats_columns == columns  # never those of nested values, as in Paimon
     assert file.value_stats.null_counts == counts
     names = table.snapshot.schema.names if columns is None else columns
     types = [table.snapshot.schema.types[name] for name in names]
@@ -597,13 +597,13 @@ def test_files_of_an_append_that_fails_are_removed(tmp_path: Path) -> None:
         patch.setattr(DataJob, "write_table", watched)
         with pytest.raises(UnsupportedError, match="column name: found length 8"):
             append_arrow(table, rows)
-    assert seen == [2]  # a data file and its index were there
+    assert seen == [2]  # a data file and its index existed
     assert data_files(tmp_path) == []
     assert table.snapshot_id is None
 
 
 class Late(Committer):
-    """A commit before which somebody else is."""
+    """A commit before which another writer commits."""
 
     def commit(self, *args: Any, **how: Any) -> Any:
         schema = self._schema
@@ -720,7 +720,7 @@ def stats_columns(table: PaimonTable) -> list[tuple[str, ...] | None]:
 def test_statistics_are_of_all_columns_where_those_of_old_writers_are(
     tmp_path: Path, option: str | None, written: tuple[str, ...] | None
 ) -> None:
-    """Paimon 0.9.0 takes the bounds of `name` for those of `list`, where `list` is left out."""
+    """Paimon 0.9.0 takes the bounds of `name` for those of `list` if `list` is omitted."""
     options = {} if option is None else {"metadata.stats-dense-store": option}
     table = create(tmp_path, NESTED, options=options)
     commit(table, Change(kind="APPEND", added=[write_file(table, nested_rows(0))]))

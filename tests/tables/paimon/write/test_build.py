@@ -57,7 +57,7 @@ from tests.tables.paimon.small_tables import (
 
 @pytest.fixture
 def table(tmp_path: Path) -> PaimonTable:
-    """Two files, of 20 and 30 rows."""
+    """Two files, with 20 and 30 rows."""
     return filled(create(tmp_path / "t"))
 
 
@@ -298,7 +298,7 @@ def test_a_column_that_is_no_more_has_no_index_that_is_shown(tmp_path: Path) -> 
 
 
 def test_types_are_those_of_the_file(table: PaimonTable) -> None:
-    """An index of INT is not one of BIGINT: readers of files go by the file's own type."""
+    """An index on INT does not serve BIGINT: readers of files use the file's own type."""
     first = table.folder.latest_schema()
     build(table, {"file-index.bitmap.columns": "id"})
     before = payloads(table)
@@ -438,7 +438,7 @@ def test_a_table_that_must_not_be_changed_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_object_store(storage: Storage) -> None:
-    """Index files are not written over those of others there either."""
+    """Index files do not overwrite existing ones there either."""
     table = filled(create(storage, options=BESIDE))
     for _ in range(2):
         build(table, BITMAP)

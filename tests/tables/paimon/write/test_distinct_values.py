@@ -1,4 +1,4 @@
-"""Statistics of Paimon tables: rows that are no rows of the table do not count."""
+"""Statistics of Paimon tables: rows that do not belong to the table do not count."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def files_in(table: Path, folder: str) -> list[str]:
 
 
 def counted_here(rows: pa.Table) -> list[dict[str, Any]]:
-    """The same by all values at once; empty text counts as nothing in a sketch."""
+    """The same from all values at once; a sketch ignores empty text."""
     return [
         {
             "column": name,

@@ -57,7 +57,7 @@ def test_what_paimon_built_comes_out_the_same(tmp_path: Path, name: str) -> None
     for file, built in before.items():
         assert isinstance(built, dict)
         expected_payloads = {key: built[key] for key in built if key in asked}
-        if report.skipped:  # of some files
+        if report.skipped:  # for some files
             left = after[file]
             assert isinstance(left, dict)
             for key in expected_payloads.keys() - left.keys():
@@ -72,7 +72,7 @@ NO_VALUE = "there is no value, and Paimon would not find all nulls"
 
 
 def comparable(contents: Payloads | str | None) -> dict[tuple[str, str], bytes | int]:
-    """Payloads; of bitmaps their length, as Java has their values in the order of a hash map."""
+    """Payloads; for bitmaps only their length, as Java orders their values by hash."""
     assert isinstance(contents, dict)
     return {
         name: len(data or b"") if name[1] == "bitmap" else data or b""

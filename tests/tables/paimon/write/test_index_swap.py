@@ -1,4 +1,4 @@
-"""Where indexes are put, what others may do meanwhile, and that no row is ever lost by it."""
+"""Where indexes are stored, what others may do meanwhile, and that no row is ever lost by it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.tables.paimon.small_tables import append, commit, create, ids
 
 @pytest.fixture
 def table(tmp_path: Path) -> PaimonTable:
-    """Two files, of 20 and 30 rows."""
+    """Two files, with 20 and 30 rows."""
     return filled(create(tmp_path / "t"))
 
 
@@ -75,7 +75,7 @@ def test_none_and_some_in_turn_keeps_every_row(tmp_path: Path, threshold: str) -
 def test_a_file_whose_index_in_the_manifest_was_replaced_is_another_for_good(
     tmp_path: Path,
 ) -> None:
-    """Else Paimon would build the same index once more, and the file would be gone."""
+    """Otherwise Paimon would build the same index once more, and the file would be gone."""
     table = create(tmp_path / "t", options={"file-index.in-manifest-threshold": "1 mb"})
     data_file = append(table, range(20)).file.name
     build(table, BITMAP)
@@ -97,7 +97,7 @@ def test_a_file_whose_index_in_the_manifest_was_replaced_is_another_for_good(
 
 
 def test_a_file_that_had_an_index_file_always_has_one(tmp_path: Path) -> None:
-    """Else Paimon would name the next one as the first, and the file would be gone."""
+    """Otherwise Paimon would give the next one the first one's name, and the file would be gone."""
     table = create(tmp_path / "t", options={**BITMAP, **BESIDE})
     entry = append(table, range(20))
     had = entry.with_file(replace(entry.file, extra_files=(f"{entry.file.name}.index",)))
@@ -136,7 +136,7 @@ def test_other_extra_files_stay(table: PaimonTable) -> None:
 
 
 class Meddling(Threads):
-    """Another does something when all is built, and before it is committed."""
+    """Another writer does something after the build and before its commit."""
 
     def __init__(self, meddle: Callable[[], object]) -> None:
         super().__init__()
